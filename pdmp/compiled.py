@@ -1,0 +1,259 @@
+"""How a small class becomes machine code. Knows no statistics.
+
+A class derived from `Compiled` declares **fields** (annotations) and marks **methods** with `@compiled`::
+
+    class Quadratic(Compiled):
+        scale: float
+
+        def __init__(self, scale):
+            self.scale = scale
+
+        @compiled
+        def value(self, x):
+            return self.scale * x * x
+
+An instance is an ordinary Python object. Its `.kernel` is a named tuple of the fields, of a numba type made for that
+class alone, on which the marked methods are available inside compiled code: ``q.value(x)`` is resolved when the
+caller is compiled and inlined by LLVM, so one generic loop serves every combination of classes at full speed.
+With ``NUMBA_DISABLE_JIT=1`` the same tuple carries the same methods as plain Python, which is the oracle that tests
+hold the machine code against.
+
+Three rules keep that honest.
+
+- *Never stale.* Numba's disk cache only watches the file of the function that it caches. So the name of every
+  numba type made here contains a fingerprint of the package's sources and of the class's own methods with everything
+  that they refer to: edit any of them and the cached code no longer matches. `@entry`, the one decorator that caches,
+  must therefore be given at least one `Compiled` kernel; a test holds it to that.
+- *Cached wherever the class lives.* The types are pickled by name, not by value, so classes of scripts and notebooks
+  (``__main__``) are found in the cache as well.
+- *Inlined by LLVM, never by numba's IR inliner*, which has returned nonsense for two levels of helpers.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import hashlib
+import inspect
+import pathlib
+import types as python_types
+
+import numba
+import numpy as np
+from numba.core import config
+from numba.extending import models, overload_method, register_model, typeof_impl
+
+_flags = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+#: A helper called from compiled code; LLVM decides whether it is inlined.
+helper = numba.njit(**_flags)
+#: A helper that is always inlined, by LLVM.
+inlined = numba.njit(forceinline=True, **_flags)
+#: A function called from Python and kept in numba's disk cache; one of its arguments must be a kernel.
+entry = numba.njit(cache=True, **_flags)
+#: Floating-point freedoms that keep infinities and NaN; only where bitwise equality with Python is not promised.
+FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
+vectorised = numba.njit(fastmath=FAST, **_flags)
+
+
+def compiled(function):
+    """Mark a method of a `Compiled` class as one that compiled code may call."""
+    function.__compiled__ = True
+    return function
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Fingerprints
+
+
+@functools.cache
+def package_fingerprint():
+    """Hash of every source file of this package: what any compiled loop may have been built from."""
+    root = pathlib.Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def fingerprint(functions):
+    """Hash of functions and, transitively, of whatever they name: constants, arrays, helpers, modules' attributes."""
+    digest = hashlib.sha256()
+    seen = set()
+
+    def add(*parts):
+        for part in parts:
+            digest.update(part if isinstance(part, bytes) else repr(part).encode())
+            digest.update(b"|")
+
+    def add_code(code, resolve):
+        names = [n for n in code.co_names]
+        add(code.co_code, names, code.co_varnames, code.co_freevars)
+        for constant in code.co_consts:
+            if isinstance(constant, python_types.CodeType):
+                add_code(constant, resolve)
+            elif not isinstance(constant, str):  # strings are docstrings and messages
+                add(constant)
+        for name in names:
+            found, value = resolve(name)
+            if found:
+                add(name)
+                add_value(value, names)
+
+    def add_function(function):
+        function = getattr(function, "py_func", function)  # a numba dispatcher
+        if id(function) in seen:
+            return
+        seen.add(id(function))
+        module = function.__module__ or ""
+        add(module, function.__qualname__)
+        if module.partition(".")[0] == __package__:
+            return  # covered by the package's own fingerprint
+        scope = function.__globals__
+        free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+        def resolve(name):
+            if name in free:
+                return True, free[name].cell_contents
+            return name in scope, scope.get(name)
+
+        add_code(function.__code__, resolve)
+        for cell in free.values():
+            add_value(cell.cell_contents, ())
+
+    def add_value(value, names):
+        if isinstance(value, python_types.FunctionType) or hasattr(value, "py_func"):
+            add_function(value)
+        elif isinstance(value, python_types.ModuleType):
+            root = value.__name__.partition(".")[0]
+            if root in {"math", "numpy", "numba", "scipy", __package__}:
+                return
+            for name in names:  # helpers.rate: the attribute is among the code's names
+                if hasattr(value, name):
+                    add(name)
+                    add_value(getattr(value, name), names)
+        elif isinstance(value, np.ndarray):
+            add(value.dtype.str, value.shape, value.tobytes())
+        elif isinstance(value, (bool, int, float, complex, str, bytes, tuple, type(None))):
+            add(value)
+        else:
+            add(getattr(value, "__qualname__", type(value).__qualname__))
+
+    for function in functions:
+        add_function(function)
+    return digest.hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The numba types
+
+_known = {}  # key of a class -> its numba type class
+
+
+class KernelType(numba.types.NamedTuple):
+    """The numba type of a `Compiled` class's kernel; one subclass for each class."""
+
+    def __init__(self, members, python_class, key):
+        super().__init__(members, python_class)
+        self.class_key = key
+        self.name = f"{key}({', '.join(str(m) for m in members)})"
+
+    def __reduce__(self):  # by name: importable classes, scripts and notebooks alike hit the disk cache
+        return _restore_type, (self.class_key, self.types, self.fields)
+
+
+def _restore_type(key, members, fields):
+    if key in _known:
+        numba_class, tuple_class = _known[key]
+        return numba_class(members, tuple_class, key)
+    # A type of an older source: it only has to differ from every living one.
+    return KernelType(members, collections.namedtuple("Stale", fields), key)
+
+
+def _register(cls, tuple_class, methods):
+    """Make the numba type of `cls` and attach `methods` to it."""
+    key = f"{cls.__module__}.{cls.__qualname__}#{package_fingerprint()[:16]}{fingerprint(methods.values())[:16]}"
+    key += "[" + ",".join(tuple_class._fields) + "]"
+    numba_class = type(f"{cls.__name__}Type", (KernelType,), {})
+    register_model(numba_class)(models.TupleModel)
+    _known[key] = numba_class, tuple_class
+
+    @typeof_impl.register(tuple_class)
+    def _typeof(value, context):
+        members = [typeof_impl(member, context) for member in value]
+        for name, member, item in zip(tuple_class._fields, members, value, strict=True):
+            if member is None:
+                raise TypeError(f"{cls.__name__}.{name} cannot be compiled: it is a {type(item).__name__}.")
+        return numba_class(members, tuple_class, key)
+
+    for name, method in methods.items():
+        _attach(numba_class, name, method)
+
+
+def _attach(numba_class, name, method):
+    def choose(*args, **kwargs):
+        return method
+
+    choose.__signature__ = inspect.signature(method)
+    choose.__name__ = name
+    overload_method(numba_class, name, jit_options={"forceinline": True, **_flags}, strict=False)(choose)
+
+
+def _is_field(name, annotation):
+    return not name.startswith("_") and "ClassVar" not in str(annotation)
+
+
+class Compiled:
+    """Base of classes whose fields and marked methods are available in compiled code (see the module's text)."""
+
+    _fields = ()
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        annotations, methods = {}, {}
+        for base in reversed(cls.__mro__):
+            annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
+            for name, value in base.__dict__.items():
+                if getattr(value, "__compiled__", False):
+                    methods[name] = value
+                elif name in methods:
+                    del methods[name]
+        cls._annotations = {n: str(getattr(a, "__name__", a)) for n, a in annotations.items()}
+        cls._methods = methods
+        # An empty tuple has no representation as an argument: a class without fields carries a zero.
+        tuple_class = collections.namedtuple(cls.__name__, list(annotations) or ["no_fields"])
+        tuple_class.__module__ = cls.__module__
+        for name, method in methods.items():
+            setattr(tuple_class, name, method)
+        cls._tuple = tuple_class
+        cls._registered = False
+
+    @property
+    def kernel(self):
+        """The named tuple that compiled code works on."""
+        cls = type(self)
+        if not cls._registered and not config.DISABLE_JIT:
+            # Late, so that functions defined after the class are part of the fingerprint.
+            _register(cls, cls._tuple, cls._methods)
+            cls._registered = True
+        values = []
+        for name, annotation in cls._annotations.items():
+            try:
+                value = getattr(self, name)
+            except AttributeError:
+                raise TypeError(f"{cls.__name__} declares the field `{name}` but never sets it.") from None
+            values.append(_as_member(value, annotation))
+        return cls._tuple(*values or [0])
+
+
+def _as_member(value, annotation):
+    if isinstance(value, Compiled):
+        return value.kernel
+    if annotation == "float":
+        return float(value)
+    if annotation == "int":
+        return int(value)
+    if annotation == "bool":
+        return bool(value)
+    return value

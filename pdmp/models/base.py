@@ -1,0 +1,270 @@
+"""What a target is: a potential U = -log density, usually a prior plus a sum of terms, one for each datum."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, entry
+from pdmp.process import check_methods
+
+
+class Model(Compiled):
+    r"""Base of every target: U(x) = prior(x) + Σᵢ Uᵢ(x), up to a constant, with i running over `n_data` terms.
+
+    A model of your own is a class with fields (annotations) and two compiled methods, or four::
+
+        class PoissonRegression(pdmp.Model):
+            X: np.ndarray
+            y: np.ndarray
+
+            def __init__(self, X, y):
+                super().__init__(dim=X.shape[1], n_data=len(y))
+                self.X, self.y = np.ascontiguousarray(X, float), np.ascontiguousarray(y, float)
+
+            @pdmp.compiled
+            def term_potential(self, x, i):              # U_i(x)
+                ...
+
+            @pdmp.compiled
+            def add_term_gradient(self, x, i, out):      # out += the gradient of U_i at x
+                ...
+
+    and, for a proper prior, ``prior_potential(x)`` and ``add_prior_gradient(x, out)``. A target that is not a sum over
+    data defines only ``prior_potential`` and ``add_prior_gradient`` and has ``n_data=0`` terms.
+
+    Everything else is derived from these; a model overrides what it can do faster, and states what it knows of its
+    curvature, for the clocks:
+
+    - ``directional_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
+    - ``partial_slopes(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
+    - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
+      slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
+      ``neighbours()``, the pattern of the Hessian in compressed rows.
+
+    Compiled methods allocate nothing: work in place on what they are given.
+
+    Parameters
+    ----------
+    dim : int
+        Dimension of x.
+    n_data : int, default 0
+        Number of terms.
+    variables : dict of str to tuple of int, optional
+        Names and shapes of the parts of x, in order; one vector ``x`` when omitted.
+    initial : array_like, shape (dim,), optional
+        Where to look for the mode from; zeros when omitted.
+    """
+
+    size: int
+    terms: int
+
+    _required = ()
+
+    def __init__(self, dim, n_data=0, variables=None, initial=None):
+        self.dim = self.size = int(dim)
+        self.n_data = self.terms = int(n_data)
+        if self.dim < 1:
+            raise ValueError(f"`dim` must be at least 1, got {dim}.")
+        self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
+        if sum(int(np.prod(s)) for s in self.variables.values()) != self.dim:
+            raise ValueError(f"`variables` {self.variables} do not add up to the dimension {self.dim}.")
+        self.initial = np.zeros(self.dim) if initial is None else np.array(initial, dtype=float)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        sums = {"term_potential", "add_term_gradient"}
+        whole = {"prior_potential", "add_prior_gradient"}
+        own = cls._methods.keys() - Model._methods.keys() | {
+            n for n in cls._methods.keys() & Model._methods.keys() if cls._methods[n] is not Model._methods[n]
+        }
+        if not (own & sums) and whole <= own:
+            return
+        check_methods(_Seen(cls, own), Model, sorted(sums))
+
+    # -- compiled: what a model defines ---------------------------------------------------------------------------
+
+    @compiled
+    def prior_potential(self, x):
+        return 0.0
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        pass
+
+    @compiled
+    def term_potential(self, x, i):
+        return 0.0
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        pass
+
+    # -- compiled: what follows from it -----------------------------------------------------------------------------
+
+    @compiled
+    def total_potential(self, x):
+        """U(x)."""
+        total = self.prior_potential(x)
+        for i in range(self.terms):
+            total += self.term_potential(x, i)
+        return total
+
+    @compiled
+    def add_gradient(self, x, out):
+        """Add ∇U(x) to `out`."""
+        self.add_prior_gradient(x, out)
+        self.add_block_gradient(x, 0, self.terms, out)
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        """Add Σ ∇Uᵢ(x) over first <= i < last to `out`."""
+        for i in range(first, last):
+            self.add_term_gradient(x, i, out)
+
+    @compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        """Add Σ ∇Uᵢ(x) over i = rows[0], …, rows[n - 1] to `out`."""
+        for k in range(n):
+            self.add_term_gradient(x, rows[k], out)
+
+    @compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        """Add Σ ∇Uᵢ(x) over the rows to `out`; returns Σ pᵢ and Σ pᵢ² of the projections pᵢ = v·∇Uᵢ(x)."""
+        first, second = 0.0, 0.0
+        for k in range(n):
+            for j in range(self.size):
+                scratch[j] = 0.0
+            self.add_term_gradient(x, rows[k], scratch)
+            p = 0.0
+            for j in range(self.size):
+                out[j] += scratch[j]
+                p += v[j] * scratch[j]
+            first += p
+            second += p * p
+        return first, second
+
+    @compiled
+    def add_batch_squares(self, x, rows, n, scratch, out, squares):
+        """Add Σ ∇Uᵢ(x) over the rows to `out`, and the sum of its squares, coordinate by coordinate, to `squares`."""
+        for k in range(n):
+            for j in range(self.size):
+                scratch[j] = 0.0
+            self.add_term_gradient(x, rows[k], scratch)
+            for j in range(self.size):
+                out[j] += scratch[j]
+                squares[j] += scratch[j] * scratch[j]
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self):
+        """Itself: a model is its own exact gradient."""
+        return self
+
+    def knows(self, *methods):
+        """Whether the model defines these compiled methods."""
+        return all(m in self._methods for m in methods)
+
+    def rearranged(self, rows):
+        """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
+
+        A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.
+        """
+        return None
+
+    def check(self, x, name="x"):
+        """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
+        array = np.array(x, dtype=float)
+        if array.shape != (self.dim,):
+            raise ValueError(f"`{name}` must have shape ({self.dim},), got {array.shape}.")
+        return array
+
+    def potential(self, x):
+        """U(x) = -log density up to a constant; x of shape (dim,)."""
+        return _potential(self.kernel, self.check(x))
+
+    def gradient(self, x):
+        """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
+        out = np.zeros(self.dim)
+        _add_gradient(self.kernel, self.check(x), out)
+        return out
+
+    def term_gradients(self, x, rows):
+        """∇Uᵢ(x) for i in `rows`, shape (len(rows), dim), the prior not included."""
+        rows = np.atleast_1d(np.asarray(rows))
+        if rows.size and (rows.min() < 0 or rows.max() >= self.n_data):
+            raise ValueError(f"`rows` must lie in 0 … {self.n_data - 1}.")
+        out = np.zeros((len(rows), self.dim))
+        _add_term_gradients(self.kernel, self.check(x), rows.astype(np.int64), out)
+        return out
+
+    def hessian(self, x):
+        """Hessian of U at x, shape (dim, dim), by central differences of the gradient unless the model knows better."""
+        x = self.check(x)
+        step = 1e-5 * np.maximum(1.0, np.abs(x))
+        columns = []
+        for j in range(self.dim):
+            e = np.zeros(self.dim)
+            e[j] = step[j]
+            columns.append((self.gradient(x + e) - self.gradient(x - e)) / (2.0 * step[j]))
+        hessian = np.array(columns)
+        return 0.5 * (hessian + hessian.T)
+
+    def curvature(self, x, probes=32):
+        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes."""
+        if self.dim <= 200:
+            return float(np.trace(self.hessian(x))) / self.dim
+        x, rng, total = self.check(x), np.random.default_rng(0), 0.0
+        for _ in range(probes):
+            z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
+            total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
+        return total / probes / self.dim
+
+    def mode(self, initial=None):
+        """Minimum of U, shape (dim,); None when none was found."""
+        from scipy import optimize
+
+        x = self.initial if initial is None else self.check(initial, "initial")
+        result = optimize.minimize(self.potential, x, jac=self.gradient, method="L-BFGS-B", options={"maxiter": 2000})
+        if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
+            return None
+        x = result.x
+        if self.dim <= 200:  # polish: a quasi-Newton stops early where U is large
+            for _ in range(20):
+                gradient, hessian = self.gradient(x), self.hessian(x)
+                try:
+                    step = np.linalg.solve(hessian, gradient)
+                    np.linalg.cholesky(hessian)
+                except np.linalg.LinAlgError:
+                    break
+                if not self.potential(x - step) <= self.potential(x) + 1e-9:
+                    break
+                x = x - step
+                if step @ gradient < 1e-16:
+                    break
+        scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
+        return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
+
+
+class _Seen:
+    """What `check_methods` needs of a class, with the base's placeholders left out of its methods."""
+
+    def __init__(self, cls, own):
+        self.__name__, self._methods = cls.__name__, own
+        self.__dict__.update({n: f for n, f in cls.__dict__.items() if callable(f) and n not in ("__name__", "_methods")})
+
+
+@entry
+def _potential(model, x):
+    return model.total_potential(x)
+
+
+@entry
+def _add_gradient(model, x, out):
+    model.add_gradient(x, out)
+
+
+@entry
+def _add_term_gradients(model, x, rows, out):
+    for k in range(rows.shape[0]):
+        model.add_term_gradient(x, rows[k], out[k])

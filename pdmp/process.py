@@ -1,0 +1,232 @@
+r"""A process: it flows between events, clocks propose them, a rate thins them, a jump carries them out.
+
+Everything that this package samples with is one object, a `Process`, in four words:
+
+========  =============================================================  ==============================================
+word      what it says                                                   in code
+========  =============================================================  ==============================================
+flow      how the state moves while nothing happens                      ``process.flow`` (`pdmp.flow`)
+clock     when clock i proposes next, and the bound on its rate there    ``clock(state, i, now, rng) -> (time, bound)``
+rate      the true rate of clock i, where it has just proposed           ``rate(state, i, now, rng) -> float``
+jump      what happens when clock i's proposal is accepted               ``jump(state, i, now, rng) -> kind of event``
+========  =============================================================  ==============================================
+
+A proposal becomes an event with probability rate / bound (Poisson thinning, Lewis & Shedler 1979). Two bounds are
+special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or ticks: there is nothing to thin), and
+`HORIZON` (the bound is only valid up to that time: look there, and propose anew).
+
+A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
+piecewise constant, and the time average of that path is the step-weighted average of the papers.
+
+The one loop that runs all of them is `pdmp.scheduler.advance`. To add a sampler, write one class with these methods::
+
+    class Switch(pdmp.Process):                       # a telegraph process: constant rate, the velocity changes sign
+        switch_rate: float
+        events = ("switch",)
+
+        def __init__(self, switch_rate):
+            super().__init__(dim=1)
+            self.switch_rate = switch_rate
+
+        @compiled
+        def clock(self, state, i, now, rng):
+            return now + rng.standard_exponential() / self.switch_rate, CERTAIN
+
+        @compiled
+        def jump(self, state, i, now, rng):
+            state.v[0] = -state.v[0]
+            return 0
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import inspect
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.flow import Linear
+
+CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
+HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew
+
+#: Meaning of the entries of `State.counts`; from `KINDS` on, the events of each kind.
+RINGS, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS = range(9)
+MAX_KINDS = 8
+
+
+class State(NamedTuple):
+    """All that changes while one chain runs: arrays only, so that a checkpoint is a copy of them."""
+
+    x: np.ndarray  #: (d,) positions, each where it was at its time in `moved`
+    v: np.ndarray  #: (d,) velocities
+    moved: np.ndarray  #: (1,) when all coordinates last changed together; (d,) for a local process, one time each
+    now: np.ndarray  #: (1,) time of the last ring
+    clocks: np.ndarray  #: (clocks, 2) when each clock rings next, and the bound on its rate there
+    heap: np.ndarray  #: (clocks,) the clocks as a binary heap, earliest first
+    place: np.ndarray  #: (clocks,) where each clock is in `heap`
+    pending: np.ndarray  #: (2,) range of `Process.order`: the clocks that must be redrawn next
+    counts: np.ndarray  #: (KINDS + MAX_KINDS,) see above
+    excess: np.ndarray  #: (2,) sum and maximum of rate / bound - 1 over violated bounds
+    memory: tuple  #: what the process alone knows: a named tuple of arrays
+
+
+@inlined
+def positions(flow, state, now, out):
+    """Write all coordinates at time `now` into `out`, without moving them."""
+    if state.moved.shape[0] == 1:
+        s = now - state.moved[0]
+        for j in range(out.shape[0]):
+            out[j] = flow.position(state.x[j], state.v[j], s)
+    else:
+        for j in range(out.shape[0]):
+            out[j] = flow.position(state.x[j], state.v[j], now - state.moved[j])
+
+
+class Process(Compiled):
+    """Base of every sampler; see the module's text for the four words.
+
+    Parameters
+    ----------
+    dim : int
+        Dimension of the state that moves.
+    clocks : int
+        Number of clocks.
+    dependents : sequence of sequences of int, optional
+        ``dependents[i]``: the clocks to redraw after an event of clock i, in this order; every clock when omitted.
+        A pair of arrays (indptr, indices) is taken as rows in compressed form.
+    flow : Compiled
+        One of `pdmp.flow`.
+    scope : sequence of sequences of int, optional
+        For a local process: ``scope[i]``, the coordinates that an event of clock i may change. Its cost then does not
+        depend on `dim`. Coordinate i itself when `local` is set and `scope` is not. Without either, all may change.
+    local : bool
+        Whether the process is local.
+
+    Attributes
+    ----------
+    events : tuple of str
+        Names of the kinds of event, in the order of the numbers that `jump` returns.
+    ticks : int
+        For a fixed-step process the number of recorded jumps in one step, else 0.
+    """
+
+    flow: Compiled
+    order: np.ndarray
+    start: np.ndarray
+    scope: np.ndarray
+    scope_start: np.ndarray
+
+    events = ("event",)
+    ticks = 0
+    local = False
+    #: Whether a rate above its bound is an error (the bound is a theorem) or is counted (it is an approximation).
+    exact_bounds = True
+    _required = ("clock", "jump")
+    _optional = ("rate", "touches")
+
+    def __init__(self, dim, clocks=1, dependents=None, flow=None, local=False, scope=None):
+        self.dim = int(dim)
+        self.clocks = int(clocks)
+        self.flow = Linear() if flow is None else flow
+        self.local = local or scope is not None
+        if dependents is None:
+            dependents = [range(clocks)] * clocks
+        if isinstance(dependents, tuple) and isinstance(dependents[0], np.ndarray):
+            indptr, indices = dependents
+        else:
+            indptr = np.cumsum([0, *map(len, dependents)])
+            indices = np.array([j for row in dependents for j in row])
+        # First every clock once (a start, a rejection of clock i is the range (i, i + 1)), then the dependents.
+        self.order = np.concatenate([np.arange(clocks), indices]).astype(np.int64)
+        self.start = (np.asarray(indptr) + clocks).astype(np.int64)
+        if scope is None:
+            self.scope, self.scope_start = np.arange(self.dim), np.arange(self.dim + 1)
+        else:
+            self.scope = np.array([j for row in scope for j in row], np.int64)
+            self.scope_start = np.cumsum([0, *map(len, scope)]).astype(np.int64)
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if len(cls.events) > MAX_KINDS:
+            raise TypeError(f"{cls.__name__}.events: at most {MAX_KINDS} kinds, got {len(cls.events)}.")
+        check_methods(cls, Process, cls._required)
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        return 1.0
+
+    @compiled
+    def touches(self, state, i):
+        """Range of k whose `coordinate(k)` an event of clock i may change; only asked of local processes."""
+        return self.scope_start[i], self.scope_start[i + 1]
+
+    @compiled
+    def coordinate(self, k):
+        return self.scope[k]
+
+    # -- what Python asks of a process ---------------------------------------------------------------------------
+
+    #: The model whose law this process samples; None for one without a target.
+    model = None
+    #: Where a run starts when the user says nothing; None: at the model's mode.
+    anchor = None
+
+    def resolve(self, x):
+        """A copy with every "auto" option settled for runs that start around `x` (d,)."""
+        return copy.copy(self)
+
+    def velocity(self, x, rng):
+        """Initial velocities (d,), for a chain that starts at `x`."""
+        return np.ones(self.dim)
+
+    def memory(self, x, rng):
+        """What one chain keeps beside its positions: a named tuple of arrays."""
+        return (np.zeros(1),)
+
+    def lift(self, x):
+        """The state that moves, from a point of the target's space (a coupled process holds several copies)."""
+        return np.array(x, dtype=float)
+
+    def statistics(self, state):
+        """Further entries for ``run.stats`` from one chain's final state: a dict of numbers that add up over chains."""
+        return {}
+
+    def begin(self, x, rng):
+        """The state of one chain that starts at `x` (d,), time 0."""
+        x = self.lift(x)
+        n = self.clocks
+        return State(
+            x=x,
+            v=np.array(self.velocity(x, rng), dtype=float),
+            moved=np.zeros(self.dim if self.local else 1),
+            now=np.zeros(1),
+            clocks=np.tile([np.inf, 0.0], (n, 1)),
+            heap=np.arange(n),
+            place=np.arange(n),
+            pending=np.array([0, n]),
+            counts=np.zeros(KINDS + MAX_KINDS, np.int64),
+            excess=np.zeros(2),
+            memory=self.memory(x, rng),
+        )
+
+
+def check_methods(cls, base, required):
+    """One line, before anything compiles, for a method that is missing or misspelt."""
+    own = [n for n, f in cls.__dict__.items() if inspect.isfunction(f)]
+    for name in required:
+        if name in cls._methods:
+            continue
+        hint = ""
+        if name in own:
+            hint = f": `{name}` is defined, but not marked @compiled"
+        else:
+            # `clok` for `clock`; a name that the base class knows is not a misspelling
+            close = difflib.get_close_matches(name, [n for n in own if not hasattr(base, n)], n=1)
+            if close:
+                hint = f"; is `{close[0]}` a misspelling of it?"
+        article = "process" if base.__name__ == "Process" else "model"
+        raise TypeError(f"{cls.__name__} is a {article} without the method `{name}`{hint}")

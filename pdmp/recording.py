@@ -1,0 +1,190 @@
+"""What is kept of a path while it is made: exact running integrals, and the skeleton or a grid of positions.
+
+Compiled code only; `pdmp.trajectory` is how Python reads the result. Integrals are taken of positions relative to a
+centre near the chain, so that small variances around large means keep their digits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import helper, inlined
+
+
+class Integrals(NamedTuple):
+    """Time integrals of the path since the end of the warm-up."""
+
+    since: np.ndarray  #: (1,) the time from which they count
+    centre: np.ndarray  #: (d,)
+    first: np.ndarray  #: (d,) of x - centre
+    second: np.ndarray  #: (d,) of (x - centre)²
+    cross: np.ndarray  #: (d, d), lower triangle: of the products; or (0, 0)
+    batches: np.ndarray  #: (2 n, d) of x - centre over consecutive stretches of equal length; or (0, d)
+    stretch: np.ndarray  #: (1,) that length; 0 until it is chosen
+
+
+class Skeleton(NamedTuple):
+    """Buffer of events; no rows when the skeleton is not stored."""
+
+    times: np.ndarray  #: (capacity,)
+    kinds: np.ndarray  #: (capacity,) int8, the kind of event
+    which: np.ndarray  #: (capacity,) local processes: the coordinate that changed; else (0,)
+    xs: np.ndarray  #: (capacity, d or 1) position after the event
+    vs: np.ndarray  #: (capacity, d, 1 or 0) velocity after the event
+    used: np.ndarray  #: (1,) rows used
+
+
+class Grid(NamedTuple):
+    """Positions at equally spaced times; no rows when no grid is stored."""
+
+    rows: np.ndarray  #: (2 n, d), row k at since + (k + 1) spacing
+    spacing: np.ndarray  #: (1,); 0 until it is chosen
+    used: np.ndarray  #: (1,) rows used
+
+
+class Recording(NamedTuple):
+    """What the event loop writes."""
+
+    integrals: Integrals
+    skeleton: Skeleton
+    grid: Grid
+
+
+def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid, spacing=0.0, stretch=0.0):
+    """Empty recording for a chain around `centre`; sizes in rows, 0 for what is not wanted."""
+    d = centre.shape[0]
+    width = 1 if local else d
+    return Recording(
+        Integrals(
+            since=np.zeros(1),
+            centre=np.array(centre, dtype=float),
+            first=np.zeros(d),
+            second=np.zeros(d),
+            cross=np.zeros((d, d) if covariance else (0, 0)),
+            batches=np.zeros((2 * batches, d)),
+            stretch=np.full(1, float(stretch)),
+        ),
+        Skeleton(
+            times=np.zeros(skeleton),
+            kinds=np.zeros(skeleton, np.int8),
+            which=np.zeros(skeleton if local else 0, np.int64),
+            xs=np.zeros((skeleton, width)),
+            vs=np.zeros((skeleton, width if moving else 0)),
+            used=np.zeros(1, np.int64),
+        ),
+        Grid(rows=np.zeros((2 * grid, d)), spacing=np.full(1, float(spacing)), used=np.zeros(1, np.int64)),
+    )
+
+
+@helper
+def _add_to_batches(integrals, flow, j, x, v, a, b):
+    """Add the integral of coordinate j over [a, b] to its stretches; x, v are its state at time a."""
+    since, length = integrals.since[0], integrals.stretch[0]
+    last = integrals.batches.shape[0] - 1
+    k = int((a - since) / length)
+    while a < b:
+        end = min(b, since + (k + 1) * length)
+        if end > a:
+            integrals.batches[min(k, last), j] += flow.moments(x - integrals.centre[j], v, end - a)[0]
+            x = flow.position(x, v, end - a)
+            a = end
+        k += 1
+
+
+@helper
+def merge_batches(integrals, now):
+    """Double the length of the stretches until `now` fits."""
+    n, d = integrals.batches.shape
+    since = integrals.since[0]
+    if now <= since:
+        return
+    if integrals.stretch[0] == 0.0:
+        integrals.stretch[0] = (now - since) / n
+    while now - since > n * integrals.stretch[0]:
+        for j in range(d):
+            for k in range(n // 2):
+                integrals.batches[k, j] = integrals.batches[2 * k, j] + integrals.batches[2 * k + 1, j]
+            for k in range(n // 2, n):
+                integrals.batches[k, j] = 0.0
+        integrals.stretch[0] *= 2.0
+
+
+@inlined
+def integrate(integrals, flow, j, x, v, moved, now):
+    """Add the path of coordinate j, which was at x with velocity v at time `moved`, until `now`."""
+    a = max(moved, integrals.since[0])
+    if now <= a:
+        return
+    if a > moved:
+        x = flow.position(x, v, a - moved)
+    first, second = flow.moments(x - integrals.centre[j], v, now - a)
+    integrals.first[j] += first
+    integrals.second[j] += second
+    if integrals.batches.shape[0] > 0:
+        _add_to_batches(integrals, flow, j, x, v, a, now)
+
+
+@helper
+def integrate_all(integrals, flow, xs, vs, moved, now):
+    """Add the path of all coordinates, which last changed together at time `moved`, until `now`."""
+    for j in range(xs.shape[0]):
+        integrate(integrals, flow, j, xs[j], vs[j], moved, now)
+    a = max(moved, integrals.since[0])
+    if integrals.cross.shape[0] == 0 or now <= a:
+        return
+    for j in range(xs.shape[0]):
+        xj = flow.position(xs[j], vs[j], a - moved) - integrals.centre[j]
+        for k in range(j + 1):
+            xk = flow.position(xs[k], vs[k], a - moved) - integrals.centre[k]
+            integrals.cross[j, k] += flow.product(xj, vs[j], xk, vs[k], now - a)
+
+
+@helper
+def fill_grid(grid, flow, since, xs, vs, moved, now):
+    """Positions at since + spacing, since + 2 spacing … up to `now`; a full grid keeps every second and doubles it."""
+    n, d = grid.rows.shape
+    if now <= since:
+        return
+    if grid.spacing[0] == 0.0:
+        grid.spacing[0] = (now - since) / 8.0
+    while since + (grid.used[0] + 1) * grid.spacing[0] <= now * (1.0 + 1e-14):
+        row = grid.used[0]
+        if row == n:
+            for k in range(n // 2):
+                for j in range(d):
+                    grid.rows[k, j] = grid.rows[2 * k + 1, j]
+            grid.used[0] = n // 2
+            grid.spacing[0] *= 2.0
+            continue
+        t = since + (row + 1) * grid.spacing[0]
+        for j in range(d):
+            at = moved[0] if moved.shape[0] == 1 else moved[j]
+            grid.rows[row, j] = flow.position(xs[j], vs[j], t - at)
+        grid.used[0] = row + 1
+
+
+@inlined
+def record(skeleton, x, v, now, kind):
+    """Append an event that may have changed every coordinate."""
+    row = skeleton.used[0]
+    skeleton.times[row] = now
+    skeleton.kinds[row] = kind
+    for j in range(skeleton.xs.shape[1]):
+        skeleton.xs[row, j] = x[j]
+    for j in range(skeleton.vs.shape[1]):
+        skeleton.vs[row, j] = v[j]
+    skeleton.used[0] = row + 1
+
+
+@inlined
+def record_one(skeleton, j, x, v, now, kind):
+    """Append what an event of a local process did to coordinate j."""
+    row = skeleton.used[0]
+    skeleton.times[row] = now
+    skeleton.kinds[row] = kind
+    skeleton.which[row] = j
+    skeleton.xs[row, 0] = x
+    skeleton.vs[row, 0] = v
+    skeleton.used[0] = row + 1
