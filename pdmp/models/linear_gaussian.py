@@ -1,0 +1,170 @@
+"""Linear regression with known noise and a Gaussian prior: a sum over data whose posterior is known exactly."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled
+from pdmp.models.base import Model
+from pdmp.models.gaussian import Gaussian
+
+
+class LinearGaussian(Model):
+    r"""Posterior of θ ~ N(0, prior_scale² I) given xₙ | θ ~ N(aₙ·θ, noise_scale²), n = 1, …, N.
+
+    One term for each datum, Uₙ(θ) = (xₙ - aₙ·θ)² / (2 σ²) with ∇Uₙ(θ) = -aₙ (xₙ - aₙ·θ) / σ², σ = noise_scale, and
+    the prior |θ|² / (2 prior_scale²). The posterior is N(m, Λ⁻¹) with Λ = AᵀA/σ² + I/prior_scale² and
+    m = Λ⁻¹Aᵀx/σ², so v·∇U(θ + vt) is affine in t with slope vᵀΛv: the exact clocks use Λ and touch no datum.
+
+    Parameters
+    ----------
+    A : array_like, shape (N, d)
+        Row n is aₙ.
+    x : array_like, shape (N,)
+        What was observed. Kept as the attribute `y`.
+    noise_scale, prior_scale : float
+        Standard deviations of one observation and of one coordinate under the prior.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, an entry is not finite, or a scale is not positive.
+
+    Attributes
+    ----------
+    law : Gaussian
+        The posterior, as a target without data.
+
+    References
+    ----------
+    The linear Gaussian model of Durmus, Şimşekli, Moulines, Badeau & Richard, "Stochastic gradient
+    Richardson-Romberg Markov chain Monte Carlo", NeurIPS 2016.
+    """
+
+    A: np.ndarray
+    y: np.ndarray
+    noise_precision: float
+    prior_precision: float
+    law: Compiled
+
+    def __init__(self, A, x, noise_scale=1.0, prior_scale=1.0):
+        A, y = np.array(A, dtype=float, order="C"), np.array(x, dtype=float)
+        if A.ndim != 2 or A.size == 0:
+            raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
+        if y.shape != A.shape[:1]:
+            raise ValueError(f"`x` must have one entry for each row of `A`, shape ({len(A)},); got {y.shape}.")
+        for name, array in (("A", A), ("x", y)):
+            if not np.all(np.isfinite(array)):
+                raise ValueError(f"`{name}` must be finite.")
+        for name, scale in (("noise_scale", noise_scale), ("prior_scale", prior_scale)):
+            if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
+                raise ValueError(f"`{name}` must be a positive number, got {scale}.")
+        super().__init__(dim=A.shape[1], n_data=len(A))
+        self.A, self.y = A, y
+        self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
+        precision = self.noise_precision * (A.T @ A) + self.prior_precision * np.eye(self.dim)
+        precision = 0.5 * (precision + precision.T)
+        self.law = Gaussian(np.linalg.solve(precision, self.noise_precision * (A.T @ y)), precision)
+
+    # -- compiled -------------------------------------------------------------------------------------------------
+
+    @compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.size):
+            total += x[j] * x[j]
+        return 0.5 * self.prior_precision * total
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.size):
+            out[j] += self.prior_precision * x[j]
+
+    @compiled
+    def term_potential(self, x, i):
+        residual = self.y[i]
+        for j in range(self.size):
+            residual -= self.A[i, j] * x[j]
+        return 0.5 * self.noise_precision * (residual * residual)
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        residual = self.y[i]
+        for j in range(self.size):
+            residual -= self.A[i, j] * x[j]
+        weight = -self.noise_precision * residual
+        for j in range(self.size):
+            out[j] += weight * self.A[i, j]
+
+    @compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        first, second = 0.0, 0.0
+        for k in range(n):
+            i = rows[k]
+            residual, along = self.y[i], 0.0
+            for j in range(self.size):
+                residual -= self.A[i, j] * x[j]
+                along += self.A[i, j] * v[j]
+            weight = -self.noise_precision * residual
+            for j in range(self.size):
+                out[j] += weight * self.A[i, j]
+            p = weight * along
+            first += p
+            second += p * p
+        return first, second
+
+    @compiled
+    def directional_slope(self, v):
+        """vᵀΛv, exactly."""
+        return self.law.directional_slope(v)
+
+    @compiled
+    def partial_slopes(self, v, out):
+        """out[i] = vᵢ (Λv)ᵢ, exactly."""
+        self.law.partial_slopes(v, out)
+
+    @compiled
+    def affine_partial(self, x, v, moved, now, i):
+        """∂ᵢU at time `now` and its slope (Λv)ᵢ, coordinate j having been at x[j] at time moved[j]."""
+        return self.law.affine_partial(x, v, moved, now, i)
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def posterior(self):
+        """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""
+        return self.law.mode(), self.law.covariance()
+
+    def neighbours(self):
+        """Pattern of Λ: (indptr, indices) of its rows."""
+        return self.law.neighbours()
+
+    def mode(self, initial=None):
+        """The posterior mean, shape (dim,)."""
+        return self.law.mode()
+
+    def hessian(self, x=None):
+        """Λ, shape (dim, dim); the same at every x."""
+        return self.law.hessian()
+
+    def curvature(self, x=None, probes=None):
+        """Trace of Λ divided by `dim`."""
+        return self.law.curvature()
+
+    def rearranged(self, rows):
+        """The same model with its data in the order `rows`."""
+        other = copy.copy(self)
+        other.A, other.y = np.ascontiguousarray(self.A[rows]), self.y[rows]
+        other.n_data = other.terms = len(other.y)
+        return other
+
+    def predict(self, x, A):
+        """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
+        return np.asarray(x, dtype=float) @ np.asarray(A, dtype=float).T
+
+    def log_likelihood(self, x, A, y):
+        """Log density of each observation in y, shape (n,), at positions x, shape (..., d): shape (..., n)."""
+        residuals = np.asarray(y, dtype=float) - self.predict(x, A)
+        return 0.5 * (math.log(self.noise_precision / (2.0 * math.pi)) - self.noise_precision * residuals**2)
