@@ -175,6 +175,25 @@ class Process(Compiled):
     #: Where a run starts when the user says nothing; None: at the model's mode.
     anchor = None
 
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        """Processes of this class for a comparison on `model`, by label.
+
+        Parameters
+        ----------
+        model : Model
+        batch : pdmp.gradients.Minibatch
+            For those that take noisy gradients.
+        mode : ndarray, shape (dim,)
+            The mode of the model.
+        error : float
+            For those with a step: the relative error of a marginal variance at which to choose it.
+        """
+        return {cls.__name__: cls(model)}
+
+    #: What a table should say about how this process was configured.
+    note = ""
+
     def resolve(self, x):
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
         return copy.copy(self)

@@ -39,7 +39,7 @@ from pdmp.recording import fill_grid, integrate, integrate_all, merge_batches, r
 CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST = range(9)
 
 #: Rates and bounds are computed along different routes: only an excess above rounding is a violation.
-ROUNDING = 1e-9
+ROUNDING = 1e-6
 
 
 class Limits(NamedTuple):
@@ -109,7 +109,9 @@ def advance(process, state, recording, limits, chunk, rng):
         for k in range(state.pending[0], state.pending[1]):
             j = process.order[k]
             time, bound = process.clock(state, j, now, rng)
-            if not time >= now or math.isnan(bound):
+            if math.isnan(time) or math.isnan(bound):
+                return NOT_FINITE
+            if time < now or bound < HORIZON:
                 return LOST
             clocks[j, 0] = time
             clocks[j, 1] = bound

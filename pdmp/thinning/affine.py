@@ -1,13 +1,17 @@
-"""First arrivals of intensities that are affine, or bounded by an affine function, between events.
+"""First arrivals of intensities that are affine between events, or are bounded by affine functions.
 
-Reference: spec of the inversion in Bierkens, Fearnhead & Roberts (2019), section 3.2; Bouchard-Côté et al. (2018), 2.3.
+References
+----------
+Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 2.3; Bierkens, Fearnhead &
+Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 47, section 3.
 """
 
 from __future__ import annotations
 
 import math
 
-from pdmp.compiled import inlined
+from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.process import CERTAIN
 
 
 @inlined
@@ -25,3 +29,38 @@ def first_arrival(a, b, e):
     if rest <= 0.0:
         return math.inf
     return 2.0 * e / (a + math.sqrt(rest))
+
+
+class Inversion(Compiled):
+    """Exact arrivals of Zig-Zag's clock i for a quadratic potential: nothing is thinned."""
+
+    name = "exact inversion"
+    exact = True
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        partial, slope = process.affine_partial(state, i, now)
+        v = state.v[i]
+        return now + first_arrival(v * partial, v * slope, rng.standard_exponential()), CERTAIN
+
+
+class Affine(Compiled):
+    """Σ max(0, aᵢ + bᵢ s) with the rates aᵢ at `now` and the model's bounds bᵢ on their slopes, for every s."""
+
+    name = "the model's slope bound"
+    exact = True
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        a, b = state.memory.rates, state.memory.slopes
+        process.rates(state, now, rng, a)
+        process.slopes(state, b)
+        s = math.inf
+        for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts
+            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
+        if s == math.inf:
+            return math.inf, CERTAIN
+        bound = 0.0
+        for j in range(a.shape[0]):
+            bound += max(0.0, a[j] + b[j] * s)
+        return now + s, bound

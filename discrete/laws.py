@@ -1,0 +1,125 @@
+r"""The law a fixed-step sampler really samples, predicted for a target that is Gaussian near its mode.
+
+With the Hessian H at the mode and the covariance V of the gradient noise there, one update of a deviation x from the
+mode is x' = (I - K) x + noise, and its stationary covariance solves a linear equation. Steps can be chosen by it: the
+largest step at which no marginal variance is off by more than a stated fraction.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def noise_covariance(provider, x):
+    """Covariance of the provider's estimate of ∇U at `x`, shape (d, d), for batches drawn independently.
+
+    (N²/n) (1 - n/N) Cov(∇Uᵢ), the factor 1 - n/N only without replacement; zero for an exact gradient.
+    """
+    d, n_data = provider.dim, provider.n_data
+    if provider.exact:
+        return np.zeros((d, d))
+    scale = getattr(provider, "scale", None)
+    if scale is not None:  # noise added on purpose
+        return np.diag(np.broadcast_to(np.asarray(scale, dtype=float), (d,)) ** 2)
+    total, square = np.zeros(d), np.zeros((d, d))
+    for rows in np.array_split(np.arange(n_data), max(1, n_data // 20_000)):
+        terms = provider.model.term_gradients(x, rows)
+        if provider.anchor is not None:
+            terms = terms - provider.model.term_gradients(provider.anchor, rows)
+        total += terms.sum(axis=0)
+        square += terms.T @ terms
+    n = provider.size
+    covariance = square / n_data - np.outer(total, total) / n_data**2
+    if getattr(provider, "draw", "iid") != "iid":
+        covariance *= (n_data - n) / max(n_data - 1, 1)
+    return n_data**2 / n * covariance
+
+
+def langevin_covariance(hessian, noise, step):
+    """Stationary covariance of SGLD: x' = (I - γH) x + N(0, 2γI + γ²V); None where it is unstable."""
+    from scipy import linalg
+
+    a = np.eye(len(hessian)) - step * hessian
+    if np.abs(np.linalg.eigvalsh(a)).max() >= 1.0:
+        return None
+    return linalg.solve_discrete_lyapunov(a, 2.0 * step * np.eye(len(a)) + step**2 * noise)
+
+
+def barker_covariance(hessian, noise, scale, estimator):
+    """Stationary covariance of SGBD to leading order in the deviation; None where it is unstable.
+
+    Coordinate j moves by ±zⱼ, so E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ with the response κⱼ of the sign's probability to the gradient
+    (E[z²]/2 without noise; times C/√(C² + σ²τ²) for the vanilla estimator; σ √(2/π) / τ for the extreme one), while
+    the square of the increment is E[z²] whatever happens.
+    """
+    from scipy import linalg
+
+    from discrete.sgbd import SPREAD, C
+
+    d = len(hessian)
+    sigma = np.broadcast_to(np.asarray(scale, dtype=float), (d,))
+    tau = np.sqrt(np.diag(noise))
+    square = sigma**2 * (1.0 + SPREAD**2)
+    with np.errstate(divide="ignore"):
+        extreme = sigma * math.sqrt(2.0 / math.pi) / tau
+    response = {
+        "vanilla": 0.5 * square * C / np.sqrt(C**2 + sigma**2 * tau**2),
+        "corrected": np.where(sigma * tau < C, 0.5 * square, extreme),
+        "extreme": extreme,
+    }[estimator]
+    if not np.all(np.isfinite(response)):
+        return None
+    k = response[:, None] * hessian
+    if np.abs(np.linalg.eigvals(np.eye(d) - k)).max() >= 1.0:
+        return None
+    shared = response[:, None] * noise * response if estimator != "extreme" else np.zeros((d, d))
+    s = np.zeros((d, d))
+    for _ in range(60):  # off the diagonal increments multiply, a term of second order
+        drift = k @ s @ k.T + shared
+        np.fill_diagonal(drift, square)
+        new = linalg.solve_continuous_lyapunov(k, drift)
+        if not np.all(np.isfinite(new)) or np.abs(new).max() > 1e12 * np.abs(np.diag(square)).max():
+            return None
+        if np.allclose(new, s, rtol=1e-6, atol=0.0):
+            return new
+        s = new
+    return s
+
+
+def largest_step(covariance_at, target, largest, error=0.1, points=241):
+    """The largest step at which every marginal variance is within `error` of the target's.
+
+    Parameters
+    ----------
+    covariance_at : callable
+        From a step to the predicted stationary covariance, or None where the sampler is unstable.
+    target : ndarray, shape (d, d)
+        The covariance to compare with.
+    largest : float
+        Where the search begins; it goes down five decades in steps of 10 to the power 1/48.
+    error : float, default 0.1
+        Allowed relative error of each marginal variance.
+
+    Returns
+    -------
+    step : float
+        When no step is within `error` (an estimator that is biased at every step), the one that comes closest.
+    worst : float
+        The largest relative error of a marginal variance at that step.
+    """
+    truth = np.diag(target)
+    best = (math.inf, None)
+    for step in largest * np.logspace(0.0, -5.0, points):
+        covariance = covariance_at(step)
+        if covariance is None:
+            continue
+        worst = float(np.abs(np.diag(covariance) / truth - 1.0).max())
+        if worst <= error:
+            return float(step), worst
+        if worst < best[0]:
+            best = worst, float(step)
+    if best[1] is None:
+        raise ValueError("no stable step was found within five decades of the largest curvature's limit.")
+    return best[1], best[0]
