@@ -34,7 +34,62 @@ if config.DISABLE_JIT:
     def _power_of_two(k):
         return 2.0**k
 
+    def _dot8(data, i, c, x):
+        return np.dot(data[i, c : c + 8].astype(float), x[:8])
+
+    def _add8(out, weight, data, i, c):
+        out[:8] += weight * data[i, c : c + 8]
+
 else:
+    WIDE = ir.VectorType(ir.DoubleType(), 8)
+
+    def _load8(context, builder, data_type, data, i, c):
+        """Eight consecutive entries of a row of a 2-d array as a vector of doubles."""
+        array = context.make_array(data_type)(context, builder, data)
+        pointer = cgutils.get_item_pointer(context, builder, data_type, array, [i, c])
+        item = context.get_data_type(data_type.dtype)
+        vector = builder.load(builder.bitcast(pointer, ir.VectorType(item, 8).as_pointer()), align=8 * (8 if item == ir.DoubleType() else 4))
+        return vector if vector.type == WIDE else builder.fpext(vector, WIDE)
+
+    def _wide(context, builder, array_type, array):
+        """Pointer to the first eight entries of a buffer."""
+        return builder.bitcast(context.make_array(array_type)(context, builder, array).data, WIDE.as_pointer())
+
+    @intrinsic
+    def _dot8(context, data, i, c, x):
+        """data[i, c : c + 8] · x[:8] in vector registers; the row and c are multiples of 8 entries, x is a buffer."""
+
+        def generate(context, builder, signature, args):
+            row = _load8(context, builder, signature.args[0], *args[:3])
+            product = builder.fmul(row, builder.load(_wide(context, builder, signature.args[3], args[3]), align=LINE))
+            width = 8
+            while width > 1:  # halves are added until one number is left
+                width //= 2
+                halves = [
+                    builder.shuffle_vector(
+                        product, product, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(s, s + width)))
+                    )
+                    for s in (0, width)
+                ]
+                product = builder.fadd(*halves)
+            return builder.extract_element(product, ir.IntType(32)(0))
+
+        return types.float64(data, i, c, x), generate
+
+    @intrinsic
+    def _add8(context, out, weight, data, i, c):
+        """out[:8] += weight * data[i, c : c + 8] in vector registers; out is a buffer."""
+
+        def generate(context, builder, signature, args):
+            row = _load8(context, builder, signature.args[2], *args[2:])
+            pointer = _wide(context, builder, signature.args[0], args[0])
+            lane = ir.IntType(32)
+            one = builder.insert_element(ir.Constant(WIDE, ir.Undefined), args[1], lane(0))
+            weights = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(lane, 8), [0] * 8))
+            builder.store(builder.fadd(builder.load(pointer, align=LINE), builder.fmul(weights, row)), pointer, align=LINE)
+            return context.get_dummy_value()
+
+        return types.none(out, weight, data, i, c), generate
 
     @intrinsic
     def _buffer(context):
@@ -123,79 +178,48 @@ def _softplus_of_minus(z):
 
 
 @inlined
-def _weights(data, x, rows, start, m, weights):
+def _weights(data, x, rows, start, m, weights, eight):
     """weights[k] = -expit(-z), the factor of row k in the gradient, for m rows at most `BLOCK`."""
     d = x.shape[0]
     for k in range(m):
         weights[k] = 0.0
-    for c in range(0, d, 8):  # eight columns at a time: one vector, the padding is zero
-        t0 = x[c]
-        t1 = x[c + 1] if c + 1 < d else 0.0
-        t2 = x[c + 2] if c + 2 < d else 0.0
-        t3 = x[c + 3] if c + 3 < d else 0.0
-        t4 = x[c + 4] if c + 4 < d else 0.0
-        t5 = x[c + 5] if c + 5 < d else 0.0
-        t6 = x[c + 6] if c + 6 < d else 0.0
-        t7 = x[c + 7] if c + 7 < d else 0.0
+    for c in range(0, d, 8):
+        for j in range(8):
+            eight[j] = x[c + j] if c + j < d else 0.0
         for k in range(m):
-            i = rows[start + k]
-            weights[k] += (
-                (t0 * data[i, c] + t4 * data[i, c + 4])
-                + (t1 * data[i, c + 1] + t5 * data[i, c + 5])
-                + ((t2 * data[i, c + 2] + t6 * data[i, c + 6]) + (t3 * data[i, c + 3] + t7 * data[i, c + 7]))
-            )
+            weights[k] += _dot8(data, rows[start + k], c, eight)
     for k in range(m):
         weights[k] = -_expit_of_minus(weights[k])
 
 
 @inlined
-def _add_weighted_rows(data, rows, start, m, weights, out):
+def _add_weighted_rows(data, rows, start, m, weights, eight, out):
     d = out.shape[0]
     for c in range(0, d, 8):
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
+        for j in range(8):
+            eight[j] = 0.0
         for k in range(m):
-            i, w = rows[start + k], weights[k]
-            a0 += w * data[i, c]
-            a1 += w * data[i, c + 1]
-            a2 += w * data[i, c + 2]
-            a3 += w * data[i, c + 3]
-            a4 += w * data[i, c + 4]
-            a5 += w * data[i, c + 5]
-            a6 += w * data[i, c + 6]
-            a7 += w * data[i, c + 7]
-        out[c] += a0
-        if c + 1 < d:
-            out[c + 1] += a1
-        if c + 2 < d:
-            out[c + 2] += a2
-        if c + 3 < d:
-            out[c + 3] += a3
-        if c + 4 < d:
-            out[c + 4] += a4
-        if c + 5 < d:
-            out[c + 5] += a5
-        if c + 6 < d:
-            out[c + 6] += a6
-        if c + 7 < d:
-            out[c + 7] += a7
+            _add8(eight, weights[k], data, rows[start + k], c)
+        for j in range(min(8, d - c)):
+            out[c + j] += eight[j]
 
 
 @vectorised
 def _batch_gradient(data, x, rows, n, out):
-    weights = _buffer()
+    weights, eight = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):  # while this block is worked on, fetch the next
             _prefetch(data, rows[k])
         m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights)
-        _add_weighted_rows(data, rows, start, m, weights, out)
+        _weights(data, x, rows, start, m, weights, eight)
+        _add_weighted_rows(data, rows, start, m, weights, eight, out)
 
 
 @vectorised
 def _batch_projection(data, x, v, rows, n, out):
-    weights, projections = _buffer(), _buffer()
+    weights, projections, eight = _buffer(), _buffer(), _buffer()
     first, second = 0.0, 0.0
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
@@ -203,8 +227,8 @@ def _batch_projection(data, x, v, rows, n, out):
         for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
             _prefetch(data, rows[k])
         m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights)
-        _add_weighted_rows(data, rows, start, m, weights, out)
+        _weights(data, x, rows, start, m, weights, eight)
+        _add_weighted_rows(data, rows, start, m, weights, eight, out)
         for k in range(m):
             i, p = rows[start + k], 0.0
             for j in range(v.shape[0]):
@@ -219,14 +243,14 @@ def _batch_projection(data, x, v, rows, n, out):
 
 @vectorised
 def _batch_squares(data, x, rows, n, out, squares):
-    weights = _buffer()
+    weights, eight = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
             _prefetch(data, rows[k])
         m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights)
+        _weights(data, x, rows, start, m, weights, eight)
         for k in range(m):
             i, w = rows[start + k], weights[k]
             for j in range(out.shape[0]):
@@ -257,17 +281,20 @@ def _rows_gradient(data, x, first, last, out):
 def _tiles_gradient(tiles, x, first, last, out):
     weights = _buffer()
     for t in range(first // BLOCK, (last + BLOCK - 1) // BLOCK):
-        lo, hi = max(first - t * BLOCK, 0), min(last - t * BLOCK, BLOCK)
-        for k in range(lo, hi):
+        for k in range(BLOCK):
             weights[k] = 0.0
         for j in range(x.shape[0]):
-            for k in range(lo, hi):
+            for k in range(BLOCK):
                 weights[k] += x[j] * tiles[t, j, k]
-        for k in range(lo, hi):
+        for k in range(BLOCK):
             weights[k] = -_expit_of_minus(weights[k])
+        for k in range(first - t * BLOCK):  # what is in the tile but not in the block
+            weights[k] = 0.0
+        for k in range(last - t * BLOCK, BLOCK):
+            weights[k] = 0.0
         for j in range(x.shape[0]):
             total = 0.0
-            for k in range(lo, hi):
+            for k in range(BLOCK):
                 total += weights[k] * tiles[t, j, k]
             out[j] += total
 
