@@ -11,6 +11,8 @@ from pdmp.models.base import Model
 DENSE = 5_000
 #: Above this share of non-zeros, products with the precision matrix run over a dense copy of it.
 FULL = 0.25
+#: A pivot smaller than this share of its diagonal entry is a zero and its rounding: the matrix is singular.
+ROUNDING = 4.0 * np.finfo(float).eps
 
 
 @inlined
@@ -210,10 +212,12 @@ def _rows(precision):
     _check_symmetric(np.abs(matrix - matrix.T).max(), np.abs(matrix).max())
     matrix = 0.5 * (matrix + matrix.T)
     try:
-        np.linalg.cholesky(matrix)
+        positive = np.all(np.linalg.cholesky(matrix).diagonal() ** 2 > ROUNDING * matrix.diagonal())
     except np.linalg.LinAlgError:
+        positive = False
+    if not positive:
         low = np.linalg.eigvalsh(matrix)[0]
-        raise ValueError(f"`precision` must be positive definite; its smallest eigenvalue is {low:.3g}.") from None
+        raise ValueError(f"`precision` must be positive definite; its smallest eigenvalue is {low:.3g}.")
     i, j = np.nonzero(matrix)
     return np.searchsorted(i, np.arange(d + 1)), j.astype(np.int64), matrix[i, j]
 
@@ -255,4 +259,7 @@ def _pivots_positive(matrix):
         )
     except RuntimeError:  # exactly singular
         return False
-    return np.array_equal(factor.perm_r, factor.perm_c) and bool(np.all(factor.U.diagonal() > 0.0))
+    if not np.array_equal(factor.perm_r, factor.perm_c):  # a zero on the diagonal was stepped around
+        return False
+    pivots = factor.U.diagonal()[factor.perm_r]
+    return bool(np.all(pivots > ROUNDING * matrix.diagonal()))

@@ -12,7 +12,7 @@ from pdmp.models.base import Model
 SQRT_HALF = math.sqrt(0.5)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 TAIL = -8.0  #: below this argument Φ is computed from the continued fraction of the inverse Mills ratio
-DEPTH = 24  #: of that fraction: at -8 the remainder is below rounding
+DEPTH = 16  #: of that fraction: at -8 the remainder is below rounding
 
 
 @inlined
