@@ -1,5 +1,6 @@
 """Continuous-time Monte Carlo: piecewise-deterministic Markov processes, and fixed-step samplers as a special case."""
 
+from pdmp import diagnostics as diagnostics
 from pdmp import gradients as gradients
 from pdmp import models as models
 from pdmp.compiled import compiled as compiled
@@ -8,3 +9,10 @@ from pdmp.models.base import Model as Model
 from pdmp.process import CERTAIN as CERTAIN
 from pdmp.process import HORIZON as HORIZON
 from pdmp.process import Process as Process
+from pdmp.processes import BPS as BPS
+from pdmp.processes import SBPS as SBPS
+from pdmp.processes import ZigZag as ZigZag
+from pdmp.run import Run as Run
+from pdmp.run import load as load
+from pdmp.run import sample as sample
+from pdmp.trajectory import Trajectory as Trajectory

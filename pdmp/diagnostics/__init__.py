@@ -1,0 +1,4 @@
+"""How good samples are."""
+
+from pdmp.diagnostics.ess import ess as ess
+from pdmp.diagnostics.ess import rhat as rhat

@@ -1,0 +1,63 @@
+"""Arrays and a JSON header in one file: ``.npz`` without pickle, replaced atomically."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+
+HEADER = "header"
+
+
+def write(path, header, arrays):
+    """Write `header` (what JSON can hold) and `arrays` (dict of str to ndarray); until it is done the old file stays."""
+    path = os.fspath(path)
+    part = f"{path}.part"
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with open(part, "wb") as file:
+        np.savez(file, **{HEADER: text}, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read(path, what):
+    """The header and the arrays of a file that `write` wrote; `what` must be the header's entry ``"what"``."""
+    try:
+        with np.load(os.fspath(path), allow_pickle=False) as file:
+            header = json.loads(file[HEADER].tobytes()) if HEADER in file.files else {}
+            arrays = {name: file[name] for name in file.files if name != HEADER}
+    except (ValueError, OSError, EOFError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ValueError(f"{os.fspath(path)!r} is not a file that this package wrote: {error}") from None
+    if header.get("what") != what:
+        raise ValueError(f"{os.fspath(path)!r} is not a {what} of this package.")
+    return header, arrays
+
+
+def flatten(tree, prefix):
+    """Arrays of nested tuples by the path to them, as a dict of str to ndarray."""
+    arrays = {}
+    for name, leaf in zip(getattr(tree, "_fields", range(len(tree))), tree, strict=True):
+        if isinstance(leaf, tuple):
+            arrays |= flatten(leaf, f"{prefix}/{name}")
+        elif isinstance(leaf, np.ndarray):
+            arrays[f"{prefix}/{name}"] = leaf
+    return arrays
+
+
+def copied(tree):
+    """Nested tuples with copies of their arrays."""
+    leaves = [copied(leaf) if isinstance(leaf, tuple) else np.copy(leaf) if _is_array(leaf) else leaf for leaf in tree]
+    return type(tree)(*leaves) if hasattr(tree, "_fields") else tuple(leaves)
+
+
+def _is_array(leaf):
+    return isinstance(leaf, np.ndarray)

@@ -1,0 +1,322 @@
+"""Paths of chains: events, positions at any time, and exact integrals, from what the event loop stored.
+
+The coordinates of a local process are stored one at a time, each when it changes; they are read that way too, so that
+asking for a few positions, or for averages, never needs the whole table.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+#: Largest dense table that is made of a local process's path.
+DENSE_BYTES = 2_000_000_000
+#: Numbers in a block of a path that is read block by block.
+BLOCK = 2_000_000
+#: As in `recording.fill_grid`: an event this close before a grid's point, relatively, counts as after it.
+NUDGE = 1.0 + 1e-14
+
+#: Gauss-Legendre nodes in [0, 1] and weights: exact for polynomials up to degree 5.
+NODES = 0.5 + np.array([-0.5, 0.0, 0.5]) * np.sqrt(0.6)
+WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
+
+
+class Trajectory:
+    """The path of one chain: linear or constant between its events.
+
+    Parameters
+    ----------
+    x, v : ndarray, shape (d,)
+        Position and velocity at time 0.
+    times, kinds, which, xs, vs : ndarray
+        Rows as in `pdmp.recording.Skeleton`: what was changed, and to what.
+    end : float
+        Where the path ends.
+    kind : {"linear", "constant"}
+        How it moves between the rows.
+    events : tuple of str
+        Names of the kinds.
+    local : bool
+        Whether each row holds a single coordinate, ``which``.
+    warmup : float, default 0
+        End of the warm-up.
+
+    Attributes
+    ----------
+    times : ndarray, shape (K + 1,)
+        0 and the times of the K events.
+    positions : ndarray, shape (K + 1, d)
+        Positions just after the events, the start first.
+    velocities : ndarray, shape (K + 1, d), or None
+        Velocities just after the events; None for piecewise-constant paths.
+    kinds : ndarray of int, shape (K,)
+        Kinds of the events, indices into `events`.
+    coarse, coarse_times : ndarray or None
+        For two coupled chains: the other one's positions and their times; None for the rest.
+    """
+
+    def __init__(self, x, v, times, kinds, which, xs, vs, *, end, kind, events, local, warmup=0.0):
+        self._x, self._v = x, v
+        self._times, self._kinds, self._which, self._xs, self._vs = times, kinds, which, xs, vs
+        self.end, self.kind, self.events, self.warmup = float(end), kind, tuple(events), float(warmup)
+        self.dim, self.local = len(x), local
+        self.coarse = self.coarse_times = None
+
+    def __repr__(self):
+        return f"Trajectory({len(self._times)} rows, dim={self.dim}, {self.kind}, end={self.end:.6g})"
+
+    def block(self, first, last, kind=None):
+        """The path of coordinates first … last - 1 alone; with `kind`, only its rows (no other may touch them)."""
+        rows = slice(None) if kind is None else np.flatnonzero(self._kinds == kind)
+        if self.local:
+            raise ValueError("only the path of a global process can be split into blocks.")
+        return Trajectory(
+            self._x[first:last],
+            self._v[first:last],
+            self._times[rows],
+            self._kinds[rows],
+            self._which,
+            self._xs[rows, first:last],
+            self._vs[rows, first:last] if self._vs.shape[1] else self._vs[rows],
+            end=self.end,
+            kind=self.kind,
+            events=self.events,
+            local=False,
+            warmup=self.warmup,
+        )
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _first_rows(self):
+        """The first row of each event."""
+        if not self.local or len(self._times) == 0:
+            return np.arange(len(self._times))
+        return np.flatnonzero(np.concatenate([[True], np.diff(self._times) > 0.0]))
+
+    @functools.cached_property
+    def times(self):
+        return np.concatenate([[0.0], self._times[self._first_rows]])
+
+    @functools.cached_property
+    def kinds(self):
+        return self._kinds[self._first_rows]
+
+    @functools.cached_property
+    def positions(self):
+        if not self.local:
+            return np.concatenate([self._x[None], self._xs])
+        self._check_dense(len(self.times))
+        return self._read(self.times, "right")
+
+    @functools.cached_property
+    def velocities(self):
+        if self.kind == "constant":
+            return None
+        if not self.local:
+            return np.concatenate([self._v[None], self._vs])
+        self._check_dense(len(self.times))
+        return self._read(self.times, "right", velocities=True)
+
+    def _check_dense(self, rows):
+        size = 8 * rows * self.dim
+        if size > DENSE_BYTES:
+            raise ValueError(
+                f"{rows} positions of {self.dim} coordinates would take {size / 1e9:.3g} GB; "
+                "read the path with `at(t)` at fewer times, or with `discretise(n)`."
+            )
+
+    # -- positions --------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _columns(self):
+        """Rows sorted by coordinate, and where each coordinate's rows begin."""
+        order = np.argsort(self._which, kind="stable")
+        return order, np.concatenate([[0], np.cumsum(np.bincount(self._which, minlength=self.dim))])
+
+    def _read(self, t, side, velocities=False):
+        """Positions (or velocities) at the sorted or unsorted times t (M,): (M, d); "left": before events at t."""
+
+        def latest(times):
+            return np.searchsorted(times * NUDGE if side == "left" else times, t, side=side) - 1
+
+        if not self.local:
+            k = latest(self._times)
+            row, old = np.maximum(k, 0), k < 0
+            if len(self._times) == 0:
+                moved, x, v = np.zeros(len(t)), np.tile(self._x, (len(t), 1)), np.tile(self._v, (len(t), 1))
+            else:
+                moved = np.where(old, 0.0, self._times[row])
+                x = np.where(old[:, None], self._x, self._xs[row])
+                v = np.where(old[:, None], self._v, self._vs[row]) if self.kind == "linear" else None
+            if velocities:
+                return v
+            return x + v * (t - moved)[:, None] if self.kind == "linear" else x
+        order, begin = self._columns
+        out = np.empty((len(t), self.dim))
+        for j in range(self.dim):
+            rows = order[begin[j] : begin[j + 1]]
+            times, xs = np.append(0.0, self._times[rows]), np.append(self._x[j], self._xs[rows, 0])
+            k = np.maximum(latest(times), 0)
+            if self.kind == "constant":
+                out[:, j] = xs[k]
+                continue
+            vs = np.append(self._v[j], self._vs[rows, 0])
+            out[:, j] = vs[k] if velocities else xs[k] + vs[k] * (t - times[k])
+        return out
+
+    def at(self, t, side="right"):
+        """Positions at time t.
+
+        Parameters
+        ----------
+        t : float or array_like, shape (M,)
+            Times in [0, `end`].
+        side : {"right", "left"}
+            Whether a piecewise-constant path, at the very time of an event, is read after it or before it.
+
+        Returns
+        -------
+        ndarray, shape (d,) or (M, d)
+        """
+        times = np.asarray(t, dtype=float)
+        if times.ndim > 1:
+            raise ValueError(f"`t` must be a number or one-dimensional, got shape {times.shape}.")
+        flat = np.atleast_1d(times)
+        if flat.size and not (flat.min() >= 0.0 and flat.max() <= self.end):
+            raise ValueError(f"`t` must lie in [0, {self.end}], where the path is, got {flat.min()} to {flat.max()}.")
+        if side not in ("left", "right"):
+            raise ValueError(f"`side` must be 'left' or 'right', got {side!r}.")
+        self._check_dense(len(flat))
+        out = self._read(flat, side)
+        return out[0] if times.ndim == 0 else out
+
+    def discretise(self, n, a=None):
+        """Positions at n equally spaced times: the ends of n equal parts of [a, `end`], (n, d).
+
+        A piecewise-constant path is read just before each time, so that n points for n steps of equal length are
+        those n steps. `a` is the end of the warm-up unless given.
+        """
+        a = self.warmup if a is None else float(a)
+        if not (isinstance(n, (int, np.integer)) and n >= 1):
+            raise ValueError(f"`n` must be a positive integer, got {n!r}.")
+        if not 0.0 <= a < self.end:
+            raise ValueError(f"there is no path after time {a} to discretise: it ends at {self.end}.")
+        times = np.minimum(a + np.arange(1, n + 1) * ((self.end - a) / n), self.end)
+        return self.at(times, side="left")
+
+    # -- integrals --------------------------------------------------------------------------------------------------
+
+    def _range(self, a, b):
+        a = self.warmup if a is None else float(a)
+        b = self.end if b is None else float(b)
+        if not 0.0 <= a < b <= self.end:
+            raise ValueError(f"the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length.")
+        return a, b
+
+    def segments(self, a=None, b=None):
+        """The path over [a, b] in blocks: lengths (m,), positions (m, d) at the segments' starts, velocities (m, d).
+
+        Velocities are None for constant paths.
+        """
+        a, b = self._range(a, b)
+        times = self.times
+        inner = times[(times > a) & (times < b)]
+        knots = np.concatenate([[a], inner, [b]])
+        size = max(BLOCK // self.dim, 1)
+        for k in range(0, len(knots) - 1, size):
+            part = knots[k : k + size + 1]
+            x = self._read(part[:-1], "right")
+            v = self._read(part[:-1], "right", velocities=True) if self.kind == "linear" else None
+            yield np.diff(part), x, v
+
+    def integral(self, f=None, a=None, b=None):
+        """∫ f(x(t)) dt over [a, b]; of x itself without `f`.
+
+        Parameters
+        ----------
+        f : callable, optional
+            Takes a position (d,) and returns a number or an array. Exact for piecewise-constant paths, and on linear
+            ones for polynomials of degree at most 5; else by three Gauss-Legendre nodes in each segment.
+        a, b : float, optional
+            From the end of the warm-up to the end of the path.
+        """
+        total = 0.0
+        for h, x, v in self.segments(a, b):
+            if f is not None:
+                total = total + integrate_function(f, h, x, v)
+            elif v is None:
+                total = total + h @ x
+            else:
+                total = total + h @ x + (0.5 * h * h) @ v
+        return total
+
+    def mean(self, a=None, b=None):
+        """Time average of the position over [a, b], (d,)."""
+        a, b = self._range(a, b)
+        return self.integral(None, a, b) / (b - a)
+
+    def var(self, a=None, b=None):
+        """Time average of the squared deviation from `mean` over [a, b], (d,)."""
+        a, b = self._range(a, b)
+        mean, total = self.mean(a, b), 0.0
+        for h, x, v in self.segments(a, b):
+            x = x - mean
+            total = total + h @ (x * x)
+            if v is not None:
+                total = total + (h * h) @ (x * v) + (h**3 / 3.0) @ (v * v)
+        return total / (b - a)
+
+    def products(self, centre, a=None, b=None):
+        """∫ (x - centre)(x - centre)ᵀ dt over [a, b], (d, d)."""
+        total = np.zeros((self.dim, self.dim))
+        for h, x, v in self.segments(a, b):
+            x = x - centre
+            total += x.T @ (h[:, None] * x)
+            if v is not None:
+                mixed = x.T @ ((0.5 * h * h)[:, None] * v)
+                total += mixed + mixed.T + v.T @ ((h**3 / 3.0)[:, None] * v)
+        return total
+
+    def cov(self, a=None, b=None):
+        """Time average of the products of deviations from `mean` over [a, b], (d, d)."""
+        a, b = self._range(a, b)
+        return self.products(self.mean(a, b), a, b) / (b - a)
+
+
+def integrate_function(f, h, x, v):
+    """Σ over segments of ∫ f, for segments of lengths h (m,) from x (m, d) with velocities v (m, d) or None."""
+    if v is None:
+        return apply(f, x.T) @ h
+    return sum(w * (apply(f, (x + (u * h)[:, None] * v).T) @ h) for u, w in zip(NODES, WEIGHTS, strict=True))
+
+
+def apply(f, x):
+    """f of each column of x (d, M): an array (..., M).
+
+    One call for all columns is tried first, and believed if it has the right shape and agrees with calls for single
+    columns at a few places.
+    """
+    x = np.ascontiguousarray(x)
+    m = x.shape[1]
+    single = np.asarray(f(x[:, 0].copy()), dtype=float)
+    if m > 8:
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(f(x.copy()), dtype=float)
+        except Exception:  # noqa: BLE001 - whatever a function of one point does with many
+            values = None
+        if values is not None and values.shape == (*single.shape, m):
+            checks = np.unique(np.linspace(0, m - 1, 7).astype(int))
+            if all(_same(values[..., k], f(x[:, k].copy())) for k in checks):
+                return values
+    out = np.empty((*single.shape, m))
+    out[..., 0] = single
+    for k in range(1, m):
+        out[..., k] = f(x[:, k].copy())
+    return out
+
+
+def _same(a, b):
+    return np.allclose(a, np.asarray(b, dtype=float), rtol=1e-10, atol=1e-12, equal_nan=True)
