@@ -48,7 +48,8 @@ else:
         array = context.make_array(data_type)(context, builder, data)
         pointer = cgutils.get_item_pointer(context, builder, data_type, array, [i, c])
         item = context.get_data_type(data_type.dtype)
-        vector = builder.load(builder.bitcast(pointer, ir.VectorType(item, 8).as_pointer()), align=8 * (8 if item == ir.DoubleType() else 4))
+        pointer = builder.bitcast(pointer, ir.VectorType(item, 8).as_pointer())
+        vector = builder.load(pointer, align=data_type.dtype.bitwidth // 8)  # of one entry: rows may start anywhere
         return vector if vector.type == WIDE else builder.fpext(vector, WIDE)
 
     def _wide(context, builder, array_type, array):
@@ -57,7 +58,7 @@ else:
 
     @intrinsic
     def _dot8(context, data, i, c, x):
-        """data[i, c : c + 8] · x[:8] in vector registers; the row and c are multiples of 8 entries, x is a buffer."""
+        """data[i, c : c + 8] · x[:8] in vector registers; c + 8 within the row's padding, x a buffer."""
 
         def generate(context, builder, signature, args):
             row = _load8(context, builder, signature.args[0], *args[:3])
@@ -86,7 +87,8 @@ else:
             lane = ir.IntType(32)
             one = builder.insert_element(ir.Constant(WIDE, ir.Undefined), args[1], lane(0))
             weights = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(lane, 8), [0] * 8))
-            builder.store(builder.fadd(builder.load(pointer, align=LINE), builder.fmul(weights, row)), pointer, align=LINE)
+            total = builder.fadd(builder.load(pointer, align=LINE), builder.fmul(weights, row))
+            builder.store(total, pointer, align=LINE)
             return context.get_dummy_value()
 
         return types.none(out, weight, data, i, c), generate
@@ -384,7 +386,8 @@ class LogisticRegression(Model):
         self.precision = np.broadcast_to(1.0 / (scale * scale), (self.dim,)).copy()
         row = LINE // dtype.itemsize
         self.data = _aligned((self.n_data, -(-self.dim // row) * row), dtype)
-        np.multiply(X, (2.0 * y - 1.0)[:, None], out=self.data[:, : self.dim], casting="same_kind")
+        with np.errstate(over="ignore"):
+            np.multiply(X, (2.0 * y - 1.0)[:, None], out=self.data[:, : self.dim], casting="same_kind")
         if not np.all(np.isfinite(self.data[:, : self.dim])):
             raise ValueError(f"`X` has values beyond the range of dtype={dtype}.")
         # XᵀX, where it is smaller than the data and quickly computed.
@@ -466,6 +469,13 @@ class LogisticRegression(Model):
             out[j] = 0.25 * out[j] + self.precision[j] * v[j] * v[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if self.data.ctypes.data % LINE:  # pickles do not keep it
+            data = _aligned(self.data.shape, self.data.dtype)
+            data[...] = self.data
+            self.data = data
 
     def rearranged(self, rows):
         """The same posterior with its data in the order `rows`, in tiles of 64 data, feature by feature.
