@@ -318,6 +318,12 @@ def test_check_agrees_with_eigenvalues(store):
     assert min(verdicts) > 20
 
 
+def test_a_pivot_that_is_a_rounding_error_is_a_zero():
+    Q = [[2.0, 0, 0, -1, 1], [0, 1, 1, 0, 1], [0, 1, 2, 1, 1], [-1, 0, 1, 2, 0], [1, 1, 1, 0, 2]]
+    with pytest.raises(ValueError, match="`precision` must be positive definite; a pivot"):
+        Gaussian(0.0, sparse.csr_array(Q))
+
+
 @pytest.mark.parametrize("store", [np.array, sparse.csr_array])
 def test_scales_may_differ_widely(store):
     scale = np.array([1e-12, 1.0, 1e12])
