@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp import scheduler
-from pdmp.process import ADAPTING, DATA, EVENTS, PROPOSALS, RINGS
+from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, beside
 from pdmp.recording import Grid, Integrals, new_recording
 from pdmp.storage import copied, flatten
 
@@ -180,6 +180,14 @@ class Chain:
         else:
             self._count_from(0.0)
 
+    def __setstate__(self, values):
+        self.__dict__.update(values)
+        if self.process.local:  # pickled one by one; compiled code wants them side by side again
+            state, recording = self.state, self.recording
+            x, v, moved = beside(state.x, state.v, state.moved)
+            self.state = state._replace(x=x, v=v, moved=moved)
+            self.recording = recording._replace(integrals=_laid_out(recording.integrals, True))
+
     # -- driving it -------------------------------------------------------------------------------------------------
 
     def compile(self):
@@ -247,7 +255,7 @@ class Chain:
         integrals, grid = self.recording.integrals, self.recording.grid
         integrals.since[0] = now
         if self.total is not None and self.total > now:  # else they find their scale by doubling
-            integrals.stretch[0] = (self.total - now) / max(len(integrals.batches), 1)
+            integrals.stretch[0] = (self.total - now) / max(integrals.batches.shape[1], 1)
             grid.spacing[0] = (self.total - now) / max(self.draws, 1)
 
     def _store(self):
@@ -283,8 +291,9 @@ class Chain:
         ring = float(state.clocks[state.heap[0], 0])
         who = type(process.model if process.model is not None else process).__name__
         if status == scheduler.NOT_FINITE:
-            if state.pending[1] > state.pending[0]:  # the rate, where the clock rang; else the jump, which took place
-                now = ring
+            alone = state.pending[2] == ALONE and state.pending[1] == state.pending[0] + 1
+            if alone and state.pending[0] == state.heap[0] and math.isfinite(ring):
+                now = ring  # the rate, where the clock rang; else the clock or the jump, where the last one did
             text = f"the gradient or the rate of {who} is not finite"
         elif status == scheduler.VIOLATED:
             now = ring
@@ -295,7 +304,7 @@ class Chain:
         elif status == scheduler.TIME_UP:
             text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
         else:
-            text = f"a clock of {type(process).__name__} gave a time that is NaN or in the past, or a bound that is NaN"
+            text = f"a clock of {type(process).__name__} gave a time in the past, or a negative bound"
         with np.errstate(all="ignore"):
             x = self.position(now)
         self.stopped, self.failure = "failed", (text, now, x)
@@ -318,7 +327,8 @@ class Chain:
         times, kinds, which, xs, vs = self.blocks[0]
         end = self._time(self.stopped)
         recording = self.recording._replace(
-            integrals=copied(self.recording.integrals), grid=copied(self.recording.grid)
+            integrals=_laid_out(copied(self.recording.integrals), self.process.local),
+            grid=copied(self.recording.grid),
         )
         with np.errstate(all="ignore"):
             scheduler.settle(self.process.flow.kernel, self.state, recording, end)
@@ -381,6 +391,14 @@ class Chain:
         self.blocks = []
         if f"{prefix}/block/0" in arrays:
             self.blocks = [tuple(arrays[f"{prefix}/block/{k}"] for k in range(5))]
+
+
+def _laid_out(integrals, local):
+    """Integrals in the memory layout of `recording.new_recording`, which compiled code was compiled for."""
+    if not local:
+        return integrals
+    centre, first, second = beside(integrals.centre, integrals.first, integrals.second)
+    return integrals._replace(centre=centre, first=first, second=second)
 
 
 def advance_elsewhere(chain, seconds):

@@ -11,7 +11,7 @@ HEADER = "header"
 
 
 def write(path, header, arrays):
-    """Write `header` (what JSON can hold) and `arrays` (dict of str to ndarray); until it is done the old file stays."""
+    """Write `header` (what JSON can hold) and `arrays` (a dict); until it is done, an old file stays."""
     path = os.fspath(path)
     part = f"{path}.part"
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)

@@ -252,15 +252,37 @@ class Trajectory:
                 total = total + h @ x + (0.5 * h * h) @ v
         return total
 
+    def _local_moments(self, centre, a, b):
+        """∫ (x - centre) and ∫ (x - centre)² over [a, b], (d,) each, coordinate by coordinate from its own rows."""
+        which = np.concatenate([np.arange(self.dim), self._which])
+        order = np.argsort(which, kind="stable")
+        which = which[order]
+        times = np.concatenate([np.zeros(self.dim), self._times])[order]
+        x = np.concatenate([self._x, self._xs[:, 0]])[order] - np.asarray(centre)[which]
+        until = np.append(times[1:], self.end)
+        until[np.append(which[1:] != which[:-1], True)] = self.end
+        since = np.clip(times, a, b)
+        h = np.clip(until, a, b) - since
+        first, second = h * x, h * x * x
+        if self.kind == "linear":
+            v = np.concatenate([self._v, self._vs[:, 0]])[order]
+            x = x + v * (since - times)
+            first, second = h * (x + 0.5 * v * h), h * (x * x + x * v * h + v * v * h * h / 3.0)
+        return tuple(np.bincount(which, weights=part, minlength=self.dim) for part in (first, second))
+
     def mean(self, a=None, b=None):
         """Time average of the position over [a, b], (d,)."""
         a, b = self._range(a, b)
+        if self.local:
+            return self._x + self._local_moments(self._x, a, b)[0] / (b - a)
         return self.integral(None, a, b) / (b - a)
 
     def var(self, a=None, b=None):
         """Time average of the squared deviation from `mean` over [a, b], (d,)."""
         a, b = self._range(a, b)
         mean, total = self.mean(a, b), 0.0
+        if self.local:
+            return self._local_moments(mean, a, b)[1] / (b - a)
         for h, x, v in self.segments(a, b):
             x = x - mean
             total = total + h @ (x * x)

@@ -80,7 +80,7 @@ def batch_ess(variance, length, batches, stretch):
         Of the path.
     length : list of float
         Time that each chain ran.
-    batches : list of ndarray, shape (n, d)
+    batches : list of ndarray, shape (d, n)
         Integrals over each chain's stretches.
     stretch : list of float
         Length of each chain's stretches.
@@ -98,10 +98,10 @@ def batch_ess(variance, length, batches, stretch):
     for time, sums, each in zip(length, batches, stretch, strict=True):
         if time <= 0.0 or each <= 0.0:
             continue
-        whole = min(int(time / each * (1.0 + 1e-12)), len(sums))
+        whole = min(int(time / each * (1.0 + 1e-12)), sums.shape[1])
         if whole < 4:
             return np.full(len(variance), np.nan)
-        asymptotic = each * np.var(sums[:whole] / each, axis=0, ddof=1)
+        asymptotic = each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
         with np.errstate(all="ignore"):
             total += time * variance / asymptotic
     return total

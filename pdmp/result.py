@@ -1,0 +1,461 @@
+"""What a run leaves: estimates along the paths of all chains, draws from them, tables and files."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from importlib import metadata
+
+import numpy as np
+
+from pdmp import storage
+from pdmp.chain import Record
+from pdmp.checks import check_count
+from pdmp.diagnostics.ess import batch_ess, batch_rhat, draws_ess, draws_rhat
+from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
+from pdmp.recording import Grid, Integrals
+from pdmp.trajectory import Trajectory, integrate_function
+
+#: Draws for diagnostics, for each chain, and numbers in all of them.
+DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 50_000_000
+
+
+def load(path):
+    """The `Run` that ``run.save(path)`` wrote. Its ``process`` is a text; all the numbers are there."""
+    header, arrays = storage.read(path, "run")
+    records = []
+    for i, values in enumerate(header["records"]):
+
+        def part(name, i=i):
+            return arrays[f"chain/{i}/{name}"]
+
+        records.append(
+            Record(
+                **values,
+                **{name: part(name) for name in Record.ARRAYS},
+                integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
+                grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
+            )
+        )
+    return Run(header["info"], records)
+
+
+class Run:
+    """What `sample` returns: estimates along the paths of all chains, and the paths.
+
+    Means, variances and expectations are time averages from the end of the warm-up to the end of each chain, chains
+    pooled in proportion to their lengths. Where the process holds coupled copies (SGRRLD: a fine and a coarse chain),
+    these are extrapolated: the copies' averages, with the signed weights `copies`. Positions, `draws`, `ess`, `rhat`
+    and `to_arviz` are those of the first copy, the fine chain.
+
+    Attributes
+    ----------
+    process : Process or str
+        The process, its "auto" options settled; of a loaded run a description.
+    seed : int
+        With it and the same arguments the run can be repeated bitwise.
+    chains, dim : int
+        Number of chains; dimension d of the target.
+    events : ndarray of int, shape (chains,)
+        Events of each chain: as a budget, they repeat a run that a number of seconds or Ctrl-C ended.
+    warmup, end : ndarray, shape (chains,)
+        Process times at which the warm-up and the path end.
+    stopped : str
+        What ended the run: the name of a budget, "interrupted" or "failed"; several when chains differ.
+    variables : dict of str to tuple of int
+        Names and shapes of the parts of x.
+    copies : tuple of float
+        Weights of the coupled copies.
+    stats : dict
+        Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
+        excess, horizons, data terms and passes, seconds of computing, and what the process itself reports.
+    """
+
+    def __init__(self, info, records, process=None, chains=None):
+        self._info, self._records, self._chains = info, records, chains
+        self.process = info["process"] if process is None else process
+        self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
+        self.variables = {k: tuple(s) for k, s in info["variables"].items()}
+        self.copies = tuple(info["copies"])
+
+    def __repr__(self):
+        stats = self.stats
+        return (
+            f"<Run: {self._info['process']}, {self.chains} chain{'s' if self.chains > 1 else ''}, "
+            f"{stats['total_events']:,} events, time {self.end.max():.6g}, stopped by {self.stopped}>"
+        )
+
+    @property
+    def chains(self):
+        return len(self._records)
+
+    @property
+    def events(self):
+        return np.array([int(r.counts[EVENTS]) for r in self._records])
+
+    @property
+    def warmup(self):
+        return np.array([r.warmup for r in self._records])
+
+    @property
+    def end(self):
+        return np.array([r.end for r in self._records])
+
+    @property
+    def stopped(self):
+        reasons = {r.stopped for r in self._records}
+        for first in ("failed", "interrupted"):
+            if first in reasons:
+                return first
+        return ", ".join(sorted(reasons))
+
+    @functools.cached_property
+    def stats(self):
+        counts = sum(r.counts for r in self._records)
+        violations, terms, n_data = int(counts[VIOLATIONS]), int(counts[DATA]), max(self._info["n_data"], 1)
+        stats = {
+            "events": {name: int(counts[KINDS + k]) for k, name in enumerate(self._info["events"])},
+            "total_events": int(counts[EVENTS]),
+            "proposals": int(counts[PROPOSALS]),
+            "thinned": int(counts[THINNED]),
+            "bound_violations": violations,
+            "mean_excess": float(sum(r.excess[0] for r in self._records)) / max(violations, 1),
+            "max_excess": float(max(r.excess[1] for r in self._records)),
+            "horizons": int(counts[HORIZONS]),
+            "data_terms": terms,
+            "data_passes": terms / n_data,
+            "seconds": float(sum(r.seconds for r in self._records)),
+            "stopped": [r.stopped for r in self._records],
+        }
+        for record in self._records:
+            for name, value in record.statistics.items():
+                stats[name] = stats.get(name, 0.0) + value
+        return stats
+
+    # -- averages along the path ----------------------------------------------------------------------------------
+
+    def _used(self):
+        used = [r for r in self._records if r.length > 0.0]
+        if not used:
+            raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
+        return used
+
+    def _block_mean(self):
+        """Averages of all that moves (copies, d)."""
+        used = self._used()
+        total = sum(r.length for r in used)
+        reference = used[0].integrals.centre
+        # Around one centre, so that a small spread around a large mean keeps its digits.
+        sums = sum(r.integrals.first + (r.integrals.centre - reference) * r.length for r in used)
+        return (reference + sums / total).reshape(len(self.copies), self.dim)
+
+    def mean(self):
+        """Time average of x, (d,)."""
+        return np.array(self.copies) @ self._block_mean()
+
+    def var(self):
+        """Time average of (x - mean)², (d,).
+
+        A `UserWarning` tells when extrapolation has made one negative.
+        """
+        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
+        total = 0.0
+        for r in used:
+            shift = r.integrals.centre - mean
+            total = total + r.integrals.second + shift * (2.0 * r.integrals.first + shift * r.length)
+        blocks = (total / sum(r.length for r in used)).reshape(len(self.copies), self.dim)
+        var = np.array(self.copies) @ blocks
+        if np.any(var < 0.0) and len(self.copies) > 1:
+            warnings.warn(
+                f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
+                "the run is too short, or the step too large.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return var
+
+    def sd(self):
+        """Square roots of `var`, (d,); NaN where extrapolation made it negative."""
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(self.var())
+
+    def cov(self):
+        """Time average of (x - mean)(x - mean)ᵀ, (d, d).
+
+        Raises
+        ------
+        ValueError
+            If neither the products were integrated (``covariance=``) nor the skeleton is there.
+        """
+        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
+        online = all(r.integrals.cross.size for r in used)
+        if not online and self.store != "skeleton":
+            reason = "of a local process" if self._info["local"] else "above 100 dimensions without `covariance=True`"
+            raise ValueError(f'`store="{self.store}"` {reason} keeps no products; use `store="skeleton"`.')
+        total = 0.0
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            if online:
+                shift, first = r.integrals.centre - mean, r.integrals.first
+                lower = np.tril(r.integrals.cross)
+                cross = lower + np.tril(lower, -1).T
+                mixed = np.outer(shift, first)
+                total = total + cross + mixed + mixed.T + np.outer(shift, shift) * r.length
+            else:
+                total = total + self._paths[i].products(mean, r.warmup, r.end)
+        total = total / sum(r.length for r in used)
+        d = self.dim
+        return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
+
+    def expectation(self, f):
+        """Time average of f(x).
+
+        Parameters
+        ----------
+        f : callable
+            Takes a position, shape (d,), returns a number or an array. If it also takes many at once, (d, M) to
+            (..., M), with the same values, it is called so.
+
+        Returns
+        -------
+        float or ndarray
+            Exact for piecewise-constant paths and, on linear ones, for polynomials up to degree 5; otherwise by three
+            Gauss-Legendre nodes between each two events. Under ``store="grid"`` the average over the grid.
+        """
+        self._refuse("expectation", "moments")
+        total, length, d = 0.0, 0.0, self.dim
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            for c, w in enumerate(self.copies):
+                part = slice(c * d, (c + 1) * d)
+                if self.store == "grid":
+                    rows = r.grid.rows[: int(r.grid.used[0]), part]
+                    h = np.full(len(rows), r.length / max(len(rows), 1))
+                    total = total + w * integrate_function(f, h, rows, None)
+                    continue
+                for h, x, v in self._paths[i].segments(r.warmup, r.end):
+                    value = integrate_function(f, h, x[:, part], None if v is None else v[:, part])
+                    total = total + w * value
+            length += r.length
+        self._used()
+        total = total / length
+        return float(total) if np.ndim(total) == 0 else total
+
+    # -- paths and draws ------------------------------------------------------------------------------------------
+
+    def _refuse(self, what, *stores):
+        if self.store in stores:
+            better = '`store="skeleton"`' if "grid" in stores else '`store="skeleton"` or `store="grid"`'
+            raise ValueError(f'`{what}` needs the path, of which `store="{self.store}"` keeps none; use {better}.')
+
+    @functools.cached_property
+    def _paths(self):
+        """Paths of all that moves, copies included."""
+        self._refuse("trajectories", "moments", "grid")
+        return [
+            Trajectory(
+                *(r.x, r.v, r.times, r.kinds, r.which, r.xs, r.vs),
+                end=r.end,
+                kind=self._info["kind"],
+                events=self._info["events"],
+                local=self._info["local"],
+                warmup=min(r.warmup, r.end),
+            )
+            for r in self._records
+        ]
+
+    @functools.cached_property
+    def trajectories(self):
+        """The path of each chain, a list of `Trajectory`; of coupled copies the first, with the last as ``coarse``."""
+        if len(self.copies) == 1:
+            return self._paths
+        paths, d, last = [], self.dim, len(self.copies) - 1
+        for path in self._paths:
+            fine, coarse = path.block(0, d, kind=0), path.block(last * d, (last + 1) * d, kind=last)
+            fine.coarse, fine.coarse_times = coarse.positions, coarse.times
+            paths.append(fine)
+        return paths
+
+    def at(self, t):
+        """Positions of all chains at time t: (chains, d), or (chains, M, d) for M times."""
+        self._refuse("at", "moments", "grid")
+        return np.array([path.at(t) for path in self.trajectories])
+
+    def draws(self, n=1_000):
+        """Positions at n equally spaced times after the warm-up: (chains, n, d).
+
+        From the grid, under ``store="grid"``: the nearest of its points.
+        """
+        self._refuse("draws", "moments")
+        n = check_count("n", n)
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                raise ValueError(f"chain {i} has no path after its warm-up to draw from.")
+        if self.store == "skeleton":
+            return np.array([path.discretise(n) for path in self.trajectories])
+        out = np.empty((self.chains, n, self.dim))
+        for i, r in enumerate(self._records):
+            used = int(r.grid.used[0])
+            if n > used:
+                raise ValueError(f"`n` = {n} draws are more than the {used} that chain {i} has on its grid.")
+            times = np.arange(1, n + 1) * (r.length / n)
+            rows = np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)
+            out[i] = r.grid.rows[rows, : self.dim]
+        return out
+
+    def _diagnostic_draws(self):
+        """Draws for diagnostics, or None if there are too few."""
+        if self.store == "grid":
+            n = min(int(r.grid.used[0]) for r in self._records)
+        else:
+            n = min(DIAGNOSTIC_DRAWS, int(self.events.min()))
+        n = min(n, max(DIAGNOSTIC_NUMBERS // (self.chains * self.dim), 100))
+        if n < 4 or any(r.length <= 0.0 for r in self._records):
+            return None
+        return self.draws(n)
+
+    def ess(self, method="mean"):
+        """Effective sample size of each coordinate, all chains together, (d,).
+
+        From as many draws as there were events, at most 4,000 for each chain, which bounds it; under
+        ``store="moments"`` from the means over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
+        """
+        if self.store == "moments":
+            if method != "mean":
+                raise ValueError(f'`method` {method!r} needs draws, of which `store="moments"` keeps none; use "mean".')
+            used, d = self._used(), self.dim
+            batches = [r.integrals.batches[:d] for r in used]
+            var = np.mean([self._chain_var(r) for r in used], axis=0)
+            return batch_ess(var, [r.length for r in used], batches, [float(r.integrals.stretch[0]) for r in used])
+        draws = self._diagnostic_draws()
+        return np.full(self.dim, np.nan) if draws is None else draws_ess(draws, method)
+
+    def rhat(self, method="rank"):
+        """R-hat of each coordinate, from the chains' halves, (d,).
+
+        Under ``store="moments"`` the classical one of means and variances, without ranks.
+        """
+        if self.store != "moments":
+            draws = self._diagnostic_draws()
+            return np.full(self.dim, np.nan) if draws is None else draws_rhat(draws, method)
+        halves, d = [], self.dim
+        used = self._used()
+        for r in used:
+            stretch = float(r.integrals.stretch[0])
+            whole = int(r.length / stretch * (1.0 + 1e-12)) // 2
+            if whole == 0:
+                return np.full(d, np.nan)
+            for part in (slice(0, whole), slice(whole, 2 * whole)):
+                halves.append(r.integrals.centre[:d] + r.integrals.batches[:d, part].sum(axis=1) / (whole * stretch))
+        return batch_rhat([self._chain_var(r) for r in used], halves)
+
+    def _chain_var(self, r):
+        """Variance along one chain's path, first copy, (d,)."""
+        d = self.dim
+        return r.integrals.second[:d] / r.length - (r.integrals.first[:d] / r.length) ** 2
+
+    # -- tables and files ---------------------------------------------------------------------------------------
+
+    def names(self):
+        """A name for each coordinate of x: "beta[0]", "sigma", …; a list of str."""
+        out = []
+        for name, shape in self.variables.items():
+            out += [name + (f"[{','.join(map(str, i))}]" if i else "") for i in np.ndindex(*shape)]
+        return out
+
+    def summary(self):
+        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate."""
+        mean, sd, ess, rhat = self.mean(), self.sd(), self.ess(), self.rhat()
+        with np.errstate(all="ignore"):
+            mcse = sd / np.sqrt(ess)
+        columns = zip(self.names(), mean, sd, mcse, ess, rhat, strict=True)
+        rows = [dict(zip(Summary.COLUMNS, (n, *map(float, v)), strict=True)) for n, *v in columns]
+        note = "" if len(self.copies) == 1 else "mean and sd are extrapolated; ess and rhat are the fine chain's"
+        return Summary(rows, note)
+
+    def save(self, path):
+        """Write the run to one file, without pickle; `pdmp.load` reads it."""
+        arrays, records = {}, []
+        for i, r in enumerate(self._records):
+            records.append({name: getattr(r, name) for name in Record.NUMBERS})
+            arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
+            arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
+        storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
+
+    def to_arviz(self, n=1_000):
+        """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
+
+        Under ``store="grid"`` all points of the grid. Coupled copies: the fine chain's draws.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                import arviz
+            except ImportError:
+                raise ImportError("`to_arviz` needs ArviZ: pip install 'pdmp[arviz]'.") from None
+            if self.store == "grid":
+                n = min(int(r.grid.used[0]) for r in self._records)
+            x, posterior, first = self.draws(n), {}, 0
+            for name, shape in self.variables.items():
+                size = math.prod(shape)
+                posterior[name] = x[:, :, first : first + size].reshape(*x.shape[:2], *shape)
+                first += size
+            try:
+                version = metadata.version("pdmp")
+            except metadata.PackageNotFoundError:
+                version = "unknown"
+            attrs = {
+                "inference_library": "pdmp",
+                "inference_library_version": version,
+                "sampler": self._info["sampler"],
+                "process": self._info["process"],
+                "sampling_time": self._info.get("wall_seconds", float("nan")),
+                "seed": str(self.seed),
+            }
+            if len(self.copies) > 1:
+                attrs["draws_of"] = "the fine chain; run.mean() and run.expectation() extrapolate"
+            if int(arviz.__version__.split(".")[0]) >= 1:
+                data = arviz.from_dict({"posterior": posterior})
+                data["posterior"].attrs.update(attrs)
+                return data
+            return arviz.from_dict(posterior=posterior, attrs=attrs)
+
+
+class Summary:
+    """A table of one row for each coordinate; prints as text.
+
+    Attributes
+    ----------
+    rows : list of dict
+        With the keys `COLUMNS`: what ``pandas.DataFrame`` takes.
+    """
+
+    COLUMNS = ("name", "mean", "sd", "mcse", "ess", "rhat")
+    SHOWN = 60  #: rows that are printed
+
+    def __init__(self, rows, note=""):
+        self.rows, self.note = rows, note
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __repr__(self):
+        shown = self.rows[: self.SHOWN]
+        forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
+        table = [list(self.COLUMNS)]
+        table += [[row["name"], *(forms[c].format(row[c]) for c in self.COLUMNS[1:])] for row in shown]
+        table[0][0] = ""
+        widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
+        lines = []
+        for line in table:
+            first, *rest = (cell for cell in line)
+            cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
+            lines.append("  ".join(cells))
+        if len(shown) < len(self.rows):
+            lines.append(f"… and {len(self.rows) - len(shown)} more")
+        if self.note:
+            lines.append(self.note)
+        return "\n".join(lines)
