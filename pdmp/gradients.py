@@ -167,10 +167,29 @@ def as_provider(target):
     raise TypeError(f"`target` must be a pdmp.Model or one of pdmp.gradients, got {type(target).__name__}.")
 
 
-class Full(Provider):
+class _Whole(Provider):
+    """What looks at all terms, in the layout in which the model is fastest at that."""
+
+    model: Compiled
+    packed: Compiled
+
+    @functools.cached_property
+    def packed(self):
+        """The model that the gradient is taken from: a copy laid out for blocks if the model has such a layout."""
+        return self.model.rearranged(np.arange(self.n_data)) or self.model
+
+    @compiled
+    def _exact(self, x, out, counts):
+        _clear(out)
+        self.packed.add_gradient(x, out)
+        counts[DATA] += max(self.packed.terms, 1)
+
+
+class Full(_Whole):
     """The exact gradient ∇U(x), from all terms.
 
-    One call counts `n_data` data terms, one for a model that is not a sum over data.
+    One call counts `n_data` data terms, one for a model that is not a sum over data. If the model can lay its data out
+    for blocks (`Model.rearranged`), the gradient comes from such a copy, made when the first run starts.
 
     Parameters
     ----------
@@ -187,9 +206,7 @@ class Full(Provider):
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        _clear(out)
-        self.model.add_gradient(x, out)
-        counts[DATA] += max(self.model.terms, 1)
+        self._exact(x, out, counts)
 
     @compiled
     def projected(self, x, v, memory, rng, out, counts):
@@ -203,7 +220,7 @@ class Full(Provider):
         _clear(sd)
 
 
-class Noisy(Provider):
+class Noisy(_Whole):
     """The exact gradient plus independent Gaussian noise: ∇U(x)ⱼ + N(0, scaleⱼ²).
 
     Its variance is known: c² = Σⱼ vⱼ² scaleⱼ². One call counts `n_data` data terms, as for `Full`.
@@ -236,11 +253,9 @@ class Noisy(Provider):
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        _clear(out)
-        self.model.add_gradient(x, out)
+        self._exact(x, out, counts)
         for j in range(out.shape[0]):
             out[j] += self.scale[j] * rng.standard_normal()
-        counts[DATA] += max(self.model.terms, 1)
 
     @compiled
     def projected(self, x, v, memory, rng, out, counts):

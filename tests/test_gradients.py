@@ -415,7 +415,7 @@ def test_full_is_the_gradient():
         assert isinstance(provider, Full) and provider.model is model and provider.exact
         for method in ("gradient", "projected", "gradient_and_sd"):
             out, told, counted = calls(provider, method, x, np.array([2.0, 1.0]), times=2)
-            assert_array_equal(out, np.tile(model.gradient(x), (2, 1)))
+            assert_allclose(out, np.tile(model.gradient(x), (2, 1)), rtol=1e-13, atol=1e-13)
             assert counted == 2 * max(model.n_data, 1) == 2 * provider.terms_per_call
             if method == "projected":
                 assert_allclose(told[:, 0], out @ [2.0, 1.0], rtol=1e-13)
@@ -637,36 +637,36 @@ def test_labels_are_recoded(caplog):
 # What does not fit
 
 
-def three():
+def nine():
     return logistic(9, 2)
 
 
 @pytest.mark.parametrize(
     "make, error, message",
     [
-        (lambda: Minibatch(three(), 0), ValueError, "`size` must be at least 1, got 0"),
-        (lambda: Minibatch(three(), 2.5), TypeError, "`size` must be an integer, got 2.5"),
+        (lambda: Minibatch(nine(), 0), ValueError, "`size` must be at least 1, got 0"),
+        (lambda: Minibatch(nine(), 2.5), TypeError, "`size` must be an integer, got 2.5"),
         (
-            lambda: Minibatch(three(), 10, "distinct"),
+            lambda: Minibatch(nine(), 10, "distinct"),
             ValueError,
             "`size` must be at most the 9 data .*distinct.*got 10",
         ),
-        (lambda: Minibatch(three(), 10, "reshuffle"), ValueError, "`size` must be at most the 9 data"),
-        (lambda: Minibatch(three(), 10, "epoch"), ValueError, "`size` must be at most the 9 data"),
-        (lambda: Minibatch(three(), 2, "idd"), ValueError, "`draw` must be one of 'iid', 'distinct'.*got 'idd'"),
+        (lambda: Minibatch(nine(), 10, "reshuffle"), ValueError, "`size` must be at most the 9 data"),
+        (lambda: Minibatch(nine(), 10, "epoch"), ValueError, "`size` must be at most the 9 data"),
+        (lambda: Minibatch(nine(), 2, "idd"), ValueError, "`draw` must be one of 'iid', 'distinct'.*got 'idd'"),
         (lambda: Minibatch(Bowl(), 2), ValueError, "`model` .*Bowl has no terms"),
-        (lambda: Minibatch(Full(three()), 2), TypeError, "`model` must be a pdmp.Model, got Full"),
-        (lambda: ControlVariate(three(), 0), ValueError, "`size` must be at least 1"),
-        (lambda: ControlVariate(three(), 1, draw="importance"), ValueError, "`draw` must be one of 'uniform'"),
-        (lambda: ControlVariate(three(), 1, np.zeros(3)), ValueError, r"`anchor` must have shape \(2,\), got \(3,\)"),
-        (lambda: ControlVariate(three(), 1, [np.nan, 0.0]), ValueError, "`anchor` must be finite"),
+        (lambda: Minibatch(Full(nine()), 2), TypeError, "`model` must be a pdmp.Model, got Full"),
+        (lambda: ControlVariate(nine(), 0), ValueError, "`size` must be at least 1"),
+        (lambda: ControlVariate(nine(), 1, draw="importance"), ValueError, "`draw` must be one of 'uniform'"),
+        (lambda: ControlVariate(nine(), 1, np.zeros(3)), ValueError, r"`anchor` must have shape \(2,\), got \(3,\)"),
+        (lambda: ControlVariate(nine(), 1, [np.nan, 0.0]), ValueError, "`anchor` must be finite"),
         (lambda: ControlVariate(Slope(), 1), ValueError, "`anchor` must be given: .*Slope did not converge"),
         (lambda: ControlVariate(Bowl(), 1), ValueError, "Bowl has no terms"),
         (lambda: Full(3.0), TypeError, "`model` must be a pdmp.Model, got float"),
-        (lambda: Noisy(three(), -1.0), ValueError, "`scale` must be finite and at least 0"),
-        (lambda: Noisy(three(), np.inf), ValueError, "`scale` must be finite"),
+        (lambda: Noisy(nine(), -1.0), ValueError, "`scale` must be finite and at least 0"),
+        (lambda: Noisy(nine(), np.inf), ValueError, "`scale` must be finite"),
         (
-            lambda: Noisy(three(), np.ones(3)),
+            lambda: Noisy(nine(), np.ones(3)),
             ValueError,
             r"`scale` must be a number or of shape \(2,\), got shape \(3,\)",
         ),

@@ -180,28 +180,51 @@ def _softplus_of_minus(z):
 
 
 @inlined
-def _weights(data, x, rows, start, m, weights, eight):
-    """weights[k] = -expit(-z), the factor of row k in the gradient, for m rows at most `BLOCK`."""
-    d = x.shape[0]
+def _ahead(start, n):
+    """Half the number of rows in the block after the one at `start`: so many are fetched in each half of the work."""
+    return min(BLOCK, max(n - start - BLOCK, 0)) // 2
+
+
+@inlined
+def _weights(data, x, rows, start, n, weights, eight):
+    """weights[k] = -expit(-z) of row rows[start + k], its factor in the gradient, for one block; its length.
+
+    The first of the rows of the next block are fetched meanwhile: spread over the work, so that memory and arithmetic
+    overlap.
+    """
+    d, m, ahead = x.shape[0], min(BLOCK, n - start), _ahead(start, n)
     for k in range(m):
         weights[k] = 0.0
     for c in range(0, d, 8):
         for j in range(8):
             eight[j] = x[c + j] if c + j < d else 0.0
-        for k in range(m):
+        for k in range(ahead):
+            _prefetch(data, rows[start + BLOCK + k])
+            weights[2 * k] += _dot8(data, rows[start + 2 * k], c, eight)
+            weights[2 * k + 1] += _dot8(data, rows[start + 2 * k + 1], c, eight)
+        for k in range(2 * ahead, m):
             weights[k] += _dot8(data, rows[start + k], c, eight)
+        ahead = 0
     for k in range(m):
         weights[k] = -_expit_of_minus(weights[k])
+    return m
 
 
 @inlined
-def _add_weighted_rows(data, rows, start, m, weights, eight, out):
-    d = out.shape[0]
+def _add_weighted_rows(data, rows, start, n, weights, eight, out):
+    """out += Σ weights[k] row k of the block; fetches the other rows of the next block."""
+    d, m, ahead = out.shape[0], min(BLOCK, n - start), _ahead(start, n)
+    next_row = start + BLOCK + ahead
     for c in range(0, d, 8):
         for j in range(8):
             eight[j] = 0.0
-        for k in range(m):
+        for k in range(ahead):
+            _prefetch(data, rows[next_row + k])
+            _add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
+            _add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
+        for k in range(2 * ahead, m):
             _add8(eight, weights[k], data, rows[start + k], c)
+        ahead = 0
         for j in range(min(8, d - c)):
             out[c + j] += eight[j]
 
@@ -212,11 +235,8 @@ def _batch_gradient(data, x, rows, n, out):
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):  # while this block is worked on, fetch the next
-            _prefetch(data, rows[k])
-        m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights, eight)
-        _add_weighted_rows(data, rows, start, m, weights, eight, out)
+        _weights(data, x, rows, start, n, weights, eight)
+        _add_weighted_rows(data, rows, start, n, weights, eight, out)
 
 
 @vectorised
@@ -226,16 +246,15 @@ def _batch_projection(data, x, v, rows, n, out):
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
-            _prefetch(data, rows[k])
-        m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights, eight)
-        _add_weighted_rows(data, rows, start, m, weights, eight, out)
+        m = _weights(data, x, rows, start, n, weights, eight)
+        _add_weighted_rows(data, rows, start, n, weights, eight, out)
         for k in range(m):
-            i, p = rows[start + k], 0.0
-            for j in range(v.shape[0]):
-                p += v[j] * data[i, j]
-            projections[k] = p
+            projections[k] = 0.0
+        for c in range(0, v.shape[0], 8):
+            for j in range(8):
+                eight[j] = v[c + j] if c + j < v.shape[0] else 0.0
+            for k in range(m):
+                projections[k] += _dot8(data, rows[start + k], c, eight)
         for k in range(m):
             p = weights[k] * projections[k]
             first += p
@@ -249,10 +268,9 @@ def _batch_squares(data, x, rows, n, out, squares):
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
+        m = _weights(data, x, rows, start, n, weights, eight)
+        for k in range(start + BLOCK + _ahead(start, n), min(start + 2 * BLOCK, n)):
             _prefetch(data, rows[k])
-        m = min(BLOCK, n - start)
-        _weights(data, x, rows, start, m, weights, eight)
         for k in range(m):
             i, w = rows[start + k], weights[k]
             for j in range(out.shape[0]):
