@@ -10,8 +10,8 @@ jump   θⱼ ← θⱼ + bⱼ zⱼ,  zⱼ ~ N(σ, (0.1 σ)²),  bⱼ = ±1 with 
        extreme    p = 1 if z ĝ > 0, ½ if it is 0, else 0
 =====  ====================================================================================================
 
-An increment is never larger than z, whatever the gradient. Gradient noise shrinks p towards ½; the corrected form undoes
-that up to the breaking point τ |z| = C, beyond which no estimator can.
+An increment is never larger than z, whatever the gradient. Gradient noise shrinks p towards ½; the corrected form
+undoes that up to the breaking point τ |z| = C, beyond which no estimator can.
 
 References
 ----------

@@ -97,6 +97,12 @@ class Record:
     NUMBERS = ("warmup", "end", "stopped", "seconds", "statistics")
 
     @property
+    def batches(self):
+        """Integrals of x - centre over consecutive stretches of the path, shape (D, n); stores other than skeleton."""
+        marks = self.integrals.marks[: int(self.integrals.marked[0])]
+        return np.diff(marks, axis=0, prepend=0.0).T
+
+    @property
     def length(self):
         """Length of the path after the warm-up."""
         return max(self.end - self.warmup, 0.0)
@@ -255,8 +261,10 @@ class Chain:
         integrals, grid = self.recording.integrals, self.recording.grid
         integrals.since[0] = now
         if self.total is not None and self.total > now:  # else they find their scale by doubling
-            integrals.stretch[0] = (self.total - now) / max(integrals.batches.shape[1], 1)
-            grid.spacing[0] = (self.total - now) / max(self.draws, 1)
+            if len(integrals.marks):
+                integrals.stretch[0] = (self.total - now) / len(integrals.marks)
+            if len(grid.rows):
+                grid.spacing[0] = (self.total - now) / self.draws
 
     def _store(self):
         """Move the rows of the skeleton's buffer out of it."""
@@ -288,7 +296,7 @@ class Chain:
     def _fail(self, status):
         state, process = self.state, self.process
         now = float(state.now[0])
-        ring = float(state.clocks[state.heap[0], 0])
+        ring = float(state.keys[0])
         who = type(process.model if process.model is not None else process).__name__
         if status == scheduler.NOT_FINITE:
             alone = state.pending[2] == ALONE and state.pending[1] == state.pending[0] + 1

@@ -58,6 +58,10 @@ RINGS, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS =
 MAX_KINDS = 8
 
 
+#: What the range in `State.pending` is of: the clocks themselves, or the lists of dependents.
+ALONE, DEPENDENTS = 0, 1
+
+
 class State(NamedTuple):
     """All that changes while one chain runs: arrays only, so that a checkpoint is a copy of them."""
 
@@ -65,10 +69,11 @@ class State(NamedTuple):
     v: np.ndarray  #: (d,) velocities
     moved: np.ndarray  #: (1,) when all coordinates last changed together; (d,) for a local process, one time each
     now: np.ndarray  #: (1,) time of the last ring
-    clocks: np.ndarray  #: (clocks, 2) when each clock rings next, and the bound on its rate there
-    heap: np.ndarray  #: (clocks,) the clocks as a binary heap, earliest first
+    heap: np.ndarray  #: (clocks,) the clocks as a binary heap, the one that rings next first
+    keys: np.ndarray  #: (clocks,) when they ring, in the order of `heap`
     place: np.ndarray  #: (clocks,) where each clock is in `heap`
-    pending: np.ndarray  #: (2,) range of `Process.order`: the clocks that must be redrawn next
+    bounds: np.ndarray  #: (clocks,) the bound on the rate of each clock when it rings
+    pending: np.ndarray  #: (3,) a range and what it ranges over: the clocks that must be redrawn next
     counts: np.ndarray  #: (KINDS + MAX_KINDS,) see above
     excess: np.ndarray  #: (2,) sum and maximum of rate / bound - 1 over violated bounds
     memory: tuple  #: what the process alone knows: a named tuple of arrays
@@ -126,7 +131,6 @@ class Process(Compiled):
     #: Whether a rate above its bound is an error (the bound is a theorem) or is counted (it is an approximation).
     exact_bounds = True
     _required = ("clock", "jump")
-    _optional = ("rate", "touches")
 
     def __init__(self, dim, clocks=1, dependents=None, flow=None, local=False, scope=None):
         self.dim = int(dim)
@@ -140,9 +144,8 @@ class Process(Compiled):
         else:
             indptr = np.cumsum([0, *map(len, dependents)])
             indices = np.array([j for row in dependents for j in row])
-        # First every clock once (a start, a rejection of clock i is the range (i, i + 1)), then the dependents.
-        self.order = np.concatenate([np.arange(clocks), indices]).astype(np.int64)
-        self.start = (np.asarray(indptr) + clocks).astype(np.int64)
+        self.start = np.ascontiguousarray(indptr, np.int64)
+        self.order = np.ascontiguousarray(indices, np.int64)
         if scope is None:
             self.scope, self.scope_start = np.arange(self.dim), np.arange(self.dim + 1)
         else:
@@ -153,7 +156,7 @@ class Process(Compiled):
         super().__init_subclass__(**kwargs)
         if len(cls.events) > MAX_KINDS:
             raise TypeError(f"{cls.__name__}.events: at most {MAX_KINDS} kinds, got {len(cls.events)}.")
-        check_methods(cls, Process, cls._required)
+        check_methods(cls, Process, cls._required, ("clock", "jump"))
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -217,35 +220,61 @@ class Process(Compiled):
     def begin(self, x, rng):
         """The state of one chain that starts at `x` (d,), time 0."""
         x = self.lift(x)
+        v = np.array(self.velocity(x, rng), dtype=float)
+        moved = np.zeros(1)
+        if self.local:  # what an event needs of one coordinate lies side by side in memory
+            x, v, moved = beside(x, v, np.zeros(self.dim))
         n = self.clocks
         return State(
             x=x,
-            v=np.array(self.velocity(x, rng), dtype=float),
-            moved=np.zeros(self.dim if self.local else 1),
+            v=v,
+            moved=moved,
             now=np.zeros(1),
-            clocks=np.tile([np.inf, 0.0], (n, 1)),
             heap=np.arange(n),
+            keys=np.full(n, np.inf),
             place=np.arange(n),
-            pending=np.array([0, n]),
+            bounds=np.zeros(n),
+            pending=np.array([0, n, ALONE]),
             counts=np.zeros(KINDS + MAX_KINDS, np.int64),
             excess=np.zeros(2),
             memory=self.memory(x, rng),
         )
 
 
-def check_methods(cls, base, required):
-    """One line, before anything compiles, for a method that is missing or misspelt."""
-    own = [n for n, f in cls.__dict__.items() if inspect.isfunction(f)]
-    for name in required:
-        if name in cls._methods:
+def beside(*columns):
+    """Copies of equally long vectors as the columns of one array, so that their entries j share a cache line."""
+    width = 1 << (len(columns) - 1).bit_length()
+    rows = np.zeros((len(columns[0]), width))
+    rows[:, : len(columns)] = np.stack(columns, axis=1)
+    return tuple(rows[:, k] for k in range(len(columns)))
+
+
+def check_methods(cls, base, required, known=()):
+    """One line, before anything compiles, for a method that is missing, misspelt or not marked.
+
+    Parameters
+    ----------
+    cls : type
+        The class to look at.
+    base : type
+        Whose methods may be redefined.
+    required : iterable of str
+        Compiled methods that `cls` must have.
+    known : iterable of str
+        Further compiled methods that it may have.
+    """
+    what = "process" if base.__name__ == "Process" else "model"
+    own = {n: f for n, f in cls.__dict__.items() if inspect.isfunction(f)}
+    names = {*base._methods, *known}
+    for name in own.keys() & names:
+        if name not in cls._methods:
+            raise TypeError(f"{cls.__name__}.{name} is a method of a {what} that must be marked @compiled.")
+    for name in own.keys() - names:
+        if hasattr(base, name):
             continue
-        hint = ""
-        if name in own:
-            hint = f": `{name}` is defined, but not marked @compiled"
-        else:
-            # `clok` for `clock`; a name that the base class knows is not a misspelling
-            close = difflib.get_close_matches(name, [n for n in own if not hasattr(base, n)], n=1)
-            if close:
-                hint = f"; is `{close[0]}` a misspelling of it?"
-        article = "process" if base.__name__ == "Process" else "model"
-        raise TypeError(f"{cls.__name__} is a {article} without the method `{name}`{hint}")
+        close = difflib.get_close_matches(name, [n for n in names if n not in own], n=1, cutoff=0.85)
+        if close:
+            raise TypeError(f"{cls.__name__}.{name}: is it a misspelling of the {what}'s method `{close[0]}`?")
+    for name in required:
+        if name not in cls._methods:
+            raise TypeError(f"{cls.__name__} is a {what} without the method `{name}`.")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.compiled import helper, inlined
+from pdmp.process import beside
 
 
 class Integrals(NamedTuple):
@@ -21,8 +22,9 @@ class Integrals(NamedTuple):
     first: np.ndarray  #: (d,) of x - centre
     second: np.ndarray  #: (d,) of (x - centre)²
     cross: np.ndarray  #: (d, d), lower triangle: of the products; or (0, 0)
-    batches: np.ndarray  #: (2 n, d) of x - centre over consecutive stretches of equal length; or (0, d)
-    stretch: np.ndarray  #: (1,) that length; 0 until it is chosen
+    marks: np.ndarray  #: (2 n, d) what `first` was at equally spaced times, for batch means; or (0, d)
+    stretch: np.ndarray  #: (1,) that spacing; 0 until it is chosen
+    marked: np.ndarray  #: (1,) rows used
 
 
 class Skeleton(NamedTuple):
@@ -56,15 +58,19 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
     """Empty recording for a chain around `centre`; sizes in rows, 0 for what is not wanted."""
     d = centre.shape[0]
     width = 1 if local else d
+    centre, first, second = np.array(centre, dtype=float), np.zeros(d), np.zeros(d)
+    if local:
+        centre, first, second = beside(centre, first, second)
     return Recording(
         Integrals(
             since=np.zeros(1),
-            centre=np.array(centre, dtype=float),
-            first=np.zeros(d),
-            second=np.zeros(d),
+            centre=centre,
+            first=first,
+            second=second,
             cross=np.zeros((d, d) if covariance else (0, 0)),
-            batches=np.zeros((2 * batches, d)),
+            marks=np.zeros((2 * batches, d)),
             stretch=np.full(1, float(stretch)),
+            marked=np.zeros(1, np.int64),
         ),
         Skeleton(
             times=np.zeros(skeleton),
@@ -79,36 +85,33 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
 
 
 @helper
-def _add_to_batches(integrals, flow, j, x, v, a, b):
-    """Add the integral of coordinate j over [a, b] to its stretches; x, v are its state at time a."""
-    since, length = integrals.since[0], integrals.stretch[0]
-    last = integrals.batches.shape[0] - 1
-    k = int((a - since) / length)
-    while a < b:
-        end = min(b, since + (k + 1) * length)
-        if end > a:
-            integrals.batches[min(k, last), j] += flow.moments(x - integrals.centre[j], v, end - a)[0]
-            x = flow.position(x, v, end - a)
-            a = end
-        k += 1
+def mark(integrals, flow, xs, vs, moved, now):
+    """Note the integrals at since + stretch, since + 2 stretch … up to `now`; full, every second is kept (batch means).
 
-
-@helper
-def merge_batches(integrals, now):
-    """Double the length of the stretches until `now` fits."""
-    n, d = integrals.batches.shape
+    Costs O(d) at each of these times and nothing at the events between them.
+    """
+    n, d = integrals.marks.shape
     since = integrals.since[0]
     if now <= since:
         return
-    if integrals.stretch[0] == 0.0:
-        integrals.stretch[0] = (now - since) / n
-    while now - since > n * integrals.stretch[0]:
-        for j in range(d):
+    if integrals.stretch[0] == 0.0:  # about an event of each coordinate altogether, if this is the first one
+        integrals.stretch[0] = (now - since) * max(d, n) / n
+    while since + (integrals.marked[0] + 1) * integrals.stretch[0] <= now * (1.0 + 1e-14):
+        row = integrals.marked[0]
+        if row == n:
             for k in range(n // 2):
-                integrals.batches[k, j] = integrals.batches[2 * k, j] + integrals.batches[2 * k + 1, j]
-            for k in range(n // 2, n):
-                integrals.batches[k, j] = 0.0
-        integrals.stretch[0] *= 2.0
+                for j in range(d):
+                    integrals.marks[k, j] = integrals.marks[2 * k + 1, j]
+            integrals.marked[0] = n // 2
+            integrals.stretch[0] *= 2.0
+            continue
+        t = since + (row + 1) * integrals.stretch[0]
+        for j in range(d):
+            at = moved[0] if moved.shape[0] == 1 else moved[j]
+            a = max(at, since)
+            x = flow.position(xs[j], vs[j], a - at) - integrals.centre[j]
+            integrals.marks[row, j] = integrals.first[j] + flow.moments(x, vs[j], t - a)[0]
+        integrals.marked[0] = row + 1
 
 
 @inlined
@@ -122,8 +125,6 @@ def integrate(integrals, flow, j, x, v, moved, now):
     first, second = flow.moments(x - integrals.centre[j], v, now - a)
     integrals.first[j] += first
     integrals.second[j] += second
-    if integrals.batches.shape[0] > 0:
-        _add_to_batches(integrals, flow, j, x, v, a, now)
 
 
 @helper

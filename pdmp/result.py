@@ -327,7 +327,7 @@ class Run:
             if method != "mean":
                 raise ValueError(f'`method` {method!r} needs draws, of which `store="moments"` keeps none; use "mean".')
             used, d = self._used(), self.dim
-            batches = [r.integrals.batches[:d] for r in used]
+            batches = [r.batches[:d] for r in used]
             var = np.mean([self._chain_var(r) for r in used], axis=0)
             return batch_ess(var, [r.length for r in used], batches, [float(r.integrals.stretch[0]) for r in used])
         draws = self._diagnostic_draws()
@@ -349,7 +349,7 @@ class Run:
             if whole == 0:
                 return np.full(d, np.nan)
             for part in (slice(0, whole), slice(whole, 2 * whole)):
-                halves.append(r.integrals.centre[:d] + r.integrals.batches[:d, part].sum(axis=1) / (whole * stretch))
+                halves.append(r.integrals.centre[:d] + r.batches[:d, part].sum(axis=1) / (whole * stretch))
         return batch_rhat([self._chain_var(r) for r in used], halves)
 
     def _chain_var(self, r):
@@ -417,11 +417,10 @@ class Run:
             }
             if len(self.copies) > 1:
                 attrs["draws_of"] = "the fine chain; run.mean() and run.expectation() extrapolate"
-            if int(arviz.__version__.split(".")[0]) >= 1:
-                data = arviz.from_dict({"posterior": posterior})
-                data["posterior"].attrs.update(attrs)
-                return data
-            return arviz.from_dict(posterior=posterior, attrs=attrs)
+            new = int(arviz.__version__.split(".")[0]) >= 1
+            data = arviz.from_dict({"posterior": posterior}) if new else arviz.from_dict(posterior=posterior)
+            data["posterior"].attrs.update(attrs)
+            return data
 
 
 class Summary:

@@ -22,8 +22,10 @@ from typing import NamedTuple
 
 from pdmp.compiled import entry, helper, inlined
 from pdmp.process import (
+    ALONE,
     CERTAIN,
     DATA,
+    DEPENDENTS,
     EVENTS,
     HORIZON,
     HORIZONS,
@@ -33,7 +35,7 @@ from pdmp.process import (
     THINNED,
     VIOLATIONS,
 )
-from pdmp.recording import fill_grid, integrate, integrate_all, merge_batches, record, record_one
+from pdmp.recording import fill_grid, integrate, integrate_all, mark, record, record_one
 
 #: Why the loop returned. The first two are continued at once, the last three are failures.
 CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST = range(9)
@@ -54,35 +56,41 @@ class Limits(NamedTuple):
 
 
 @inlined
-def _before(clocks, i, j):
-    return clocks[i, 0] < clocks[j, 0] or (clocks[i, 0] == clocks[j, 0] and i < j)
+def _before(s, i, t, j):
+    """Whether clock i at time s comes before clock j at time t."""
+    return s < t or (s == t and i < j)
 
 
 @helper
-def restore_heap(clocks, heap, place, i):
-    """Put clock i where its new time belongs."""
+def reschedule(keys, heap, place, i, time):
+    """Let clock i ring at `time`, and move it to where that belongs.
+
+    ``heap`` holds the clocks in heap order and ``keys`` their times in the same order, so that comparisons read
+    neighbouring memory; ``place[i]`` is where clock i is.
+    """
     k = place[i]
     while k > 0:
         parent = (k - 1) >> 1
-        j = heap[parent]
-        if not _before(clocks, i, j):
+        if not _before(time, i, keys[parent], heap[parent]):
             break
-        heap[k] = j
-        place[j] = k
+        keys[k] = keys[parent]
+        heap[k] = heap[parent]
+        place[heap[k]] = k
         k = parent
     n = heap.shape[0]
     while True:
         child = 2 * k + 1
         if child >= n:
             break
-        if child + 1 < n and _before(clocks, heap[child + 1], heap[child]):
+        if child + 1 < n and _before(keys[child + 1], heap[child + 1], keys[child], heap[child]):
             child += 1
-        j = heap[child]
-        if not _before(clocks, j, i):
+        if not _before(keys[child], heap[child], time, i):
             break
-        heap[k] = j
-        place[j] = k
+        keys[k] = keys[child]
+        heap[k] = heap[child]
+        place[heap[k]] = k
         k = child
+    keys[k] = time
     heap[k] = i
     place[i] = k
 
@@ -90,98 +98,119 @@ def restore_heap(clocks, heap, place, i):
 @entry
 def advance(process, state, recording, limits, chunk, rng):
     """Run the process for at most `chunk` rings; the status says why it stopped."""
-    clocks, heap, place, counts = state.clocks, state.heap, state.place, state.counts
+    keys, heap, place, bounds, counts = state.keys, state.heap, state.place, state.bounds, state.counts
+    flow, x, v, moved = process.flow, state.x, state.v, state.moved
     integrals, skeleton, grid = recording.integrals, recording.skeleton, recording.grid
-    rung = 0
+    # In registers while the loop runs.
+    events, proposals, rung = counts[EVENTS], counts[PROPOSALS], 0
+    first, last, what = state.pending[0], state.pending[1], state.pending[2]
+    status = CHUNK
     while True:
-        if counts[EVENTS] >= limits.events:
-            return EVENTS_UP
-        if counts[PROPOSALS] >= limits.proposals:
-            return PROPOSALS_UP
+        if events >= limits.events:
+            status = EVENTS_UP
+            break
+        if proposals >= limits.proposals:
+            status = PROPOSALS_UP
+            break
         if counts[DATA] >= limits.data:
-            return DATA_UP
+            status = DATA_UP
+            break
         if rung >= chunk:
-            return CHUNK
+            break
         if skeleton.times.shape[0] > 0 and skeleton.used[0] + limits.rows > skeleton.times.shape[0]:
-            return FULL
+            status = FULL
+            break
 
+        # clock
         now = state.now[0]
-        for k in range(state.pending[0], state.pending[1]):
-            j = process.order[k]
+        for k in range(first, last):
+            j = process.order[k] if what == DEPENDENTS else k
             time, bound = process.clock(state, j, now, rng)
             if math.isnan(time) or math.isnan(bound):
-                return NOT_FINITE
+                status = NOT_FINITE
+                break
             if time < now or bound < HORIZON:
-                return LOST
-            clocks[j, 0] = time
-            clocks[j, 1] = bound
-            restore_heap(clocks, heap, place, j)
-        state.pending[1] = state.pending[0]
+                status = LOST
+                break
+            bounds[j] = bound
+            reschedule(keys, heap, place, j, time)
+        if status != CHUNK:
+            break
+        last = first
 
         i = heap[0]
-        now = clocks[i, 0]
+        now = keys[0]
         if now > limits.time:
-            return TIME_UP
+            status = TIME_UP
+            break
+
+        # rate
         rung += 1
-        counts[RINGS] += 1
-        bound = clocks[i, 1]
+        bound = bounds[i]
         accepted = bound == CERTAIN
         if not accepted:
             rate = process.rate(state, i, now, rng)
             if not math.isfinite(rate):
-                state.pending[0], state.pending[1] = i, i + 1
-                return NOT_FINITE
+                first, last, what = i, i + 1, ALONE
+                status = NOT_FINITE
+                break
             if bound > HORIZON:
                 counts[THINNED] += 1
                 if rate > bound * (1.0 + ROUNDING):
+                    excess = rate / bound - 1.0
+                    state.excess[1] = max(state.excess[1], excess)
                     if limits.strict == 1:
-                        state.excess[1] = rate / bound - 1.0
-                        return VIOLATED
+                        status = VIOLATED
+                        break
                     counts[VIOLATIONS] += 1
-                    state.excess[0] += rate / bound - 1.0
-                    state.excess[1] = max(state.excess[1], rate / bound - 1.0)
+                    state.excess[0] += excess
                 accepted = rng.random() * bound < rate
             else:
                 counts[HORIZONS] += 1
         state.now[0] = now
         if bound > HORIZON:
-            counts[PROPOSALS] += 1
+            proposals += 1
         if not accepted:
-            state.pending[0], state.pending[1] = i, i + 1
+            first, last, what = i, i + 1, ALONE
             continue
 
-        flow, x, v, moved = process.flow, state.x, state.v, state.moved
+        # flow and jump
         if grid.rows.shape[0] > 0:
             fill_grid(grid, flow, integrals.since[0], x, v, moved, now)
-        if integrals.batches.shape[0] > 0:
-            merge_batches(integrals, now)
+        if integrals.marks.shape[0] > 0:
+            if now >= integrals.since[0] + (integrals.marked[0] + 1) * integrals.stretch[0]:
+                mark(integrals, flow, x, v, moved, now)
         if moved.shape[0] == 1:
             integrate_all(integrals, flow, x, v, moved[0], now)
             for j in range(x.shape[0]):
                 x[j] = flow.position(x[j], v[j], now - moved[0])
             moved[0] = now
             kind = process.jump(state, i, now, rng)
-            if kind < 0:
-                return NOT_FINITE
-            if skeleton.times.shape[0] > 0:
+            if kind >= 0 and skeleton.times.shape[0] > 0:
                 record(skeleton, x, v, now, kind)
         else:
-            lo, hi = process.touches(state, i)
-            for k in range(lo, hi):
+            begin, end = process.touches(state, i)
+            for k in range(begin, end):
                 j = process.coordinate(k)
                 integrate(integrals, flow, j, x[j], v[j], moved[j], now)
                 x[j] = flow.position(x[j], v[j], now - moved[j])
                 moved[j] = now
             kind = process.jump(state, i, now, rng)
-            if kind < 0:
-                return NOT_FINITE
-            if skeleton.times.shape[0] > 0:
-                for k in range(lo, hi):
+            if kind >= 0 and skeleton.times.shape[0] > 0:
+                for k in range(begin, end):
                     j = process.coordinate(k)
                     record_one(skeleton, j, x[j], v[j], now, kind)
-        counts[EVENTS] += 1
+        if kind < 0:
+            status = NOT_FINITE
+            break
+        events += 1
         counts[KINDS + kind] += 1
-        state.pending[0], state.pending[1] = process.start[i], process.start[i + 1]
+        first, last, what = process.start[i], process.start[i + 1], DEPENDENTS
+
+    counts[EVENTS], counts[PROPOSALS] = events, proposals
+    counts[RINGS] += rung
+    state.pending[0], state.pending[1], state.pending[2] = first, last, what
+    return status
 
 
 @entry
@@ -191,8 +220,8 @@ def settle(flow, state, recording, now):
     x, v, moved = state.x, state.v, state.moved
     if grid.rows.shape[0] > 0:
         fill_grid(grid, flow, integrals.since[0], x, v, moved, now)
-    if integrals.batches.shape[0] > 0:
-        merge_batches(integrals, now)
+    if integrals.marks.shape[0] > 0:
+        mark(integrals, flow, x, v, moved, now)
     if moved.shape[0] == 1:
         integrate_all(integrals, flow, x, v, moved[0], now)
     else:

@@ -666,7 +666,7 @@ def test_model_without_data():
 
 
 def test_misspelt_method_is_named():
-    message = "^Bad is a model without the method `add_term_gradient`; is `add_term_gradiant` a misspelling of it\\?$"
+    message = "^Bad.add_term_gradiant: is it a misspelling of the model's method `add_term_gradient`\\?$"
     with pytest.raises(TypeError, match=message):
 
         class Bad(pdmp.Model):
@@ -680,10 +680,7 @@ def test_misspelt_method_is_named():
 
 
 def test_forgotten_decorator_is_named():
-    message = (
-        "^Bad is a model without the method `term_potential`: `term_potential` is defined, but not marked @compiled$"
-    )
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises(TypeError, match="^Bad.term_potential is a method of a model that must be marked @compiled.$"):
 
         class Bad(pdmp.Model):
             def term_potential(self, x, i):
@@ -694,8 +691,42 @@ def test_forgotten_decorator_is_named():
                 pass
 
 
+def test_a_misspelt_prior_is_not_dropped_silently():
+    with pytest.raises(TypeError, match="^Bad.add_prior_gradiant: is it a misspelling of .*`add_prior_gradient`"):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def term_potential(self, x, i):
+                return 0.0
+
+            @pdmp.compiled
+            def add_term_gradient(self, x, i, out):
+                pass
+
+            @pdmp.compiled
+            def add_prior_gradiant(self, x, out):
+                pass
+
+
+def test_a_misspelt_bound_is_named():
+    with pytest.raises(TypeError, match="^Bad.directional_slop: is it a misspelling of .*`directional_slope`"):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def prior_potential(self, x):
+                return 0.0
+
+            @pdmp.compiled
+            def add_prior_gradient(self, x, out):
+                pass
+
+            @pdmp.compiled
+            def directional_slop(self, v):
+                return 1.0
+
+
 def test_missing_method_is_named():
-    with pytest.raises(TypeError, match="^Bad is a model without the method `term_potential`$"):
+    with pytest.raises(TypeError, match="^Bad is a model with `add_term_gradient`, but without the method `term_potential`.$"):
 
         class Bad(pdmp.Model):
             @pdmp.compiled

@@ -58,8 +58,6 @@ class Model(Compiled):
     size: int
     terms: int
 
-    _required = ()
-
     def __init__(self, dim, n_data=0, variables=None, initial=None):
         self.dim = self.size = int(dim)
         self.n_data = self.terms = int(n_data)
@@ -68,18 +66,18 @@ class Model(Compiled):
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
         if sum(int(np.prod(s)) for s in self.variables.values()) != self.dim:
             raise ValueError(f"`variables` {self.variables} do not add up to the dimension {self.dim}.")
-        self.initial = np.zeros(self.dim) if initial is None else np.array(initial, dtype=float)
+        self.initial = np.zeros(self.dim) if initial is None else self.check(initial, "initial")
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        sums = {"term_potential", "add_term_gradient"}
-        whole = {"prior_potential", "add_prior_gradient"}
-        own = cls._methods.keys() - Model._methods.keys() | {
-            n for n in cls._methods.keys() & Model._methods.keys() if cls._methods[n] is not Model._methods[n]
-        }
-        if not (own & sums) and whole <= own:
-            return
-        check_methods(_Seen(cls, own), Model, sorted(sums))
+        check_methods(cls, Model, (), ("directional_slope", "partial_slopes", "affine_partial"))
+        own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
+        pairs = ("term_potential", "add_term_gradient"), ("prior_potential", "add_prior_gradient")
+        if not own & {name for pair in pairs for name in pair}:
+            raise TypeError(f"{cls.__name__} is a model without the methods `term_potential` and `add_term_gradient`.")
+        for one, other in (*pairs, *(pair[::-1] for pair in pairs)):
+            if one in own and other not in own:
+                raise TypeError(f"{cls.__name__} is a model with `{one}`, but without the method `{other}`.")
 
     # -- compiled: what a model defines ---------------------------------------------------------------------------
 
@@ -244,14 +242,6 @@ class Model(Compiled):
                     break
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
-
-
-class _Seen:
-    """What `check_methods` needs of a class, with the base's placeholders left out of its methods."""
-
-    def __init__(self, cls, own):
-        self.__name__, self._methods = cls.__name__, own
-        self.__dict__.update({n: f for n, f in cls.__dict__.items() if callable(f) and n not in ("__name__", "_methods")})
 
 
 @entry

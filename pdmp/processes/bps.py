@@ -15,7 +15,7 @@ Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 2 (rate:
 
 from __future__ import annotations
 
-from pdmp.compiled import compiled
+from pdmp.compiled import compiled, positive
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient, check_rate, refresh_rate_at, sphere
 from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
@@ -65,7 +65,7 @@ class BPS(ExactGradient):
     @compiled
     def rate(self, state, i, now, rng):
         self.look(state, now, rng)
-        return max(0.0, self.along(state))
+        return positive(self.along(state))
 
     @compiled
     def jump(self, state, i, now, rng):

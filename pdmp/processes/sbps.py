@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.compiled import compiled, positive
 from pdmp.gradients import as_provider
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
@@ -79,8 +79,8 @@ class SBPS(Process):
     nonnegative_slope : bool, default False
         Replace a negative fitted slope by the mean of past slopes, or zero if that is negative too.
     precondition : None, "adapt" or array_like, shape (d,)
-        The diagonal P > 0 (its mean is set to 1). "adapt": 1 / (√(running mean square of the gradient per datum) + 1e-4),
-        updated at changes of velocity during the warm-up and frozen after it.
+        The diagonal P > 0 (its mean is set to 1). "adapt": 1 / (√(running mean square of the gradient per datum) +
+        1e-4), updated at changes of velocity during the warm-up and frozen after it.
 
     Raises
     ------
@@ -174,7 +174,7 @@ class SBPS(Process):
         memory, observations = state.memory, state.memory.observations
         g, c2 = self.look(state, now, rng)
         s = now - state.moved[0]
-        if state.clocks[BOUNCE, 1] > HORIZON:
+        if state.bounds[BOUNCE] > HORIZON:
             fitted = observations.fit
             z = (g - fitted[0] - fitted[1] * s) / regression.spread(observations, s, c2)
             memory.seen[SCORES] += 1.0
@@ -183,7 +183,7 @@ class SBPS(Process):
             memory.means[WAITS] += 1.0
             memory.means[WAIT] += (now - state.now[0] - memory.means[WAIT]) / memory.means[WAITS]
         regression.observe(observations, s, g, c2)
-        return max(0.0, g)
+        return positive(g)
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -211,9 +211,9 @@ class SBPS(Process):
             regression.observe(observations, 0.0, g, c2)
         return i
 
-    # -- in other words -------------------------------------------------------------------------------------------------
+    # -- in other words ---------------------------------------------------------------------------------------------
 
-    @compiled
+    @compiled(inline=False)
     def look(self, state, now, rng):
         """Draw a batch at time `now`: its projected gradient G = v·∇Û and the variance of that."""
         memory = state.memory
@@ -243,9 +243,9 @@ class SBPS(Process):
             means[SLOPE] += change / means[SLOPES]
             means[SLOPE_SQUARES] += change * (slope - means[SLOPE])
         if self.nonnegative == 1 and slope < 0.0:
-            regression.with_slope(observations, max(0.0, means[SLOPE] if means[SLOPES] > 0.0 else mean))
+            regression.with_slope(observations, positive(means[SLOPE] if means[SLOPES] > 0.0 else mean))
 
-    @compiled
+    @compiled(inline=False)
     def set_velocity(self, state):
         """v = P u, after u changed; P itself follows the gradient while it is adapted."""
         memory = state.memory

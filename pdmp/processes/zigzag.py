@@ -17,9 +17,7 @@ piecewise deterministic Monte Carlo method for diffusion bridges (local form).
 
 from __future__ import annotations
 
-import numpy as np
-
-from pdmp.compiled import compiled
+from pdmp.compiled import compiled, positive
 from pdmp.processes.exact import ExactGradient
 from pdmp.thinning.affine import Inversion
 
@@ -73,11 +71,11 @@ class ZigZag(ExactGradient):
         self.rates(state, now, rng, rates)
         total = 0.0
         for j in range(rates.shape[0]):
-            total += max(0.0, rates[j])
+            total += positive(rates[j])
         rest = rng.random() * total
         chosen = rates.shape[0] - 1
         for j in range(rates.shape[0]):
-            rest -= max(0.0, rates[j])
+            rest -= positive(rates[j])
             if rest < 0.0:
                 chosen = j
                 break

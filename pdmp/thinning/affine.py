@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.compiled import Compiled, compiled, inlined, positive
 from pdmp.process import CERTAIN
 
 
@@ -62,5 +62,5 @@ class Affine(Compiled):
             return math.inf, CERTAIN
         bound = 0.0
         for j in range(a.shape[0]):
-            bound += max(0.0, a[j] + b[j] * s)
+            bound += positive(a[j] + b[j] * s)
         return now + s, bound

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.compiled import Compiled, compiled, positive
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.piecewise import segment_arrival
 
@@ -31,7 +31,7 @@ class Grid(Compiled):
     ----------
     safety : float, default 6
         Room for curvature, in units of what the parabola through the cell's three rates needs. On a skew-normal of
-        shape 5, a hard case, 2 is violated by 5 % of the proposals and 6 by none; on quadratic targets it costs nothing.
+        shape 5, a hard case, 2 is violated by 5 % of the proposals and 6 by none; on quadratic targets it is free.
     """
 
     safety: float
@@ -57,9 +57,9 @@ class Grid(Compiled):
         for j in range(nodes.shape[1]):
             bend = nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j]
             room = -self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend
-            left += max(0.0, nodes[0, j] + room / 8.0)
-            middle += max(0.0, nodes[1, j] + room / 8.0)
-            right += max(0.0, nodes[2, j] + room / 8.0)
+            left += positive(nodes[0, j] + room / 8.0)
+            middle += positive(nodes[1, j] + room / 8.0)
+            right += positive(nodes[2, j] + room / 8.0)
 
         half = 0.5 * width
         e = rng.standard_exponential()

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import helper, inlined
+from pdmp.compiled import helper, inlined, positive
 from pdmp.thinning.piecewise import segment_arrival
 
 
@@ -92,7 +92,7 @@ def spread(observations, s, c2):
 def bound_at(observations, k, s):
     """λ(s)."""
     out = observations.fit
-    return max(0.0, out[0] + out[1] * s + k * spread(observations, s, observations.sums[5]))
+    return positive(out[0] + out[1] * s + k * spread(observations, s, observations.sums[5]))
 
 
 @helper
@@ -106,7 +106,7 @@ def first_arrival(observations, k, s, step, cap, e):
         t = segment_arrival(left, right, width, e)
         if t < math.inf:
             bound = left + (right - left) * (t / width)
-            return waited + t, max(bound, 1e-300)
+            return waited + t, 1e-300 if bound < 1e-300 else bound
         e -= 0.5 * (left + right) * width
         waited += width
         left = right

@@ -1,0 +1,97 @@
+"""Plant each bug of the list in a copy of the tree and run the tests that should notice.
+
+    python -m tests.mutations               all of them
+    python -m tests.mutations 3 7 sgld      by number, or by what their names contain
+    python -m tests.mutations --list
+
+Exit code 1 if any survives. The tests named by the list are first run without a bug, where they must pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.mutations.bugs import BUGS
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run_tests(tree, tests, seconds=900):
+    """Whether the tests fail in `tree`, and the last line of their output."""
+    environment = os.environ | {"PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(tree / ".numba"), "MPLBACKEND": "Agg"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+    try:
+        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return True, "timed out"
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(f"pytest could not run {tests}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    return done.returncode != 0, lines[-1] if lines else ""
+
+
+def copy_tree(folder):
+    """A copy of what the tests need."""
+    tree = pathlib.Path(folder)
+    for name in ("pdmp", "discrete", "tests", "examples"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree / name)
+    return tree
+
+
+def plant(bug):
+    """Try one bug: (caught, seconds, what the tests said)."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = copy_tree(folder)
+        path = tree / bug.file
+        text = path.read_text()
+        if text.count(bug.old) != 1:
+            raise ValueError(f"{bug.name}: its text stands {text.count(bug.old)} times in {bug.file}, not once.")
+        path.write_text(text.replace(bug.old, bug.new))
+        caught, said = run_tests(tree, bug.tests)
+    return caught, time.perf_counter() - began, said
+
+
+def main():
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("which", nargs="*", help="numbers, or parts of names")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    args = parser.parse_args()
+    chosen = [
+        (number, bug)
+        for number, bug in enumerate(BUGS, 1)
+        if not args.which or any(w == str(number) or (not w.isdigit() and w in bug.name) for w in args.which)
+    ]
+    if args.list:
+        for number, bug in chosen:
+            print(f"{number:3} {bug.name:60} {bug.file}")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        failed, said = run_tests(copy_tree(folder), sorted({test for _, bug in chosen for test in bug.tests}), 3600)
+    if failed:
+        print(f"the tests fail without a bug: {said}")
+        return 2
+    print(f"without a bug: {said}", flush=True)
+    survivors = 0
+    with ThreadPoolExecutor(args.jobs) as pool:
+        for (number, bug), (caught, seconds, said) in zip(chosen, pool.map(plant, [b for _, b in chosen]), strict=True):
+            survivors += not caught
+            print(f"{number:3} {'caught  ' if caught else 'SURVIVED'} {seconds:5.0f} s  {bug.name}: {said}", flush=True)
+    print(f"{len(chosen) - survivors} of {len(chosen)} caught")
+    return int(survivors > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
