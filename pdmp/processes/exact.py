@@ -44,7 +44,7 @@ class ExactGradient(Process):
         self.exact_bounds = self.thinning.exact
         super().__init__(self.model.dim, **kwargs)
 
-    @compiled(inline=False)
+    @compiled
     def look(self, state, now, rng):
         """Evaluate the gradient at time `now`, unless that was the last thing done."""
         memory = state.memory

@@ -1,0 +1,297 @@
+"""The command ``pdmp``: compare, sample, list."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import sys
+from typing import Annotated
+
+import typer
+
+from pdmp import comparison, data, plots
+from pdmp.errors import SamplingError
+from pdmp.models.logistic import LogisticRegression
+from pdmp.run import sample as run_sample
+
+DEFAULT_PROBLEM = "breast_cancer"
+PRIOR_SCALE = 1.0
+TERMS = 3e7  #: data terms that each chain may look at unless told otherwise, within the limits below
+LEAST_PASSES, MOST_PASSES = 200, 10_000
+QUICK = 10  #: by how much --quick divides
+REFERENCE_ESS = 3_000
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Monte Carlo with piecewise-deterministic processes and stochastic gradients.",
+)
+
+Problem = Annotated[str | None, typer.Option(help="A built-in data set; `pdmp list` names them. [default: breast_cancer]")]
+Table = Annotated[pathlib.Path | None, typer.Option("--data", metavar="FILE.csv", help="A table of your own, with a header.")]
+Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of --data to predict; it has two values.")]
+Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
+
+
+class UserError(Exception):
+    """What the user can put right: one line, exit code 2."""
+
+
+@app.command()
+def compare(
+    problem: Problem = None,
+    data: Table = None,
+    target: Target = None,
+    samplers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` names them.")] = None,
+    data_passes: Passes = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    out: Annotated[pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")] = pathlib.Path("."),
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")] = False,
+):
+    """Samplers side by side on Bayesian logistic regression.
+
+    Every sampler gets the same number of data passes (a full gradient costs one) and the same starting points, and is
+    held against a long run of an exact sampler. Prints a table; writes compare.png and compare.csv.
+
+    Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
+    """
+    dataset = _dataset(problem, data, target)
+    classes, labels = _choose(samplers)
+    _check_seed(seed)
+    model, mode = _model(dataset)
+    if data_passes is None:
+        data_passes = default_passes(model.n_data) / (QUICK if quick else 1)
+    elif not 0.0 < data_passes < math.inf:
+        raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
+    _make_folder(out)
+    processes = comparison.configured(model, mode, classes)
+    if labels:
+        processes = {label: processes[label] for label in processes if label in labels}
+    size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
+    typer.echo(_headline(dataset, model) + (f"; mini-batches of {size}" if size else ""))
+    ess = REFERENCE_ESS / (3 if quick else 1)
+    reference = comparison.reference(model, ess=ess, seed=seed, mode=mode, say=_say)
+    table = comparison.compare(
+        processes,
+        data_passes=data_passes,
+        reference=reference,
+        seed=seed,
+        test=(dataset.test.X, dataset.test.y),
+        names=dataset.names,
+        title=f"{dataset.name}, {data_passes:,.4g} data passes",
+        say=_say,
+    )
+    _say("")
+    typer.echo(f"\n{table}")
+    table.to_csv(out / "compare.csv")
+    if table.errors_by_pass:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        plots.compare(table).savefig(out / "compare.png")
+        typer.echo(f"written: {out / 'compare.png'}, {out / 'compare.csv'}")
+    else:
+        raise UserError("every sampler failed; there is nothing to draw.")
+
+
+@app.command()
+def sample(
+    sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    problem: Problem = None,
+    data: Table = None,
+    target: Target = None,
+    data_passes: Passes = None,
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    save: Annotated[pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")] = None,
+):
+    """One sampler on Bayesian logistic regression: the posterior of each coefficient.
+
+    Example: pdmp sample ZigZag --problem wine --data-passes 20000
+    """
+    dataset = _dataset(problem, data, target)
+    classes, labels = _choose(sampler)
+    _check_seed(seed)
+    model, mode = _model(dataset)
+    if data_passes is None:
+        data_passes = default_passes(model.n_data)
+    elif not 0.0 < data_passes < math.inf:
+        raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
+    if save is not None and not save.absolute().parent.is_dir():
+        raise UserError(f"--save names a file in {str(save.absolute().parent)!r}, which is not a folder.")
+    processes = comparison.configured(model, mode, classes)
+    if labels:
+        processes = {label: processes[label] for label in processes if label in labels}
+    if len(processes) > 1:
+        raise UserError(f"{sampler!r} has variants; name one of {', '.join(map(repr, processes))}.")
+    ((label, process),) = processes.items()
+    typer.echo(_headline(dataset, model))
+    comparison._prepare(process, mode, label, _say)
+    _say("")
+    run = run_sample(process, initial=mode, data_passes=data_passes, chains=chains, seed=seed, warmup=0.1)
+    run.variables = {name: () for name in dataset.names}
+    run._info["variables"] = {name: [] for name in dataset.names}
+    typer.echo(run.summary())
+    stats = run.stats
+    typer.echo(
+        f"{label}{' (' + process.note + ')' if process.note else ''}: {chains} chains of "
+        f"{stats['data_passes'] / chains:,.0f} data passes, "
+        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s"
+    )
+    if save is not None:
+        run.save(save)
+        typer.echo(f"written: {save}")
+
+
+@app.command("list")
+def list_():
+    """The samplers that are installed, and the built-in data sets.
+
+    Example: pdmp list
+    """
+    typer.echo("Samplers (entry points of the group pdmp.processes):")
+    for name, cls in sorted(comparison.registered().items()):
+        typer.echo(f"  {name:14} {_first_line(cls)}  [{cls.__module__}]")
+    typer.echo("Problems:")
+    for name, load in data.PROBLEMS.items():
+        typer.echo(f"  {name:14} {load.about}")
+
+
+def default_passes(n_data):
+    """Data passes for each chain: about 30 million data terms, between 200 and 10,000 passes, in round numbers."""
+    passes = min(max(TERMS / n_data, LEAST_PASSES), MOST_PASSES)
+    unit = 10.0 ** math.floor(math.log10(passes))
+    return unit * round(passes / unit)
+
+
+def _first_line(cls):
+    return (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+def _headline(dataset, model):
+    return (
+        f"{dataset.about or dataset.name}\n"
+        f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} with the "
+        f"intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
+    )
+
+
+def _dataset(problem, path, target):
+    if problem is not None and path is not None:
+        raise UserError("give --problem or --data, not both.")
+    if target is not None and path is None:
+        raise UserError("--target goes with --data: it is the column of your table to predict.")
+    if path is not None:
+        return data.read(path, target=target)
+    return data.problem(DEFAULT_PROBLEM if problem is None else problem)
+
+
+def _model(dataset):
+    train = dataset.train
+    model = LogisticRegression(train.X, train.y, prior_scale=PRIOR_SCALE)
+    mode = model.mode()
+    if mode is None:
+        raise UserError(f"the mode of the posterior of {dataset.name} was not found.")
+    return model, mode
+
+
+def _choose(samplers):
+    """Classes by name, and the labels to keep of what they offer (none: all)."""
+    known = comparison.registered()
+    if not known:
+        raise UserError("no sampler is registered; install the package: pip install .")
+    if samplers is None:
+        return known, set()
+    classes, labels = {}, set()
+    by_lower = {name.lower(): name for name in known}
+    for asked in filter(None, (part.strip() for part in samplers.split(","))):
+        name = by_lower.get(asked.lower())
+        variant = None
+        if name is None:  # "SGBD corrected": one of the labels that a class offers
+            name, variant = by_lower.get(asked.lower().partition(" ")[0]), asked
+        if name is None:
+            raise UserError(f"there is no sampler {asked!r}{data.did_you_mean(asked, known)} Samplers: {', '.join(sorted(known))}.")
+        classes[name] = known[name]
+        offered = _labels(known[name])
+        if variant is None:
+            labels |= set(offered)
+            continue
+        found = [label for label in offered if label.lower() == variant.lower()]
+        if not found:
+            raise UserError(f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} {name} has: {', '.join(offered)}.")
+        labels |= set(found)
+    if not classes:
+        raise UserError("--samplers names none.")
+    return classes, labels
+
+
+def _labels(cls):
+    """The labels of what a class offers, from a small problem."""
+    import numpy as np
+
+    X = np.column_stack([np.ones(40), np.linspace(-1.0, 1.0, 40)])
+    small = LogisticRegression(X, np.arange(40) % 2)
+    return list(comparison.configured(small, np.zeros(2), {cls.__name__: cls}))
+
+
+def _check_seed(seed):
+    if seed < 0:
+        raise UserError(f"--seed must not be negative, got {seed}.")
+
+
+def _make_folder(out):
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".pdmp-write-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"--out: cannot write into {str(out)!r}: {error.strerror}.") from None
+
+
+def _say(text):
+    """Progress on stderr: on a terminal one line that is written over."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{text}")
+        sys.stderr.flush()
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def main(arguments=None):
+    """Entry point of the command; whatever the user can put right is one line on stderr and exit code 2."""
+    try:
+        code = app(args=arguments, prog_name="pdmp", standalone_mode=False)
+    except (typer.Exit, SystemExit) as stop:
+        code = getattr(stop, "exit_code", getattr(stop, "code", 0))
+    except KeyboardInterrupt:
+        code = 130
+    except Exception as error:
+        if not _is_usage(error):
+            raise
+        _say("")
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        print(f"pdmp: {' '.join(text.split())}", file=sys.stderr)
+        code = 2
+    sys.exit(code or 0)
+
+
+def _is_usage(error):
+    import inspect
+
+    if isinstance(error, (UserError, FileNotFoundError, ImportError, ConnectionError, SamplingError)):
+        return True
+    if hasattr(error, "format_message"):  # of the command line: an unknown option, a value that is not a number
+        return True
+    # A ValueError is the user's if it was raised where arguments are checked; anything else is a bug and shows itself.
+    if isinstance(error, ValueError):
+        innermost = inspect.getinnerframes(error.__traceback__)[-1]
+        return innermost.frame.f_globals.get("__name__", "") == data.__name__
+    return False
+
+
+if __name__ == "__main__":
+    main()

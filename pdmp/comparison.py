@@ -1,0 +1,541 @@
+"""Samplers side by side: equal data passes, the same starts, one reference that they are all held to.
+
+`compare` runs them, `reference` makes what they are compared with, `registered` finds the samplers that this package
+and others have registered, and `configured` sets them up for a target by the one rule that each class states itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import math
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pdmp.errors import SamplingError
+from pdmp.gradients import Minibatch
+from pdmp.models.logistic import LogisticRegression
+from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
+from pdmp.processes import BPS, ZigZag
+from pdmp.result import Run
+from pdmp.run import extend, sample
+
+GROUP = "pdmp.processes"  #: the entry points under which samplers register
+STEP_ERROR = 0.1  #: relative error of a marginal variance at which a fixed-step sampler chooses its step
+WARMUP = 0.02  #: fraction of the data passes that no estimate uses
+POINTS = 14  #: of the error against the data passes
+DRAWS = 1_000  #: of each chain that are kept for pictures
+LARGEST_RHAT = 1.01  #: of a reference
+LARGEST_Z = 5.0  #: between the two samplers of a reference
+COMPILING_SECONDS = 0.3  #: after which a preparation is said to be compiling
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Which samplers, and how they are set up
+
+
+def registered():
+    """Sampler classes by name: the entry points of the group ``pdmp.processes`` of all installed packages."""
+    from importlib import metadata
+
+    return {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
+
+
+def configured(model, mode, samplers=None, size=None):
+    """Processes for a comparison on `model`, by label.
+
+    Each class sets itself up, by `Process.candidates`: a fixed-step sampler takes the largest step at which no marginal
+    variance of its stationary law is off by more than a tenth, as predicted at the mode.
+
+    Parameters
+    ----------
+    model : Model
+    mode : ndarray, shape (d,)
+        Its mode.
+    samplers : dict of str to class, optional
+        As from `registered`, which is the default.
+    size : int, optional
+        Of the mini-batches; by default a tenth of the data, at least 20 and at most 500. They are drawn without
+        replacement.
+    """
+    if size is None:
+        size = min(max(model.n_data // 10, 20), 500, model.n_data)
+    batch = Minibatch(model, size=size, draw="distinct")
+    found = {}
+    for cls in (registered() if samplers is None else samplers).values():
+        found |= cls.candidates(model, batch, mode, STEP_ERROR)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The reference
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What samplers are compared with.
+
+    Attributes
+    ----------
+    mean, sd : ndarray, shape (d,)
+    cov : ndarray, shape (d, d)
+    draws : ndarray, shape (n, d)
+    rhat, ess : float
+        Largest R-hat and smallest effective sample size of any coordinate.
+    max_z : float
+        Largest difference of a mean to that of the second sampler, in standard errors of the difference; NaN without.
+    text : str
+        Where it comes from, in one line.
+    """
+
+    mean: np.ndarray
+    sd: np.ndarray
+    cov: np.ndarray
+    draws: np.ndarray
+    rhat: float
+    ess: float
+    max_z: float = math.nan
+    text: str = ""
+
+
+def reference(model, *, ess=3_000, seed=0, chains=4, mode=None, say=None):
+    r"""Moments and draws of a target, from an exact sampler that ran long enough, checked against another one.
+
+    The Bouncy Particle Sampler runs until R-hat < 1.01 and the effective sample size is `ess` for every mean (a quarter
+    of that for every standard deviation); then Zig-Zag runs until it has a quarter of that, and the means must agree.
+
+    A logistic regression is sampled in other coordinates, in which its posterior is nearly a standard normal: θ = V z
+    with VᵀHV = 1 and VᵀPV = Λ diagonal (a generalised eigenproblem), H the Hessian at the mode and P the prior's
+    precision. In z it is the logistic regression of the features XV with independent priors N(0, 1/Λ): the same
+    posterior, exactly, with the same bounds.
+
+    Parameters
+    ----------
+    model : Model
+    ess : float, default 3000
+        Wanted effective sample size.
+    seed : int, default 0
+    chains : int, default 4
+        From over-dispersed starts: normal around the mode, twice as wide as the posterior.
+    mode : ndarray, shape (d,), optional
+        The mode, if it is known.
+    say : callable, optional
+        Is told what goes on, a str at a time.
+
+    Returns
+    -------
+    Reference
+
+    Raises
+    ------
+    SamplingError
+        If it did not converge, or the two samplers disagree.
+    """
+    say = say or _silent
+    mode = _mode(model, mode)
+    hessian = model.hessian(mode)
+    target, V = model, np.eye(model.dim)
+    whitened = isinstance(model, LogisticRegression)
+    if whitened:
+        target, V = _whitened(model, hessian)
+        start = np.linalg.solve(V, mode)
+        spread = np.eye(model.dim)
+    else:
+        start, spread = mode, _root(np.linalg.inv(hessian))
+    rng = np.random.default_rng(seed)
+    starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
+    # On a standard normal half the bounce rate: without it |x| mixes slowly, and with it the standard deviations.
+    first = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
+    one = _long_enough(first, starts, ess, seed, say)
+    two = _long_enough(ZigZag(target), starts, ess / 4, seed + 1, say)
+    standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
+    # In the sampler's coordinates: nearly independent, so that the largest of d is what it seems.
+    max_z = float(np.max(np.abs(one.mean() - two.mean()) / standard_error))
+    rhat, smallest = float(np.max(one.rhat())), float(np.min(one.ess()))
+    text = (
+        f"{type(first).__name__} in {chains} chains of {one.stats['data_passes'] / chains:,.0f} data passes, "
+        f"R-hat {rhat:.3f}, min ESS {smallest:,.0f}; second sampler ZigZag agrees: max |z| = {max_z:.1f}"
+    )
+    if not max_z < LARGEST_Z:
+        raise SamplingError(f"The two exact samplers of the reference disagree: max |z| = {max_z:.1f}.", run=one)
+    if one.stats["bound_violations"]:
+        text += f"; {one.stats['bound_violations']} bound violations"
+    cov = V @ one.cov() @ V.T
+    draws = one.draws(min(4_000, max(int(ess / chains), 250))).reshape(-1, model.dim) @ V.T
+    return Reference(V @ one.mean(), np.sqrt(np.diag(cov)), cov, draws, rhat, smallest, max_z, text)
+
+
+def _whitened(model, hessian):
+    """The same posterior in coordinates z, θ = Vz, of unit curvature at the mode, and V."""
+    from scipy import linalg
+
+    prior, V = linalg.eigh(np.diag(model.precision), hessian)
+    with np.errstate(divide="ignore"):
+        scale = 1.0 / np.sqrt(np.maximum(prior, 0.0))
+    return LogisticRegression(model.X @ V, model.y, prior_scale=scale), V
+
+
+def _root(covariance):
+    return np.linalg.cholesky(covariance)
+
+
+def _mode(model, mode):
+    mode = model.mode() if mode is None else np.asarray(mode, float)
+    if mode is None:
+        raise ValueError(f"no mode of {type(model).__name__} was found; give `reference=` and `initial=`.")
+    return mode
+
+
+def _long_enough(process, starts, ess, seed, say):
+    """Double the run until it has converged and has `ess` effective draws of each mean."""
+    _prepare(process, starts[0], f"reference, {type(process).__name__}", say)
+    proposals = 2_000
+    run = None
+    for _ in range(12):
+        options = {"initial": starts, "chains": len(starts), "seed": seed, "progress": False}
+        # The warm-up is that of the first attempt.
+        run = sample(process, proposals=proposals, warmup=0.2, **options) if run is None else extend(run, proposals=proposals)
+        rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
+        say(f"reference, {type(process).__name__}: {proposals:,} proposals a chain, R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}")
+        if rhat < LARGEST_RHAT and mean_ess >= ess and sd_ess >= ess / 4:
+            return run
+        proposals *= 2
+    raise SamplingError(
+        f"The reference did not converge: R-hat {rhat:.3f}, min ESS {mean_ess:.0f} after {proposals // 2:,} proposals of "
+        f"{type(process).__name__} in each chain; give `reference=` a run of your own.",
+        run=run,
+    )
+
+
+def as_reference(given, dim):
+    """A `Reference` from one, or from a run that is good enough."""
+    if isinstance(given, Run):
+        if given.dim != dim:
+            raise ValueError(f"`reference` has dimension {given.dim}, the target {dim}.")
+        rhat, ess = float(np.max(given.rhat())), float(np.min(given.ess()))
+        draws = given.draws(min(DRAWS, int(given.events.min()))).reshape(-1, dim)
+        text = f"the run given, R-hat {rhat:.3f}, min ESS {ess:,.0f}"
+        return Reference(given.mean(), given.sd(), given.cov(), draws, rhat, ess, text=text)
+    if not isinstance(given, Reference):
+        raise TypeError(
+            "`reference` must be what pdmp.reference(model) returns, or the Run of a sampler that is to be the "
+            f"reference, got {type(given).__name__}."
+        )
+    if given.mean.shape != (dim,):
+        raise ValueError(f"`reference` has dimension {len(given.mean)}, the target {dim}.")
+    return given
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The comparison
+
+
+@dataclass(frozen=True)
+class Path:
+    """A stretch of one chain's path, for a picture: its events, and whether it moves between them."""
+
+    positions: np.ndarray  #: (K, d)
+    passes: np.ndarray  #: (K,) data passes since the start
+    kind: str  #: "linear" or "constant"
+
+
+@dataclass
+class Comparison:
+    """What `compare` returns; prints as a table.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One for each sampler, with the keys `COLUMNS`: what ``pandas.DataFrame`` takes. All are averages over the chains.
+    errors_by_pass : dict of str to (ndarray, ndarray)
+        For each sampler data passes (m,) and the error of the means of one chain after them (m,): mean over the
+        coordinates, in posterior standard deviations, averaged over the chains.
+    reference : Reference
+    names : list of str
+        Of the coordinates.
+    draws : dict of str to ndarray, shape (chains, n, d)
+    paths : dict of str to Path
+    title, notes : str, list of str
+    """
+
+    rows: list
+    errors_by_pass: dict
+    reference: Reference
+    names: list
+    draws: dict = field(repr=False)
+    paths: dict = field(repr=False)
+    title: str = ""
+    notes: list = field(default_factory=list)
+
+    #: key: heading, form
+    COLUMNS = {
+        "sampler": ("sampler", "{}"),
+        "data_passes": ("passes", "{:,.0f}"),
+        "seconds": ("seconds", "{:.2f}"),
+        "events": ("events", "{:,.0f}"),
+        "bound_violations": ("violations", "{:,.0f}"),
+        "min_ess": ("min ESS", "{:,.0f}"),
+        "median_ess": ("med ESS", "{:,.0f}"),
+        "ess_per_pass": ("ESS/pass", "{:.3g}"),
+        "mean_error": ("mean err", "{:.3f}"),
+        "max_mean_error": ("max", "{:.3f}"),
+        "sd_error": ("sd err", "{:.3f}"),
+        "log_loss": ("log-loss", "{:.4f}"),
+        "setting": ("setting", "{}"),
+    }
+
+    def __repr__(self):
+        lines = [[heading for heading, _ in self.COLUMNS.values()]]
+        for row in self.rows:
+            lines.append([_form(form, row[key]) for key, (_, form) in self.COLUMNS.items()])
+        keep = [k for k in range(len(lines[0])) if any(line[k] for line in lines[1:])]
+        lines = [[line[k] for k in keep] for line in lines]
+        left = {0, len(lines[0]) - 1 if keep[-1] == len(self.COLUMNS) - 1 else 0}
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        text = [self.title] if self.title else []
+        for line in lines:
+            cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True))]
+            text.append("  ".join(cells).rstrip())
+        return "\n".join([*text, *self.notes])
+
+    def to_csv(self, path):
+        """Write the rows to a file, at full precision."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(self.COLUMNS))
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+
+def _form(form, value):
+    if isinstance(value, float) and math.isnan(value):
+        return "-"
+    return form.format(value)
+
+
+def compare(
+    processes,
+    *,
+    data_passes,
+    reference=None,
+    seed=None,
+    chains=4,
+    test=None,
+    initial=None,
+    warmup=WARMUP,
+    names=None,
+    title="",
+    say=None,
+):
+    """Run several samplers of one target at equal data passes and hold them against a reference.
+
+    Parameters
+    ----------
+    processes : dict of str to Process
+        By label; all with the same target.
+    data_passes : float
+        For each chain of each sampler; an exact gradient costs one.
+    reference : Reference or Run, optional
+        By default ``pdmp.reference(model)``.
+    seed : int, optional
+    chains : int, default 4
+        What the table says is the average of what single chains did.
+    test : (array_like, array_like), optional
+        Features and labels held out, for models with a ``predict``.
+    initial : array_like, shape (d,) or (chains, d), optional
+        Where all samplers start; by default at draws from the normal approximation at the mode.
+    warmup : float, default 0.02
+        Fraction of the data passes that is left out.
+    names : sequence of str, optional
+        Of the coordinates.
+    title : str
+    say : callable, optional
+        Is told what goes on, a str at a time.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before anything runs, naming the argument.
+    """
+    say = say or _silent
+    model = _common_target(processes)
+    if not (isinstance(data_passes, (int, float, np.number)) and 0.0 < data_passes < math.inf):
+        raise ValueError(f"`data_passes` must be positive and finite, got {data_passes!r}.")
+    seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    names = [f"x[{j}]" for j in range(model.dim)] if names is None else [str(n) for n in names]
+    if len(names) != model.dim:
+        raise ValueError(f"`names` must be {model.dim} names, one for each coordinate, got {len(names)}.")
+    test = _check_test(test, model)
+    truth = None if reference is None else as_reference(reference, model.dim)
+    if initial is None:
+        mode = _mode(model, None)
+        rng = np.random.default_rng([seed, 1])
+        initial = mode + rng.standard_normal((chains, model.dim)) @ _root(np.linalg.inv(model.hessian(mode))).T
+    else:
+        initial, mode = np.array(initial, float), None
+    if truth is None:
+        truth = globals()["reference"](model, mode=mode, say=say)
+
+    rows, errors, draws, paths, notes = [], {}, {}, {}, []
+    for label, process in processes.items():
+        start = initial if initial.ndim == 1 else initial[0]
+        _prepare(process, start, label, say)
+        say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
+        try:
+            run = sample(
+                process,
+                initial=initial,
+                data_passes=data_passes,
+                warmup=warmup,
+                chains=chains,
+                seed=seed,
+                covariance=False,
+                progress=False,
+            )
+            rows.append(_row(label, process, run, truth, model, test))
+        except SamplingError as error:
+            rows.append(_failed(label, process))
+            notes.append(f"{label} failed: {error}")
+            continue
+        errors[label] = _errors_by_pass(run, truth, warmup)
+        draws[label] = run.draws(DRAWS)
+        paths[label] = _stretch(run)
+    floor = math.sqrt(2.0 / math.pi / truth.ess)
+    notes.insert(0, f"reference: {truth.text}; its own mean err is about {floor:.3f}")
+    notes.append(
+        f"Averages over {chains} chains, {100 * warmup:g} % of each left out as warm-up. mean err: |error of the mean| / "
+        "posterior sd, mean over the coordinates; max: its largest; sd err: |sd / posterior sd - 1|. ESS knows nothing of bias."
+    )
+    return Comparison(rows, errors, truth, names, draws, paths, title, notes)
+
+
+def _silent(text):
+    pass
+
+
+def _prepare(process, start, label, say):
+    """Compile what `process` needs, and say so if it takes a while."""
+    timer = threading.Timer(COMPILING_SECONDS, say, [f"{label}: compiling (once; the machine code is kept on disk)"])
+    timer.daemon = True
+    timer.start()
+    try:
+        sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
+    except SamplingError:
+        pass  # the run proper will say it
+    finally:
+        timer.cancel()
+
+
+def _common_target(processes):
+    if not isinstance(processes, dict) or not processes:
+        raise TypeError(f"`processes` must be a dict of label to process, got {processes!r}.")
+    models = []
+    for label, process in processes.items():
+        if not isinstance(process, Process):
+            what = f"the class {process.__name__}" if inspect.isclass(process) else type(process).__name__
+            raise TypeError(f"`processes`: {label!r} must be a process such as pdmp.ZigZag(model), got {what}.")
+        if process.model is None:
+            raise TypeError(f"`processes`: {label!r} has no target.")
+        models.append(process.model)
+    if any(m is not models[0] for m in models):
+        label = next(n for n, m in zip(processes, models, strict=True) if m is not models[0])
+        raise ValueError(f"`processes` must have the same target: {label!r} has another one than {next(iter(processes))!r}.")
+    return models[0]
+
+
+def _check_test(test, model):
+    if test is None:
+        return None
+    if not hasattr(model, "predict"):
+        raise TypeError(f"`test` needs a model with `predict`; {type(model).__name__} has none.")
+    X, y = np.asarray(test[0], float), np.asarray(test[1], float)
+    if X.ndim != 2 or X.shape[1] != model.dim or y.shape != (len(X),):
+        raise ValueError(f"`test` must be features (n, {model.dim}) and labels (n,), got {X.shape} and {y.shape}.")
+    return X, y
+
+
+def _single(run):
+    """The chains of a run, each as a run of its own."""
+    return [Run(run._info, [record]) for record in run._records]
+
+
+def _row(label, process, run, truth, model, test):
+    import warnings
+
+    chains = run.chains
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
+        means = np.array([one.mean() for one in _single(run)])
+        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in _single(run)])
+    errors = np.abs(means - truth.mean) / truth.sd
+    ess = run.ess() / chains
+    passes = run.stats["data_passes"] / chains
+    return {
+        "sampler": label,
+        "data_passes": passes,
+        "seconds": run.stats["seconds"] / chains,
+        "events": float(np.mean([r.counts[EVENTS] for r in run._records])),
+        "bound_violations": float(np.mean([r.counts[VIOLATIONS] for r in run._records])),
+        "min_ess": float(np.min(ess)),
+        "median_ess": float(np.median(ess)),
+        "ess_per_pass": float(np.min(ess)) / passes,
+        "mean_error": float(errors.mean()),
+        "max_mean_error": float(errors.max(axis=1).mean()),
+        "sd_error": float(np.abs(sds / truth.sd - 1.0).mean()),
+        "log_loss": math.nan if test is None else _log_loss(run, model, test),
+        "setting": str(process.note),
+    }
+
+
+def _failed(label, process):
+    row = dict.fromkeys(Comparison.COLUMNS, math.nan)
+    return row | {"sampler": label, "setting": str(process.note)}
+
+
+def _log_loss(run, model, test):
+    """Of the posterior mean of the predicted probability, average over the chains."""
+    from sklearn.metrics import log_loss
+
+    X, y = test
+    n = int(min(max(2_000_000 // len(y), 50), 500))
+    losses = []
+    for path in run._paths:
+        x = path.discretise(n)
+        p = 0.0
+        for c, weight in enumerate(run.copies):
+            p = p + weight * model.predict(x[:, c * run.dim : (c + 1) * run.dim], X).mean(axis=0)
+        losses.append(log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0]))
+    return float(np.mean(losses))
+
+
+def _errors_by_pass(run, truth, warmup):
+    """Data passes and the errors of the means after them.
+
+    Averages along the path are exact. The data passes are taken as spent evenly in process time, which they are for
+    constant steps, and on the average for a process in equilibrium.
+    """
+    fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
+    errors = np.zeros((run.chains, POINTS))
+    weights = np.array(run.copies)
+    for i, path in enumerate(run._paths):
+        times = path.warmup + (fractions - warmup) / (1.0 - warmup) * (path.end - path.warmup)
+        times[-1] = path.end
+        total, before = 0.0, path.warmup
+        for k, t in enumerate(times):
+            total, before = total + path.integral(None, before, t), t
+            mean = weights @ np.reshape(total / (t - path.warmup), (len(weights), run.dim))
+            errors[i, k] = np.mean(np.abs(mean - truth.mean) / truth.sd)
+    return fractions * run.stats["data_passes"] / run.chains, errors.mean(axis=0)
+
+
+def _stretch(run, rows=4_000):
+    """The first events of chain 0, from its start."""
+    path, record = run.trajectories[0], run._records[0]
+    times = path.times[: rows + 1]
+    passes = record.counts[DATA] / max(run._info["n_data"], 1)
+    return Path(path.at(times), passes * times / path.end, path.kind)
