@@ -2,8 +2,8 @@
 
 Each round times one side and then the other on the same data with the same batch size; printed are the medians
 over the rounds and the median of the rounds' ratios. BlackJAX's `sgld` runs in a jitted `lax.scan` that draws its own
-i.i.d. batch and keeps nothing of the path; ours keeps its moments. Neither time has compilation or the checks and copies
-before a run. Needs the `bench` extra::
+i.i.d. batch and keeps nothing of the path; ours keeps its moments. Neither time has compilation in it, or the checks
+and copies before a run. Needs the `bench` extra::
 
     python tests/benchmarks/gradients.py [--rounds 7] [--terms 5000000]
 """
