@@ -16,3 +16,20 @@ from pdmp.run import Run as Run
 from pdmp.run import load as load
 from pdmp.run import sample as sample
 from pdmp.trajectory import Trajectory as Trajectory
+
+#: Imported when they are first asked for, so that ``import pdmp`` stays light.
+_LAZY = {"compare": "comparison", "reference": "comparison", "comparison": None, "data": None, "plots": None}
+
+
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pdmp' has no attribute {name!r}")
+    import importlib
+
+    if _LAZY[name] is None:
+        return importlib.import_module(f"pdmp.{name}")
+    return getattr(importlib.import_module(f"pdmp.{_LAZY[name]}"), name)
+
+
+def __dir__():
+    return sorted([*globals(), *_LAZY])

@@ -30,9 +30,15 @@ app = typer.Typer(
     help="Monte Carlo with piecewise-deterministic processes and stochastic gradients.",
 )
 
-Problem = Annotated[str | None, typer.Option(help="A built-in data set; `pdmp list` names them. [default: breast_cancer]")]
-Table = Annotated[pathlib.Path | None, typer.Option("--data", metavar="FILE.csv", help="A table of your own, with a header.")]
-Target = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of --data to predict; it has two values.")]
+Problem = Annotated[
+    str | None, typer.Option(help="A built-in data set; `pdmp list` names them. [default: breast_cancer]")
+]
+Table = Annotated[
+    pathlib.Path | None, typer.Option("--data", metavar="FILE.csv", help="A table of your own, with a header.")
+]
+Target = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The column of --data to predict; it has two values.")
+]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
 
 
@@ -48,8 +54,12 @@ def compare(
     samplers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` names them.")] = None,
     data_passes: Passes = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    out: Annotated[pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")] = pathlib.Path("."),
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")] = False,
+    out: Annotated[
+        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
+    ] = pathlib.Path("."),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
+    ] = False,
 ):
     """Samplers side by side on Bayesian logistic regression.
 
@@ -106,7 +116,9 @@ def sample(
     data_passes: Passes = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    save: Annotated[pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")] = None,
+    save: Annotated[
+        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
+    ] = None,
 ):
     """One sampler on Bayesian logistic regression: the posterior of each coefficient.
 
@@ -132,8 +144,6 @@ def sample(
     comparison._prepare(process, mode, label, _say)
     _say("")
     run = run_sample(process, initial=mode, data_passes=data_passes, chains=chains, seed=seed, warmup=0.1)
-    run.variables = {name: () for name in dataset.names}
-    run._info["variables"] = {name: [] for name in dataset.names}
     typer.echo(run.summary())
     stats = run.stats
     typer.echo(
@@ -192,6 +202,7 @@ def _dataset(problem, path, target):
 def _model(dataset):
     train = dataset.train
     model = LogisticRegression(train.X, train.y, prior_scale=PRIOR_SCALE)
+    model.variables = {name: () for name in dataset.names}
     mode = model.mode()
     if mode is None:
         raise UserError(f"the mode of the posterior of {dataset.name} was not found.")
@@ -213,7 +224,9 @@ def _choose(samplers):
         if name is None:  # "SGBD corrected": one of the labels that a class offers
             name, variant = by_lower.get(asked.lower().partition(" ")[0]), asked
         if name is None:
-            raise UserError(f"there is no sampler {asked!r}{data.did_you_mean(asked, known)} Samplers: {', '.join(sorted(known))}.")
+            raise UserError(
+                f"there is no sampler {asked!r}{data.did_you_mean(asked, known)} Samplers: {', '.join(sorted(known))}."
+            )
         classes[name] = known[name]
         offered = _labels(known[name])
         if variant is None:
@@ -221,7 +234,9 @@ def _choose(samplers):
             continue
         found = [label for label in offered if label.lower() == variant.lower()]
         if not found:
-            raise UserError(f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} {name} has: {', '.join(offered)}.")
+            raise UserError(
+                f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} {name} has: {', '.join(offered)}."
+            )
         labels |= set(found)
     if not classes:
         raise UserError("--samplers names none.")

@@ -156,7 +156,7 @@ def reference(model, *, ess=3_000, seed=0, chains=4, mode=None, say=None):
     rhat, smallest = float(np.max(one.rhat())), float(np.min(one.ess()))
     text = (
         f"{type(first).__name__} in {chains} chains of {one.stats['data_passes'] / chains:,.0f} data passes, "
-        f"R-hat {rhat:.3f}, min ESS {smallest:,.0f}; second sampler ZigZag agrees: max |z| = {max_z:.1f}"
+        f"R-hat {rhat:.3f}, min ESS {smallest:,.0f}; ZigZag agrees: max |z| = {max_z:.1f}"
     )
     if not max_z < LARGEST_Z:
         raise SamplingError(f"The two exact samplers of the reference disagree: max |z| = {max_z:.1f}.", run=one)
@@ -196,9 +196,15 @@ def _long_enough(process, starts, ess, seed, say):
     for _ in range(12):
         options = {"initial": starts, "chains": len(starts), "seed": seed, "progress": False}
         # The warm-up is that of the first attempt.
-        run = sample(process, proposals=proposals, warmup=0.2, **options) if run is None else extend(run, proposals=proposals)
+        run = (
+            sample(process, proposals=proposals, warmup=0.2, **options)
+            if run is None
+            else extend(run, proposals=proposals)
+        )
         rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
-        say(f"reference, {type(process).__name__}: {proposals:,} proposals a chain, R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}")
+        say(
+            f"reference, {type(process).__name__}: {proposals:,} proposals a chain, R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}"
+        )
         if rhat < LARGEST_RHAT and mean_ess >= ess and sd_ess >= ess / 4:
             return run
         proposals *= 2
@@ -406,11 +412,12 @@ def compare(
         draws[label] = run.draws(DRAWS)
         paths[label] = _stretch(run)
     floor = math.sqrt(2.0 / math.pi / truth.ess)
-    notes.insert(0, f"reference: {truth.text}; its own mean err is about {floor:.3f}")
-    notes.append(
-        f"Averages over {chains} chains, {100 * warmup:g} % of each left out as warm-up. mean err: |error of the mean| / "
-        "posterior sd, mean over the coordinates; max: its largest; sd err: |sd / posterior sd - 1|. ESS knows nothing of bias."
-    )
+    notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
+    notes += [
+        f"All numbers are for one chain: averages over {chains}, {100 * warmup:g} % of each left out as warm-up.",
+        "mean err: |error of the mean| / posterior sd, mean over the coordinates; max: the largest; sd err: likewise",
+        "|sd / posterior sd - 1|. ESS counts how often a sampler's own law was seen; it does not know of bias.",
+    ]
     return Comparison(rows, errors, truth, names, draws, paths, title, notes)
 
 
@@ -444,7 +451,9 @@ def _common_target(processes):
         models.append(process.model)
     if any(m is not models[0] for m in models):
         label = next(n for n, m in zip(processes, models, strict=True) if m is not models[0])
-        raise ValueError(f"`processes` must have the same target: {label!r} has another one than {next(iter(processes))!r}.")
+        raise ValueError(
+            f"`processes` must have the same target: {label!r} has another one than {next(iter(processes))!r}."
+        )
     return models[0]
 
 

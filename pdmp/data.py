@@ -110,9 +110,14 @@ def prepare(name, X, y, names, labels=(0, 1), about=""):
     train, test = train_test_split(np.arange(len(y)), test_size=TEST_FRACTION, random_state=SPLIT_SEED, stratify=y)
     train, test = np.sort(train), np.sort(test)
     mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
-    sd[sd <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # constant in the training part: its coefficient has the prior
+    sd[sd <= 1e-12 * np.maximum(1.0, np.abs(mean))] = (
+        1.0  # constant in the training part: its coefficient has the prior
+    )
     X = np.column_stack([np.ones(len(y)), (X - mean) / sd])
-    return Dataset(name, X, y, (INTERCEPT, *names), tuple(labels), train, test, about)
+    first = INTERCEPT
+    while first in names:
+        first = f"({first})"
+    return Dataset(name, X, y, (first, *names), tuple(labels), train, test, about)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -149,7 +154,9 @@ def read(path, target=None):
     if target is None:
         raise ValueError(f"`target` is missing: the column of {where} to predict, one of {_listed(names)}.")
     if target not in names:
-        raise ValueError(f"{where} has no column {target!r}{did_you_mean(target, names)} Its columns: {_listed(names)}.")
+        raise ValueError(
+            f"{where} has no column {target!r}{did_you_mean(target, names)} Its columns: {_listed(names)}."
+        )
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
 
     missing = {n: next((k for k, v in enumerate(c) if v.strip().lower() in MISSING), None) for n, c in columns.items()}
@@ -193,7 +200,9 @@ def _read_table(path):
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path.name} is not a text file with comma-separated values: {error}.") from None
     if len(lines) < 2:
-        raise ValueError(f"{path.name} must have a row of names and at least one row of data; it has {len(lines)} rows.")
+        raise ValueError(
+            f"{path.name} must have a row of names and at least one row of data; it has {len(lines)} rows."
+        )
     names = [name.strip() for name in lines[0]]
     if len(names) == 1 and any(c in names[0] for c in ";\t|"):
         raise ValueError(f"{path.name} has a single column {names[0]!r}; the separator must be a comma.")
@@ -370,7 +379,10 @@ def _checked(file, where):
 #: The built-in problems by name.
 PROBLEMS = {
     "breast_cancer": _sklearn(
-        "breast_cancer", "load_breast_cancer", lambda y: y, "breast cancer, Wisconsin (scikit-learn): benign or malignant"
+        "breast_cancer",
+        "load_breast_cancer",
+        lambda y: y,
+        "breast cancer, Wisconsin (scikit-learn): benign or malignant",
     ),
     "wine": _sklearn("wine", "load_wine", lambda y: y == 0, "wine (scikit-learn): the first cultivar or another"),
     "digits": _sklearn("digits", "load_digits", lambda y: y % 2, "handwritten digits (scikit-learn): odd or even"),

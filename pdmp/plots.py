@@ -74,7 +74,9 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
             axes.set_ylabel(names[k])
             axes.tick_params(labelbottom=row == 1)
         axes.set_xlabel("process time")
-        figure.suptitle(f"{run.process if isinstance(run.process, str) else type(run.process).__name__}: {len(inner):,} events")
+        figure.suptitle(
+            f"{run.process if isinstance(run.process, str) else type(run.process).__name__}: {len(inner):,} events"
+        )
     return figure
 
 
@@ -99,7 +101,9 @@ def compare(table, coordinates=None):
     if not labels:
         raise ValueError("there is nothing to show: every sampler of this comparison failed.")
     dim = len(table.names)
-    chosen = _telling_coordinates(table.reference) if coordinates is None else _check_coordinates(coordinates, dim, None)
+    chosen = (
+        _telling_coordinates(table.reference) if coordinates is None else _check_coordinates(coordinates, dim, None)
+    )
     colours = {label: COLOURS[k % len(COLOURS)] for k, label in enumerate(labels)}
     rows = math.ceil(len(labels) / 4)
     with pyplot.rc_context(STYLE):
@@ -125,7 +129,9 @@ def compare(table, coordinates=None):
         heading(0.15, 3.42, "B", "Marginals; grey: the reference")
         heading(5.95, 3.42, "C", "Error of the means; solid: continuous time, dashed: fixed steps")
         if table.title:
-            figure.text(10.4 / 10.6, (height - 0.42) / height, table.title, fontsize=9, ha="right", va="bottom", color="0.35")
+            figure.text(
+                10.4 / 10.6, (height - 0.42) / height, table.title, fontsize=9, ha="right", va="bottom", color="0.35"
+            )
     return figure
 
 
