@@ -7,6 +7,7 @@ asking for a few positions, or for averages, never needs the whole table.
 from __future__ import annotations
 
 import functools
+import warnings
 
 import numpy as np
 
@@ -317,27 +318,36 @@ def integrate_function(f, h, x, v):
 def apply(f, x):
     """f of each column of x (d, M): an array (..., M).
 
-    One call for all columns is tried first, and believed if it has the right shape and agrees with calls for single
-    columns at a few places.
+    One call for all columns is believed if it has the right shape and agrees with calls for single columns at a few
+    places; a few columns are tried first, because a function of one point may do anything with many.
     """
     x = np.ascontiguousarray(x)
     m = x.shape[1]
     single = np.asarray(f(x[:, 0].copy()), dtype=float)
-    if m > 8:
-        try:
-            with np.errstate(all="ignore"):
-                values = np.asarray(f(x.copy()), dtype=float)
-        except Exception:  # noqa: BLE001 - whatever a function of one point does with many
-            values = None
-        if values is not None and values.shape == (*single.shape, m):
-            checks = np.unique(np.linspace(0, m - 1, 7).astype(int))
-            if all(_same(values[..., k], f(x[:, k].copy())) for k in checks):
-                return values
+    if m > 16 and _together(f, x[:, :11], single.shape) is not None:
+        values = _together(f, x, single.shape)
+        if values is not None:
+            return values
     out = np.empty((*single.shape, m))
     out[..., 0] = single
     for k in range(1, m):
         out[..., k] = f(x[:, k].copy())
     return out
+
+
+def _together(f, x, shape):
+    """f of all columns of x in one call, or None if that is not f of each column."""
+    m = x.shape[1]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values = np.asarray(f(x.copy()), dtype=float)
+    except Exception:  # noqa: BLE001 - whatever a function of one point does with many
+        return None
+    if values.shape != (*shape, m):
+        return None
+    checks = np.unique(np.linspace(0, m - 1, 7).astype(int))
+    return values if all(_same(values[..., k], f(x[:, k].copy())) for k in checks) else None
 
 
 def _same(a, b):
