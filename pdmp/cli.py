@@ -91,7 +91,7 @@ def compare(
         seed=seed,
         test=(dataset.test.X, dataset.test.y),
         names=dataset.names,
-        title=f"{dataset.name}, {data_passes:,.4g} data passes",
+        title=f"{dataset.name}, {data_passes:,.0f} data passes a chain",
         say=_say,
     )
     _say("")
@@ -184,8 +184,8 @@ def _first_line(cls):
 def _headline(dataset, model):
     return (
         f"{dataset.about or dataset.name}\n"
-        f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} with the "
-        f"intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
+        f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} with "
+        f"the intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
     )
 
 
@@ -235,7 +235,8 @@ def _choose(samplers):
         found = [label for label in offered if label.lower() == variant.lower()]
         if not found:
             raise UserError(
-                f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} {name} has: {', '.join(offered)}."
+                f"there is no sampler {variant!r}{data.did_you_mean(variant, offered)} "
+                f"{name} has: {', '.join(offered)}."
             )
         labels |= set(found)
     if not classes:

@@ -203,14 +203,15 @@ def _long_enough(process, starts, ess, seed, say):
         )
         rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
         say(
-            f"reference, {type(process).__name__}: {proposals:,} proposals a chain, R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}"
+            f"reference, {type(process).__name__}: {proposals:,} proposals a chain, "
+            f"R-hat {rhat:.3f}, min ESS {mean_ess:,.0f}"
         )
         if rhat < LARGEST_RHAT and mean_ess >= ess and sd_ess >= ess / 4:
             return run
         proposals *= 2
     raise SamplingError(
-        f"The reference did not converge: R-hat {rhat:.3f}, min ESS {mean_ess:.0f} after {proposals // 2:,} proposals of "
-        f"{type(process).__name__} in each chain; give `reference=` a run of your own.",
+        f"The reference did not converge: R-hat {rhat:.3f}, min ESS {mean_ess:.0f} after {proposals // 2:,} proposals "
+        f"of {type(process).__name__} in each chain; give `reference=` a run of your own.",
         run=run,
     )
 
@@ -254,7 +255,7 @@ class Comparison:
     Attributes
     ----------
     rows : list of dict
-        One for each sampler, with the keys `COLUMNS`: what ``pandas.DataFrame`` takes. All are averages over the chains.
+        One for each sampler, with the keys `COLUMNS`: what ``pandas.DataFrame`` takes. Averages over the chains.
     errors_by_pass : dict of str to (ndarray, ndarray)
         For each sampler data passes (m,) and the error of the means of one chain after them (m,): mean over the
         coordinates, in posterior standard deviations, averaged over the chains.
@@ -411,6 +412,8 @@ def compare(
         errors[label] = _errors_by_pass(run, truth, warmup)
         draws[label] = run.draws(DRAWS)
         paths[label] = _stretch(run)
+        if len(run.copies) > 1:
+            notes.append(f"{label}: mean, sd and log-loss are extrapolated; ESS, draws and path are its fine chain's.")
     floor = math.sqrt(2.0 / math.pi / truth.ess)
     notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
     notes += [

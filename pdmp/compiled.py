@@ -45,7 +45,7 @@ from numba.extending import models, overload_method, register_model, typeof_impl
 
 # Without numba's reference counting: every array belongs to the caller for the length of a call, and passing a tuple of
 # thirty arrays to a method would otherwise count thirty references up and down (measured: five times slower).
-_flags = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_flags = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 #: A helper called from compiled code; LLVM decides whether it is inlined.
 helper = numba.njit(**_flags)
@@ -214,7 +214,8 @@ def _attach(numba_class, name, method):
 
     choose.__signature__ = inspect.signature(method)
     choose.__name__ = name
-    options = {"forceinline": method.__inline__, **_flags, "_nrt": method.__allocates__}
+    # Called by compiled code only: no wrapper that would unpack its arguments from Python's.
+    options = {"forceinline": method.__inline__, **_flags, "_nrt": method.__allocates__, "no_cpython_wrapper": True}
     overload_method(numba_class, name, jit_options=options, strict=False)(choose)
 
 

@@ -105,7 +105,7 @@ def prepare(name, X, y, names, labels=(0, 1), about=""):
     least = int(min(np.sum(y == 0), np.sum(y == 1)))
     if least < 5:
         raise ValueError(
-            f"{name}: one of the two classes has only {least} rows; at least 5 are needed, for training and for testing."
+            f"{name}: one of the two classes has only {least} rows; at least 5 are needed to train and to test."
         )
     train, test = train_test_split(np.arange(len(y)), test_size=TEST_FRACTION, random_state=SPLIT_SEED, stratify=y)
     train, test = np.sort(train), np.sort(test)
@@ -235,7 +235,7 @@ def _labels(column, target, where):
         raise ValueError(f"the target {target!r} of {where} has only one value, {found[0]!r}; two are needed.")
     if len(found) > 2:
         raise ValueError(
-            f"the target {target!r} of {where} has {len(found)} different values ({_listed(found, 4)}); it must have two."
+            f"the target {target!r} of {where} has {len(found)} different values ({_listed(found, 4)}), not two."
         )
     return np.array([(float(v) if numeric else v) == found[1] for v in column], dtype=float), tuple(found)
 
@@ -349,8 +349,8 @@ def _sepsis_file(path):
         archive = pathlib.Path(pooch.retrieve(SEPSIS_URL, known_hash=None, path=cache)).read_bytes()
     except Exception as error:
         raise ConnectionError(
-            f"the download of 'sepsis' from {SEPSIS_URL} failed ({type(error).__name__}); download it from {SEPSIS_PAGE} "
-            f"by hand and set PDMP_DATA to a folder with {SEPSIS_FILE} in sepsis_survival/."
+            f"the download of 'sepsis' from {SEPSIS_URL} failed ({type(error).__name__}); download it "
+            f"from {SEPSIS_PAGE} by hand and set PDMP_DATA to a folder with {SEPSIS_FILE} in sepsis_survival/."
         ) from error
     file = _checked(_find_in_zip(archive), SEPSIS_URL)
     (cache / SEPSIS_FILE).write_bytes(file)

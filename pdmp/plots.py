@@ -124,7 +124,8 @@ def compare(table, coordinates=None):
             figure.text(x / 10.6, y / height, letter, fontsize=12, fontweight="bold", ha="left", va="bottom")
             figure.text((x + 0.25) / 10.6, y / height, text, fontsize=9, ha="left", va="bottom")
 
-        what = f"Paths over {passes:,.0f} data passes, all from the same start (○); contours: 50, 90 and 99 % of the reference"
+        shown = ", ".join(f"{100 * m:.0f}" for m in sorted(MASSES))
+        what = f"Paths over {passes:,.0f} data passes from the same start (○); contours: {shown} % of the reference"
         heading(0.15, height - 0.42, "A", what)
         heading(0.15, 3.42, "B", "Marginals; grey: the reference")
         heading(5.95, 3.42, "C", "Error of the means; solid: continuous time, dashed: fixed steps")
@@ -139,7 +140,8 @@ def _check_coordinates(coordinates, dim, count):
     coordinates = [int(k) for k in coordinates]
     allowed = (2,) if count == 2 or dim < 3 else (2, 3)
     if len(coordinates) not in (*allowed, *((1,) if dim == 1 else ())) or not all(0 <= k < dim for k in coordinates):
-        raise ValueError(f"`coordinates` must be {' or '.join(map(str, allowed))} of 0 … {dim - 1}, got {coordinates}.")
+        how_many = " or ".join(map(str, allowed))
+        raise ValueError(f"`coordinates` must be {how_many} of 0 … {dim - 1}, got {coordinates}.")
     return coordinates
 
 
@@ -234,7 +236,7 @@ def _show_marginals(figure, grid, table, labels, colours, chosen):
                 continue
             dashes = "-" if table.paths[label].kind == "linear" else (0, (4, 1.2))
             axes.plot(points, density, lw=1.0, ls=dashes, color=colours[label])
-            top = max(top, min(density.max(), 2.5 * truth.max()))
+            top = max(top, min(density.max(), 4.0 * truth.max()))
         axes.set(ylim=(0.0, 1.06 * top), yticks=[], xlim=(points[0], points[-1]))
         axes.set_xlabel(table.names[c], labelpad=2)
         axes.locator_params(axis="x", nbins=4)
@@ -242,6 +244,8 @@ def _show_marginals(figure, grid, table, labels, colours, chosen):
 
 
 def _show_errors(axes, table, labels, colours):
+    from matplotlib import ticker
+
     ends, curves = {}, []
     for label in labels:
         passes, error = table.errors_by_pass[label]
@@ -257,6 +261,7 @@ def _show_errors(axes, table, labels, colours):
     axes.text(left * 1.06, floor * 1.04, "error of the reference itself", fontsize=7, color="0.4", va="bottom")
     axes.set_xlabel("data passes", labelpad=2)
     axes.set_ylabel("mean |error| / posterior sd")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(_plain)
     axes.yaxis.set_minor_formatter(lambda y, _: "")
     # Names at the ends of the curves, moved apart where they would overlap.
