@@ -313,6 +313,9 @@ class Chain:
             text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past, or a negative bound"
+        cause = getattr(process.model, "failure", None)  # what a function of Python raised
+        if cause is not None:
+            text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
             x = self.position(now)
         self.stopped, self.failure = "failed", (text, now, x)

@@ -56,6 +56,7 @@ def _check_method(owner, name, method):
     known = {parameters[0]: owner} if parameters else {}
     if isinstance(owner, Process) and len(parameters) > 1 and name in ("clock", "rate", "jump", "touches"):
         known[parameters[1]] = State
+    known = {n: v for n, v in known.items() if n not in _assigned(method)}
     current, path = None, ""
     for step in dis.get_instructions(method):
         if step.opname.startswith("LOAD_FAST"):
@@ -75,6 +76,15 @@ def _check_method(owner, name, method):
                     raise TypeError(f"{where} uses the name `{step.argval}`, which does not exist.")
             if step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
                 current = None
+
+
+def _assigned(method):
+    """Names of local variables that the method gives another value."""
+    names = set()
+    for step in dis.get_instructions(method):
+        if "STORE_FAST" in step.opname:
+            names |= set(step.argval) if isinstance(step.argval, tuple) else {step.argval}
+    return names
 
 
 def _attribute(where, path, owner, name):

@@ -153,6 +153,8 @@ def sample(
         raise TypeError(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
+    if getattr(process.model, "failure", None) is not None:
+        process.model.failure = None  # of an earlier run
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     covariance = check_covariance(process, covariance, store)
@@ -202,10 +204,11 @@ def extend(run, **budget):
     if run._chains is None:
         raise ValueError("a loaded run cannot go on.")
     started = perf_counter()
+    info = run._info | {"budget": dict(budget)}
     budget = check_budget(run.process, **budget)
     for chain in run._chains:
         chain.extend(budget)
-    return _drive(run._chains, run._info, None, False, None, started)
+    return _drive(run._chains, info, None, False, None, started)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -296,8 +299,6 @@ def _raise_failure(chain, run):
     with np.printoptions(threshold=20, precision=6):
         message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
     cause = getattr(chain.process.model, "failure", None)
-    if cause is not None:
-        message += f" {type(cause).__name__}: {cause}"
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )

@@ -20,6 +20,8 @@ def write(path, header, arrays):
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
+    if os.name != "posix":
+        return
     folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -293,6 +293,9 @@ class Trajectory:
 
     def products(self, centre, a=None, b=None):
         """∫ (x - centre)(x - centre)ᵀ dt over [a, b], (d, d)."""
+        size = 8 * self.dim**2
+        if size > DENSE_BYTES:
+            raise ValueError(f"all products of {self.dim} coordinates would take {size / 1e9:.3g} GB; use `var`.")
         total = np.zeros((self.dim, self.dim))
         for h, x, v in self.segments(a, b):
             x = x - centre
