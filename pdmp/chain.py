@@ -242,8 +242,12 @@ class Chain:
         self.chunk = max(1, min(int(self.chunk * min(8.0, target / max(took, 1e-9))), 2**40))
 
     def _time(self, reason):
-        budget = self.budget.part(self.warmup) if self.warming else self.budget
-        return budget.time if reason == "time" else float(self.state.now[0])
+        """Process time at which the path ends that was stopped for this reason."""
+        if reason == "time":
+            return (self.budget.part(self.warmup) if self.warming else self.budget).time
+        if reason in ("events", "proposals", "data_passes"):
+            return float(self.state.now[0])
+        return float(self.state.moved.max())  # the last event: its number repeats the run
 
     def _reach(self, reason):
         """The end of the warm-up, or of the run."""
