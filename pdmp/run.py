@@ -324,7 +324,7 @@ class Progress:
         if self._wanted:
             import tqdm
 
-            form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
+            form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
             self._bar = tqdm.tqdm(total=1.0, bar_format=form, file=sys.stderr)
         return self
 
