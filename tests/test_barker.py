@@ -166,6 +166,14 @@ def test_every_step_is_the_barker_recursion(estimator):
     np.testing.assert_allclose(record.times, np.mean(sigma**2) * np.arange(1, 61), rtol=1e-12)
 
 
+@pytest.mark.parametrize("schedule", [0.5, discrete.schedules.polynomial(0.5, 2.0, 0.5)])
+def test_a_state_is_held_for_the_square_of_its_scale(schedule):
+    process = discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), 0.0), schedule)
+    times = run_chain(process, [0.0, 0.0], 5, steps=30).finish().times
+    sigma = np.full(30, 0.5) if schedule == 0.5 else 0.5 * (2.0 + np.arange(30)) ** -0.5
+    np.testing.assert_allclose(times, np.cumsum(sigma**2), rtol=1e-13)
+
+
 def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first_step():
     """Noise four times beyond the breaking point: without the correction of its start at 0 it would not seem so."""
     process = discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), 4.0 * C / 0.5), 0.5, "corrected")

@@ -230,6 +230,7 @@ def test_a_process_of_ones_own_runs_through_the_same_loop():
     np.testing.assert_allclose(np.abs(np.diff(path.positions[:, 0])), np.diff(path.times), rtol=1e-12)
 
 
+@pytest.mark.exact
 def test_a_missing_a_misspelt_and_an_unmarked_method_are_one_line_each():
     def jump(self, state, i, now, rng):
         return 0

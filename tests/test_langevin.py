@@ -83,6 +83,7 @@ def test_constant_steps_give_the_plain_mean_whatever_the_unit_of_time():
     )
 
 
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
 def test_a_gradient_that_is_not_finite_stops_the_chain():
     chain = new_chain(discrete.SGLD(Gaussian(0.0, [1e300]), 1e10), [1.0], 1, steps=100).advance()
     assert "not finite" in chain.failure[0]

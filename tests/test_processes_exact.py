@@ -1,5 +1,7 @@
 """BPS, Zig-Zag and SBPS: reflections, rates, paths and the restart of the regression; identities, to rounding."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -227,6 +229,59 @@ def test_zigzag_knows_each_partial_derivative_and_its_slope():
         partial, slope = process.kernel.affine_partial(state, i, 1.1)
         assert partial == pytest.approx(MODEL.gradient(here)[i], rel=1e-12)
         assert slope == pytest.approx((MODEL.hessian() @ v)[i], rel=1e-12)
+
+
+class Draw:
+    """A random stream that is known in advance."""
+
+    def __init__(self, exponential):
+        self.standard_exponential = lambda: exponential
+
+
+@pytest.mark.parametrize("name", ["BPS affine", "BPS grid", "ZigZag inversion", "ZigZag affine"])
+def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
+    """On a Gaussian; the superposition of Zig-Zag's clocks is the earliest of all, under equal exponentials."""
+    process = PROCESSES[name]().resolve(MEAN)
+    rung = 0
+    for seed in range(20):
+        x = rng(seed).standard_normal(3)
+        v = rng(seed).choice([-1.0, 1.0], 3) if name.startswith("ZigZag") else np.array([0.6, 0.0, 0.8])
+        state, e = state_at(process, x, v), 0.3
+        gradient, change = PRECISION @ (x - MEAN), PRECISION @ v
+        if name.startswith("BPS"):
+            lines = [(v @ gradient, v @ change)]
+        else:
+            lines = list(zip(v * gradient, v * change, strict=True))
+
+        def hazard(line, t):
+            s = np.linspace(0.0, t, 4_001)
+            return np.mean(np.maximum(line[0] + line[1] * s, 0.0)) * t
+
+        times = [process.kernel.clock(state, i, 0.0, Draw(e))[0] for i in range(3 if name == "ZigZag inversion" else 1)]
+        bounds = [process.kernel.clock(state, 0, 0.0, Draw(e))[1]]
+        if name == "ZigZag inversion":
+            for line, t in zip(lines, times, strict=True):
+                if t < math.inf:
+                    assert hazard(line, t) == pytest.approx(e, abs=1e-3)
+                    rung += 1
+                else:
+                    assert hazard(line, 100.0) < e
+        elif name == "ZigZag affine" and times[0] < math.inf:
+            assert max(hazard(line, times[0]) for line in lines) == pytest.approx(e, abs=1e-3)
+            total = sum(max(0.0, a + b * times[0]) for a, b in lines)
+            assert bounds[0] == pytest.approx(total, rel=1e-10)
+            rung += 1
+        elif name == "BPS affine" and times[0] < math.inf:
+            assert hazard(lines[0], times[0]) == pytest.approx(e, abs=1e-3)
+            assert bounds[0] == pytest.approx(lines[0][0] + lines[0][1] * times[0], rel=1e-10)
+            rung += 1
+        elif name == "BPS grid" and lines[0][0] > 0.0 and bounds[0] > HORIZON:  # no kink in the cell
+            again = state_at(process, x, v)
+            time, bound = process.kernel.clock(again, 0, 0.0, Draw(e))
+            assert hazard(lines[0], time) == pytest.approx(e, abs=1e-3)
+            assert bound == pytest.approx(lines[0][0] + lines[0][1] * time, rel=1e-9)
+            rung += 1
+    assert rung >= 5
 
 
 def test_bounces_are_only_accepted_uphill():
