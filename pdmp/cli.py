@@ -184,8 +184,8 @@ def _first_line(cls):
 def _headline(dataset, model):
     return (
         f"{dataset.about or dataset.name}\n"
-        f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} with "
-        f"the intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
+        f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} "
+        f"with the intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
     )
 
 

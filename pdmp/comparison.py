@@ -40,7 +40,7 @@ def registered():
     """Sampler classes by name: the entry points of the group ``pdmp.processes`` of all installed packages."""
     from importlib import metadata
 
-    return {point.name: point.load() for point in metadata.entry_points(group=GROUP)}
+    return {point.name: point.load() for point in sorted(metadata.entry_points(group=GROUP))}
 
 
 def configured(model, mode, samplers=None, size=None):
@@ -66,7 +66,8 @@ def configured(model, mode, samplers=None, size=None):
     found = {}
     for cls in (registered() if samplers is None else samplers).values():
         found |= cls.candidates(model, batch, mode, STEP_ERROR)
-    return found
+    # Those that move first; sorting keeps the order within each kind.
+    return dict(sorted(found.items(), key=lambda item: item[1].flow.kind == "constant"))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,208 @@
+"""The command, as a user types it: every option, every mistake, and the examples in its help."""
+
+import csv
+import re
+import shlex
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp import cli, comparison, data
+from tests.registry import declared, installed  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs ``pdmp …``; returns (exit code, stdout, stderr)."""
+
+    def run(text):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(shlex.split(text))
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return run
+
+
+def write_table(path, X, y, names):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*names, "label"])
+        writer.writerows([*x, int(t)] for x, t in zip(X, y, strict=True))
+
+
+@pytest.fixture
+def small(here):
+    """A small table of two columns, small.csv."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    write_table(here / "small.csv", X, X[:, 0] + rng.standard_normal(120) > 0, ["a", "b"])
+    return here
+
+
+def written(folder):
+    with open(folder / "compare.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert matplotlib.image.imread(folder / "compare.png").shape[1] > 1_000
+    return rows
+
+
+# -- compare -----------------------------------------------------------------------------------------------------
+
+
+def test_compare_on_a_real_table(here, command):
+    """breast_cancer as a user would have it, in a CSV file; all samplers."""
+    from sklearn.datasets import load_breast_cancer
+
+    bunch = load_breast_cancer()
+    names = [n.replace(" ", "_") for n in bunch.feature_names]
+    write_table(here / "cancer.csv", bunch.data, bunch.target, names)
+    code, out, err = command(
+        "compare --data cancer.csv --target label --quick --data-passes 100 --seed 3 --out results"
+    )
+    assert code == 0
+    assert "N = 455 (and 114 held out), d = 31" in out and "R-hat" in out and "max |z|" in out
+    rows = written(here / "results")
+    labels = [row["sampler"] for row in rows]
+    assert labels == list(comparison.configured(*small_problem()))
+    assert len(labels) == 8
+    for row in rows:
+        assert float(row["data_passes"]) == pytest.approx(100, abs=0.5)
+        assert 0.0 < float(row["mean_error"]) < 2.0 and 0.0 < float(row["log_loss"]) < 0.3
+        assert row["sampler"] in out
+    assert np.array_equal(data.read("cancer.csv", "label").X, data.problem("breast_cancer").X)
+
+
+def small_problem():
+    X = np.column_stack([np.ones(40), np.linspace(-1.0, 1.0, 40)])
+    return pdmp.models.LogisticRegression(X, np.arange(40) % 2), np.zeros(2)
+
+
+def test_compare_chosen_samplers_and_seed(small, command):
+    call = "compare --data small.csv --target label --quick --data-passes 200 --samplers 'bps, sgbd corrected' --seed "
+    tables = []
+    for seed in (1, 1, 2):
+        code, out, _ = command(call + str(seed))
+        assert code == 0
+        rows = written(small)
+        assert [row["sampler"] for row in rows] == ["BPS", "SGBD corrected"]
+        tables.append([{k: v for k, v in row.items() if k != "seconds"} for row in rows])
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_quick_takes_a_tenth(small, command, monkeypatch):
+    monkeypatch.setattr(cli, "MOST_PASSES", 1_000)
+    code, _, _ = command("compare --data small.csv --target label --quick --samplers BPS")
+    assert code == 0
+    assert float(written(small)[0]["data_passes"]) == pytest.approx(100, abs=0.5)
+
+
+@pytest.mark.parametrize(("n", "passes"), [(50, 10_000), (455, 10_000), (16_152, 2_000), (88_163, 300), (10**7, 200)])
+def test_default_passes(n, passes):
+    assert cli.default_passes(n) == passes
+
+
+def test_compiling_is_said(small, command, monkeypatch):
+    monkeypatch.setattr(comparison, "COMPILING_SECONDS", 0.0)
+    _, _, err = command("compare --data small.csv --target label --quick --data-passes 50 --samplers BPS")
+    assert "BPS: compiling" in err
+
+
+# -- the others ----------------------------------------------------------------------------------------------------
+
+
+def test_list(command):
+    code, out, err = command("list")
+    assert code == 0 and err == ""
+    for name in (*declared(), *data.PROBLEMS):
+        assert re.search(rf"^  {name} ", out, re.MULTILINE)
+
+
+def test_sample(small, command):
+    code, out, _ = command(
+        "sample SBPS --data small.csv --target label --data-passes 300 --chains 2 --seed 1 --save run.npz"
+    )
+    assert code == 0 and "intercept" in out and "rhat" in out and "bound violations" in out
+    run = pdmp.load("run.npz")
+    assert run.chains == 2 and run.names() == ["intercept", "a", "b"]
+    line = next(line for line in out.splitlines() if line.startswith("a "))
+    assert float(line.split()[1]) == pytest.approx(run.mean()[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["compare", "sample", "list"])
+def test_the_example_in_the_help_runs(name, here, command):
+    code, out, _ = command(f"{name} --help")
+    assert code == 0
+    example = re.search(r"Example: pdmp (.*?)\n\s*\n|Example: pdmp (.*)", out, re.DOTALL)
+    code, out, _ = command(" ".join((example[1] or example[2]).split("\n\n")[0].split()))
+    assert code == 0 and out
+
+
+def test_help_without_arguments(command):
+    code, out, err = command("")
+    assert "compare" in out + err and "sample" in out + err
+
+
+# -- mistakes: one line on stderr, exit code 2 --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("compare --problem wien", "no problem 'wien'; did you mean 'wine'?"),
+        ("compare --samplers SGLD,BSP", "no sampler 'BSP'; did you mean"),
+        ("compare --samplers 'SGBD korrected'", "did you mean 'SGBD corrected'?"),
+        ("compare --samplers ,", "--samplers names none"),
+        ("compare --problem wine --data small.csv", "--problem or --data, not both"),
+        ("compare --target label", "--target goes with --data"),
+        ("compare --data small.csv", "`target` is missing"),
+        ("compare --data small.csv --target lable", "no column 'lable'; did you mean 'label'?"),
+        ("compare --data absent.csv --target label", "no file 'absent.csv'"),
+        ("compare --data bad.csv --target label", "missing values in column 'a', the first in row 3"),
+        ("compare --data text.csv --target label", "text in column 'a'"),
+        ("compare --data-passes 0", "--data-passes must be positive"),
+        ("compare --data-passes nan", "--data-passes must be positive"),
+        ("compare --data-passes many", "Invalid value for '--data-passes'"),
+        ("compare --seed -1", "--seed must not be negative"),
+        ("compare --problem wine --out small.csv", "cannot write into 'small.csv'"),
+        ("compare --quikc", "No such option"),
+        ("sample", "Missing argument"),
+        ("sample ZigZga --problem wine", "did you mean 'ZigZag'?"),
+        ("sample SGBD --problem wine", "'SGBD' has variants; name one of 'SGBD vanilla'"),
+        ("sample BPS --problem wine --save absent/run.npz", "not a folder"),
+        ("sample BPS --chains 0", "Invalid value for '--chains'"),
+        ("compair", "No such command"),
+    ],
+)
+def test_mistakes(call, says, small, command):
+    (small / "bad.csv").write_text("a,label\n1,0\n,1\n2,0\n")
+    (small / "text.csv").write_text("a,label\nx,0\ny,1\n")
+    code, out, err = command(call)
+    assert code == 2
+    assert says in err and err.startswith("pdmp: ") and err.count("\n") == 1 and "Traceback" not in err
+    assert not (small / "compare.csv").exists()
+
+
+def test_problem_that_needs_an_extra(here, command, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "statsmodels.datasets", None)
+    code, _, err = command("compare --problem randhie")
+    assert code == 2 and "pip install 'pdmp[data]'" in err
+
+
+def test_a_bug_is_not_called_a_mistake(here, monkeypatch):
+    def broken(model, mode, classes):
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(comparison, "configured", broken)
+    with pytest.raises(ValueError, match="a bug"):
+        cli.main(["sample", "BPS", "--problem", "wine"])

@@ -1,0 +1,296 @@
+"""The comparison against what its parts say one by one, its reference against known laws, and the pictures."""
+
+import csv
+import math
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+import discrete
+import pdmp
+from pdmp import comparison, plots
+from tests.registry import declared
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(200), rng.standard_normal((200, 2)) @ [[1.0, 0.8], [0.0, 0.6]]])
+    y = rng.random(200) < 1.0 / (1.0 + np.exp(-X @ [0.3, 1.0, -0.5]))
+    return pdmp.models.LogisticRegression(X, y, prior_scale=1.5)
+
+
+@pytest.fixture(scope="module")
+def reference(model):
+    return pdmp.reference(model, ess=2_000, seed=5)
+
+
+@pytest.fixture(scope="module")
+def processes(model):
+    batch = pdmp.gradients.Minibatch(model, size=20, draw="distinct")
+    return {
+        "Zig-Zag": pdmp.ZigZag(model),
+        "stochastic": pdmp.SBPS(batch),
+        "Langevin": discrete.SGLD(batch, step=2e-3),
+        "extrapolated": discrete.SGRRLD(batch, step=4e-3),
+    }
+
+
+@pytest.fixture(scope="module")
+def held_out(model):
+    return model.X[::3], model.y[::3]
+
+
+@pytest.fixture(scope="module")
+def table(model, processes, reference, held_out):
+    return pdmp.compare(processes, data_passes=400, reference=reference, seed=1, chains=2, test=held_out, title="here")
+
+
+# -- the reference ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("prior_scale", [1.5, [0.5, 2.0, 7.0], np.inf])
+def test_whitening_keeps_the_posterior(model, prior_scale):
+    model = pdmp.models.LogisticRegression(model.X, model.y, prior_scale=prior_scale)
+    mode = model.mode()
+    target, V = comparison._whitened(model, model.hessian(mode))
+    z = np.linalg.solve(V, mode)
+    assert np.allclose(target.hessian(z), np.eye(3), atol=1e-8)
+    for shift in np.random.default_rng(1).standard_normal((5, 3)):
+        assert target.potential(z + shift) == pytest.approx(model.potential(V @ (z + shift)), rel=1e-12)
+
+
+def test_reference_of_a_known_law():
+    """Means, sds and the correlation of a Gaussian, in standard errors of independent draws as many as its ESS."""
+    covariance = np.array([[1.0, 0.6], [0.6, 4.0]])
+    truth = pdmp.reference(pdmp.models.Gaussian([3.0, -1.0], np.linalg.inv(covariance)), ess=2_000, seed=2)
+    assert truth.rhat < 1.01 and truth.ess >= 2_000 and truth.max_z < comparison.LARGEST_Z
+    sd = np.sqrt(np.diag(covariance))
+    assert np.all(np.abs(truth.mean - [3.0, -1.0]) < 5.0 * sd / math.sqrt(truth.ess))
+    assert np.all(np.abs(truth.sd / sd - 1.0) < 5.0 / math.sqrt(2.0 * truth.ess / 4.0))
+    assert truth.cov[0, 1] == pytest.approx(0.6, abs=0.3)
+    assert truth.draws.shape[1] == 2 and "R-hat" in truth.text and "ZigZag agrees" in truth.text
+
+
+def test_reference_of_a_logistic_regression(model, reference):
+    """By importance sampling from the normal approximation, which is close to this posterior."""
+    rng = np.random.default_rng(3)
+    mode, n = model.mode(), 40_000
+    root = np.linalg.cholesky(np.linalg.inv(model.hessian(mode)))
+    z = rng.standard_normal((n, 3))
+    x = mode + 1.1 * z @ root.T
+    prior = 0.5 * np.sum((x / 1.5) ** 2, axis=1)
+    margin = (2.0 * model.y - 1.0) * (x @ model.X.T)
+    log_weight = -prior - np.logaddexp(0.0, -margin).sum(axis=1) + 0.5 * np.sum(z**2, axis=1)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    assert 1.0 / np.sum(weight**2) > 0.5 * n
+    mean = weight @ x
+    sd = np.sqrt(weight @ (x - mean) ** 2)
+    assert np.all(np.abs(reference.mean - mean) < 5.0 * sd / math.sqrt(reference.ess))
+    assert np.all(np.abs(reference.sd / sd - 1.0) < 0.08)
+    assert np.all(np.abs(reference.draws.mean(axis=0) - mean) < 0.2 * sd)
+
+
+def test_reference_that_does_not_converge(model, monkeypatch):
+    monkeypatch.setattr(comparison, "LARGEST_RHAT", 0.5)
+    monkeypatch.setattr(comparison, "range", lambda n: [0], raising=False)
+    with pytest.raises(pdmp.SamplingError, match="did not converge: R-hat"):
+        pdmp.reference(model)
+
+
+def test_references_that_disagree(model, monkeypatch):
+    monkeypatch.setattr(comparison, "LARGEST_Z", 0.0)
+    with pytest.raises(pdmp.SamplingError, match=r"disagree: max \|z\|"):
+        pdmp.reference(model, ess=200)
+
+
+# -- the numbers -----------------------------------------------------------------------------------------------
+
+
+def single(model, process, table, label):
+    """The run behind a row, made again by `pdmp.sample`."""
+    mode = model.mode()
+    root = np.linalg.cholesky(np.linalg.inv(model.hessian(mode)))
+    initial = mode + np.random.default_rng([1, 1]).standard_normal((2, 3)) @ root.T
+    return pdmp.sample(process, initial=initial, data_passes=400, warmup=comparison.WARMUP, chains=2, seed=1)
+
+
+@pytest.mark.parametrize("label", ["Zig-Zag", "stochastic", "Langevin"])
+def test_row_is_what_the_run_says(label, model, processes, reference, table, held_out):
+    row = next(r for r in table.rows if r["sampler"] == label)
+    run = single(model, processes[label], table, label)
+    means = np.array([path.mean() for path in run.trajectories])
+    sds = np.sqrt([path.var() for path in run.trajectories])
+    error = np.abs(means - reference.mean) / reference.sd
+    assert row["mean_error"] == pytest.approx(error.mean(), rel=1e-9)
+    assert row["max_mean_error"] == pytest.approx(error.max(axis=1).mean(), rel=1e-9)
+    assert row["sd_error"] == pytest.approx(np.abs(sds / reference.sd - 1.0).mean(), rel=1e-7)
+    assert row["data_passes"] == pytest.approx(400, abs=1.0)
+    assert row["events"] == run.stats["total_events"] / 2
+    assert row["bound_violations"] == run.stats["bound_violations"] / 2
+    assert row["min_ess"] == pytest.approx(run.ess().min() / 2)
+    assert row["median_ess"] == pytest.approx(np.median(run.ess()) / 2)
+    assert row["ess_per_pass"] == pytest.approx(row["min_ess"] / row["data_passes"])
+    X, y = held_out
+    losses = [log_loss(y, model.predict(x, X).mean(axis=0)) for x in run.draws(500)]
+    assert row["log_loss"] == pytest.approx(np.mean(losses), rel=1e-9)
+    # the curve ends where the row is, and on its way is a time average up to there
+    passes, errors = table.errors_by_pass[label]
+    assert len(passes) == comparison.POINTS and np.all(np.diff(passes) > 0.0)
+    assert passes[-1] == pytest.approx(400, abs=1.0) and errors[-1] == pytest.approx(row["mean_error"], rel=1e-9)
+    share = passes[7] / passes[-1]
+    early = []
+    for path in run.trajectories:
+        until = path.warmup + (share - 0.02) / 0.98 * (path.end - path.warmup)
+        early.append(np.abs(path.mean(path.warmup, until) - reference.mean) / reference.sd)
+    assert errors[7] == pytest.approx(np.mean(early), rel=1e-9)
+
+
+def test_extrapolated_row(model, processes, reference, table):
+    row = next(r for r in table.rows if r["sampler"] == "extrapolated")
+    run = single(model, processes["extrapolated"], table, "extrapolated")
+    error = []
+    for path in run._paths:
+        means = path.mean()
+        error.append(np.abs(2.0 * means[:3] - means[3:] - reference.mean) / reference.sd)
+    assert row["mean_error"] == pytest.approx(np.mean(error), rel=1e-9)
+    assert table.errors_by_pass["extrapolated"][1][-1] == pytest.approx(row["mean_error"], rel=1e-9)
+    assert any("extrapolated" in note for note in table.notes)
+
+
+def test_same_starts_and_same_seed(table, processes, reference):
+    starts = [path.positions[0] for path in table.paths.values()]
+    assert all(np.array_equal(starts[0], s) for s in starts)
+    again = pdmp.compare(processes, data_passes=400, reference=reference, seed=1, chains=2)
+    for one, two in zip(table.rows, again.rows, strict=True):
+        assert one["mean_error"] == two["mean_error"] and one["events"] == two["events"]
+        assert math.isnan(two["log_loss"])
+
+
+def test_print_and_csv(table, tmp_path):
+    text = repr(table)
+    lines = text.splitlines()
+    assert lines[0] == "here" and lines[1].split()[:3] == ["sampler", "passes", "seconds"]
+    assert [line.split("  ")[0] for line in lines[2:6]] == ["Zig-Zag", "stochastic", "Langevin", "extrapolated"]
+    table.to_csv(tmp_path / "t.csv")
+    with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == list(comparison.Comparison.COLUMNS)
+    assert [float(r["mean_error"]) for r in rows] == [r["mean_error"] for r in table.rows]
+
+
+def test_a_failing_sampler_does_not_stop_the_others(model, reference, processes):
+    broken = discrete.SGLD(processes["Langevin"].provider, step=1e300)
+    made = pdmp.compare({"broken": broken, "Zig-Zag": pdmp.ZigZag(model)}, data_passes=50, reference=reference, seed=1)
+    assert math.isnan(made.rows[0]["mean_error"]) and made.rows[1]["mean_error"] > 0.0
+    assert list(made.errors_by_pass) == ["Zig-Zag"] and any(n.startswith("broken failed: ") for n in made.notes)
+    assert " - " in repr(made)
+    plt.close(plots.compare(made))
+    nothing = pdmp.compare({"broken": broken}, data_passes=50, reference=reference, seed=1)
+    with pytest.raises(ValueError, match="every sampler of this comparison failed"):
+        plots.compare(nothing)
+
+
+def test_configured_by_one_rule(model):
+    mode = model.mode()
+    found = comparison.configured(model, mode, declared())
+    assert list(found) == [
+        *("BPS", "SBPS", "ZigZag", "SGBD vanilla", "SGBD corrected", "SGBD extreme", "SGLD", "SGRRLD"),
+    ]
+    assert all(p.model is model for p in found.values())
+    assert found["SGLD"].provider.size == 20 and found["SGLD"].provider.draw == "distinct"
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"processes": {}}, TypeError, "`processes` must be a dict of label to process"),
+        ({"processes": ["BPS"]}, TypeError, "`processes` must be a dict"),
+        ({"processes": {"a": pdmp.BPS}}, TypeError, "'a' must be a process such as .* got the class BPS"),
+        ({"processes": {"a": 3}}, TypeError, "'a' must be a process such as .* got int"),
+        ({"data_passes": 0}, ValueError, "`data_passes` must be positive and finite, got 0"),
+        ({"data_passes": math.inf}, ValueError, "`data_passes` must be positive"),
+        ({"names": ["a"]}, ValueError, "`names` must be 3 names"),
+        ({"reference": 3}, TypeError, "`reference` must be what pdmp.reference"),
+        ({"test": (np.ones((4, 2)), np.ones(4))}, ValueError, r"`test` must be features \(n, 3\)"),
+    ],
+)
+def test_bad_arguments(change, error, says, processes, reference):
+    arguments = {"processes": processes, "data_passes": 10, "reference": reference, "seed": 1} | change
+    with pytest.raises(error, match=says):
+        pdmp.compare(arguments.pop("processes"), **arguments)
+
+
+def test_bad_targets(model, reference):
+    gaussian = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    with pytest.raises(ValueError, match="'b' has another one than 'a'"):
+        pdmp.compare({"a": pdmp.BPS(model), "b": pdmp.BPS(gaussian)}, data_passes=10)
+    with pytest.raises(ValueError, match="`reference` has dimension 3, the target 2"):
+        pdmp.compare({"b": pdmp.BPS(gaussian)}, data_passes=10, reference=reference)
+    with pytest.raises(TypeError, match="needs a model with `predict`; Gaussian has none"):
+        pdmp.compare({"b": pdmp.BPS(gaussian)}, data_passes=10, test=(np.ones((4, 2)), np.ones(4)))
+
+
+def test_a_run_as_reference(model):
+    run = pdmp.sample(pdmp.ZigZag(model), data_passes=2_000, chains=2, seed=3)
+    truth = comparison.as_reference(run, 3)
+    assert np.array_equal(truth.mean, run.mean()) and truth.ess == pytest.approx(run.ess().min())
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------
+
+
+def test_picture(table, tmp_path):
+    figure = plots.compare(table)
+    assert len(figure.axes) == 4 + 3 + 1
+    assert [axes.get_title() for axes in figure.axes[:4]] == list(table.draws)
+    errors = figure.axes[-1]
+    assert set(table.draws) <= {text.get_text() for text in errors.texts}
+    assert errors.get_xscale() == errors.get_yscale() == "log"
+    figure.savefig(tmp_path / "p.png")
+    boxes = [t.get_window_extent() for t in errors.texts]
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
+    assert all(b.x1 < figure.bbox.x1 for b in boxes)
+    plt.close(figure)
+    figure = plots.compare(table, coordinates=(2, 0))
+    assert (figure.axes[3].get_xlabel(), figure.axes[0].get_ylabel()) == ("x[2]", "x[0]")
+    plt.close(figure)
+    for wrong in ((0,), (0, 3), (0, 1, 2, 0)):
+        with pytest.raises(ValueError, match="`coordinates` must be 2 or 3 of 0 … 2"):
+            plots.compare(table, coordinates=wrong)
+
+
+@pytest.mark.parametrize("label", ["Zig-Zag", "Langevin"])
+def test_trajectory_picture(label, processes):
+    run = pdmp.sample(processes[label], data_passes=50, seed=1, warmup=0.1)
+    figure = plots.trajectory(run, coordinates=(0, 2), events=40)
+    assert len(figure.axes) == 3 and figure.axes[0].get_ylabel() == "x[2]"
+    drawn = figure.axes[0].lines[0].get_xydata()
+    assert np.array_equal(
+        drawn[1],
+        run.trajectories[0].at(run.trajectories[0].times)[:, [0, 2]][
+            np.searchsorted(run.trajectories[0].times, run.warmup[0], side="right")
+        ],
+    )
+    plt.close(figure)
+    with pytest.raises(ValueError, match="`coordinates`"):
+        plots.trajectory(run, coordinates=(0, 5))
+    with pytest.raises(ValueError, match="`chain`"):
+        plots.trajectory(run, chain=1)
+
+
+@pytest.mark.exact
+def test_labels_are_moved_apart():
+    rng = np.random.default_rng(0)
+    for n in (1, 3, 8, 14):
+        for wanted in (np.sort(rng.random(n)), np.full(n, 0.5), np.zeros(n)):
+            places = np.array(plots._apart(wanted, 0.06))
+            assert np.all(np.diff(places) > 0.06 - 1e-9)
+    assert plots._apart(np.array([0.2, 0.8]), 0.06) == [0.2, 0.8]
