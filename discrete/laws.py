@@ -47,28 +47,50 @@ def langevin_covariance(hessian, noise, step):
     return linalg.solve_discrete_lyapunov(a, 2.0 * step * np.eye(len(a)) + step**2 * noise)
 
 
-def barker_covariance(hessian, noise, scale, estimator):
-    """Stationary covariance of SGBD to leading order in the deviation; None where it is unstable.
+def _barker_response(sigma, tau, estimator):
+    """κ: slope at g = 0 of the mean increment E[±z] in the gradient g, which is seen with noise sd `tau`; shape (d,).
 
-    Coordinate j moves by ±zⱼ, so E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ with the response κⱼ of the sign's probability to the gradient
-    (E[z²]/2 without noise; times C/√(C² + σ²τ²) for the vanilla estimator; σ √(2/π) / τ for the extreme one), while
-    the square of the increment is E[z²] whatever happens.
+    2 E[z² s expit'(s z η)] over z and the noise η, with s = 1, or the stretch C/√(C² - τ² z²) of the corrected
+    estimator; E|z| √(2/π) / τ for the extreme one.
     """
-    from scipy import linalg
+    from scipy import special
 
     from discrete.sgbd import SPREAD, C
 
+    nodes, weights = np.polynomial.hermite_e.hermegauss(7)
+    z = sigma[:, None] * (1.0 + SPREAD * nodes)
+    weights = weights / weights.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        extreme = np.sum(weights * z * math.sqrt(2.0 / math.pi) / tau[:, None], axis=1)
+        if estimator == "extreme":
+            return extreme
+        stretch = np.ones_like(z)
+        if estimator == "corrected":
+            stretch = C / np.sqrt(C**2 - (tau[:, None] * z) ** 2)
+    noise = np.linspace(-8.0, 8.0, 321)  # not Gauss-Hermite: it fails for steep logistic functions
+    density = np.exp(-0.5 * noise**2)
+    p = special.expit(
+        np.where(np.isfinite(stretch), stretch, 0.0)[..., None] * z[..., None] * tau[:, None, None] * noise
+    )
+    slope = (p * (1.0 - p)) @ (density / density.sum())
+    beyond = z * math.sqrt(2.0 / math.pi) / np.where(tau > 0.0, tau, 1.0)[:, None]
+    return np.sum(weights * np.where(np.isfinite(stretch), 2.0 * z**2 * stretch * slope, beyond), axis=1)
+
+
+def barker_covariance(hessian, noise, scale, estimator):
+    """Stationary covariance of SGBD to leading order in the deviation; None where it is unstable.
+
+    Coordinate j moves by ±zⱼ, so E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ with the response κⱼ of `_barker_response`, while the square
+    of the increment is E[z²] whatever happens.
+    """
+    from scipy import linalg
+
+    from discrete.sgbd import SPREAD
+
     d = len(hessian)
-    sigma = np.broadcast_to(np.asarray(scale, dtype=float), (d,))
-    tau = np.sqrt(np.diag(noise))
+    sigma = np.array(np.broadcast_to(np.asarray(scale, dtype=float), (d,)))
     square = sigma**2 * (1.0 + SPREAD**2)
-    with np.errstate(divide="ignore"):
-        extreme = sigma * math.sqrt(2.0 / math.pi) / tau
-    response = {
-        "vanilla": 0.5 * square * C / np.sqrt(C**2 + sigma**2 * tau**2),
-        "corrected": np.where(sigma * tau < C, 0.5 * square, extreme),
-        "extreme": extreme,
-    }[estimator]
+    response = _barker_response(sigma, np.sqrt(np.diag(noise)), estimator)
     if not np.all(np.isfinite(response)):
         return None
     k = response[:, None] * hessian

@@ -127,9 +127,7 @@ class SGBD(Ticking):
         memory, theta = state.memory, state.x
         sigma = self.schedule.step(memory.taken[0])
         if self.estimator == CORRECTED:
-            self.provider.gradient_and_sd(
-                theta, memory.provider, rng, memory.gradient, memory.sd, state.counts
-            )
+            self.provider.gradient_and_sd(theta, memory.provider, rng, memory.gradient, memory.sd, state.counts)
             memory.rest[0] *= 1.0 - self.beta
         else:
             self.provider.gradient(theta, memory.provider, rng, memory.gradient, state.counts)

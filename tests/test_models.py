@@ -726,7 +726,9 @@ def test_a_misspelt_bound_is_named():
 
 
 def test_missing_method_is_named():
-    with pytest.raises(TypeError, match="^Bad is a model with `add_term_gradient`, but without the method `term_potential`.$"):
+    with pytest.raises(
+        TypeError, match="^Bad is a model with `add_term_gradient`, but without the method `term_potential`.$"
+    ):
 
         class Bad(pdmp.Model):
             @pdmp.compiled

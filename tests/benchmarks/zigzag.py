@@ -1,9 +1,9 @@
 """Local Zig-Zag on a tridiagonal Gaussian: the framework against a loop written by hand for that one case.
 
-Run as ``python tests/benchmarks/zigzag.py``. The precision has 2.1 on the diagonal and -1 beside it. Both sides keep the
-exact integrals of x and x², and nothing else of the path; they alternate in one process, and the table shows medians and
-the ratio of neighbouring pairs. What limits both at large d is memory latency: an event touches some fifteen cache lines
-at random places.
+Run as ``python tests/benchmarks/zigzag.py``. The precision has 2.1 on the diagonal and -1 beside it. Both sides keep
+the exact integrals of x and x², and nothing else of the path (the framework also the batch means that its ess needs);
+they alternate in one process, and the table shows medians and the ratio of neighbouring pairs. What limits both at
+large d is memory latency: an event touches some fifteen cache lines at random places.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ No stationarity, burn-in or effective sample size is needed: 10⁵ events show a
 import numpy as np
 import pytest
 from scipy import special
-from tests.checks import assert_exponential
 
 import pdmp
+from tests.checks import assert_exponential
 
 EVENTS = 100_000
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])

@@ -5,9 +5,9 @@ Independent replicates; each test states the smallest bias that it promises to s
 
 import numpy as np
 import pytest
-from tests.checks import assert_unbiased, replicate
 
 import pdmp
+from tests.checks import assert_unbiased, replicate
 
 CORRELATED = 0.6 ** np.abs(np.subtract.outer(np.arange(10), np.arange(10))) * np.outer(
     np.linspace(0.5, 2.0, 10), np.linspace(0.5, 2.0, 10)

@@ -1,0 +1,399 @@
+"""The list of planted bugs: each is one edit of one file, and the tests that must fail with it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+THINNING = "tests/test_thinning.py"
+EXACT = "tests/test_processes_exact.py"
+BARKER = "tests/test_barker.py"
+LANGEVIN = "tests/test_langevin.py"
+ROMBERG = "tests/test_richardson_romberg.py"
+GRADIENTS = "tests/test_gradients.py"
+MODELS = "tests/test_models.py"
+RUNS = "tests/test_run.py"
+PATHS = "tests/test_trajectory.py"
+EVENTS = "tests/statistics/test_events.py"
+PDMP_LAWS = "tests/statistics/test_pdmp_laws.py"
+DISCRETE_LAWS = "tests/statistics/test_discrete_laws.py"
+PAPER = "tests/statistics/test_sbps_logistic.py"
+
+
+class Bug(NamedTuple):
+    """One planted bug."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple
+
+
+BUGS = [
+    # the event loop
+    Bug(
+        "scheduler: accept test reversed",
+        "pdmp/scheduler.py",
+        "accepted = rng.random() * bound < rate",
+        "accepted = rng.random() * bound > rate",
+        (EVENTS, PDMP_LAWS),
+    ),
+    Bug(
+        "scheduler: every proposal is accepted",
+        "pdmp/scheduler.py",
+        "accepted = rng.random() * bound < rate",
+        "accepted = bound > 0.0",
+        (EVENTS, PDMP_LAWS),
+    ),
+    Bug(
+        "scheduler: neighbours' clocks stay stale after an event",
+        "pdmp/scheduler.py",
+        "first, last, what = process.start[i], process.start[i + 1], DEPENDENTS",
+        "first, last, what = i, i + 1, ALONE",
+        (EVENTS, PDMP_LAWS),
+    ),
+    Bug(
+        "scheduler: the heap compares with the wrong child",
+        "pdmp/scheduler.py",
+        "_before(keys[child + 1], heap[child + 1], keys[child], heap[child])",
+        "_before(keys[child], heap[child], keys[child + 1], heap[child + 1])",
+        (THINNING,),
+    ),
+    Bug(
+        "scheduler: the integral of a path is taken after the move",
+        "pdmp/scheduler.py",
+        "            integrate_all(integrals, flow, x, v, moved[0], now)\n            for j in range(x.shape[0]):\n"
+        "                x[j] = flow.position(x[j], v[j], now - moved[0])\n",
+        "            for j in range(x.shape[0]):\n                x[j] = flow.position(x[j], v[j], now - moved[0])\n"
+        "            integrate_all(integrals, flow, x, v, moved[0], now)\n",
+        (RUNS, PATHS),
+    ),
+    Bug(
+        "flow: second moment without its cubic term",
+        "pdmp/flow.py",
+        "v * v * s * s / 3.0",
+        "v * v * s * s / 2.0",
+        (EXACT, PATHS),
+    ),
+    Bug(
+        "recording: the warm-up counts",
+        "pdmp/recording.py",
+        "    a = max(moved, integrals.since[0])\n    if now <= a:\n        return\n    if a > moved:",
+        "    a = moved\n    if now <= a:\n        return\n    if a > moved:",
+        (RUNS, PATHS),
+    ),
+    # thinning
+    Bug(
+        "affine: factor 2 lost in the inversion",
+        "pdmp/thinning/affine.py",
+        "return 2.0 * e / (a + math.sqrt(a * a + 2.0 * b * e))",
+        "return 2.0 * e / (a + math.sqrt(a * a + b * e))",
+        (THINNING,),
+    ),
+    Bug(
+        "affine: a negative start is taken as zero",
+        "pdmp/thinning/affine.py",
+        "return -a / b + math.sqrt(2.0 * e / b)",
+        "return math.sqrt(2.0 * e / b)",
+        (THINNING,),
+    ),
+    Bug(
+        "affine: one exponential for all components",
+        "pdmp/thinning/affine.py",
+        "        s = math.inf\n        for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts\n"
+        "            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))",
+        "        s = math.inf\n        e = rng.standard_exponential()\n        for j in range(a.shape[0]):\n"
+        "            s = min(s, first_arrival(a[j], b[j], e))",
+        (EVENTS, PDMP_LAWS),
+    ),
+    Bug(
+        "grid: no room for curvature",
+        "pdmp/thinning/grid.py",
+        "room = -self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend",
+        "room = 0.0 * bend",
+        (THINNING,),
+    ),
+    Bug(
+        "grid: the second half of a cell starts with a fresh exponential's worth",
+        "pdmp/thinning/grid.py",
+        "            e -= 0.5 * (left + middle) * half\n",
+        "",
+        (THINNING, EVENTS),
+    ),
+    Bug(
+        "piecewise: the segment is inverted as if flat",
+        "pdmp/thinning/piecewise.py",
+        "math.sqrt(max(0.0, left * left + 2.0 * q * e))",
+        "left",
+        (THINNING,),
+    ),
+    Bug(
+        "regression: variance k ρ² in place of k ρ",
+        "pdmp/thinning/regression.py",
+        "    return math.sqrt(max(0.0, out[2] + 2.0 * out[3] * s + out[4] * s * s) + c2)",
+        "    return max(0.0, out[2] + 2.0 * out[3] * s + out[4] * s * s) + c2",
+        (THINNING,),
+    ),
+    Bug(
+        "regression: the prior's mean is not weighted",
+        "pdmp/thinning/regression.py",
+        "u0, u1 = sums[3], sums[4] + mean / variance",
+        "u0, u1 = sums[3], sums[4] + mean",
+        (THINNING,),
+    ),
+    # BPS and Zig-Zag
+    Bug(
+        "reflection: factor 1 in place of 2",
+        "pdmp/processes/velocities.py",
+        "c = 2.0 * dot / square",
+        "c = dot / square",
+        (EXACT,),
+    ),
+    Bug(
+        "reflection: wrong sign",
+        "pdmp/processes/velocities.py",
+        "v[j] -= c * a[j]",
+        "v[j] += c * a[j]",
+        (EXACT,),
+    ),
+    Bug(
+        "refreshment: velocities from a cube",
+        "pdmp/processes/velocities.py",
+        "v[j] = rng.standard_normal()",
+        "v[j] = 2.0 * rng.random() - 1.0",
+        (EXACT,),
+    ),
+    Bug(
+        "BPS: refreshments are dropped",
+        "pdmp/processes/bps.py",
+        "            refresh_on_sphere(state.v, rng)",
+        "            pass",
+        (EXACT, PDMP_LAWS),
+    ),
+    Bug(
+        "BPS: the refreshment clock is twice too slow",
+        "pdmp/processes/bps.py",
+        "return now + rng.standard_exponential() / self.refresh_rate, CERTAIN",
+        "return now + 2.0 * rng.standard_exponential() / self.refresh_rate, CERTAIN",
+        (EXACT, EVENTS),
+    ),
+    Bug(
+        "BPS: the bounce clock is not redrawn after a refreshment",
+        "pdmp/processes/bps.py",
+        "dependents=[[BOUNCE], [BOUNCE, REFRESH]])",
+        "dependents=[[BOUNCE], [REFRESH]])",
+        (EVENTS, PDMP_LAWS),
+    ),
+    Bug(
+        "BPS: bounces at |v·∇U|",
+        "pdmp/processes/bps.py",
+        "return positive(self.along(state))",
+        "return abs(self.along(state))",
+        (EXACT, EVENTS),
+    ),
+    Bug(
+        "Zig-Zag: the coordinate is drawn uniformly",
+        "pdmp/processes/zigzag.py",
+        "        rest = rng.random() * total\n        chosen = rates.shape[0] - 1",
+        "        rest = 1e300\n        chosen = int(rng.random() * rates.shape[0])",
+        (EVENTS,),
+    ),
+    Bug(
+        "Zig-Zag: a rate 5 % too small",
+        "pdmp/processes/zigzag.py",
+        "out[j] = state.v[j] * state.memory.gradient[j]",
+        "out[j] = 0.95 * state.v[j] * state.memory.gradient[j]",
+        (EVENTS,),
+    ),
+    Bug(
+        "Gaussian: local clocks look at where coordinates last moved",
+        "pdmp/models/gaussian.py",
+        "value += q * (x[j] + v[j] * (now - moved[j]) - self.mean[j])",
+        "value += q * (x[j] - self.mean[j])",
+        (MODELS, EVENTS),
+    ),
+    Bug(
+        "Gaussian: half the slope",
+        "pdmp/models/gaussian.py",
+        "        return value, slope",
+        "        return value, 0.5 * slope",
+        (MODELS,),
+    ),
+    # SBPS
+    Bug(
+        "SBPS: the regression restarts at +G after a bounce",
+        "pdmp/processes/sbps.py",
+        "regression.observe(observations, 0.0, -g, c2)",
+        "regression.observe(observations, 0.0, g, c2)",
+        (EXACT,),
+    ),
+    Bug(
+        "SBPS: observations survive a bounce",
+        "pdmp/processes/sbps.py",
+        "            self.set_velocity(state)\n            regression.forget(observations)\n            if self.adapt",
+        "            self.set_velocity(state)\n            if self.adapt",
+        (EXACT,),
+    ),
+    Bug(
+        "SBPS: the clock of the regression restarts at each proposal",
+        "pdmp/processes/sbps.py",
+        "        s = now - state.moved[0]\n        if observations.sums[6] == 0.0:",
+        "        s = 0.0\n        if observations.sums[6] == 0.0:",
+        (EXACT, PAPER),
+    ),
+    Bug(
+        "SBPS: k is forgotten",
+        "pdmp/thinning/regression.py",
+        "out[0] + out[1] * s + k * spread(",
+        "out[0] + out[1] * s + 0.0 * k * spread(",
+        (THINNING,),
+    ),
+    # gradients
+    Bug(
+        "Minibatch: the noise sd lacks N/√n",
+        "pdmp/gradients.py",
+        "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
+        "            sd[j] = weight * math.sqrt(n * rest *",
+        "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
+        "            sd[j] = math.sqrt(rest *",
+        (GRADIENTS,),
+    ),
+    Bug(
+        "Minibatch: the variance of G lacks the number in the batch",
+        "pdmp/gradients.py",
+        "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] *= weight\n"
+        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = _dot(v, out)\n"
+        "        return g, _at_least(weight * weight * n * rest *",
+        "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] *= weight\n"
+        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = _dot(v, out)\n"
+        "        return g, _at_least(weight * weight * rest *",
+        (GRADIENTS,),
+    ),
+    Bug(
+        "Minibatch: the prior is scaled up with the batch",
+        "pdmp/gradients.py",
+        "        self.drawing.add_gradient(self.packed, x, memory, n, out)\n        for j in range(out.shape[0]):\n"
+        "            out[j] *= weight\n        self.packed.add_prior_gradient(x, out)\n",
+        "        self.drawing.add_gradient(self.packed, x, memory, n, out)\n"
+        "        self.packed.add_prior_gradient(x, out)\n        for j in range(out.shape[0]):\n"
+        "            out[j] *= weight\n",
+        (GRADIENTS,),
+    ),
+    Bug(
+        "ControlVariate: the anchor's batch is not subtracted",
+        "pdmp/gradients.py",
+        "out[j] = weight * (out[j] - there[j]) + self.anchor_gradient[j]",
+        "out[j] = weight * out[j] + self.anchor_gradient[j]",
+        (GRADIENTS,),
+    ),
+    Bug(
+        "ControlVariate: the correction counts twice",
+        "pdmp/gradients.py",
+        "out[j] = weight * (out[j] - there[j]) + self.anchor_gradient[j]",
+        "out[j] = 2.0 * weight * (out[j] - there[j]) + self.anchor_gradient[j]",
+        (GRADIENTS,),
+    ),
+    # fixed-step samplers
+    Bug(
+        "SGLD: noise √γ in place of √(2γ)",
+        "discrete/sgld.py",
+        "noise, total = math.sqrt(2.0 * gamma), 0.0",
+        "noise, total = math.sqrt(gamma), 0.0",
+        (LANGEVIN,),
+    ),
+    Bug("SGLD: half the drift", "discrete/sgld.py", "+= -gamma * memory", "+= -0.5 * gamma * memory", (LANGEVIN,)),
+    Bug("SGLD: ascends the potential", "discrete/sgld.py", "+= -gamma * memory", "+= gamma * memory", (LANGEVIN,)),
+    Bug("SGLD: h is taken for γ", "discrete/sgld.py", "step=0.5 * h", "step=h", (LANGEVIN,)),
+    Bug(
+        "ticks: a state is held for the step that led to it",
+        "discrete/tick.py",
+        "return now + self.holding(k), CERTAIN",
+        "return now + self.holding(max(k - 1, 0)), CERTAIN",
+        (LANGEVIN,),
+    ),
+    Bug(
+        "SGBD: sign of the gradient",
+        "discrete/sgbd.py",
+        "probability(self.estimator, z, -memory.gradient[j], tau)",
+        "probability(self.estimator, z, memory.gradient[j], tau)",
+        (BARKER,),
+    ),
+    Bug("SGBD: wrong constant", "discrete/sgbd.py", "C = 1.702 ", "C = 1.732 ", (BARKER,)),
+    Bug(
+        "SGBD: the correction is inverted",
+        "discrete/sgbd.py",
+        "g *= C / math.sqrt(C * C - tau * tau * z * z)",
+        "g *= math.sqrt(C * C - tau * tau * z * z) / C",
+        (BARKER,),
+    ),
+    Bug(
+        "SGBD: the running noise is not corrected for its start",
+        "discrete/sgbd.py",
+        "tau = memory.mean_sd[j] / (1.0 - memory.rest[0])",
+        "tau = memory.mean_sd[j]",
+        (BARKER,),
+    ),
+    Bug(
+        "SGBD: the spread of z is a variance",
+        "discrete/sgbd.py",
+        "z = s + SPREAD * s * rng.standard_normal()",
+        "z = s + math.sqrt(SPREAD * s) * rng.standard_normal()",
+        (BARKER,),
+    ),
+    Bug(
+        "SGRRLD: the coarse chain's noise is its own",
+        "discrete/sgrrld.py",
+        "z = shared * memory.increment[j]",
+        "z = rng.standard_normal()",
+        (ROMBERG,),
+    ),
+    Bug(
+        "SGRRLD: the shared noise is not divided by √2",
+        "discrete/sgrrld.py",
+        "shared, own = self.correlation / math.sqrt(2.0)",
+        "shared, own = self.correlation",
+        (ROMBERG,),
+    ),
+    Bug(
+        "SGRRLD: the fine chain takes whole steps",
+        "discrete/sgrrld.py",
+        "gamma = 0.5 * self.schedule.step(memory.taken[FINE] >> 1)",
+        "gamma = self.schedule.step(memory.taken[FINE] >> 1)",
+        (ROMBERG,),
+    ),
+    Bug("SGRRLD: weights the wrong way round", "discrete/sgrrld.py", "(2.0, -1.0)", "(-1.0, 2.0)", (ROMBERG,)),
+]
+
+# One line each: name, file, old, new, tests.
+BUGS += [
+    Bug(*row)
+    for row in [
+        ("SGLD: noise √(4γ)", "discrete/sgld.py", "math.sqrt(2.0 * gamma), 0.0", "math.sqrt(4.0 * gamma), 0.0", (LANGEVIN,)),
+        ("SGRRLD: correlation's rest not a square root", "discrete/sgrrld.py", "math.sqrt(1.0 - self.correlation * self.correlation)", "1.0 - self.correlation", (ROMBERG,)),
+        ("SGRRLD: fine gradient at the coarse state", "discrete/sgrrld.py", "self.provider.gradient(theta, memory.fine", "self.provider.gradient(state.x[d:], memory.fine", (ROMBERG,)),
+        ("SGRRLD: increments pile up", "discrete/sgrrld.py", "                memory.increment[j] = 0.0\n", "", (ROMBERG,)),
+        ("SGRRLD: chains drift apart in time", "discrete/sgrrld.py", "(k + 1) * gamma if self.constant == 1 else began + gamma)", "(k + 1) * gamma if self.constant == 1 else now + gamma)", (ROMBERG,)),
+        ("SGBD: sign of the increment", "discrete/sgbd.py", "theta[j] += z if", "theta[j] -= z if", (BARKER,)),
+        ("SGBD: β weighs the old value", "discrete/sgbd.py", "memory.mean_sd[j] += self.beta * (memory", "memory.mean_sd[j] += (1.0 - self.beta) * (memory", (BARKER,)),
+        ("SGBD: breaking point too late", "discrete/sgbd.py", "if estimator == EXTREME or estimator == CORRECTED and tau * z >= C", "if estimator == EXTREME or estimator == CORRECTED and tau * z >= 1.2 * C", (BARKER,)),
+        ("SGBD: held for σ", "discrete/sgbd.py", "return sigma * sigma * self.hold", "return sigma * self.hold", (BARKER,)),
+        ("laws: γ τ² in place of γ² τ²", "discrete/laws.py", "2.0 * step * np.eye(len(a)) + step**2 * noise", "2.0 * step * np.eye(len(a)) + step * noise", (LANGEVIN,)),
+        ("laws: no finite-population factor", "discrete/laws.py", "covariance *= (n_data - n) / max(n_data - 1, 1)", "covariance *= 1.0", (LANGEVIN,)),
+        ("laws: N in place of N²", "discrete/laws.py", "return n_data**2 / n * covariance", "return n_data / n * covariance", (LANGEVIN,)),
+        ("laws: SGBD's response is halved", "discrete/laws.py", "2.0 * z**2 * stretch * slope, beyond", "z**2 * stretch * slope, beyond", (BARKER,)),
+        ("SBPS: observations survive a refreshment", "pdmp/processes/sbps.py", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)\n            regression.forget(observations)", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)", (EXACT,)),
+        ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(observations, self.k, s, step", "first_arrival(observations, self.k, 0.0, step", (EXACT,)),
+        ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = memory.scale[j] * memory.gradient[j]", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
+        ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
+        ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.chosen[0] if self.single == 1 else i\n        state.v[j] = -state.v[j]", "j = 0 if self.single == 1 else i\n        state.v[j] = -state.v[j]", (EXACT,)),
+        ("Zig-Zag: slope without its velocity", "pdmp/thinning/affine.py", "first_arrival(v * partial, v * slope", "first_arrival(v * partial, slope", (EXACT,)),
+        ("positions: all from the first one's time", "pdmp/process.py", "out[j] = flow.position(state.x[j], state.v[j], now - state.moved[j])", "out[j] = flow.position(state.x[j], state.v[j], now - state.moved[0])", (EXACT,)),
+        ("grid: a horizon before the cell's end", "pdmp/thinning/grid.py", "return end, HORIZON", "return end - 0.5 * width, HORIZON", (THINNING,)),
+        ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
+        ("regression: no noise in the spread", "pdmp/thinning/regression.py", "+ out[4] * s * s) + c2)", "+ out[4] * s * s))", (THINNING,)),
+        ("regression: the first noise, not the latest", "pdmp/thinning/regression.py", "    sums[5] = c2\n", "    sums[5] = c2 if sums[6] == 0.0 else sums[5]\n", (THINNING,)),
+        ("heap: ties by the larger index", "pdmp/scheduler.py", "(s == t and i < j)", "(s == t and i > j)", (THINNING,)),
+        ("flow: the product's velocities are mixed up", "pdmp/flow.py", "0.5 * s * (x * w + y * v)", "0.5 * s * (x * w + x * v)", (EXACT,)),
+        ("Minibatch: no finite-population factor", "pdmp/gradients.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
+    ]
+]  # fmt: skip
