@@ -129,12 +129,18 @@ class SBPS(Process):
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         self.learn_mean = {"auto": 1, "running": 2}.get(slope_mean, 0) if isinstance(slope_mean, str) else 0
         self.learn_sd = int(isinstance(slope_sd, str))
-        if isinstance(slope_mean, str) and self.learn_mean == 0 or not isinstance(slope_mean, str) and (
-            not math.isfinite(slope_mean)
+        if (
+            isinstance(slope_mean, str)
+            and self.learn_mean == 0
+            or not isinstance(slope_mean, str)
+            and (not math.isfinite(slope_mean))
         ):
             raise ValueError(f'`slope_mean` must be a finite number, "auto" or "running", got {slope_mean!r}.')
-        if isinstance(slope_sd, str) and slope_sd != "auto" or not isinstance(slope_sd, str) and (
-            not 0.0 < slope_sd < math.inf
+        if (
+            isinstance(slope_sd, str)
+            and slope_sd != "auto"
+            or not isinstance(slope_sd, str)
+            and (not 0.0 < slope_sd < math.inf)
         ):
             raise ValueError(f'`slope_sd` must be a number > 0 or "auto", got {slope_sd!r}.')
         self.slope_mean, self.slope_sd = slope_mean, slope_sd
@@ -218,9 +224,7 @@ class SBPS(Process):
         """Draw a batch at time `now`: its projected gradient G = v·∇Û and the variance of that."""
         memory = state.memory
         positions(self.flow, state, now, memory.here)
-        return self.provider.projected(
-            memory.here, state.v, memory.provider, rng, memory.gradient, state.counts
-        )
+        return self.provider.projected(memory.here, state.v, memory.provider, rng, memory.gradient, state.counts)
 
     @compiled
     def predict(self, state):
