@@ -43,6 +43,10 @@ WAIT, WAITS, GAP, GAPS, SLOPE, SLOPE_SQUARES, SLOPES, LAST = range(8)
 FITS, NEGATIVE, SCORES, SCORE_SUM, SCORE_SQUARES = range(5)
 
 
+def _is_number(value):
+    return isinstance(value, (int, float, np.number)) and math.isfinite(value)
+
+
 class Memory(NamedTuple):
     """Beside the path of SBPS."""
 
@@ -123,30 +127,20 @@ class SBPS(Process):
             raise ValueError("pdmp.SBPS needs the variance of the gradient: `size` of its batches must be at least 2.")
         self.model, self.anchor = self.provider.model, self.provider.anchor
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
-        if not 0.0 <= k < math.inf:
+        if not (_is_number(k) and k >= 0.0):
             raise ValueError(f"`k` must be a number >= 0, got {k!r}.")
         self.k = float(k)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         self.learn_mean = {"auto": 1, "running": 2}.get(slope_mean, 0) if isinstance(slope_mean, str) else 0
         self.learn_sd = int(isinstance(slope_sd, str))
-        if (
-            isinstance(slope_mean, str)
-            and self.learn_mean == 0
-            or not isinstance(slope_mean, str)
-            and (not math.isfinite(slope_mean))
-        ):
+        if not (self.learn_mean or _is_number(slope_mean)):
             raise ValueError(f'`slope_mean` must be a finite number, "auto" or "running", got {slope_mean!r}.')
-        if (
-            isinstance(slope_sd, str)
-            and slope_sd != "auto"
-            or not isinstance(slope_sd, str)
-            and (not 0.0 < slope_sd < math.inf)
-        ):
+        if not (slope_sd == "auto" or _is_number(slope_sd) and slope_sd > 0.0):
             raise ValueError(f'`slope_sd` must be a number > 0 or "auto", got {slope_sd!r}.')
         self.slope_mean, self.slope_sd = slope_mean, slope_sd
-        self.cap = 0.0 if isinstance(cap, str) and cap == "auto" else check_rate("cap", cap)
-        if self.cap == 0.0 and not isinstance(cap, str):
-            raise ValueError("`cap` must be positive.")
+        if not (cap == "auto" or _is_number(cap) and cap > 0.0):
+            raise ValueError(f'`cap` must be a number > 0 or "auto", got {cap!r}.')
+        self.cap = 0.0 if cap == "auto" else float(cap)
         self.nonnegative = int(bool(nonnegative_slope))
         self.adapt = int(isinstance(precondition, str) and precondition == "adapt")
         self._scale = np.ones(self.dim)

@@ -1,0 +1,96 @@
+"""Bad input of samplers is one line that names the argument, before anything runs or compiles."""
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+
+pytestmark = pytest.mark.exact
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(30, 2))
+Y = (RNG.random(30) < 0.5).astype(float)
+MODEL = pdmp.models.LogisticRegression(X, Y)
+BATCH = pdmp.gradients.Minibatch(MODEL, size=5)
+SKEW = pdmp.models.SkewNormal(2.0)
+
+CASES = {
+    "BPS of a mini-batch": (lambda: pdmp.BPS(BATCH), TypeError, "pdmp.BPS needs the exact gradient.*Minibatch.*SBPS"),
+    "Zig-Zag of a mini-batch": (lambda: pdmp.ZigZag(BATCH), TypeError, "pdmp.ZigZag needs the exact gradient"),
+    "BPS of a function": (
+        lambda: pdmp.BPS(np.sum),
+        TypeError,
+        "`target` must be a pdmp.Model or one of pdmp.gradients, got",
+    ),
+    "negative refreshment": (lambda: pdmp.BPS(MODEL, refresh_rate=-1.0), ValueError, "`refresh_rate`.*-1.0"),
+    "refreshment nan": (lambda: pdmp.BPS(MODEL, refresh_rate=np.nan), ValueError, "`refresh_rate`.*nan"),
+    "unknown thinning": (lambda: pdmp.BPS(MODEL, thinning="magic"), ValueError, "`thinning`.*'magic'"),
+    "no slope bound": (lambda: pdmp.BPS(SKEW, thinning="affine"), ValueError, "`directional_slope`.*grid"),
+    "no inversion": (
+        lambda: pdmp.ZigZag(MODEL, thinning="inversion"),
+        ValueError,
+        "LogisticRegression.*affine_partial",
+    ),
+    "k negative": (lambda: pdmp.SBPS(BATCH, k=-1.0), ValueError, "`k`.*-1.0"),
+    "slope mean": (lambda: pdmp.SBPS(BATCH, slope_mean="steep"), ValueError, "`slope_mean`.*'steep'"),
+    "slope sd": (lambda: pdmp.SBPS(BATCH, slope_sd=0.0), ValueError, "`slope_sd`.*0.0"),
+    "cap": (lambda: pdmp.SBPS(BATCH, cap=0.0), ValueError, "`cap`.*0.0"),
+    "precondition": (lambda: pdmp.SBPS(BATCH, precondition=[1.0, -1.0]), ValueError, "`precondition`.*2 positive"),
+    "SBPS with dependent batches": (
+        lambda: pdmp.SBPS(pdmp.gradients.Minibatch(MODEL, 5, draw="reshuffle")),
+        TypeError,
+        'independent batches.*draw="reshuffle"',
+    ),
+    "SBPS with batches of one": (
+        lambda: pdmp.SBPS(pdmp.gradients.Minibatch(MODEL, 1)),
+        ValueError,
+        "`size`.*at least 2",
+    ),
+    "step zero": (lambda: discrete.SGLD(BATCH, step=0.0), ValueError, "`step`.*positive.*0.0"),
+    "step negative": (lambda: discrete.SGLD(BATCH, step=-1e-3), ValueError, "`step`.*positive.*-0.001"),
+    "step a word": (lambda: discrete.SGLD(BATCH, step="small"), TypeError, "`step`.*'small'"),
+    "provider a class": (
+        lambda: discrete.SGLD(pdmp.models.Gaussian, step=0.1),
+        TypeError,
+        "`target` must be a pdmp.Model or one of pdmp.gradients, got",
+    ),
+    "scale zero": (lambda: discrete.SGBD(BATCH, scale=0.0), ValueError, "`scale`.*positive"),
+    "scale of another shape": (lambda: discrete.SGBD(BATCH, scale=[1.0, 1.0, 1.0]), ValueError, r"`scale`.*\(2,\)"),
+    "unknown estimator": (
+        lambda: discrete.SGBD(BATCH, 0.1, estimator="best"),
+        ValueError,
+        "`estimator`.*vanilla.*'best'",
+    ),
+    "beta": (lambda: discrete.SGBD(BATCH, 0.1, beta=0.0), ValueError, "`beta`.*0.0"),
+    "corrected with batches of one": (
+        lambda: discrete.SGBD(pdmp.gradients.Minibatch(MODEL, 1), 0.1, estimator="corrected"),
+        ValueError,
+        "corrected.*`size`.*at least 2",
+    ),
+    "correlation": (lambda: discrete.SGRRLD(BATCH, 0.1, correlation=1.5), ValueError, "`correlation`.*1.5"),
+    "schedule": (lambda: discrete.schedules.polynomial(1.0, 0.0), ValueError, "`b`.*0.0"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_line_that_names_the_argument(name):
+    make, kind, message = CASES[name]
+    with pytest.raises(kind, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_steps_with_a_finite_sum_are_a_warning():
+    with pytest.warns(UserWarning, match="finite sum"):
+        discrete.schedules.polynomial(1.0, 1.0, kappa=1.5)
+
+
+def test_a_schedule_that_turns_negative_is_an_error():
+    class Falling(discrete.schedules.Schedule):
+        @pdmp.compiled
+        def step(self, k):
+            return 0.5 - 0.1 * k
+
+    with pytest.raises(ValueError, match="`step` must be positive.*at step 10"):
+        discrete.SGLD(BATCH, step=Falling())
