@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import helper, inlined
+from pdmp.compiled import internal, internal_inlined
 from pdmp.process import beside
 
 
@@ -84,7 +84,7 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
     )
 
 
-@helper
+@internal
 def mark(integrals, flow, xs, vs, moved, now):
     """Note the integrals at since + stretch, since + 2 stretch … up to `now`; full, every second is kept (batch means).
 
@@ -114,7 +114,7 @@ def mark(integrals, flow, xs, vs, moved, now):
         integrals.marked[0] = row + 1
 
 
-@inlined
+@internal_inlined
 def integrate(integrals, flow, j, x, v, moved, now):
     """Add the path of coordinate j, which was at x with velocity v at time `moved`, until `now`."""
     a = max(moved, integrals.since[0])
@@ -127,7 +127,7 @@ def integrate(integrals, flow, j, x, v, moved, now):
     integrals.second[j] += second
 
 
-@helper
+@internal
 def integrate_all(integrals, flow, xs, vs, moved, now):
     """Add the path of all coordinates, which last changed together at time `moved`, until `now`."""
     for j in range(xs.shape[0]):
@@ -142,7 +142,7 @@ def integrate_all(integrals, flow, xs, vs, moved, now):
             integrals.cross[j, k] += flow.product(xj, vs[j], xk, vs[k], now - a)
 
 
-@helper
+@internal
 def fill_grid(grid, flow, since, xs, vs, moved, now):
     """Positions at since + spacing, since + 2 spacing … up to `now`; a full grid keeps every second and doubles it."""
     n, d = grid.rows.shape
@@ -166,7 +166,7 @@ def fill_grid(grid, flow, since, xs, vs, moved, now):
         grid.used[0] = row + 1
 
 
-@inlined
+@internal_inlined
 def record(skeleton, x, v, now, kind):
     """Append an event that may have changed every coordinate."""
     row = skeleton.used[0]
@@ -179,7 +179,7 @@ def record(skeleton, x, v, now, kind):
     skeleton.used[0] = row + 1
 
 
-@inlined
+@internal_inlined
 def record_one(skeleton, j, x, v, now, kind):
     """Append what an event of a local process did to coordinate j."""
     row = skeleton.used[0]
