@@ -51,14 +51,14 @@ _flags = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrappe
 helper = numba.njit(**_flags)
 #: A helper that is always inlined, by LLVM.
 inlined = numba.njit(forceinline=True, **_flags)
-#: Both kinds for what Python never calls: no wrapper that would unpack Python's arguments, a fifth less to compile.
+#: Both kinds for what Python never calls, not even when a method is tried in plain Python: less to compile.
 internal = numba.njit(no_cpython_wrapper=True, **_flags)
 internal_inlined = numba.njit(no_cpython_wrapper=True, forceinline=True, **_flags)
 #: A function called from Python and kept in numba's disk cache; one of its arguments must be a kernel.
 entry = numba.njit(cache=True, **_flags)
 #: Floating-point freedoms that keep infinities and NaN; only where bitwise equality with Python is not promised.
 FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
-vectorised = numba.njit(fastmath=FAST, no_cpython_wrapper=True, **_flags)
+vectorised = numba.njit(fastmath=FAST, **_flags)
 
 
 @inlined

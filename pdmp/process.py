@@ -47,7 +47,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, internal_inlined
+from pdmp.compiled import Compiled, compiled, inlined
 from pdmp.flow import Linear
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
@@ -79,7 +79,7 @@ class State(NamedTuple):
     memory: tuple  #: what the process alone knows: a named tuple of arrays
 
 
-@internal_inlined
+@inlined
 def positions(flow, state, now, out):
     """Write all coordinates at time `now` into `out`, without moving them."""
     if state.moved.shape[0] == 1:
