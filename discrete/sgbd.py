@@ -61,10 +61,10 @@ def expit(x):
 @inlined
 def probability(estimator, z, g, tau):
     """Probability of +z, given the gradient g of log π with noise sd tau."""
-    if estimator == EXTREME or estimator == CORRECTED and tau * z >= C:
-        if g == 0.0:
+    if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C:
+        if z * g == 0.0:
             return 0.5
-        return 1.0 if g > 0.0 else 0.0
+        return 1.0 if z * g > 0.0 else 0.0
     if estimator == CORRECTED:
         g *= C / math.sqrt(C * C - tau * tau * z * z)
     return expit(z * g)
@@ -141,7 +141,7 @@ class SGBD(Ticking):
                 tau = memory.mean_sd[j] / (1.0 - memory.rest[0])
             s = sigma * self.shape[j]
             z = s + SPREAD * s * rng.standard_normal()
-            if tau * z >= C:
+            if tau * abs(z) >= C:
                 memory.beyond[0] += 1
             p = probability(self.estimator, z, -memory.gradient[j], tau)
             theta[j] += z if rng.random() < p else -z

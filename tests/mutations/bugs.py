@@ -375,7 +375,7 @@ BUGS += [
         ("SGRRLD: chains drift apart in time", "discrete/sgrrld.py", "(k + 1) * gamma if self.constant == 1 else began + gamma)", "(k + 1) * gamma if self.constant == 1 else now + gamma)", (ROMBERG,)),
         ("SGBD: sign of the increment", "discrete/sgbd.py", "theta[j] += z if", "theta[j] -= z if", (BARKER,)),
         ("SGBD: β weighs the old value", "discrete/sgbd.py", "memory.mean_sd[j] += self.beta * (memory", "memory.mean_sd[j] += (1.0 - self.beta) * (memory", (BARKER,)),
-        ("SGBD: breaking point too late", "discrete/sgbd.py", "if estimator == EXTREME or estimator == CORRECTED and tau * z >= C", "if estimator == EXTREME or estimator == CORRECTED and tau * z >= 1.2 * C", (BARKER,)),
+        ("SGBD: breaking point too late", "discrete/sgbd.py", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= 1.2 * C", (BARKER,)),
         ("SGBD: held for σ", "discrete/sgbd.py", "return sigma * sigma * self.hold", "return sigma * self.hold", (BARKER,)),
         ("laws: γ τ² in place of γ² τ²", "discrete/laws.py", "2.0 * step * np.eye(len(a)) + step**2 * noise", "2.0 * step * np.eye(len(a)) + step * noise", (LANGEVIN,)),
         ("laws: no finite-population factor", "discrete/laws.py", "covariance *= (n_data - n) / max(n_data - 1, 1)", "covariance *= 1.0", (LANGEVIN,)),
