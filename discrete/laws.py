@@ -8,6 +8,7 @@ largest step at which no marginal variance is off by more than a stated fraction
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -101,7 +102,9 @@ def barker_covariance(hessian, noise, scale, estimator):
     for _ in range(60):  # off the diagonal increments multiply, a term of second order
         drift = k @ s @ k.T + shared
         np.fill_diagonal(drift, square)
-        new = linalg.solve_continuous_lyapunov(k, drift)
+        with warnings.catch_warnings():  # "close to zero": tiny steps, for which the solution is still accurate
+            warnings.simplefilter("ignore", RuntimeWarning)
+            new = linalg.solve_continuous_lyapunov(k, drift)
         if not np.all(np.isfinite(new)) or np.abs(new).max() > 1e12 * np.abs(np.diag(square)).max():
             return None
         if np.allclose(new, s, rtol=1e-6, atol=0.0):

@@ -14,6 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp import scheduler
+from pdmp.compiled import by_name
 from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, beside
 from pdmp.recording import Grid, Integrals, new_recording
 from pdmp.storage import copied, flatten
@@ -188,6 +189,7 @@ class Chain:
 
     def __setstate__(self, values):
         self.__dict__.update(values)
+        by_name(self.state.memory)
         if self.process.local:  # pickled one by one; compiled code wants them side by side again
             state, recording = self.state, self.recording
             x, v, moved = beside(state.x, state.v, state.moved)

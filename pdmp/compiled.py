@@ -86,12 +86,16 @@ def compiled(function=None, *, allocates=False, inline=True):
 # Fingerprints
 
 
+#: Files of this package from which nothing compiled is built, and which nothing compiled imports.
+NEVER_COMPILED = {"cli.py", "comparison.py", "data.py", "plots.py"}
+
+
 @functools.cache
 def package_fingerprint():
-    """Hash of every source file of this package: what any compiled loop may have been built from."""
+    """Hash of the source files of this package that any compiled loop may have been built from."""
     root = pathlib.Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted(p for p in root.rglob("*.py") if p.relative_to(root).as_posix() not in NEVER_COMPILED):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -168,7 +172,8 @@ def fingerprint(functions):
 # ---------------------------------------------------------------------------------------------------------------
 # The numba types
 
-_known = {}  # key of a class -> its numba type class
+_known = {}  # key of a class -> its numba type class, and the class of its named tuples
+_named, _keys = set(), set()  # classes that `by_name` has seen, and their names
 
 
 class KernelType(numba.types.NamedTuple):
@@ -195,7 +200,14 @@ def _register(cls, tuple_class, methods):
     """Make the numba type of `cls` and attach `methods` to it."""
     key = f"{cls.__module__}.{cls.__qualname__}#{package_fingerprint()[:16]}{fingerprint(methods.values())[:16]}"
     key += "[" + ",".join(tuple_class._fields) + "]"
-    numba_class = type(f"{cls.__name__}Type", (KernelType,), {})
+    numba_class = _register_type(tuple_class, key)
+    for name, method in methods.items():
+        _attach(numba_class, name, method)
+
+
+def _register_type(tuple_class, key):
+    """Make the numba type of a class of named tuples."""
+    numba_class = type(f"{tuple_class.__name__}Type", (KernelType,), {})
     register_model(numba_class)(models.TupleModel)
     _known[key] = numba_class, tuple_class
 
@@ -204,11 +216,28 @@ def _register(cls, tuple_class, methods):
         members = [typeof_impl(member, context) for member in value]
         for name, member, item in zip(tuple_class._fields, members, value, strict=True):
             if member is None:
-                raise TypeError(f"{cls.__name__}.{name} cannot be compiled: it is a {type(item).__name__}.")
+                raise TypeError(f"{tuple_class.__name__}.{name} cannot be compiled: it is a {type(item).__name__}.")
         return numba_class(members, tuple_class, key)
 
-    for name, method in methods.items():
-        _attach(numba_class, name, method)
+    return numba_class
+
+
+def by_name(tree):
+    """Let the classes of nested named tuples be known to numba by name, as those of kernels are; returns `tree`.
+
+    Numba's disk cache would pickle the classes themselves, and every process that opens it would have to import them.
+    """
+    if config.DISABLE_JIT or not isinstance(tree, tuple):
+        return tree
+    for leaf in tree:
+        by_name(leaf)
+    cls = type(tree)
+    key = f"{cls.__module__}.{cls.__qualname__}"
+    if hasattr(cls, "_fields") and cls not in _named:
+        _named.add(cls)
+        _register_type(cls, f"{key}#{id(cls) if key in _keys else 0}[{','.join(cls._fields)}]")
+        _keys.add(key)
+    return tree
 
 
 def _attach(numba_class, name, method):

@@ -47,7 +47,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.compiled import Compiled, by_name, compiled, inlined
 from pdmp.flow import Linear
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
@@ -237,7 +237,7 @@ class Process(Compiled):
             pending=np.array([0, n, ALONE]),
             counts=np.zeros(KINDS + MAX_KINDS, np.int64),
             excess=np.zeros(2),
-            memory=self.memory(x, rng),
+            memory=by_name(self.memory(x, rng)),
         )
 
 

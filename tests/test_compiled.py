@@ -193,6 +193,62 @@ def test_edits_of_the_package_of_a_model_and_of_its_helpers_are_never_answered_w
         ends.append(after["end"])
 
 
+OWN_PROCESS_FILE = """
+from typing import NamedTuple
+import numpy as np
+from pdmp import Process, CERTAIN, compiled
+
+class Seen(NamedTuple):
+    flips: np.ndarray
+
+class Telegraph(Process):
+    events = ("switch",)
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        state.memory.flips[0] += 1.0
+        return 0
+
+    def memory(self, x, rng):
+        return Seen(np.zeros(1))
+"""
+
+
+@needs_compiler
+def test_what_one_script_put_into_the_cache_does_not_disturb_another(tmp_path):
+    """Numba unpickles the whole index of a function: types of classes that are not importable must not stop it."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "telegraph.py").write_text(OWN_PROCESS_FILE)
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pdmp
+from pdmp import scheduler
+if sys.argv[2] == "own":
+    from telegraph import Telegraph
+    process = Telegraph()
+else:
+    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+pdmp.sample(process, events=10, seed=1)
+print(sum(scheduler.advance.stats.cache_hits.values()))
+"""
+    (tmp_path / "script.py").write_text(script)
+
+    def hits(folder, what):
+        out = python("script.py", folder, what, cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONPATH=ROOT)
+        return int(out.splitlines()[-1])
+
+    assert [hits("own", "own"), hits("nowhere", "other"), hits("own", "own"), hits("nowhere", "other")] == [0, 0, 1, 1]
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # A process of one's own
 
