@@ -12,6 +12,8 @@ import warnings
 
 import numpy as np
 
+from discrete.barker import SPREAD, C
+
 
 def noise_covariance(provider, x):
     """Covariance of the provider's estimate of ∇U at `x`, shape (d, d), for batches drawn independently.
@@ -56,8 +58,6 @@ def _barker_response(sigma, tau, estimator):
     """
     from scipy import special
 
-    from discrete.sgbd import SPREAD, C
-
     nodes, weights = np.polynomial.hermite_e.hermegauss(7)
     z = sigma[:, None] * (1.0 + SPREAD * nodes)
     weights = weights / weights.sum()
@@ -85,8 +85,6 @@ def barker_covariance(hessian, noise, scale, estimator):
     of the increment is E[z²] whatever happens.
     """
     from scipy import linalg
-
-    from discrete.sgbd import SPREAD
 
     d = len(hessian)
     sigma = np.array(np.broadcast_to(np.asarray(scale, dtype=float), (d,)))

@@ -26,15 +26,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, probability
 from discrete.laws import barker_covariance, largest_step, noise_covariance
 from discrete.schedules import Constant, Schedule
 from discrete.tick import Ticking
-from pdmp.compiled import compiled, inlined
-
-C = 1.702  #: the logistic function is within 0.0095 of the normal cdf of x / 1.702
-SPREAD = 0.1  #: sd of z, in units of σ
-VANILLA, CORRECTED, EXTREME = range(3)
-ESTIMATORS = {"vanilla": VANILLA, "corrected": CORRECTED, "extreme": EXTREME}
+from pdmp.compiled import compiled
 
 
 class SGBDMemory(NamedTuple):
@@ -47,27 +43,6 @@ class SGBDMemory(NamedTuple):
     rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     beyond: np.ndarray  #: (1,) coordinate updates beyond the breaking point
     provider: tuple
-
-
-@inlined
-def expit(x):
-    """1 / (1 + exp(-x)), without overflow."""
-    if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1.0 + e)
-
-
-@inlined
-def probability(estimator, z, g, tau):
-    """Probability of +z, given the gradient g of log π with noise sd tau."""
-    if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C:
-        if z * g == 0.0:
-            return 0.5
-        return 1.0 if z * g > 0.0 else 0.0
-    if estimator == CORRECTED:
-        g *= C / math.sqrt(C * C - tau * tau * z * z)
-    return expit(z * g)
 
 
 class SGBD(Ticking):

@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, special, stats
 
 import discrete
+from discrete.barker import CORRECTED, EXTREME, SPREAD, VANILLA, C, probability
 from discrete.laws import barker_covariance
-from discrete.sgbd import CORRECTED, EXTREME, SPREAD, VANILLA, C, probability
 from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
 from tests.checks import barker_law, barker_steps, plain, run_chain
