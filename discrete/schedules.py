@@ -89,6 +89,8 @@ def as_schedule(step, name="step"):
     if isinstance(step, Schedule):
         step.check(name)
         return step
+    if isinstance(step, (str, bool)):
+        raise TypeError(f"`{name}` must be a number or one of discrete.schedules, got {step!r}.")
     try:
         value = float(step)
     except (TypeError, ValueError):

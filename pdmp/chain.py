@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp import scheduler
-from pdmp.compiled import by_name
+from pdmp.compiled import by_name, readable
 from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, beside
 from pdmp.recording import Grid, Integrals, new_recording
 from pdmp.storage import copied, flatten
@@ -201,8 +201,11 @@ class Chain:
     def compile(self):
         """Compile the loops for this process, and run nothing."""
         limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, 0)
-        scheduler.advance(self.process.kernel, self.state, self.recording, limits, 0, self.rng)
-        scheduler.settle(self.process.flow.kernel, self.state, self.recording, -1.0)
+        process = self.process
+        names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
+        with readable(names):
+            scheduler.advance(process.kernel, self.state, self.recording, limits, 0, self.rng)
+            scheduler.settle(process.flow.kernel, self.state, self.recording, -1.0)
 
     def advance(self, seconds=math.inf, interrupted=None):
         """Go on until the budget is used up, for about `seconds`, or until the event `interrupted` is set."""
@@ -315,6 +318,8 @@ class Chain:
                 f"the rate of {type(process).__name__} exceeded the bound that {who} gives by a factor "
                 f"{1.0 + state.excess[1]:.6g}; the samples would not be those of the target: check its bound"
             )
+        elif status == scheduler.UNKNOWN_KIND:
+            text = f"`jump` of {type(process).__name__} returned a kind of event that is not a place in its `events`"
         elif status == scheduler.TIME_UP:
             text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
         else:
@@ -324,6 +329,10 @@ class Chain:
             text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
             x = self.position(now)
+        memory = state.memory
+        if status == scheduler.NOT_FINITE and hasattr(memory, "here"):  # where the process last looked
+            x = memory.here.copy()
+            now = float(memory.at[0]) if hasattr(memory, "at") else now
         self.stopped, self.failure = "failed", (text, now, x)
 
     def _check_hopeless(self, budget):

@@ -24,6 +24,7 @@ def digest(value):
             cls = type(value)
             total.update(f"{cls.__module__}.{cls.__qualname__}".encode())
             total.update(fingerprint(cls._methods.values()).encode())
+            add(value.identity())
             for name in cls._annotations:
                 if name not in getattr(cls, "volatile", ("address",)):  # where something is in memory
                     total.update(name.encode())

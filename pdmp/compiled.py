@@ -32,13 +32,17 @@ Three rules keep that honest.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
 import pathlib
+import re
 import types as python_types
 
 import numba
+import numba.core.errors
 import numpy as np
 from numba.core import config
 from numba.extending import models, overload_method, register_model, typeof_impl
@@ -80,6 +84,33 @@ def compiled(function=None, *, allocates=False, inline=True):
     function.__allocates__ = allocates
     function.__inline__ = inline
     return function
+
+
+@contextlib.contextmanager
+def readable(what):
+    """Turn what numba says of a method that does not compile into one line; `what` names the classes."""
+    try:
+        yield
+    except numba.core.errors.NumbaError as error:
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        lines = [line.strip() for line in text.splitlines()]
+        places = [line for line in lines if line.startswith(("File ", "def ", "<source elided>"))]
+        where = next((line.split('"')[1:] for line in reversed(places) if line.startswith("File ")), None)
+        where = f" at {where[0]}{where[1].rstrip(':')}" if where else ""
+        if "NRT required" in text:
+            why = "it creates an array: write into what it is given, or mark it @compiled(allocates=True)"
+        else:
+            wanted = (
+                "Unknown attribute",
+                "cannot ",
+                "Cannot ",
+                "No implementation",
+                "NameError",
+                "Invalid use",
+                "must ",
+            )
+            why = next((line for line in lines if any(w in line for w in wanted)), lines[0] if lines else "")
+        raise TypeError(f"a compiled method of {what} does not compile{where}: {why}") from error
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -173,6 +204,7 @@ def fingerprint(functions):
 # The numba types
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
+_numbers = itertools.count()
 _named, _keys = set(), set()  # classes that `by_name` has seen, and their names
 
 
@@ -216,7 +248,8 @@ def _register_type(tuple_class, key):
         members = [typeof_impl(member, context) for member in value]
         for name, member, item in zip(tuple_class._fields, members, value, strict=True):
             if member is None:
-                raise TypeError(f"{tuple_class.__name__}.{name} cannot be compiled: it is a {type(item).__name__}.")
+                owner = tuple_class.__name__.rpartition("_")[0]
+                raise TypeError(f"{owner}.{name} cannot be compiled: it is a {type(item).__name__}.")
         return numba_class(members, tuple_class, key)
 
     return numba_class
@@ -273,12 +306,18 @@ class Compiled:
         cls._annotations = {n: str(getattr(a, "__name__", a)) for n, a in annotations.items()}
         cls._methods = methods
         # An empty tuple has no representation as an argument: a class without fields carries a zero.
-        tuple_class = collections.namedtuple(cls.__name__, list(annotations) or ["no_fields"])
+        # Its name is unique in the process: numba's dispatcher tells tuples apart by the names of their classes.
+        name = f"{cls.__name__}_{next(_numbers)}"
+        tuple_class = collections.namedtuple(name, list(annotations) or ["no_fields"])
         tuple_class.__module__ = cls.__module__
         for name, method in methods.items():
             setattr(tuple_class, name, method)
         cls._tuple = tuple_class
         cls._registered = False
+
+    def identity(self):
+        """What tells this object from another one, beside its class and fields; for checkpoints."""
+        return ()
 
     @property
     def kernel(self):

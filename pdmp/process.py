@@ -74,7 +74,7 @@ class State(NamedTuple):
     place: np.ndarray  #: (clocks,) where each clock is in `heap`
     bounds: np.ndarray  #: (clocks,) the bound on the rate of each clock when it rings
     pending: np.ndarray  #: (3,) a range and what it ranges over: the clocks that must be redrawn next
-    counts: np.ndarray  #: (KINDS + MAX_KINDS,) see above
+    counts: np.ndarray  #: (KINDS + kinds of event,) see above
     excess: np.ndarray  #: (2,) sum and maximum of rate / bound - 1 over violated bounds
     memory: tuple  #: what the process alone knows: a named tuple of arrays
 
@@ -146,17 +146,26 @@ class Process(Compiled):
             indices = np.array([j for row in dependents for j in row])
         self.start = np.ascontiguousarray(indptr, np.int64)
         self.order = np.ascontiguousarray(indices, np.int64)
+        if self.start.shape != (self.clocks + 1,) or self.start[0] != 0 or self.start[-1] != len(self.order):
+            raise ValueError(f"`dependents` must have a row for each of the {self.clocks} clocks.")
+        if len(self.order) and not 0 <= self.order.min() <= self.order.max() < self.clocks:
+            raise ValueError(f"`dependents` must name clocks 0 … {self.clocks - 1}.")
         if scope is None:
             self.scope, self.scope_start = np.arange(self.dim), np.arange(self.dim + 1)
         else:
             self.scope = np.array([j for row in scope for j in row], np.int64)
             self.scope_start = np.cumsum([0, *map(len, scope)]).astype(np.int64)
+            if len(scope) != self.clocks:
+                raise ValueError(f"`scope` must have a row for each of the {self.clocks} clocks, got {len(scope)}.")
+            if len(self.scope) and not 0 <= self.scope.min() <= self.scope.max() < self.dim:
+                raise ValueError(f"`scope` must name coordinates 0 … {self.dim - 1}.")
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if len(cls.events) > MAX_KINDS:
             raise TypeError(f"{cls.__name__}.events: at most {MAX_KINDS} kinds, got {len(cls.events)}.")
-        check_methods(cls, Process, cls._required, ("clock", "jump"))
+        ring = "self, state, i, now, rng"
+        check_methods(cls, Process, cls._required, {"clock": ring, "jump": ring})
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -221,6 +230,9 @@ class Process(Compiled):
         """The state of one chain that starts at `x` (d,), time 0."""
         x = self.lift(x)
         v = np.array(self.velocity(x, rng), dtype=float)
+        if x.shape != (self.dim,) or v.shape != (self.dim,):
+            name = type(self).__name__
+            raise ValueError(f"{name} has dimension {self.dim}, but starts with x of {x.shape} and v of {v.shape}.")
         moved = np.zeros(1)
         if self.local:  # what an event needs of one coordinate lies side by side in memory
             x, v, moved = beside(x, v, np.zeros(self.dim))
@@ -235,7 +247,7 @@ class Process(Compiled):
             place=np.arange(n),
             bounds=np.zeros(n),
             pending=np.array([0, n, ALONE]),
-            counts=np.zeros(KINDS + MAX_KINDS, np.int64),
+            counts=np.zeros(KINDS + len(self.events), np.int64),
             excess=np.zeros(2),
             memory=by_name(self.memory(x, rng)),
         )
@@ -249,7 +261,7 @@ def beside(*columns):
     return tuple(rows[:, k] for k in range(len(columns)))
 
 
-def check_methods(cls, base, required, known=()):
+def check_methods(cls, base, required, known):
     """One line, before anything compiles, for a method that is missing, misspelt or not marked.
 
     Parameters
@@ -260,8 +272,8 @@ def check_methods(cls, base, required, known=()):
         Whose methods may be redefined.
     required : iterable of str
         Compiled methods that `cls` must have.
-    known : iterable of str
-        Further compiled methods that it may have.
+    known : dict of str to str
+        Further compiled methods that it may have, and their arguments.
     """
     what = "process" if base.__name__ == "Process" else "model"
     own = {n: f for n, f in cls.__dict__.items() if inspect.isfunction(f)}
@@ -269,6 +281,11 @@ def check_methods(cls, base, required, known=()):
     for name in own.keys() & names:
         if name not in cls._methods:
             raise TypeError(f"{cls.__name__}.{name} is a method of a {what} that must be marked @compiled.")
+    arguments = {n: ", ".join(inspect.signature(f).parameters) for n, f in base._methods.items()} | known
+    for name in own.keys() & names:
+        found = ", ".join(inspect.signature(own[name]).parameters)
+        if found.count(",") != arguments[name].count(","):
+            raise TypeError(f"{cls.__name__}.{name} must take the arguments ({arguments[name]}), not ({found}).")
     for name in own.keys() - names:
         if hasattr(base, name):
             continue

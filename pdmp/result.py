@@ -306,12 +306,12 @@ class Run:
             out[i] = r.grid.rows[rows, : self.dim]
         return out
 
-    def _diagnostic_draws(self):
-        """Draws for diagnostics, or None if there are too few."""
+    def _diagnostic_draws(self, most=DIAGNOSTIC_DRAWS):
+        """At most so many draws of each chain for diagnostics, or None if there are too few."""
         if self.store == "grid":
             n = min(int(r.grid.used[0]) for r in self._records)
         else:
-            n = min(DIAGNOSTIC_DRAWS, int(self.events.min()))
+            n = min(most, int(self.events.min()))
         n = min(n, max(DIAGNOSTIC_NUMBERS // (self.chains * self.dim), 100))
         if n < 4 or any(r.length <= 0.0 for r in self._records):
             return None
@@ -320,8 +320,9 @@ class Run:
     def ess(self, method="mean"):
         """Effective sample size of each coordinate, all chains together, (d,).
 
-        From as many draws as there were events, at most 4,000 for each chain, which bounds it; under
-        ``store="moments"`` from the means over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
+        From 4,000 draws of each chain, or as many as there were events, and from up to sixteen times as many while the
+        draws are so many effective ones that their number bounds the result. Under ``store="moments"`` from the means
+        over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
         """
         if self.store == "moments":
             if method != "mean":
@@ -330,8 +331,17 @@ class Run:
             batches = [r.batches[:d] for r in used]
             var = np.mean([self._chain_var(r) for r in used], axis=0)
             return batch_ess(var, [r.length for r in used], batches, [float(r.integrals.stretch[0]) for r in used])
-        draws = self._diagnostic_draws()
-        return np.full(self.dim, np.nan) if draws is None else draws_ess(draws, method)
+        most = DIAGNOSTIC_DRAWS
+        while True:
+            draws = self._diagnostic_draws(most)
+            if draws is None:
+                return np.full(self.dim, np.nan)
+            ess = draws_ess(draws, method)
+            if self.store == "grid" or most >= 16 * DIAGNOSTIC_DRAWS or draws.shape[1] < most:
+                return ess
+            if not np.nanmax(ess) > 0.2 * draws.shape[0] * draws.shape[1]:
+                return ess
+            most *= 4
 
     def rhat(self, method="rank"):
         """R-hat of each coordinate, from the chains' halves, (d,).

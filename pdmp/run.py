@@ -31,7 +31,7 @@ from pdmp.checks import (
 )
 from pdmp.errors import SamplingError
 from pdmp.preflight import check_names, rehearse
-from pdmp.process import EVENTS
+from pdmp.process import DATA, EVENTS, PROPOSALS
 from pdmp.result import Run as Run
 from pdmp.result import load as load
 
@@ -206,6 +206,13 @@ def extend(run, **budget):
     started = perf_counter()
     info = run._info | {"budget": dict(budget)}
     budget = check_budget(run.process, **budget)
+    for chain in run._chains:
+        counts, now = chain.state.counts, float(chain.state.now[0])
+        if now > budget.time or any(
+            counts[k] > limit
+            for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
+        ):
+            raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
     for chain in run._chains:
         chain.extend(budget)
     return _drive(run._chains, info, None, False, None, started)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
+import zlib
 
 import numpy as np
 
@@ -15,11 +17,16 @@ def write(path, header, arrays):
     path = os.fspath(path)
     part = f"{path}.part"
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with open(part, "wb") as file:
-        np.savez(file, **{HEADER: text}, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with open(part, "wb") as file:
+            np.savez(file, **{HEADER: text}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
     if os.name != "posix":
         return
     folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
@@ -32,13 +39,14 @@ def write(path, header, arrays):
 def read(path, what):
     """The header and the arrays of a file that `write` wrote; `what` must be the header's entry ``"what"``."""
     try:
-        with np.load(os.fspath(path), allow_pickle=False) as file:
+        with open(os.fspath(path), "rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[HEADER].tobytes()) if HEADER in file.files else {}
             arrays = {name: file[name] for name in file.files if name != HEADER}
-    except (ValueError, OSError, EOFError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ValueError(f"{os.fspath(path)!r} is not a file that this package wrote: {error}") from None
+    except FileNotFoundError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        name = type(error).__name__
+        raise ValueError(f"{os.fspath(path)!r} is damaged, or not a file that this package wrote ({name}).") from None
     if header.get("what") != what:
         raise ValueError(f"{os.fspath(path)!r} is not a {what} of this package.")
     return header, arrays

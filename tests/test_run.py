@@ -479,7 +479,7 @@ def test_ess_and_rhat():
     assert np.all(np.abs(long.rhat() - 1.0) < 0.02) and np.all(np.abs(moments.rhat() - 1.0) < 0.02)
     np.testing.assert_allclose(moments.ess(), long.ess(), rtol=0.6)
     np.testing.assert_array_equal(long.ess(), pdmp.diagnostics.ess(long))
-    np.testing.assert_array_equal(pdmp.diagnostics.ess(long.draws(4_000)[:, :, :1]), long.ess()[:1])
+    np.testing.assert_allclose(pdmp.diagnostics.ess(long.draws(16_000)[:, :, :1]), long.ess()[:1], rtol=0.1)
     apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
     assert np.all(apart.rhat() > 1.2)
     apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3], store="moments")
@@ -542,7 +542,7 @@ def test_files_that_are_not_runs(tmp_path):
     with pytest.raises(ValueError, match="is not a run"):
         pdmp.load(tmp_path / "other.npz")
     (tmp_path / "text.npz").write_text("not this")
-    with pytest.raises(ValueError, match="is not a file that this package wrote"):
+    with pytest.raises(ValueError, match="is damaged, or not a file that this package wrote"):
         pdmp.load(tmp_path / "text.npz")
     with pytest.raises(FileNotFoundError):
         pdmp.load(tmp_path / "nothing.npz")

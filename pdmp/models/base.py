@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, entry
+from pdmp.compiled import Compiled, compiled, entry, readable
 from pdmp.process import check_methods
 
 
@@ -70,7 +70,12 @@ class Model(Compiled):
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        check_methods(cls, Model, (), ("directional_slope", "partial_slopes", "affine_partial"))
+        bounds = {
+            "directional_slope": "self, v",
+            "partial_slopes": "self, v, out",
+            "affine_partial": "self, x, v, moved, now, i",
+        }
+        check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
         pairs = ("term_potential", "add_term_gradient"), ("prior_potential", "add_prior_gradient")
         if not own & {name for pair in pairs for name in pair}:
@@ -179,12 +184,14 @@ class Model(Compiled):
 
     def potential(self, x):
         """U(x) = -log density up to a constant; x of shape (dim,)."""
-        return _potential(self.kernel, self.check(x))
+        with readable(type(self).__name__):
+            return _potential(self.kernel, self.check(x))
 
     def gradient(self, x):
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
         out = np.zeros(self.dim)
-        _add_gradient(self.kernel, self.check(x), out)
+        with readable(type(self).__name__):
+            _add_gradient(self.kernel, self.check(x), out)
         return out
 
     def term_gradients(self, x, rows):
@@ -209,9 +216,16 @@ class Model(Compiled):
         return 0.5 * (hessian + hessian.T)
 
     def curvature(self, x, probes=32):
-        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes."""
+        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes.
+
+        Where that is not positive, between modes or far out, the mean of the Hessian's absolute eigenvalues.
+        """
         if self.dim <= 200:
-            return float(np.trace(self.hessian(x))) / self.dim
+            hessian = self.hessian(x)
+            mean = float(np.trace(hessian)) / self.dim
+            if not mean > 0.0 and np.all(np.isfinite(hessian)):
+                mean = float(np.abs(np.linalg.eigvalsh(hessian)).mean())
+            return mean
         x, rng, total = self.check(x), np.random.default_rng(0), 0.0
         for _ in range(probes):
             z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
@@ -240,6 +254,10 @@ class Model(Compiled):
                 x = x - step
                 if step @ gradient < 1e-16:
                     break
+            # A minimum at infinity (separable data without a prior): U is flat where the search gave up.
+            largest = np.abs(self.hessian(x)).max()
+            if largest < 1e-8 * np.abs(self.hessian(self.initial if initial is None else initial)).max():
+                return None
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
 

@@ -8,6 +8,7 @@ which the callback takes for itself for as long as the function runs.
 from __future__ import annotations
 
 import ctypes
+import inspect
 import math
 import operator
 
@@ -16,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from pdmp.compiled import compiled
+from pdmp.compiled import compiled, fingerprint
 from pdmp.models.base import Model
 
 #: potential = answer(address of x, address of the gradient to add to, or 0)
@@ -116,6 +117,16 @@ class FunctionModel(Model):
     @property
     def address(self):
         return self.callback.address
+
+    def mode(self, initial=None):
+        try:
+            return super().mode(initial)
+        except Exception:  # the search left the region where the function is defined
+            return None
+
+    def identity(self):
+        """The function, as far as it can be told from another one: its code and all that this names."""
+        return fingerprint([self.callback.function]) if inspect.isfunction(self.callback.function) else ()
 
     @property
     def failure(self):

@@ -57,7 +57,7 @@ class ExactGradient(Process):
         """Empty `Memory` for rates with this many components."""
         curvature = 1.0
         if not self.exact_bounds:
-            curvature = max(self.model.curvature(x) * components, 1e-300)
+            curvature = curvature_at(self.model, x, "the first width of the grid") * components
         return Memory(
             gradient=np.zeros(self.dim),
             at=np.full(1, math.nan),
@@ -117,4 +117,12 @@ def sphere(rng, d):
 
 def refresh_rate_at(model, x):
     """0.1 √(tr H / (2πd)): a tenth of the bounce rate on a Gaussian with the mean curvature at `x`."""
-    return 0.1 * math.sqrt(max(model.curvature(x), 1e-300) / (2.0 * math.pi))
+    return 0.1 * math.sqrt(curvature_at(model, x, '`refresh_rate="auto"`') / (2.0 * math.pi))
+
+
+def curvature_at(model, x, what):
+    """The model's mean curvature at `x`, or a `ValueError` saying that `what` needs another start."""
+    curvature = model.curvature(x)
+    if not 0.0 < curvature < math.inf:
+        raise ValueError(f"{what} needs the curvature of the potential where the run starts, which is {curvature}.")
+    return curvature

@@ -23,6 +23,7 @@ as printed).
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ import numpy as np
 from pdmp.compiled import compiled, positive
 from pdmp.gradients import as_provider
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, Process, positions
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
 from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.thinning import regression
 
@@ -67,8 +68,9 @@ class SBPS(Process):
 
     Parameters
     ----------
-    provider : pdmp.gradients.Minibatch, ControlVariate, Noisy, Full, or Model
-        Estimates of the gradient, from independent batches of at least two terms.
+    provider : pdmp.gradients.Minibatch, ControlVariate or Noisy
+        Estimates of the gradient, from independent batches of at least two terms. Gradients without noise are accepted
+        with a warning: the prediction is then sure of itself, and biased where v·∇U is not affine along a ray.
     k : float, default 3
         The bound is k predictive standard deviations above the predicted rate. Small k is biased, large k slow.
     refresh_rate : float or "auto", default "auto"
@@ -125,6 +127,17 @@ class SBPS(Process):
             )
         if not self.provider.has_variance:
             raise ValueError("pdmp.SBPS needs the variance of the gradient: `size` of its batches must be at least 2.")
+        if (
+            self.provider.exact
+            or getattr(self.provider, "draw", "") == "distinct"
+            and (self.provider.size == self.provider.n_data)
+        ):
+            warnings.warn(
+                "pdmp.SBPS with a gradient without noise: its regression becomes certain of a straight line, and what "
+                "is not one violates the bound whatever k. Use pdmp.BPS, or smaller batches.",
+                UserWarning,
+                stacklevel=2,
+            )
         self.model, self.anchor = self.provider.model, self.provider.anchor
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         if not (_is_number(k) and k >= 0.0):
@@ -268,7 +281,7 @@ class SBPS(Process):
 
     def resolve(self, x):
         process = super().resolve(x)
-        curvature = max(self.model.curvature(x), 1e-300)
+        curvature = curvature_at(self.model, x, "pdmp.SBPS")
         process._curvature = curvature
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x)
@@ -277,6 +290,9 @@ class SBPS(Process):
         if isinstance(process.slope_sd, str):
             process.slope_sd = curvature
         return process
+
+    def identity(self):
+        return (self._scale,)
 
     def velocity(self, x, rng):
         return self._scale * sphere(rng, self.dim)

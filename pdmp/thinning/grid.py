@@ -49,10 +49,20 @@ class Grid(Compiled):
         memory = state.memory
         width = memory.grid[WIDTH]
         nodes = memory.nodes
-        end = now + width
         process.rates(state, now, rng, nodes[0])
-        process.rates(state, now + 0.5 * width, rng, nodes[1])
-        process.rates(state, end, rng, nodes[2])
+        end, total = now, 0.0
+        for _ in range(60):  # the cell may reach to where the target is not defined, the path never goes there
+            end = now + width
+            process.rates(state, now + 0.5 * width, rng, nodes[1])
+            process.rates(state, end, rng, nodes[2])
+            total = 0.0
+            for j in range(nodes.shape[1]):
+                total += nodes[0, j] + nodes[1, j] + nodes[2, j]
+            if math.isfinite(total):
+                break
+            width *= 0.5
+        if not math.isfinite(total) or end <= now:  # it does go there
+            return math.nan, HORIZON
         left, middle, right = 0.0, 0.0, 0.0
         for j in range(nodes.shape[1]):
             bend = nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j]
@@ -80,8 +90,6 @@ class Grid(Compiled):
         if state.counts[VIOLATIONS] > memory.grid[SEEN]:
             memory.grid[SEEN] = state.counts[VIOLATIONS]
             memory.grid[WIDTH] *= 0.7
-        if math.isnan(left + middle + right):
-            return math.nan, HORIZON
         if s == math.inf:
             return end, HORIZON
         return now + s, bound
