@@ -80,7 +80,7 @@ def check_budget(process, time=None, events=None, steps=None, proposals=None, da
         parts["events"] = min(parts.pop("steps") * process.ticks, parts.get("events", NEVER))
     if "data_passes" in parts:
         n_data = max(getattr(process.model, "n_data", 0), 1)
-        parts["data"] = max(math.ceil(round(parts.pop("data_passes") * n_data, 6)), 1)
+        parts["data"] = max(math.ceil(round(min(parts.pop("data_passes") * n_data, float(NEVER)), 6)), 1)
     return Budget(**parts, step=max(process.ticks, 1) if events is None else 1)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pdmp import comparison, data, plots
+from pdmp import checks, comparison, data, plots, result
 from pdmp.errors import SamplingError
 from pdmp.models.logistic import LogisticRegression
 from pdmp.run import sample as run_sample
@@ -134,11 +134,13 @@ def sample(
         raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     if save is not None and not save.absolute().parent.is_dir():
         raise UserError(f"--save names a file in {str(save.absolute().parent)!r}, which is not a folder.")
+    if save is not None and save.is_dir():
+        raise UserError(f"--save must name a file; {str(save)!r} is a folder.")
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
     if len(processes) > 1:
-        raise UserError(f"{sampler!r} has variants; name one of {', '.join(map(repr, processes))}.")
+        raise UserError(f"{sampler!r} names several processes; give one of {', '.join(map(repr, processes))}.")
     ((label, process),) = processes.items()
     typer.echo(_headline(dataset, model))
     comparison._prepare(process, mode, label, _say)
@@ -298,14 +300,14 @@ def main(arguments=None):
 def _is_usage(error):
     import inspect
 
-    if isinstance(error, (UserError, FileNotFoundError, ImportError, ConnectionError, SamplingError)):
+    if isinstance(error, (UserError, OSError, ImportError, SamplingError)):
         return True
     if hasattr(error, "format_message"):  # of the command line: an unknown option, a value that is not a number
         return True
     # A ValueError is the user's if it was raised where arguments are checked; anything else is a bug and shows itself.
     if isinstance(error, ValueError):
         innermost = inspect.getinnerframes(error.__traceback__)[-1]
-        return innermost.frame.f_globals.get("__name__", "") == data.__name__
+        return innermost.frame.f_globals.get("__name__", "") in (data.__name__, checks.__name__, result.__name__)
     return False
 
 

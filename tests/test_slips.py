@@ -198,3 +198,10 @@ def test_chains_that_disagree_have_few_effective_draws_under_every_store():
             discrete.SGLD(GAUSSIAN, step=1e-5), steps=5_000, chains=2, seed=1, store=store, initial=[[5.0, 5], [-5, -5]]
         )
         assert run.ess().max() < 10.0
+
+
+@pytest.mark.exact
+def test_a_budget_of_data_without_end_is_a_number_like_any_other():
+    model = pdmp.models.LinearGaussian(np.ones((4, 1)), np.zeros(4), 1.0, 1.0)
+    run = pdmp.sample(discrete.SGLD(model, step=0.1), data_passes=1e300, steps=3, seed=1)
+    assert run.stats["data_terms"] == 12
