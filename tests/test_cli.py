@@ -178,7 +178,7 @@ def test_help_without_arguments(command):
         ("compare --quikc", "No such option"),
         ("sample", "Missing argument"),
         ("sample ZigZga --problem wine", "did you mean 'ZigZag'?"),
-        ("sample SGBD --problem wine", "'SGBD' names several processes; name one of 'SGBD vanilla'"),
+        ("sample SGBD --problem wine", "'SGBD' names several processes; give one of 'SGBD vanilla'"),
         ("sample BPS --problem wine --save absent/run.npz", "not a folder"),
         ("sample BPS --chains 0", "Invalid value for '--chains'"),
         ("compair", "No such command"),
