@@ -330,7 +330,9 @@ class Run:
             used, d = self._used(), self.dim
             batches = [r.batches[:d] for r in used]
             var = np.mean([self._chain_var(r) for r in used], axis=0)
-            return batch_ess(var, [r.length for r in used], batches, [float(r.integrals.stretch[0]) for r in used])
+            stretch = [float(r.integrals.stretch[0]) for r in used]
+            means = [r.integrals.centre[:d] + r.integrals.first[:d] / r.length for r in used if r.length > 0.0]
+            return batch_ess(var, [r.length for r in used], batches, stretch, means)
         most = DIAGNOSTIC_DRAWS
         while True:
             draws = self._diagnostic_draws(most)

@@ -71,7 +71,7 @@ def draws_rhat(draws, method):
     return _each("rhat", draws, method=method)
 
 
-def batch_ess(variance, length, batches, stretch):
+def batch_ess(variance, length, batches, stretch, means):
     """Effective sample size for the mean, from the means over consecutive stretches of a path's time.
 
     Parameters
@@ -84,6 +84,8 @@ def batch_ess(variance, length, batches, stretch):
         Integrals over each chain's stretches.
     stretch : list of float
         Length of each chain's stretches.
+    means : list of ndarray, shape (d,)
+        Of each chain.
 
     Returns
     -------
@@ -94,7 +96,7 @@ def batch_ess(variance, length, batches, stretch):
     A stretch's mean has variance σ² / stretch, σ² the asymptotic variance of the time average, once it is much longer
     than the correlations; T of time are then worth T variance / σ² independent draws.
     """
-    total, means = np.zeros(len(variance)), []
+    total = np.zeros(len(variance))
     for time, sums, each in zip(length, batches, stretch, strict=True):
         if time <= 0.0 or each <= 0.0:
             continue
@@ -104,7 +106,6 @@ def batch_ess(variance, length, batches, stretch):
         asymptotic = each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
         with np.errstate(all="ignore"):
             total += time * variance / asymptotic
-        means.append(sums[:, :whole].sum(axis=1) / (whole * each))
     if len(means) > 1:  # chains that disagree by more than their own errors explain
         with np.errstate(all="ignore"):
             total = np.minimum(total, np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0) * len(means))

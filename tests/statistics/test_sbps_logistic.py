@@ -75,6 +75,23 @@ def test_the_defaults_sample_the_posterior(k):
     assert 0.85 < ratio.min() and ratio.max() < 1.2, ratio
 
 
+def test_an_adapted_preconditioner_keeps_the_law_and_is_frozen_after_the_warm_up():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(400, 3)) / np.array([0.4, 20.0, 60.0])  # posterior standard deviations 0.02, 1 and 3
+    model = pdmp.models.LinearGaussian(A, A @ [0.01, 1.0, 2.0] + rng.normal(size=400), 1.0, 10.0)
+    mean, covariance = model.posterior()
+    process = pdmp.SBPS(pdmp.gradients.Minibatch(model, 40), k=5.0, precondition="adapt")
+    result = pdmp.sample(process, proposals=PROPOSALS, warmup=0.2, chains=2, seed=1, store="skeleton")
+    sd = np.sqrt(np.diag(covariance))
+    assert np.abs((result.mean() - mean) / sd).max() < 0.15
+    assert np.abs(result.var() / sd**2 - 1.0).max() < 0.15
+    path = result.trajectories[0]
+    squares = path.velocities[np.searchsorted(path.times, result.warmup[0]) + 2 :] ** 2
+    inverse = np.linalg.lstsq(squares, np.ones(len(squares)), rcond=None)[0]  # |v / P| = 1 with one P from there on
+    np.testing.assert_allclose(squares @ inverse, 1.0, atol=1e-8)
+    assert np.sqrt(inverse[0] / inverse[2]) > 20.0  # fast where the posterior is wide
+
+
 def test_small_k_is_biased():
     # What k is for: at k = 1 the violations inflate the variances more than twice.
     mean, variance = posterior()
