@@ -17,6 +17,7 @@ EVENTS = "tests/statistics/test_events.py"
 PDMP_LAWS = "tests/statistics/test_pdmp_laws.py"
 DISCRETE_LAWS = "tests/statistics/test_discrete_laws.py"
 PAPER = "tests/statistics/test_sbps_logistic.py"
+SLIPS = "tests/test_slips.py"
 
 
 class Bug(NamedTuple):
@@ -392,6 +393,10 @@ BUGS += [
         ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
         ("regression: no noise in the spread", "pdmp/thinning/regression.py", "+ out[4] * s * s) + c2)", "+ out[4] * s * s))", (THINNING,)),
         ("regression: the first noise, not the latest", "pdmp/thinning/regression.py", "    sums[5] = c2\n", "    sums[5] = c2 if sums[6] == 0.0 else sums[5]\n", (THINNING,)),
+        ("ess: factor 2 in the batch means", "pdmp/diagnostics/ess.py", "asymptotic = each * np.var", "asymptotic = 2.0 * each * np.var", (SLIPS,)),
+        ("ess: chains that disagree count in full", "pdmp/diagnostics/ess.py", "    if len(means) > 1:", "    if False:", (SLIPS,)),
+        ("SBPS: P is adapted after the warm-up", "pdmp/processes/sbps.py", "if self.adapt == 1 and state.counts[ADAPTING] == 1:", "if self.adapt == 1:", (PAPER,)),
+        ("SGRRLD: the fine chain alone", "discrete/sgrrld.py", "    copies = (2.0, -1.0)", "    copies = (1.0, 0.0)", (ROMBERG,)),
         ("heap: ties by the larger index", "pdmp/scheduler.py", "(s == t and i < j)", "(s == t and i > j)", (THINNING,)),
         ("flow: the product's velocities are mixed up", "pdmp/flow.py", "0.5 * s * (x * w + y * v)", "0.5 * s * (x * w + x * v)", (EXACT,)),
         ("Minibatch: no finite-population factor", "pdmp/gradients.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
