@@ -592,6 +592,7 @@ def test_failures_say_where_and_keep_the_run(trouble, message):
 
 
 def interrupt_soon(seconds=0.3):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
 
 
