@@ -63,7 +63,7 @@ def test_a_vanishing_gradient_reflects_nothing():
 
 
 def test_refreshed_velocities_are_uniform_on_the_sphere():
-    """In three dimensions each coordinate is then uniform on [-1, 1] (Archimedes); a cube's corners are not (p 1e-13)."""
+    """In three dimensions each coordinate is then uniform on [-1, 1] (Archimedes); from a cube it is not, p = 1e-13."""
     generator, drawn = rng(3), np.zeros((10_000, 3))
     for v in drawn:
         refresh_on_sphere(v, generator)
