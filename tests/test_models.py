@@ -525,9 +525,10 @@ def test_function_may_return_other_types_and_keep_what_it_is_given():
 
 
 def test_function_in_single_precision_passes_the_comparison():
-    from_function(
+    model = from_function(
         lambda x: (np.float32(0.5e4) + np.float32(0.5 * x @ x), x.astype(np.float32)), 3, initial=[3.0, 1.0, 2.0]
     )
+    assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
 
 
 def test_exception_in_the_function_is_kept():
@@ -626,7 +627,8 @@ def test_comparison_of_slopes_respects_the_support(initial):
             raise ValueError("outside")
         return np.sum(x - 2.0 * np.log(x)), 1.0 - 2.0 / x
 
-    from_function(gamma, 2, initial=initial)
+    model = from_function(gamma, 2, initial=initial)
+    assert np.allclose(model.gradient(initial), 1.0 - 2.0 / np.array(initial), rtol=1e-15)
 
 
 # ---------------------------------------------------------------------------------------------------------------

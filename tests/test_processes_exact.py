@@ -11,6 +11,7 @@ from pdmp.flow import Linear, Still
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
 from pdmp.process import EVENTS, HORIZON, KINDS, PROPOSALS
+from pdmp.processes import sbps
 from pdmp.processes.sbps import BOUNCE, REFRESH
 from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.thinning import regression
@@ -393,3 +394,34 @@ def test_a_skew_target_is_never_bounced_off_downhill():
     path = pdmp.sample(pdmp.ZigZag(model), events=200, initial=[0.5], seed=13).trajectories[0]
     slopes = np.array([model.gradient(x)[0] for x in path.positions[1:]])
     assert np.all(path.velocities[:-1, 0] * slopes > 0.0)
+
+
+def test_a_negative_slope_is_replaced_by_the_mean_of_past_slopes():
+    process = pdmp.SBPS(Noisy(MODEL, 3.0), slope_mean=1.0, slope_sd=100.0, nonnegative_slope=True).resolve(MEAN)
+    state = process.begin(MEAN, rng(4))
+    means, observations = state.memory.means, state.memory.observations
+    means[sbps.SLOPE], means[sbps.SLOPES] = 1.3, 5.0
+    for s, g in ((0.0, 5.0), (1.0, 1.0)):
+        regression.observe(observations, s, g, 0.01)
+    process.predict(state)
+    assert observations.fit[1] == 1.3
+    assert observations.fit[0] == pytest.approx(3.0 - 1.3 * 0.5, rel=1e-14)  # through the centre of the observations
+    assert state.memory.seen[sbps.NEGATIVE] == 1.0
+
+
+@pytest.mark.parametrize("make", [pdmp.BPS, lambda model: pdmp.SBPS(Noisy(model, 1.0))])
+def test_the_automatic_refreshment_is_a_tenth_of_the_bounce_rate(make):
+    """0.1 √(tr H / (2πd)); the bounce rate of an isotropic Gaussian with precision λ is √(λ / (2π))."""
+    rate = make(MODEL).resolve(MEAN).refresh_rate
+    assert rate == pytest.approx(0.1 * math.sqrt(np.trace(PRECISION) / 3.0 / (2.0 * math.pi)), rel=1e-6)
+
+
+def test_predictions_of_sbps_are_calibrated():
+    """Where G is affine along a ray z-scores have sd 1 (S6). Their mean is not 0, but below 0.4: what is observed at a
+    bounce, and kept with its sign reversed, was accepted for being large."""
+    seen = pdmp.sample(pdmp.SBPS(Noisy(MODEL, 2.0), k=5.0), events=600, seed=6, initial=MEAN, store="moments").stats
+    n = seen["scores"]
+    mean = seen["score_sum"] / n
+    assert n > 2_000
+    assert abs(mean) < 0.4
+    assert 0.9 < math.sqrt(seen["score_squares"] / n - mean**2) < 1.1
