@@ -1,9 +1,12 @@
 """Fixed-time-step samplers with stochastic gradients, on the process abstraction of `pdmp`."""
 
 from discrete import schedules as schedules
+from discrete.richardson_romberg import SGRRHMC as SGRRHMC
+from discrete.richardson_romberg import SGRRLD as SGRRLD
+from discrete.richardson_romberg import RichardsonRomberg as RichardsonRomberg
 from discrete.sgbd import SGBD as SGBD
+from discrete.sghmc import SGHMC as SGHMC
 from discrete.sgld import SGLD as SGLD
-from discrete.sgrrld import SGRRLD as SGRRLD
 
 #: The samplers need no trial run before they are compiled: their tests do that.
 TESTED = True

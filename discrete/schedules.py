@@ -56,6 +56,19 @@ class Polynomial(Schedule):
         return self.a * math.pow(self.b + k, -self.kappa)
 
 
+class Halved(Schedule):
+    """Half of another schedule's steps, each twice."""
+
+    whole: Schedule
+
+    def __init__(self, whole):
+        self.whole = whole
+
+    @compiled
+    def step(self, k):
+        return 0.5 * self.whole.step(k >> 1)
+
+
 def constant(value):
     """The schedule that every number stands for."""
     return Constant(value)

@@ -21,11 +21,11 @@ import math
 import numpy as np
 
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
-from discrete.tick import Ticking
+from discrete.tick import Brownian, finite
 from pdmp.compiled import compiled
 
 
-class SGLD(Ticking):
+class SGLD(Brownian):
     """Stochastic-gradient Langevin dynamics on exp(-U).
 
     Parameters
@@ -50,19 +50,18 @@ class SGLD(Ticking):
         return cls(provider, step=0.5 * h)
 
     @compiled
-    def jump(self, state, i, now, rng):
-        memory, theta = state.memory, state.x
-        gamma = self.schedule.step(memory.taken[0])
-        self.provider.gradient(theta, memory.provider, rng, memory.gradient, state.counts)
-        noise, total = math.sqrt(2.0 * gamma), 0.0
-        for j in range(theta.shape[0]):
-            total += memory.gradient[j]
-        if not math.isfinite(total):
-            return -1
-        for j in range(theta.shape[0]):
-            theta[j] += -gamma * memory.gradient[j] + noise * rng.standard_normal()
-        memory.taken[0] += 1
-        return 0
+    def move(self, x, v, memory, z, rng, counts):
+        gamma, gradient = self.schedule.step(memory.taken[0]), memory.gradient
+        self.provider.gradient(x, memory.provider, rng, gradient, counts)
+        if not finite(gradient):
+            return False
+        noise = math.sqrt(2.0 * gamma)
+        for j in range(x.shape[0]):
+            x[j] += -gamma * gradient[j] + noise * z[j]
+        return True
+
+    def limit(self, curvature):
+        return 2.0 / curvature if curvature > 0.0 else None
 
     @classmethod
     def candidates(cls, model, batch, mode, error):

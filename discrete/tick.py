@@ -9,26 +9,45 @@ jump   one update with a stochastic gradient (the sampler's file)
 
 The time average of this path is Σ γₖ₊₁ f(θₖ) / Σ γₖ₊₁, the step-weighted average of Welling & Teh (2011) and Teh,
 Thiery & Vollmer (2016): a state's weight is the step with which it is left.
+
+A sampler derives from `Ticking` and defines ``jump``; or, if its noise is that of a Brownian motion, from `Brownian`
+and defines ``move``, which is given its normal numbers. Those can be extrapolated (`RichardsonRomberg`).
 """
 
 from __future__ import annotations
 
+import copy
+import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from discrete.schedules import Constant, as_schedule
-from pdmp.compiled import compiled
+from discrete.schedules import Constant, Halved, as_schedule
+from pdmp.compiled import compiled, inlined
 from pdmp.flow import Still
 from pdmp.gradients import as_provider
 from pdmp.process import CERTAIN, Process
 
+#: The largest curvature of U is looked for at the start when this many numbers are enough for it: data × dim².
+CURVATURE_WORK = 20_000_000
+
+
+@inlined
+def finite(values):
+    """Whether all entries are finite (their sum is)."""
+    total = 0.0
+    for j in range(values.shape[0]):
+        total += values[j]
+    return math.isfinite(total)
+
 
 class TickMemory(NamedTuple):
-    """Beside the state of a fixed-step process."""
+    """Beside the state of a fixed-step process. Others have more; `taken` and `provider` are in all of them."""
 
     taken: np.ndarray  #: (1,) steps taken
     gradient: np.ndarray  #: (d,) the last estimate of ∇U
+    normals: np.ndarray  #: (normals d,) the increments of the Brownian motion in this step, as standard normals
     provider: tuple
 
 
@@ -42,14 +61,16 @@ class Ticking(Process):
     events = ("step",)
     ticks = 1
     exact_bounds = True
+    #: Standard normals that ``move`` needs for each coordinate and step.
+    normals = 0
     _required = ()
 
-    def __init__(self, provider, step, name="step", copies=1, **kwargs):
+    def __init__(self, provider, step, name="step", **kwargs):
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
         self.constant = int(isinstance(self.schedule, Constant))
-        super().__init__(copies * self.model.dim, flow=Still(), **kwargs)
+        super().__init__(self.model.dim, flow=Still(), **kwargs)
 
     @compiled
     def holding(self, k):
@@ -67,4 +88,63 @@ class Ticking(Process):
         return np.zeros(self.dim)
 
     def memory(self, x, rng):
-        return TickMemory(np.zeros(1, np.int64), np.zeros(self.model.dim), self.provider.memory(rng))
+        d = self.model.dim
+        return TickMemory(np.zeros(1, np.int64), np.zeros(d), np.zeros(self.normals * d), self.provider.memory(rng))
+
+    # -- stability ---------------------------------------------------------------------------------------------------
+
+    def limit(self, curvature):
+        """The step from which on the sampler diverges at a largest curvature of U of `curvature`; None: unknown."""
+        return None
+
+    def resolve(self, x):
+        model = self.model
+        if type(self).limit is not Ticking.limit and max(model.n_data, 1) * model.dim**2 <= CURVATURE_WORK:
+            with np.errstate(all="ignore"):
+                hessian = model.hessian(x)
+            if np.all(np.isfinite(hessian)):
+                self._warn_above(self.limit(float(np.linalg.eigvalsh(hessian)[-1])))
+        return copy.copy(self)
+
+    def _warn_above(self, limit):
+        first = self.schedule.step(0)
+        if limit is not None and first >= limit * (1.0 - 1e-9):
+            warnings.warn(
+                f"{type(self).__name__}: the first step, {first:.4g}, is not below its stability limit of {limit:.4g} "
+                "for the largest curvature of U where the run starts; the chain can be expected to diverge.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+class Brownian(Ticking):
+    """Base of samplers driven by Brownian increments: ``move(x, v, memory, z, rng, counts)`` is one step.
+
+    `z` holds the step's standard normals, `normals` for each coordinate; x is θ, v the momentum if there is one, and
+    the step's number is ``memory.taken[0]``. It returns whether all went well: False where a gradient is not finite.
+    """
+
+    normals = 1
+    #: Order in the step of the bias of averages, by which `RichardsonRomberg` weights its chains.
+    bias_order = 1
+
+    def __init__(self, provider, step, name="step", **kwargs):
+        if "move" not in self._methods:
+            raise TypeError(f"{type(self).__name__} is a Brownian sampler without the method `move`, marked @compiled.")
+        super().__init__(provider, step, name, **kwargs)
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        memory = state.memory
+        for j in range(memory.normals.shape[0]):
+            memory.normals[j] = rng.standard_normal()
+        if not self.move(state.x, state.v, memory, memory.normals, rng, state.counts):
+            return -1
+        memory.taken[0] += 1
+        return 0
+
+    def halved(self):
+        """The same sampler with half the step, two for one: the fine chain of an extrapolation."""
+        fine = copy.copy(self)
+        fine.schedule = Halved(self.schedule)
+        return fine

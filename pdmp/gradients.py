@@ -7,10 +7,11 @@ r"""Gradient providers: estimators of ∇U, exact or from mini-batches, that eve
 `Noisy`                     the exact gradient and Gaussian noise on top, for experiments about the noise
 ==========================  =====================================================================================
 
-In compiled code a provider has three methods. All write an unbiased estimate of ∇U(x), of the whole sum and the
+In compiled code a provider has four methods. All write an unbiased estimate of ∇U(x), of the whole sum and the
 prior, into `out`, and add the number of terms that they looked at to ``counts[DATA]``::
 
     gradient(x, memory, rng, out, counts)
+    again(x, memory, out, counts)                             elsewhere, with the batch or the noise of the last call
     projected(x, v, memory, rng, out, counts) -> G, c2        G = v·out, c2 an estimate of its variance
     gradient_and_sd(x, memory, rng, out, sd, counts)          sd: that of the estimate, coordinate by coordinate
 
@@ -209,6 +210,10 @@ class Full(_Whole):
         self._exact(x, out, counts)
 
     @compiled
+    def again(self, x, memory, out, counts):
+        self._exact(x, out, counts)
+
+    @compiled
     def projected(self, x, v, memory, rng, out, counts):
         self.gradient(x, memory, rng, out, counts)
         g = _dot(v, out)
@@ -255,7 +260,14 @@ class Noisy(_Whole):
     def gradient(self, x, memory, rng, out, counts):
         self._exact(x, out, counts)
         for j in range(out.shape[0]):
-            out[j] += self.scale[j] * rng.standard_normal()
+            memory.other[j] = self.scale[j] * rng.standard_normal()
+            out[j] += memory.other[j]
+
+    @compiled
+    def again(self, x, memory, out, counts):
+        self._exact(x, out, counts)
+        for j in range(out.shape[0]):
+            out[j] += memory.other[j]
 
     @compiled
     def projected(self, x, v, memory, rng, out, counts):
@@ -302,6 +314,11 @@ class _Draw(Compiled):
     def permuted(self):
         """Length of `Memory.order`."""
         return 1
+
+    @compiled
+    def last(self, memory):
+        """Number and weight of the terms in the batch drawn last."""
+        return self.size, self.total / self.size
 
     @compiled
     def add_gradient(self, model, x, memory, n, out):
@@ -354,6 +371,10 @@ class _Blocks(_Draw):
     def least(self):
         return self.total // self.blocks
 
+    @compiled
+    def last(self, memory):
+        return memory.cursor[2] - memory.cursor[1], float(self.blocks)
+
 
 class _Epoch(_Blocks):
     permuted = property(lambda self: self.total)
@@ -369,6 +390,7 @@ class _Epoch(_Blocks):
             order[k] = row
             memory.rows[k - first] = row
         memory.cursor[0] = 0 if block + 1 == self.blocks else block + 1
+        memory.cursor[1], memory.cursor[2] = first, last
         n = last - first
         return n, float(self.blocks), 1.0 - n / self.total
 
@@ -548,7 +570,12 @@ class Minibatch(Provider):
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        n, weight, rest = self.drawing.draw(memory, rng)
+        self.drawing.draw(memory, rng)
+        self.again(x, memory, out, counts)
+
+    @compiled
+    def again(self, x, memory, out, counts):
+        n, weight = self.drawing.last(memory)
         _clear(out)
         self.drawing.add_gradient(self.packed, x, memory, n, out)
         for j in range(out.shape[0]):
@@ -649,7 +676,12 @@ class ControlVariate(Provider):
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        n, weight, rest = self.drawing.draw(memory, rng)
+        self.drawing.draw(memory, rng)
+        self.again(x, memory, out, counts)
+
+    @compiled
+    def again(self, x, memory, out, counts):
+        n, weight = self.drawing.last(memory)
         there = memory.other
         _clear(out)
         _clear(there)

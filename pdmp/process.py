@@ -223,7 +223,10 @@ class Process(Compiled):
         return np.array(x, dtype=float)
 
     def statistics(self, state):
-        """Further entries for ``run.stats`` from one chain's final state: a dict of numbers that add up over chains."""
+        """Further entries for ``run.stats`` from one chain's final state, a dict of numbers.
+
+        They are added up over the chains; those whose names begin with ``mean_`` are averaged.
+        """
         return {}
 
     def begin(self, x, rng):

@@ -130,7 +130,8 @@ class Run:
         }
         for record in self._records:
             for name, value in record.statistics.items():
-                stats[name] = stats.get(name, 0.0) + value
+                share = value / len(self._records) if name.startswith("mean_") else value
+                stats[name] = stats.get(name, 0.0) + share
         return stats
 
     # -- averages along the path ----------------------------------------------------------------------------------

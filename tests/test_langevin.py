@@ -35,17 +35,18 @@ def path(process, x, steps, seed=5):
     "scale, schedule", [(None, 0.1), (0.7, 0.1), (None, discrete.schedules.polynomial(0.2, 3.0, 0.4))]
 )
 def test_every_step_is_the_langevin_recursion(scale, schedule):
-    """x - γ ∇Û(x) + √(2γ) ξ, replayed with numpy from the same stream: first the gradient's noise, then ξ."""
+    """x - γ ∇Û(x) + √(2γ) ξ, replayed with numpy from the same stream: first ξ, then the gradient's noise."""
     provider = Full(MODEL) if scale is None else Noisy(MODEL, scale)
     times, found = path(discrete.SGLD(provider, schedule), [0.0, 0.0, 0.0], 50)
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5)))
     x, expected, now = np.zeros(3), [], []
     for k in range(50):
         gamma = schedule if isinstance(schedule, float) else 0.2 * (3.0 + k) ** -0.4
+        xi = rng.standard_normal(3)
         gradient = PRECISION @ (x - MEAN)
         if scale is not None:
             gradient = gradient + scale * rng.standard_normal(3)
-        x = x - gamma * gradient + math.sqrt(2.0 * gamma) * rng.standard_normal(3)
+        x = x - gamma * gradient + math.sqrt(2.0 * gamma) * xi
         expected.append(x)
         now.append(gamma)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
@@ -84,6 +85,7 @@ def test_constant_steps_give_the_plain_mean_whatever_the_unit_of_time():
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
+@pytest.mark.filterwarnings("ignore:.*stability limit")
 def test_a_gradient_that_is_not_finite_stops_the_chain():
     chain = new_chain(discrete.SGLD(Gaussian(0.0, [1e300]), 1e10), [1.0], 1, steps=100).advance()
     assert "not finite" in chain.failure[0]

@@ -49,16 +49,15 @@ def test_both_chains_are_langevin_recursions_with_shared_increments(schedule, co
     now = 0.0
     for k in range(20):
         gamma = step(k)
-        increments = []
+        increments = rng.standard_normal((2, 2)).T
         for half in (0, 1):
             g = gradient(x)
-            increments.append(rng.standard_normal(2))
-            x = x - 0.5 * gamma * g + math.sqrt(gamma) * increments[-1]
+            x = x - 0.5 * gamma * g + math.sqrt(gamma) * increments[half]
             np.testing.assert_allclose(fine[3 * k + half], x, rtol=1e-10, atol=1e-12)
-        g = gradient(y)
         z = correlation * (increments[0] + increments[1]) / math.sqrt(2.0)
         if abs(correlation) < 1.0:
             z = z + math.sqrt(1.0 - correlation**2) * rng.standard_normal(2)
+        g = gradient(y)
         y = y - gamma * g + math.sqrt(2.0 * gamma) * z
         np.testing.assert_allclose(coarse[3 * k + 2], y, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(times[3 * k : 3 * k + 3] - now, [0.5 * gamma, gamma, gamma], rtol=1e-10)

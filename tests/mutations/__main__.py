@@ -11,8 +11,10 @@ the exact ones are tried in plain Python first, which costs no compilation, and 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import pathlib
+import pkgutil
 import shutil
 import subprocess
 import sys
@@ -20,9 +22,16 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutations.bugs import BUGS
+import tests.mutations
 
 ROOT = pathlib.Path(__file__).parents[2]
+#: The lists of all modules here that have one.
+BUGS = [
+    bug
+    for module in sorted(info.name for info in pkgutil.iter_modules(tests.mutations.__path__))
+    if module.startswith("bugs")
+    for bug in importlib.import_module(f"tests.mutations.{module}").BUGS
+]
 
 
 def run_tests(tree, tests, seconds=900, plain=False):

@@ -1,0 +1,287 @@
+r"""Richardson-Romberg extrapolation: two chains, one with half the step, whose averages are combined.
+
+=====  ================================================================================================
+flow   none
+clock  the fine chain ticks every γ/2, the coarse one every γ, the fine one first where they coincide
+jump   fine    the sampler's step of size γ/2 with the increments Z', twice in a step, Z'₁ and Z'₂
+       coarse  its step of size γ with   Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W
+=====  ================================================================================================
+
+If the bias of a chain's averages is of order γᵖ, that of (2ᵖ E[f(θ²)] - E[f(θ¹)]) / (2ᵖ - 1) is of higher order. The
+Brownian increments are shared (Σ = I) so that the combination's variance is no larger than one chain's.
+
+References
+----------
+Durmus, Şimşekli, Moulines, Badeau & Richard (2016), Stochastic gradient Richardson-Romberg Markov chain Monte Carlo,
+NeurIPS: eqs 5 and 6 (with the fine chain's gradient at its own last state).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discrete.laws import langevin_covariance, largest_step, noise_covariance
+from discrete.sghmc import SGHMC
+from discrete.sgld import SGLD
+from discrete.tick import Brownian
+from pdmp.compiled import compiled
+from pdmp.flow import Still
+from pdmp.process import CERTAIN, Process
+
+FINE, COARSE = 0, 1
+
+
+class CoupledMemory(NamedTuple):
+    """Beside the two chains."""
+
+    began: np.ndarray  #: (1,) when the present step of the coarse chain began
+    first: np.ndarray  #: Z'₁ of the present step
+    second: np.ndarray  #: Z'₂
+    normals: np.ndarray  #: Z
+    fine: tuple  #: the memory of the fine chain
+    coarse: tuple  #: that of the coarse one
+
+
+class RichardsonRomberg(Process):
+    """Richardson-Romberg extrapolation of a fixed-step sampler.
+
+    The run's mean, var, cov and `expectation` extrapolate: a variance can come out negative. Its positions, draws, ess
+    and rhat are the fine chain's; ``trajectories[i].coarse`` is the other one. One step is one tick of the coarse chain
+    and two of the fine: three gradients.
+
+    Parameters
+    ----------
+    sampler : SGLD, SGHMC or any other with Brownian increments
+        The coarse chain; the fine one is its copy with half the step. They draw their batches independently.
+    correlation : float, array_like of shape (d, d), or None, default 1
+        Σ: how far the chains share their Brownian increments; a number ρ stands for ρI, None for independent chains.
+    order : int, optional
+        Order p of the bias in the step. By default the sampler's own, ``sampler.bias_order``.
+    weights : {"holding", "paper"}
+        With decreasing steps, how the fine chain's states are weighted: each with the half step for which it is held,
+        or, as eq. 6 has it, θ²₂ₖ₋₁ and θ²₂ₖ both with γₖ₊₁/2, the step with which the coarse state θ¹ₖ is left.
+        They are the same for constant steps.
+
+    Raises
+    ------
+    TypeError
+        For a sampler without Brownian increments.
+    ValueError
+        If I - ΣᵀΣ has a negative eigenvalue, or Σ another shape; for an order below 1 or unknown weights.
+    """
+
+    fine: object
+    coarse: object
+    constant: int
+    early: int  #: 1: paper's weights
+    dense: int
+    shared: np.ndarray  #: (d, d) Σᵀ, or (1, 1)
+    rest: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
+
+    events = ("fine step", "coarse step")
+    ticks = 3
+    exact_bounds = True
+
+    def __init__(self, sampler, correlation=1.0, order=None, weights="holding"):
+        if not isinstance(sampler, Brownian):
+            raise TypeError(
+                "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
+                f"{type(sampler).__name__}."
+            )
+        if weights not in ("holding", "paper"):
+            raise ValueError(f'`weights` must be "holding" or "paper", got {weights!r}.')
+        self.coarse, self.fine = sampler, sampler.halved()
+        self.model, self.anchor = sampler.model, sampler.anchor
+        self.provider, self.schedule, self.constant = sampler.provider, sampler.schedule, sampler.constant
+        self.early = int(weights == "paper" and not self.constant)
+        order = sampler.bias_order if order is None else order
+        if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
+            raise ValueError(f"`order` must be a whole number, at least 1, got {order!r}.")
+        self.copies = (2.0**order / (2.0**order - 1.0), -1.0 / (2.0**order - 1.0))
+        self._share(correlation)
+        super().__init__(2 * sampler.dim, clocks=2, dependents=[[FINE], [COARSE]], flow=Still())
+
+    def _share(self, correlation):
+        d = self.coarse.dim
+        sigma = np.array(0.0 if correlation is None else correlation, dtype=float)
+        if sigma.shape not in ((), (d, d)):
+            raise ValueError(f"`correlation` must be a number or of shape ({d}, {d}), got shape {sigma.shape}.")
+        self.dense = int(sigma.ndim == 2)
+        sigma = np.atleast_2d(sigma)
+        if not np.all(np.isfinite(sigma)):
+            raise ValueError("`correlation` must be finite.")
+        values, vectors = np.linalg.eigh(np.eye(len(sigma)) - sigma.T @ sigma)
+        if not values[0] >= -1e-12:
+            if self.dense == 0:
+                raise ValueError(f"`correlation` must lie in [-1, 1], got {correlation!r}.")
+            raise ValueError(
+                "`correlation` as a matrix Σ must have no singular value above 1, or the coarse chain's increments "
+                f"could not have unit covariance: I - ΣᵀΣ has the eigenvalue {values[0]:.3g}."
+            )
+        self.shared = np.ascontiguousarray(sigma.T)
+        self.rest = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+
+    @compiled
+    def holding(self, k):
+        """For how long the coarse state before its step k is held."""
+        return self.coarse.holding(k)
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        memory = state.memory
+        taken = memory.fine.taken[0] if i == FINE else memory.coarse.taken[0]
+        k = taken >> 1 if i == FINE else taken
+        length = self.holding(k)
+        began = k * length if self.constant == 1 else memory.began[0]
+        if i == FINE and (self.early == 1) != (taken & 1 == 0):  # the tick in the middle of a step
+            return began + 0.5 * (self.holding(k + 1) if self.early == 1 else length), CERTAIN
+        # The same expression for both chains, so that they meet exactly.
+        return ((k + 1) * length if self.constant == 1 else began + length), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        memory = state.memory
+        d = state.x.shape[0] // 2
+        first, second, z = memory.first, memory.second, memory.normals
+        if i == FINE:
+            one = memory.fine.taken[0] & 1 == 0
+            if one:
+                for j in range(z.shape[0]):
+                    first[j] = rng.standard_normal()
+                    second[j] = rng.standard_normal()
+            if not self.fine.move(state.x[:d], state.v[:d], memory.fine, first if one else second, rng, state.counts):
+                return -1
+            if one == (self.early == 1):  # the tick at which a step ends
+                memory.began[0] = now
+            memory.fine.taken[0] += 1
+            return FINE
+        self._combine(first, second, z, d, rng)
+        if not self.coarse.move(state.x[d:], state.v[d:], memory.coarse, z, rng, state.counts):
+            return -1
+        memory.coarse.taken[0] += 1
+        return COARSE
+
+    @compiled
+    def _combine(self, first, second, z, d, rng):
+        """Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W, for each of the vectors of which `z` is made."""
+        root = math.sqrt(0.5)
+        if self.dense == 0:
+            shared, rest = root * self.shared[0, 0], self.rest[0, 0]
+            for j in range(z.shape[0]):
+                z[j] = shared * (first[j] + second[j])
+                if rest > 0.0:
+                    z[j] += rest * rng.standard_normal()
+            return
+        for j in range(z.shape[0]):
+            first[j] = root * (first[j] + second[j])
+            z[j] = 0.0
+        for begin in range(0, z.shape[0], d):
+            for k in range(d):
+                w = rng.standard_normal()
+                for j in range(d):
+                    z[begin + j] += self.shared[j, k] * first[begin + k] + self.rest[j, k] * w
+
+    def lift(self, x):
+        return np.concatenate([x, x]).astype(float)
+
+    def velocity(self, x, rng):
+        one = self.coarse.velocity(x[: len(x) // 2], rng)
+        return np.concatenate([one, one])
+
+    def memory(self, x, rng):
+        x = x[: len(x) // 2]
+        n = self.coarse.normals * self.coarse.dim
+        return CoupledMemory(
+            began=np.zeros(1),
+            first=np.zeros(n),
+            second=np.zeros(n),
+            normals=np.zeros(n),
+            fine=self.fine.memory(x, rng),
+            coarse=self.coarse.memory(x, rng),
+        )
+
+    def resolve(self, x):
+        resolved = copy.copy(self)
+        resolved.coarse = self.coarse.resolve(x)
+        resolved.fine = resolved.coarse.halved()
+        return resolved
+
+    def statistics(self, state):
+        """Those of the fine chain."""
+        return self.fine.statistics(state._replace(memory=state.memory.fine))
+
+
+class SGRRLD(RichardsonRomberg):
+    """Stochastic-gradient Richardson-Romberg Langevin dynamics: the extrapolation of two coupled SGLD chains.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U; the chains draw their batches independently.
+    step : float or schedule
+        γ of the coarse chain, in the convention of `SGLD`.
+    correlation, weights
+        See `RichardsonRomberg`.
+    **options
+        Of `SGLD`.
+    """
+
+    def __init__(self, provider, step, correlation=1.0, weights="holding", **options):
+        super().__init__(SGLD(provider, step, **options), correlation, weights=weights)
+
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
+
+        def extrapolated(gamma):
+            fine, coarse = (langevin_covariance(hessian, noise, g) for g in (0.5 * gamma, gamma))
+            return None if coarse is None else 2.0 * fine - coarse
+
+        largest = 2.0 / np.linalg.eigvalsh(hessian)[-1]
+        step, _ = largest_step(extrapolated, np.linalg.inv(hessian), largest, error)
+        return {cls.__name__: cls(batch, step=step)}
+
+    @property
+    def note(self):
+        return f"step {self.schedule.step(0):.3g}"
+
+
+class SGRRHMC(RichardsonRomberg):
+    """Stochastic-gradient Richardson-Romberg Hamiltonian Monte Carlo: the extrapolation of two coupled SGHMC chains.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U; the chains draw their batches independently.
+    step : float or schedule
+        ε of the coarse chain, in the convention of `SGHMC`; the fine one has ε/2 and the same friction.
+    friction, scheme
+        Of `SGHMC`. The paper extrapolates the explicit Euler scheme.
+    correlation, order, weights
+        See `RichardsonRomberg`.
+    **options
+        Of `SGHMC`.
+    """
+
+    def __init__(
+        self,
+        provider,
+        step,
+        friction=1.0,
+        correlation=1.0,
+        scheme="splitting",
+        order=None,
+        weights="holding",
+        **options,
+    ):
+        super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights)
+
+    @classmethod
+    def from_h(cls, provider, h, alpha=0.01, correlation=1.0, **options):
+        """From the convention of `SGHMC.from_h`; in it the fine chain has h/4 and α/2."""
+        eps = math.sqrt(h)
+        return cls(provider, step=eps, friction=alpha / eps, correlation=correlation, **options)
