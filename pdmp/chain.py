@@ -312,6 +312,12 @@ class Chain:
             if alone and state.pending[0] == state.heap[0] and math.isfinite(ring):
                 now = ring  # the rate, where the clock rang; else the clock or the jump, where the last one did
             text = f"the gradient or the rate of {who} is not finite"
+            if process.ticks:
+                step = int(state.counts[EVENTS]) // process.ticks + 1
+                text = (
+                    f"{type(process).__name__} diverged at step {step}: the gradient of {who} is not finite; "
+                    "a smaller step may help"
+                )
         elif status == scheduler.VIOLATED:
             now = ring
             text = (
