@@ -1,12 +1,15 @@
 """Fixed-time-step samplers with stochastic gradients, on the process abstraction of `pdmp`."""
 
 from discrete import schedules as schedules
+from discrete.badodab import BADODAB as BADODAB
+from discrete.msgnht import MSGNHT as MSGNHT
 from discrete.richardson_romberg import SGRRHMC as SGRRHMC
 from discrete.richardson_romberg import SGRRLD as SGRRLD
 from discrete.richardson_romberg import RichardsonRomberg as RichardsonRomberg
 from discrete.sgbd import SGBD as SGBD
 from discrete.sghmc import SGHMC as SGHMC
 from discrete.sgld import SGLD as SGLD
+from discrete.sgnht import SGNHT as SGNHT
 
 #: The samplers need no trial run before they are compiled: their tests do that.
 TESTED = True

@@ -1,0 +1,103 @@
+r"""The multivariate stochastic-gradient Nosé-Hoover thermostat: a friction for each coordinate.
+
+dθ = p dt, dp = -∇U dt - ξ∘p dt + √(2A) dB, dξⱼ = (pⱼ² - 1) dt
+
+=====  ==============================================================================================================
+flow   none
+clock  ticks of ε
+jump   splitting  θ += ε/2 p;  ξⱼ += ε/2 (pⱼ² - 1);  pⱼ *= e^(-ξⱼε/2);  p += -ε ∇Û(θ) + √(2Aε) z,
+                  and the first three again in reverse order
+       euler      p += -ε ∇Û(θ) - ε ξ∘p + √(2Aε) z;  θ += ε p;  ξⱼ += ε (pⱼ² - 1), each with what is new above it
+=====  ==============================================================================================================
+
+Gradient noise may differ from coordinate to coordinate: ξⱼ finds Aⱼ' = A + ετⱼ²/2, and has standard deviation 1. Steps
+must be small enough for that: a chain with εξⱼ < -1 has diverged.
+
+In both schemes E pⱼ² = 1 exactly in stationarity. The bias of averages is O(ε) for Euler's, and O(ε²) for the splitting
+with additive noise. Noise whose size depends on θ, as that of mini-batches does, has an effect of first order in both.
+
+References
+----------
+Gan, Chen, Henao, Carlson & Carin (2015), Scalable deep Poisson factor analysis for topic modeling, ICML, section 3;
+Li, Chen, Fan & Carin (2016), High-order stochastic gradient thermostats for Bayesian learning of deep models, AAAI
+(splitting); Chen, Ding & Carin (2015), On the convergence of stochastic gradient MCMC algorithms with high-order
+integrators, NeurIPS.
+"""
+
+from __future__ import annotations
+
+import math
+
+from discrete.kinetic import mean_square
+from discrete.thermostat import Thermostatted
+from discrete.tick import finite
+from pdmp.compiled import compiled
+
+SPLITTING, EULER = range(2)
+SCHEMES = {"splitting": SPLITTING, "euler": EULER}
+
+
+class MSGNHT(Thermostatted):
+    """Multivariate stochastic-gradient Nosé-Hoover thermostat on exp(-U).
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U. The size of their noise need not be known.
+    step : float or schedule
+        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε².
+    diffusion : float
+        A of dp = … + √(2A) dB; the thermostats start there.
+    scheme : {"splitting", "euler"}
+        The integrator; the module's text has their formulas.
+
+    Raises
+    ------
+    ValueError
+        For a step or diffusion that is not positive, or an unknown scheme.
+    """
+
+    scheme: int
+
+    def __init__(self, provider, step, diffusion=1.0, scheme="splitting"):
+        super().__init__(provider, step, diffusion)
+        if scheme not in SCHEMES:
+            raise ValueError(f"`scheme` must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}.")
+        self.scheme = SCHEMES[scheme]
+        self.thermostats = self.dim
+
+    @classmethod
+    def from_h(cls, provider, h, a=0.01, **options):
+        """From v = εp, h = ε², a = εA, α = εξ; Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h."""
+        eps = math.sqrt(h)
+        return cls(provider, step=eps, diffusion=a / eps, **options)
+
+    @property
+    def bias_order(self):
+        """That of the scheme; noise that depends on θ has an effect of first order in either."""
+        return 2 if self.provider.exact and self.scheme == SPLITTING else 1
+
+    @compiled
+    def move(self, x, v, memory, z, rng, counts):
+        eps, gradient, xi = self.schedule.step(memory.taken[0]), memory.gradient, memory.thermostat
+        d, half = x.shape[0], 0.5 * eps
+        if self.scheme == SPLITTING:
+            for j in range(d):
+                x[j] += half * v[j]
+                xi[j] += half * (v[j] * v[j] - 1.0)
+                v[j] *= math.exp(-half * xi[j])
+        self.provider.gradient(x, memory.provider, rng, gradient, counts)
+        if not finite(gradient):
+            return False
+        noise = math.sqrt(2.0 * self.diffusion * eps)
+        if self.scheme == SPLITTING:
+            for j in range(d):
+                v[j] = math.exp(-half * xi[j]) * (v[j] - eps * gradient[j] + noise * z[j])
+                xi[j] += half * (v[j] * v[j] - 1.0)
+                x[j] += half * v[j]
+        else:
+            for j in range(d):
+                v[j] += -eps * (gradient[j] + xi[j] * v[j]) + noise * z[j]
+                x[j] += eps * v[j]
+                xi[j] += eps * (v[j] * v[j] - 1.0)
+        return self.settled(memory, eps, mean_square(v), counts)
