@@ -2,6 +2,9 @@
 
 from discrete import schedules as schedules
 from discrete.badodab import BADODAB as BADODAB
+from discrete.barker import Barker as Barker
+from discrete.barker import breaking_point as breaking_point
+from discrete.mala import MALA as MALA
 from discrete.msgnht import MSGNHT as MSGNHT
 from discrete.richardson_romberg import SGRRHMC as SGRRHMC
 from discrete.richardson_romberg import SGRRLD as SGRRLD

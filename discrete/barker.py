@@ -1,21 +1,43 @@
-"""The Barker rule: the sign of an increment from the gradient, and what gradient noise makes of it.
+r"""The Barker rule: the sign of an increment from the gradient, what gradient noise makes of it, and an exact sampler.
+
+With g = ∇log π(θ) an increment of size z gets the sign + with probability 1 / (1 + exp(-z g)). That gives increments w
+the density 2 μ(w) / (1 + exp(-w g)), μ the symmetrised density of z, whatever μ is. Stochastic gradients go into it in
+`discrete.sgbd`; here is the Metropolised form:
+
+=====  =====================================================================================================
+flow   none
+clock  ticks; every state is held for the same time
+jump   θ' = θ + w, accepted with probability min(1, e^ℓ);  zⱼ ~ N(σⱼ, (0.1 σⱼ)²), or zⱼ ~ N(0, σⱼ²)
+
+       a sign for each coordinate  wⱼ = ±zⱼ, + with probability 1 / (1 + exp(-zⱼ gⱼ))
+                                   ℓ = log π(θ')/π(θ) + Σⱼ [log(1 + exp(-wⱼ gⱼ)) - log(1 + exp(wⱼ g'ⱼ))]
+       a single one                w = ±z, + with probability 1 / (1 + exp(-z·g)), and zⱼ ~ ±N(σⱼ, (0.1 σⱼ)²)
+                                   ℓ = log π(θ')/π(θ) + log(1 + exp(-w·g)) - log(1 + exp(w·g'))
+=====  =====================================================================================================
 
 References
 ----------
-Livingstone & Zanella (2022), The Barker proposal, JRSS B 84; Mauri & Zanella (2024), Robust approximate sampling via
-stochastic gradient Barker dynamics, AISTATS, section 3.
+Livingstone & Zanella (2022), The Barker proposal, JRSS B 84 (the Metropolised forms, sections 3 and 4); Mauri & Zanella
+(2024), Robust approximate sampling via stochastic gradient Barker dynamics, AISTATS, section 3 (C, the breaking point).
 """
 
 from __future__ import annotations
 
 import math
 
-from pdmp.compiled import inlined
+import numpy as np
+
+from discrete.metropolis import Metropolis
+from discrete.schedules import Schedule
+from pdmp.compiled import compiled, inlined
+from pdmp.gradients import as_provider
 
 C = 1.702  #: the logistic function is within 0.0095 of the normal cdf of x / 1.702
 SPREAD = 0.1  #: sd of z, in units of σ
 VANILLA, CORRECTED, EXTREME = range(3)
 ESTIMATORS = {"vanilla": VANILLA, "corrected": CORRECTED, "extreme": EXTREME}
+INCREMENTS = ("bimodal", "gaussian")
+SIGNS = ("coordinates", "single")
 
 
 @inlined
@@ -28,6 +50,12 @@ def expit(x):
 
 
 @inlined
+def softplus(x):
+    """log(1 + exp(x)), without overflow."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@inlined
 def probability(estimator, z, g, tau):
     """Probability of +z, given the gradient g of log π with noise sd tau."""
     if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C:
@@ -37,3 +65,140 @@ def probability(estimator, z, g, tau):
     if estimator == CORRECTED:
         g *= C / math.sqrt(C * C - tau * tau * z * z)
     return expit(z * g)
+
+
+def breaking_point(gradient, z):
+    """The noise of a gradient above which no estimator gives the sign of an increment its right probability.
+
+    τ* = |g| / Φ⁻¹(1 / (1 + exp(-|z g|))): with normal noise of this standard deviation the most that can be done, to go
+    wherever the noisy gradient points, has just the probability of the Barker rule without noise. It is 1.5958 / |z| at
+    g = 0, C / |z| at |z g| = 2.06, and grows as √(|z g| / 2) / |z|. `SGBD` takes C / |z|, C = 1.702, for every g.
+
+    Parameters
+    ----------
+    gradient : float or array_like
+        g, the derivative of log π (or of U: its sign does not matter).
+    z : float or array_like
+        The increment; broadcast against `gradient`.
+
+    Returns
+    -------
+    float or ndarray
+        τ*, in units of the gradient; infinite where z is 0.
+
+    References
+    ----------
+    Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Barker dynamics, AISTATS, which uses the
+    approximation C / |z|.
+
+    Examples
+    --------
+    >>> import discrete
+    >>> round(float(discrete.breaking_point(1.0, 1.0)), 4)
+    1.6233
+    """
+    from scipy import special
+
+    z = np.abs(np.asarray(z, dtype=float))
+    a = z * np.abs(np.asarray(gradient, dtype=float))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        near = math.sqrt(2.0) * special.erfinv(np.tanh(0.5 * a))  # Φ⁻¹, by its distance from a half
+        far = -special.ndtri_exp(special.log_expit(-a))  # and by that from one
+        ratio = np.where(a > 0.0, a / np.where(a < 1.0, near, far), 4.0 / math.sqrt(2.0 * math.pi))
+        found = np.where(z > 0.0, np.where(np.isinf(a), np.inf, ratio) / z, np.inf)
+    return found if found.ndim else float(found)
+
+
+def coordinate_scales(scale, dim, name="scale"):
+    """`scale` as a number or schedule, and the scales of the coordinates in units of it, shape (dim,)."""
+    if isinstance(scale, Schedule) or np.ndim(scale) == 0:
+        return scale, np.ones(dim)
+    shape = np.array(scale, dtype=float)
+    if shape.shape != (dim,):
+        raise ValueError(f"`{name}` must be a number or have shape ({dim},), got {shape.shape}.")
+    if not np.all((shape > 0.0) & np.isfinite(shape)):
+        raise ValueError(f"`{name}` must be positive and finite in every coordinate.")
+    return 1.0, shape
+
+
+class Barker(Metropolis):
+    """The Barker proposal with a Metropolis correction: exp(-U) itself, with steps that steep gradients cannot enlarge.
+
+    Parameters
+    ----------
+    target : pdmp.Model or pdmp.gradients.Full
+        The target, with its exact gradient.
+    scale : float, array_like of shape (d,), or schedule
+        σ, in units of θ; where it starts if it is adapted (an array by a common factor). Every state is held for σ²,
+        the schedule's first, or its mean over the coordinates.
+    increments : "bimodal" or "gaussian"
+        Whether increments are ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
+    signs : "coordinates" or "single"
+        Whether each coordinate's increment gets its own sign or the increment as a whole gets one.
+    adapt : bool, default True
+        Whether the scale is adapted in the warm-up; without a warm-up it never is.
+    target_acceptance : float, default 0.4
+        The acceptance rate that adaptation aims at.
+
+    Raises
+    ------
+    TypeError
+        For a gradient that is not exact.
+    ValueError
+        For a scale that is not positive, unknown increments or signs, or a target acceptance outside (0, 1).
+    """
+
+    shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
+    gaussian: int
+    single: int
+
+    size_name = "scale"
+
+    def __init__(self, target, scale, increments="bimodal", signs="coordinates", adapt=True, target_acceptance=0.4):
+        for name, value, allowed in (("increments", increments, INCREMENTS), ("signs", signs, SIGNS)):
+            if value not in allowed:
+                raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
+        super().__init__(target, scale, adapt, target_acceptance)
+        self.held *= self.held * float(np.mean(self.shape**2))
+        self.gaussian, self.single = int(increments == "gaussian"), int(signs == "single")
+
+    @compiled
+    def propose(self, x, memory, size, rng):
+        w, g, along = memory.increment, memory.gradient, 0.0
+        for j in range(x.shape[0]):
+            sigma = size * self.shape[j]
+            if self.gaussian == 1:
+                w[j] = sigma * rng.standard_normal()
+            else:
+                w[j] = sigma + SPREAD * sigma * rng.standard_normal()
+            if self.single == 1:
+                if self.gaussian == 0 and rng.random() < 0.5:
+                    w[j] = -w[j]
+                along -= w[j] * g[j]
+            else:
+                along = -w[j] * g[j]
+                if rng.random() >= expit(along):
+                    w[j] = -w[j]
+            if math.isnan(along):
+                return False
+        if self.single == 1 and rng.random() >= expit(along):
+            for j in range(x.shape[0]):
+                w[j] = -w[j]
+        for j in range(x.shape[0]):
+            memory.proposal[j] = x[j] + w[j]
+        return True
+
+    @compiled
+    def log_ratio(self, memory, size):
+        total, here, there = 0.0, 0.0, 0.0
+        for j in range(memory.increment.shape[0]):
+            w = memory.increment[j]
+            if self.single == 1:
+                here -= w * memory.gradient[j]
+                there -= w * memory.next_gradient[j]
+            else:
+                total += softplus(w * memory.gradient[j]) - softplus(-w * memory.next_gradient[j])
+        if self.single == 1:
+            total = softplus(-here) - softplus(there)
+        return total

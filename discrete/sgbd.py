@@ -2,7 +2,7 @@ r"""Stochastic-gradient Barker dynamics.
 
 =====  ====================================================================================================
 flow   none
-clock  ticks; a state is held for σₖ²
+clock  ticks; a state is held for σₖ², the square of the scale with which it is left
 jump   θⱼ ← θⱼ + bⱼ zⱼ,  zⱼ ~ N(σ, (0.1 σ)²),  bⱼ = ±1 with P(bⱼ = 1) = pⱼ; with ĝ = -∇Û and its noise sd τ
 
        vanilla    p = 1 / (1 + exp(-z ĝ))
@@ -11,12 +11,20 @@ jump   θⱼ ← θⱼ + bⱼ zⱼ,  zⱼ ~ N(σ, (0.1 σ)²),  bⱼ = ±1 with 
 =====  ====================================================================================================
 
 An increment is never larger than z, whatever the gradient. Gradient noise shrinks p towards ½; the corrected form
-undoes that up to the breaking point τ |z| = C, beyond which no estimator can.
+undoes that up to the breaking point τ |z| = C, beyond which no estimator can (`discrete.breaking_point`).
+
+The adaptive scale σₖ = C / (1.233 τₖ), τₖ the noise as known before step k, keeps 99 % of the increments below it, for
+1.233 = 1 + 0.1 × 2.33. Where a scale depends on the state, holding it for σ² keeps averages right to leading order.
+
+On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise it is, for small σ, √(1 + σ²τ²/C²)
+for the vanilla estimator, within 0.02 of 1 for the corrected one up to the breaking point, and √(π/8) στ for the
+extreme one and beyond that point.
 
 References
 ----------
 Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Barker dynamics, AISTATS: Algorithms 2 to 4
-(with N/√n and the finite-population factor in τ̂); Livingstone & Zanella (2022), The Barker proposal, JRSS B 84.
+(with N/√n and the finite-population factor in τ̂, and the extreme branch, which Algorithm 3 leaves to the text);
+Livingstone & Zanella (2022), The Barker proposal, JRSS B 84.
 """
 
 from __future__ import annotations
@@ -26,11 +34,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, probability
+from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, coordinate_scales, probability
 from discrete.laws import barker_covariance, largest_step, noise_covariance
-from discrete.schedules import Constant, Schedule
+from discrete.schedules import Schedule
 from discrete.tick import Ticking
 from pdmp.compiled import compiled
+from pdmp.gradients import as_provider
+from pdmp.process import CERTAIN
+
+MARGIN = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
 
 
 class SGBDMemory(NamedTuple):
@@ -42,6 +54,8 @@ class SGBDMemory(NamedTuple):
     mean_sd: np.ndarray  #: (d,) its exponential average, not yet corrected for its start at 0
     rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     beyond: np.ndarray  #: (1,) coordinate updates beyond the breaking point
+    scale: np.ndarray  #: (d,) adaptive: the scales of the next step
+    hold: np.ndarray  #: (1,) adaptive: how long the state before it is held
     provider: tuple
 
 
@@ -52,45 +66,70 @@ class SGBD(Ticking):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U.
-    scale : float, array_like of shape (d,), or schedule
+    scale : float, array_like of shape (d,), schedule, or "adaptive"
         σ, in units of θ; to leading order the step γ = 0.505 σ² of SGLD. A state is held for σ², or its mean over
-        coordinates.
+        coordinates. ``"adaptive"``: for each coordinate C / (1.233 τ), from the running average of the noise sd, and
+        `max_scale` where that is larger and in the first step.
     estimator : "vanilla", "corrected" or "extreme"
         How the noisy gradient enters the probability of the sign.
     beta : float, default 0.1
-        Weight of the newest value in the running average of the noise sd (corrected only), in (0, 1].
+        Weight of the newest value in the running average of the noise sd, in (0, 1]: of the corrected estimator, and
+        of the adaptive scale.
+    shape : array_like of shape (d,), optional
+        Scale of each coordinate in units of `scale`, for a schedule.
+    max_scale : float or array_like of shape (d,), optional
+        The largest scale of an adaptive one, which needs it.
 
     Raises
     ------
     ValueError
-        For an unknown estimator, a scale that is not positive, or a corrected estimator with batches of one term.
+        For an unknown estimator, a scale that is not positive, or a corrected estimator or an adaptive scale with
+        batches of one term.
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
     hold: float
     estimator: int
     beta: float
+    adaptive: int
+    measured: int  #: whether the noise is
 
-    def __init__(self, provider, scale, estimator="vanilla", beta=0.1):
+    def __init__(self, provider, scale, estimator="vanilla", beta=0.1, shape=None, max_scale=None):
         if estimator not in ESTIMATORS:
             raise ValueError(f"`estimator` must be one of {', '.join(map(repr, ESTIMATORS))}, got {estimator!r}.")
-        shape = None
-        if not isinstance(scale, Schedule) and np.ndim(scale) > 0:
-            shape = np.array(scale, dtype=float)
-            if shape.ndim != 1 or not np.all((shape > 0.0) & np.isfinite(shape)):
-                raise ValueError("`scale` must be positive and finite in every coordinate.")
-            scale = Constant(1.0)
-        super().__init__(provider, scale, name="scale")
-        self.shape = np.ones(self.dim) if shape is None else shape
-        if self.shape.shape != (self.dim,):
-            raise ValueError(f"`scale` must be a number or have shape ({self.dim},), got {self.shape.shape}.")
+        dim = as_provider(provider).dim
+        self.adaptive = int(isinstance(scale, str) and scale == "adaptive")
+        if self.adaptive and max_scale is None:
+            raise ValueError('scale="adaptive" needs `max_scale`, its largest value.')
+        if not self.adaptive and max_scale is not None:
+            raise ValueError('`max_scale` is for scale="adaptive".')
+        if isinstance(max_scale, Schedule):
+            raise TypeError("`max_scale` must be a number or an array, got a schedule.")
+        if self.adaptive:
+            scale = max_scale
+        scale, self.shape = coordinate_scales(scale, dim, "max_scale" if self.adaptive else "scale")
+        if shape is not None:
+            if self.adaptive or not np.all(self.shape == 1.0):
+                raise ValueError("`shape` is for a `scale` that is one number or a schedule.")
+            self.shape = coordinate_scales(np.atleast_1d(shape), dim, "shape")[1]
+        super().__init__(provider, scale, name="max_scale" if self.adaptive else "scale")
         self.hold = float(np.mean(self.shape**2))
         self.estimator = ESTIMATORS[estimator]
+        self.measured = int(self.adaptive or self.estimator == CORRECTED)
         if not 0.0 < beta <= 1.0:
             raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
         self.beta = beta
-        if self.estimator == CORRECTED and not self.provider.has_variance:
-            raise ValueError('estimator="corrected" needs the noise of the gradient: `size` of the batches at least 2.')
+        if self.measured and not self.provider.has_variance:
+            what = 'estimator="corrected"' if self.estimator == CORRECTED else 'scale="adaptive"'
+            raise ValueError(f"{what} needs the noise of the gradient: `size` of the batches at least 2.")
+
+    @classmethod
+    def from_h(cls, provider, h, **options):
+        """From the step h = σ² of the Langevin convention θ - (h/2) ∇Û + √h ξ; a number, or one for each coordinate."""
+        h = np.asarray(h, dtype=float)
+        if not np.all((h > 0.0) & np.isfinite(h)):
+            raise ValueError(f"`h` must be positive and finite, got {h}.")
+        return cls(provider, np.sqrt(h) if h.ndim else math.sqrt(h), **options)
 
     @compiled
     def holding(self, k):
@@ -98,10 +137,19 @@ class SGBD(Ticking):
         return sigma * sigma * self.hold
 
     @compiled
+    def clock(self, state, i, now, rng):
+        k = state.memory.taken[0]
+        if self.adaptive == 1:
+            return now + state.memory.hold[0], CERTAIN
+        if self.constant == 1:
+            return (k + 1) * self.holding(k), CERTAIN  # from the counter: no rounding adds up
+        return now + self.holding(k), CERTAIN
+
+    @compiled
     def jump(self, state, i, now, rng):
         memory, theta = state.memory, state.x
         sigma = self.schedule.step(memory.taken[0])
-        if self.estimator == CORRECTED:
+        if self.measured == 1:
             self.provider.gradient_and_sd(theta, memory.provider, rng, memory.gradient, memory.sd, state.counts)
             memory.rest[0] *= 1.0 - self.beta
         else:
@@ -109,22 +157,31 @@ class SGBD(Ticking):
         for j in range(theta.shape[0]):
             if math.isnan(memory.gradient[j]):
                 return -1
+        hold = 0.0
         for j in range(theta.shape[0]):
-            tau = 0.0
-            if self.estimator == CORRECTED:
+            tau, s = 0.0, sigma * self.shape[j]
+            if self.measured == 1:
                 memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
                 tau = memory.mean_sd[j] / (1.0 - memory.rest[0])
-            s = sigma * self.shape[j]
+                if math.isnan(tau):
+                    return -1
+            if self.adaptive == 1:
+                largest, s = s, memory.scale[j]
+                new = largest if MARGIN * tau * largest <= C else C / (MARGIN * tau)
+                memory.scale[j] = new
+                hold += new * new
             z = s + SPREAD * s * rng.standard_normal()
             if tau * abs(z) >= C:
                 memory.beyond[0] += 1
             p = probability(self.estimator, z, -memory.gradient[j], tau)
             theta[j] += z if rng.random() < p else -z
+        memory.hold[0] = hold / theta.shape[0]
         memory.taken[0] += 1
         return 0
 
     def memory(self, x, rng):
         d = self.dim
+        scale = self.schedule.step(0) * self.shape
         return SGBDMemory(
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
@@ -132,13 +189,22 @@ class SGBD(Ticking):
             mean_sd=np.zeros(d),
             rest=np.ones(1),
             beyond=np.zeros(1, np.int64),
+            scale=scale,
+            hold=np.array([np.mean(scale**2)]),
             provider=self.provider.memory(rng),
         )
 
     def statistics(self, state):
-        """Coordinate updates, and those of them beyond the breaking point."""
-        updates = int(state.memory.taken[0]) * self.dim
-        return {"coordinate_updates": updates, "beyond_breaking_point": int(state.memory.beyond[0])}
+        """Coordinate updates, those of them beyond the breaking point, and these as a fraction.
+
+        Only the corrected estimator and the adaptive scale know the noise; for the others nothing is beyond.
+        """
+        updates, beyond = int(state.memory.taken[0]) * self.dim, int(state.memory.beyond[0])
+        found = {"coordinate_updates": updates, "beyond_breaking_point": beyond}
+        found["mean_beyond_breaking_point"] = beyond / updates if updates and self.measured else math.nan
+        if self.adaptive:
+            found["mean_scale"] = float(np.mean(state.memory.scale))
+        return found
 
     @classmethod
     def candidates(cls, model, batch, mode, error):
@@ -156,4 +222,4 @@ class SGBD(Ticking):
 
     @property
     def note(self):
-        return f"scale {self.schedule.step(0):.3g}"
+        return f"scale {'at most ' if self.adaptive else ''}{self.schedule.step(0):.3g}"

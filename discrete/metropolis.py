@@ -1,0 +1,158 @@
+r"""What the Metropolised samplers share: a proposal is accepted or rejected, so that the target is their law.
+
+=====  ==================================================================================================
+flow   none: the state is held until the next tick
+clock  ticks; every state is held for the same time, and a rejected proposal holds the old state once more
+rate   none: every tick is an event
+jump   θ' proposed; θ ← θ' with probability min(1, π(θ') q(θ', θ) / (π(θ) q(θ, θ'))), else θ stays
+=====  ==================================================================================================
+
+They are references for the samplers without a correction: exact at every step, at the price of all the data, once for
+the gradient and once for the potential. Both are kept for the present state, so a step evaluates the proposal alone.
+
+In the warm-up the step follows the acceptance rate (Robbins & Monro, 1951): after step k = 1, 2, … its logarithm
+moves by k^-0.6 (α - target), α the probability of acceptance. After it the step is fixed, and with that the kernel.
+
+References
+----------
+Hastings (1970), Monte Carlo sampling methods using Markov chains and their applications, Biometrika 57; Andrieu & Thoms
+(2008), A tutorial on adaptive MCMC, Stat. Comput. 18, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discrete.tick import Ticking
+from pdmp.compiled import compiled
+from pdmp.gradients import as_provider
+from pdmp.process import ADAPTING, DATA
+
+GAIN = -0.6  #: exponent of the gain of the adaptation
+
+
+class MetropolisMemory(NamedTuple):
+    """Beside the state of a Metropolised sampler."""
+
+    taken: np.ndarray  #: (1,) steps taken
+    gradient: np.ndarray  #: (d,) ∇U at the present state
+    potential: np.ndarray  #: (1,) U there
+    known: np.ndarray  #: (1,) whether these two have been evaluated
+    proposal: np.ndarray  #: (d,)
+    increment: np.ndarray  #: (d,) what the log ratio needs of how it was proposed
+    next_gradient: np.ndarray  #: (d,) ∇U at the proposal
+    log_factor: np.ndarray  #: (1,) log of what the steps of the schedule are multiplied with
+    acceptance: np.ndarray  #: (2,) after the warm-up: steps, and the sum of the probabilities of acceptance
+    provider: tuple
+
+
+class Metropolis(Ticking):
+    """Base of the Metropolised samplers; one defines ``propose``, ``log_ratio`` and `size_name`.
+
+    - ``propose(x, memory, size, rng)`` writes ``memory.proposal`` from ``memory.gradient``; False where it cannot;
+    - ``log_ratio(memory, size)`` returns log q(θ', θ) - log q(θ, θ') from ``memory.next_gradient``.
+    """
+
+    held: float
+    adapt: int
+    target: float
+
+    #: What the step is called, among the arguments and in the statistics.
+    size_name = "step"
+
+    def __init__(self, target, step, adapt, target_acceptance, held=None):
+        provider = exact_provider(target, type(self).__name__)
+        if not isinstance(adapt, (bool, np.bool_)):
+            raise TypeError(f"`adapt` must be True or False, got {adapt!r}.")
+        if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
+            raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+        super().__init__(provider, step, name=self.size_name)
+        self.held = float(self.schedule.step(0)) if held is None else held
+        self.constant = 1  # for the clock: whatever the schedule, states are held equally long
+        self.adapt, self.target = int(adapt), float(target_acceptance)
+
+    @compiled
+    def holding(self, k):
+        return self.held
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        memory, x, counts = state.memory, state.x, state.counts
+        terms = max(self.provider.packed.terms, 1)
+        if memory.known[0] == 0:
+            self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
+            memory.potential[0] = self.provider.packed.total_potential(x)
+            counts[DATA] += terms
+            memory.known[0] = 1
+        size = self.schedule.step(memory.taken[0]) * math.exp(memory.log_factor[0])
+        if not math.isfinite(memory.potential[0]) or not self.propose(x, memory, size, rng):
+            return -1
+        accept = 0.0
+        there = self.provider.packed.total_potential(memory.proposal)
+        counts[DATA] += terms
+        if math.isfinite(there):  # else a point without density, whose gradient need not exist
+            self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
+            log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
+            if log_accept >= 0.0:
+                accept = 1.0
+            elif log_accept < 0.0:  # NaN, from a gradient that is not a number, is neither
+                accept = math.exp(log_accept)
+        if rng.random() < accept:
+            for j in range(x.shape[0]):
+                x[j] = memory.proposal[j]
+                memory.gradient[j] = memory.next_gradient[j]
+            memory.potential[0] = there
+        memory.taken[0] += 1
+        if counts[ADAPTING] == 0:
+            memory.acceptance[0] += 1.0
+            memory.acceptance[1] += accept
+        elif self.adapt == 1:
+            memory.log_factor[0] += math.pow(memory.taken[0], GAIN) * (accept - self.target)
+        return 0
+
+    def memory(self, x, rng):
+        d = self.dim
+        return MetropolisMemory(
+            taken=np.zeros(1, np.int64),
+            gradient=np.zeros(d),
+            potential=np.zeros(1),
+            known=np.zeros(1, np.int64),
+            proposal=np.zeros(d),
+            increment=np.zeros(d),
+            next_gradient=np.zeros(d),
+            log_factor=np.zeros(1),
+            acceptance=np.zeros(2),
+            provider=self.provider.memory(rng),
+        )
+
+    def statistics(self, state):
+        """The mean probability of acceptance after the warm-up, and the first step of the schedule, as adapted."""
+        steps, accepted = state.memory.acceptance
+        factor = math.exp(float(state.memory.log_factor[0]))
+        return {
+            "mean_acceptance": float(accepted / steps) if steps else math.nan,
+            f"mean_{self.size_name}": float(self.schedule.step(0)) * factor,
+        }
+
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        """None: a comparison is one of samplers with an error that depends on their step."""
+        return {}
+
+    @property
+    def note(self):
+        return f"{self.size_name} {self.schedule.step(0):.3g}{', adapted' if self.adapt else ''}"
+
+
+def exact_provider(target, name):
+    """The exact gradient of `target`, or a `TypeError` that says what fits."""
+    provider = as_provider(target)
+    if not provider.exact:
+        raise TypeError(
+            f"discrete.{name} needs the exact gradient: a model or pdmp.gradients.Full(model), got a "
+            f"{type(provider).__name__}. discrete.SGLD and discrete.SGBD take mini-batches."
+        )
+    return provider
