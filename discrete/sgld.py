@@ -1,32 +1,173 @@
 r"""Stochastic-gradient Langevin dynamics.
 
-=====  =====================================
+=====  =====================================================================================================
 flow   none
-clock  ticks of γₖ
-jump   θ ← θ - γₖ ∇Û(θ) + √(2γₖ) ξ,  ξ ~ N(0, I)
-=====  =====================================
+clock  ticks of γₖ; a state from which the chain only explores (`schedules.cyclical`) is held for no time
+jump   θ ← θ - γₖ P ∇Û(θ) + √(2γₖT) P^½ ξ,  ξ ~ N(0, I), target exp(-U/T)
 
-With the exact gradient this is the unadjusted Langevin algorithm. On U = λθ²/2 with additive gradient noise of standard
-deviation τ and constant steps its stationary variance is (2 + γτ²) / (λ (2 - γλ)), for γλ < 2.
+       corrected   noise variance  max(2γT p - γ²p²τ², 0)              τ: sd of the gradient noise, estimated
+       modified    noise sd        √(2γTp) max(1 - 2γ c pτ²/T, 0)      c = 1/8, or another coefficient
+       extreme     no noise
+=====  =====================================================================================================
+
+On U = λθ²/2 with additive gradient noise of standard deviation τ and constant steps, γλ < 2, the stationary variances
+at T = 1 are
+
+=========  ==================================================  ===========================================
+plain      (2 + γτ²) / (λ (2 - γλ))                            1/λ + γ/2 + γτ²/(2λ) + O(γ²)
+corrected  2 / (λ (2 - γλ)), while γτ² <= 2                    1/λ + γ/2 + O(γ²): as without gradient noise
+modified   (2 (1 - 2γcτ²)² + γτ²) / (λ (2 - γλ))               c = 1/8: as corrected up to O(γ²);
+                                                               c = 1/2: 1/λ + γ/2 - 3γτ²/(2λ) + O(γ²)
+extreme    γτ² / (λ (2 - γλ))                                  that of SGD
+=========  ==================================================  ===========================================
+
+The coefficient is 1/2 in print, where the covariance is that of *half* the gradient; with that of the gradient, h = 2γ
+and noise sd √h (1 - c h τ²), it removes four times what there is. Corrections need noise that is independent from step
+to step (`Minibatch` with "iid" or "distinct", `Noisy`, `ControlVariate`): over an epoch of "reshuffle" or "epoch" it
+cancels, and there is less of it than is taken away.
 
 References
 ----------
-Welling & Teh (2011), Bayesian learning via stochastic gradient Langevin dynamics, ICML, eq. 4 (their ε is 2γ).
+Welling & Teh (2011), Bayesian learning via stochastic gradient Langevin dynamics, ICML, eq. 4 (their ε is 2γ);
+Vollmer, Zygalakis & Teh (2016), Exploration of the (non-)asymptotic bias and variance of stochastic gradient Langevin
+dynamics, JMLR 17 (modified); Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Barker
+dynamics, AISTATS, supplement (corrected, extreme); `discrete.preconditioners`.
 """
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from discrete.clipping import as_safeguard
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
-from discrete.tick import Brownian, finite
-from pdmp.compiled import compiled
+from discrete.preconditioners import as_preconditioner
+from discrete.schedules import Constant, Repeated, as_temperature
+from discrete.sgd import clipped
+from discrete.tick import CURVATURE_WORK, Brownian, finite
+from pdmp.compiled import Compiled, compiled
+from pdmp.gradients import as_provider
+
+
+class SGLDMemory(NamedTuple):
+    """Beside the position; arrays of options that are not in use have no entries."""
+
+    taken: np.ndarray
+    gradient: np.ndarray
+    normals: np.ndarray
+    acted: np.ndarray  #: (1,) steps at which the safeguard acted
+    removed: np.ndarray  #: (1,) coordinate updates left without noise by a correction
+    sd: np.ndarray  #: (d,) noise sd of the last gradient
+    mean_sd: np.ndarray  #: (d,) its exponential average, not yet corrected for its start at 0
+    rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
+    squares: np.ndarray  #: (d,) average of the squared gradients (RMSprop)
+    slopes: np.ndarray  #: (d,) average of their derivatives
+    there: np.ndarray  #: (d,) where the Hessian's probe looks
+    probe: np.ndarray  #: (d,) the gradient there
+    provider: tuple
+
+
+class Uncorrected(Compiled):
+    """The noise of Langevin dynamics, and the base of the corrections."""
+
+    #: Whether the sd of the gradient's noise is needed.
+    estimates = False
+
+    @compiled
+    def gradient(self, provider, x, memory, rng, counts):
+        """Estimate ∇U."""
+        provider.gradient(x, memory.provider, rng, memory.gradient, counts)
+
+    @compiled
+    def noise(self, preconditioner, j, gamma, temperature, z, memory):
+        """What is added to coordinate j."""
+        return math.sqrt(2.0 * gamma * temperature) * preconditioner.noise(j, z, memory)
+
+
+class Extreme(Uncorrected):
+    """No noise."""
+
+    @compiled
+    def noise(self, preconditioner, j, gamma, temperature, z, memory):
+        return 0.0
+
+
+class Corrected(Uncorrected):
+    """The variance of the gradient's noise is taken off that of the injected noise."""
+
+    beta: float
+
+    estimates = True
+
+    def __init__(self, beta):
+        self.beta = beta
+
+    @compiled
+    def gradient(self, provider, x, memory, rng, counts):
+        provider.gradient_and_sd(x, memory.provider, rng, memory.gradient, memory.sd, counts)
+        memory.rest[0] *= 1.0 - self.beta
+        for j in range(x.shape[0]):
+            memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
+
+    @compiled
+    def noise(self, preconditioner, j, gamma, temperature, z, memory):
+        p, tau = preconditioner.entry(j, memory), memory.mean_sd[j] / (1.0 - memory.rest[0])
+        variance = 2.0 * gamma * temperature * p - gamma * gamma * p * p * tau * tau
+        if variance > 0.0:
+            return math.sqrt(variance) * z[j]
+        memory.removed[0] += temperature > 0.0
+        return 0.0
+
+
+class Modified(Corrected):
+    """The injected noise is scaled by 1 - 2γ c p τ² / T."""
+
+    coefficient: float
+
+    def __init__(self, beta, coefficient):
+        self.beta, self.coefficient = beta, coefficient
+
+    @compiled
+    def noise(self, preconditioner, j, gamma, temperature, z, memory):
+        p, tau = preconditioner.entry(j, memory), memory.mean_sd[j] / (1.0 - memory.rest[0])
+        factor = temperature - 2.0 * gamma * self.coefficient * p * tau * tau
+        if factor > 0.0:
+            return math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]
+        memory.removed[0] += temperature > 0.0
+        return 0.0
+
+
+def _as_correction(correction, coefficient, beta, provider, preconditioner):
+    if correction not in (None, "corrected", "modified", "extreme"):
+        raise ValueError(f"`correction` must be one of None, 'corrected', 'modified', 'extreme', got {correction!r}.")
+    if not 0.0 < beta <= 1.0:
+        raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
+    if not 0.0 <= coefficient < math.inf:
+        raise ValueError(f"`coefficient` must be finite and at least 0, got {coefficient!r}.")
+    if correction is None:
+        return Uncorrected()
+    if correction == "extreme":
+        return Extreme()
+    if not provider.has_variance:
+        raise ValueError(
+            f'correction="{correction}" needs the noise of the gradient: `size` of the batches at least 2.'
+        )
+    if not preconditioner.diagonal:
+        raise ValueError(
+            f'correction="{correction}" works coordinate by coordinate: `preconditioner` must be a number or a vector.'
+        )
+    return Corrected(float(beta)) if correction == "corrected" else Modified(float(beta), float(coefficient))
 
 
 class SGLD(Brownian):
-    """Stochastic-gradient Langevin dynamics on exp(-U).
+    """Stochastic-gradient Langevin dynamics on exp(-U/T).
+
+    ``run.stats`` has, with a correction, ``mean_noise_removed``: the fraction of coordinate updates for which it left
+    no noise at all (more gradient noise than can be corrected at this step); and with a safeguard ``mean_clipped``:
+    the fraction of steps at which it acted.
 
     Parameters
     ----------
@@ -34,34 +175,146 @@ class SGLD(Brownian):
         Estimates of ∇U.
     step : float or schedule
         γ of dθ = -∇U dt + √2 dB: θ ← θ - γ∇Û + √(2γ) ξ. Many papers write h = 2γ: see `from_h`.
+    temperature : float or schedule, default 1
+        T >= 0 of the target exp(-U/T); at 0 this is `SGD`.
+    preconditioner : float, array_like of shape (d,) or (d, d), or `discrete.preconditioners.RMSprop`, optional
+        P: θ ← θ - γP∇Û + √(2γ) P^½ ξ. A matrix must be symmetric and positive definite.
+    correction : {None, "corrected", "modified", "extreme"}
+        Less injected noise, to make up for the gradient's; the module's text has formulas and laws.
+    coefficient : float, default 1/8
+        Of the modified form; 1/2 is what was printed.
+    beta : float, default 0.1
+        Weight of the newest value in the running average of the gradient's noise sd, in (0, 1] (corrected, modified).
+    clip_norm, clip_value, normalise : optional
+        Safeguards on ∇Û, before it is preconditioned; see `SGD`. They bias the law.
 
     Raises
     ------
+    TypeError
+        For arguments of another kind.
     ValueError
-        For a step that is not positive.
+        For a step that is not positive, a negative temperature, a preconditioner that is not positive definite, an
+        unknown correction, or one that is asked of batches of one term or of a dense preconditioner.
     """
 
-    def __init__(self, provider, step):
+    temperature: object
+    preconditioner: object
+    correction: object
+    safeguard: object
+
+    def __init__(
+        self,
+        provider,
+        step,
+        temperature=1.0,
+        preconditioner=None,
+        correction=None,
+        coefficient=0.125,
+        beta=0.1,
+        clip_norm=None,
+        clip_value=None,
+        normalise=None,
+    ):
         super().__init__(provider, step)
+        self.temperature = as_temperature(temperature)
+        self.preconditioner = as_preconditioner(preconditioner, self.dim)
+        self.correction = _as_correction(correction, coefficient, beta, self.provider, self.preconditioner)
+        self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
+        if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
+            self.correction = Extreme()
+        if type(self.correction) is Extreme:
+            self.normals = 0  # none are drawn: the same random numbers as SGD
 
     @classmethod
-    def from_h(cls, provider, h):
-        """From the convention θ - (h/2) ∇Û + √h ξ."""
-        return cls(provider, step=0.5 * h)
+    def from_h(cls, provider, h, **options):
+        """From the convention θ - (h/2) ∇Û + √h ξ: γ = h/2."""
+        return cls(provider, step=0.5 * _number("h", h), **options)
+
+    @classmethod
+    def from_sigma(cls, provider, sigma, **options):
+        """From the scale of the increments, θ - (σ²/2) ∇Û + σ ξ, which compares with that of `SGBD`: γ = σ²/2."""
+        return cls(provider, step=0.5 * _number("sigma", sigma) ** 2, **options)
+
+    @classmethod
+    def from_mean_gradient_step(cls, provider, eps, **options):
+        """From a step for the gradient of U/N, θ - ε ∇Û/N + √(2ε/N) ξ, N the number of data: γ = ε/N."""
+        provider = as_provider(provider)
+        if provider.n_data < 1:
+            raise ValueError(f"`provider` must be of a sum over data, and {type(provider.model).__name__} is not.")
+        return cls(provider, step=_number("eps", eps) / provider.n_data, **options)
+
+    @compiled
+    def holding(self, k):
+        return 0.0 if self.schedule.explores(k) else self.schedule.step(k)
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):
-        gamma, gradient = self.schedule.step(memory.taken[0]), memory.gradient
-        self.provider.gradient(x, memory.provider, rng, gradient, counts)
+        k, gradient = memory.taken[0], memory.gradient
+        gamma = self.schedule.step(k)
+        temperature = 0.0 if self.schedule.explores(k) else self.temperature.step(k)
+        self.correction.gradient(self.provider, x, memory, rng, counts)
         if not finite(gradient):
             return False
-        noise = math.sqrt(2.0 * gamma)
+        if not self.preconditioner.update(x, memory, self.provider, rng, counts):
+            return False
+        memory.acted[0] += self.safeguard.act(gradient)
         for j in range(x.shape[0]):
-            x[j] += -gamma * gradient[j] + noise * z[j]
+            drift = self.preconditioner.drift(j, temperature, memory)
+            x[j] += -gamma * drift + self.correction.noise(self.preconditioner, j, gamma, temperature, z, memory)
         return True
 
+    def halved(self):
+        if self.schedule.exploring:
+            raise ValueError("`step`: a schedule that explores cannot be extrapolated, time stands still in it.")
+        fine = super().halved()
+        if not isinstance(self.temperature, Constant):
+            fine.temperature = Repeated(self.temperature)
+        return fine
+
+    def memory(self, x, rng):
+        d = self.dim
+        noise, adaptive = d * self.correction.estimates, d * self.preconditioner.adaptive
+        return SGLDMemory(
+            taken=np.zeros(1, np.int64),
+            gradient=np.zeros(d),
+            normals=np.zeros(self.normals * d),
+            acted=np.zeros(1, np.int64),
+            removed=np.zeros(1, np.int64),
+            sd=np.zeros(noise),
+            mean_sd=np.zeros(noise),
+            rest=np.ones(1),
+            squares=np.zeros(adaptive),
+            slopes=np.zeros(adaptive),
+            there=np.zeros(adaptive),
+            probe=np.zeros(adaptive),
+            provider=self.provider.memory(rng),
+        )
+
+    def statistics(self, state):
+        """Fractions of steps at which the safeguard acted, and of updates without noise, if there can be any."""
+        found = clipped(self.safeguard, state)
+        if self.correction.estimates:
+            updates = int(state.memory.taken[0]) * self.dim
+            found["mean_noise_removed"] = int(state.memory.removed[0]) / updates if updates else math.nan
+        return found
+
     def limit(self, curvature):
-        return 2.0 / curvature if curvature > 0.0 else None
+        """2 / `curvature`; None with a preconditioner, whose own curvature `resolve` looks at."""
+        if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
+            return None
+        return 2.0 / curvature
+
+    def resolve(self, x):
+        p, model = self.preconditioner.matrix, self.model
+        if p is not None and max(model.n_data, 1) * model.dim**2 <= CURVATURE_WORK:
+            with np.errstate(all="ignore"):
+                hessian = model.hessian(x)
+            if np.all(np.isfinite(hessian)):  # P H has the eigenvalues of the symmetric P^½ H P^½
+                product = p @ hessian if p.ndim == 2 else p[:, None] * hessian
+                largest = float(np.linalg.eigvals(product).real.max())
+                self._warn_above(2.0 / largest if largest > 0.0 else None)
+            return copy.copy(self)
+        return super().resolve(x)
 
     @classmethod
     def candidates(cls, model, batch, mode, error):
@@ -77,3 +330,9 @@ class SGLD(Brownian):
     @property
     def note(self):
         return f"step {self.schedule.step(0):.3g}"
+
+
+def _number(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < math.inf:
+        raise ValueError(f"`{name}` must be a positive number, got {value!r}.")
+    return float(value)
