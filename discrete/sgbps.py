@@ -1,0 +1,89 @@
+r"""The stochastic-gradient Bouncy Particle Sampler (SG-BPS).
+
+=====  ====================================================================================================
+flow   straight lines, x + v s, |v| = 1
+clock  at each look, with an estimate ∇Û: bounces at the constant rate (v·∇Û)₊ and refreshments at their own
+       rate; the first of them or the end of the interval of length ε is the next look
+jump   bounce: v ← v - 2 (v·∇Û) ∇Û / |∇Û|² with the estimate that made the rate; refreshment: v uniform on the
+       sphere; nothing at the end of an interval
+=====  ====================================================================================================
+
+How this differs from the process that it approximates, and by how much, is said in `discrete.frozen`. The authors draw
+velocities from N(0, I) instead; here their length is 1, as in `pdmp.BPS`.
+
+References
+----------
+Fearnhead, Grazzi, Nemeth & Roberts (2024), Stochastic gradient piecewise deterministic Monte Carlo samplers,
+arXiv:2406.19051, SG-BPS.
+"""
+
+from __future__ import annotations
+
+import math
+
+from discrete.frozen import FrozenRates
+from pdmp.compiled import compiled
+from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
+
+BOUNCE, REFRESH = 1, 2
+
+
+class SGBPS(FrozenRates):
+    """Stochastic-gradient Bouncy Particle Sampler on exp(-U), velocities uniform on the unit sphere.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U.
+    step : float or schedule
+        ε, in process time, which is distance: the longest time for which the rates are held constant. It should be
+        small beside the target's standard deviations, and beside 1/sd of the gradient's noise along v.
+    refresh_rate : float or "auto", default "auto"
+        Rate of the refreshments, per unit of time; "auto" as in `pdmp.BPS`.
+
+    Raises
+    ------
+    ValueError
+        For a step that is not positive, or a negative or non-finite rate.
+    """
+
+    refresh_rate: float
+
+    events = ("step", "bounce", "refresh")
+
+    def __init__(self, provider, step, refresh_rate="auto"):
+        super().__init__(provider, step)
+        self.refresh_rate = check_rate("refresh_rate", refresh_rate)
+
+    @compiled
+    def wait(self, v, memory, rng):
+        rate, time = 0.0, math.inf
+        for j in range(v.shape[0]):
+            rate += v[j] * memory.gradient[j]
+        if rate > 0.0:
+            time = rng.standard_exponential() / rate
+            memory.due[0] = BOUNCE
+        if self.refresh_rate > 0.0:
+            refresh = rng.standard_exponential() / self.refresh_rate
+            if refresh < time:
+                time = refresh
+                memory.due[0] = REFRESH
+        return time
+
+    @compiled
+    def event(self, v, memory, rng):
+        if memory.due[0] == BOUNCE:
+            reflect(v, memory.gradient)
+            rescale(v, 1.0)
+        else:
+            refresh_on_sphere(v, rng)
+
+    def resolve(self, x):
+        process = super().resolve(x)
+        if process.refresh_rate == "auto":
+            process.refresh_rate = refresh_rate_at(self.model, x)
+        return process
+
+    def velocity(self, x, rng):
+        return sphere(rng, self.dim)

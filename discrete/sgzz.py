@@ -1,0 +1,77 @@
+r"""The stochastic-gradient Zig-Zag sampler (SG-ZZ).
+
+=====  ===================================================================================================
+flow   straight lines, x + v s, v in {-1, 1}^d
+clock  at each look, with an estimate ∇Û: coordinate i flips at the constant rate (vᵢ ∂ᵢÛ)₊; the first flip
+       or the end of the interval of length ε, whichever is earlier, is the next look
+jump   vᵢ ← -vᵢ, or nothing at the end of an interval
+=====  ===================================================================================================
+
+How this differs from the process that it approximates, and by how much, is said in `discrete.frozen`. `ZigZagSplitting`
+has the same limit with one gradient for each step, whatever the number of flips, and an error of second order where the
+gradient is exact.
+
+References
+----------
+Fearnhead, Grazzi, Nemeth & Roberts (2024), Stochastic gradient piecewise deterministic Monte Carlo samplers,
+arXiv:2406.19051, SG-ZZ.
+"""
+
+from __future__ import annotations
+
+import math
+
+from discrete.frozen import FrozenRates
+from pdmp.compiled import compiled, positive
+
+FLIP = 1
+
+
+class SGZZ(FrozenRates):
+    """Stochastic-gradient Zig-Zag sampler on exp(-U), with unit speed in each coordinate.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U.
+    step : float or schedule
+        ε, in process time: the longest time for which the rates are held constant. It should be small beside the
+        target's standard deviations (the speed is 1), and beside 1/sd of the gradient's noise.
+
+    Raises
+    ------
+    ValueError
+        For a step that is not positive.
+    """
+
+    events = ("step", "flip")
+
+    def __init__(self, provider, step):
+        super().__init__(provider, step)
+
+    @compiled
+    def wait(self, v, memory, rng):
+        total = 0.0
+        for j in range(v.shape[0]):
+            total += positive(v[j] * memory.gradient[j])
+        if not total > 0.0:
+            return math.inf
+        time = rng.standard_exponential() / total
+        rest, chosen = rng.random() * total, 0
+        for j in range(v.shape[0]):
+            rate = positive(v[j] * memory.gradient[j])
+            if rate > 0.0:
+                chosen = j
+            rest -= rate
+            if rest < 0.0:
+                break
+        memory.due[0], memory.due[1] = FLIP, chosen
+        return time
+
+    @compiled
+    def event(self, v, memory, rng):
+        j = memory.due[1]
+        v[j] = -v[j]
+
+    def velocity(self, x, rng):
+        return rng.choice([-1.0, 1.0], self.dim)

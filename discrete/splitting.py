@@ -1,0 +1,250 @@
+r"""Splitting schemes of the Zig-Zag process and the Bouncy Particle Sampler, with and without a Metropolis step.
+
+=====  ======================================================================================================
+flow   none: the state is held until the next tick
+clock  ticks of ε
+jump   Zig-Zag, D B D:
+           x ← x + (ε/2) v;  each vᵢ ← -vᵢ with probability 1 - exp(-ε (vᵢ ∂ᵢÛ(x))₊);  x ← x + (ε/2) v
+       Bouncy Particle Sampler, R D B D R:
+           v uniform on the sphere with probability 1 - exp(-λε/2);  x ← x + (ε/2) v;
+           v ← v - 2 (v·∇Û) ∇Û / |∇Û|² with probability 1 - exp(-ε (v·∇Û(x))₊);  x ← x + (ε/2) v;
+           v uniform on the sphere with probability 1 - exp(-λε/2)
+       adjusted: D B D leads from (x, v) to (x', v') with probability min(1, e^ℓ), and else to (x, -v),
+           ℓ = U(x) - U(x') + ∇U(y)·(x' - x),  y the point in the middle where the gradient was taken
+=====  ======================================================================================================
+
+B is exact for the gradient frozen at the midpoint: what has turned has rate zero and does not turn back. One gradient
+is needed for each step. The proposal and its reversal, from (x', -v') to (x, -v), meet the same midpoint, and the ratio
+of their probabilities is exp(∇U(y)·(x' - x)): e^ℓ is the ratio of skew detailed balance, and ℓ is how far U is from
+linear. On a Gaussian it is (ε²/8) (v·Hv - v'·Hv'): Zig-Zag with independent coordinates is never rejected there.
+
+Laws. With the exact gradient the unadjusted law is off by O(ε²), and by nothing on a Gaussian with independent
+coordinates (Zig-Zag). With noise it is off by O(ε): a batch that is kept for ε lowers its mean rate E λ̂ by (ε/2) Var λ̂,
+see `discrete.frozen`. The adjusted law is the target at every step. All this is said of the states at the ticks. The
+straight lines between them would have another law, with variances larger by ε²/12 E v², which is why they do not count
+here. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ: averages over it are those
+of the target up to exp(-2π²σ²/ε²), which matters for ε of the order of a standard deviation σ.
+
+References
+----------
+Bertazzi, Dobson & Monmarché (2025), Piecewise deterministic sampling with splitting schemes, JMLR 26,
+arXiv:2301.02537 (unadjusted and adjusted schemes, sub-sampling).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discrete.tick import Ticking, finite
+from pdmp.compiled import compiled, positive
+from pdmp.gradients import as_provider
+from pdmp.process import ADAPTING, DATA
+from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
+
+
+class SplittingMemory(NamedTuple):
+    """Beside position and velocity."""
+
+    taken: np.ndarray
+    gradient: np.ndarray  #: (d,) the last estimate of ∇U, at the midpoint of a step
+    start: np.ndarray  #: (d,) where the step began
+    heading: np.ndarray  #: (d,) the velocity with which it began
+    potential: np.ndarray  #: (1,) U at the present state, if it is adjusted
+    known: np.ndarray  #: (1,) whether that has been evaluated
+    acceptance: np.ndarray  #: (2,) after the warm-up: steps, and the sum of the probabilities of acceptance
+    provider: tuple
+
+
+class Splitting(Ticking):
+    """Base of the splitting schemes. One defines
+
+    - ``turn(v, gradient, eps, rng)``: the part B, the events at the rates of this gradient over a time eps;
+    - ``refresh(v, eps, rng)``: the part R, refreshments over a time eps.
+    """
+
+    adjusted: int
+
+    def __init__(self, provider, step, adjusted):
+        if not isinstance(adjusted, (bool, np.bool_)):
+            raise TypeError(f"`adjusted` must be True or False, got {adjusted!r}.")
+        provider = as_provider(provider)
+        if adjusted and not provider.exact:
+            raise TypeError(
+                f"{type(self).__name__} with adjusted=True needs the exact gradient: a model or "
+                f"pdmp.gradients.Full(model), got a {type(provider).__name__}; adjusted=False takes mini-batches."
+            )
+        super().__init__(provider, step)
+        self.adjusted = int(adjusted)
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        memory, x, v = state.memory, state.x, state.v
+        eps, d = self.schedule.step(memory.taken[0]), x.shape[0]
+        if self.adjusted == 1 and memory.known[0] == 0:
+            memory.potential[0] = self.potential(x, state.counts)
+            memory.known[0] = 1
+        self.refresh(v, 0.5 * eps, rng)
+        for j in range(d):
+            memory.start[j], memory.heading[j] = x[j], v[j]
+            x[j] += 0.5 * eps * v[j]
+        self.provider.gradient(x, memory.provider, rng, memory.gradient, state.counts)
+        if not finite(memory.gradient):
+            return -1
+        self.turn(v, memory.gradient, eps, rng)
+        for j in range(d):
+            x[j] += 0.5 * eps * v[j]
+        if self.adjusted == 1:
+            self.adjust(x, v, memory, rng, state.counts)
+        self.refresh(v, 0.5 * eps, rng)
+        memory.taken[0] += 1
+        return 0
+
+    @compiled
+    def potential(self, x, counts):
+        counts[DATA] += max(self.provider.model.terms, 1)
+        return self.provider.model.total_potential(x)
+
+    @compiled
+    def adjust(self, x, v, memory, rng, counts):
+        """Accept the step that led to (x, v), or go back and turn round."""
+        there = self.potential(x, counts)
+        log_accept, accept = memory.potential[0] - there, 0.0
+        for j in range(x.shape[0]):
+            log_accept += memory.gradient[j] * (x[j] - memory.start[j])
+        if log_accept >= 0.0:
+            accept = 1.0
+        elif log_accept < 0.0:  # NaN, from a potential that is not a number, is neither
+            accept = math.exp(log_accept)
+        if rng.random() < accept:
+            memory.potential[0] = there
+        else:
+            for j in range(x.shape[0]):
+                x[j], v[j] = memory.start[j], -memory.heading[j]
+        if counts[ADAPTING] == 0:
+            memory.acceptance[0] += 1.0
+            memory.acceptance[1] += accept
+
+    def memory(self, x, rng):
+        d = self.dim
+        return SplittingMemory(
+            taken=np.zeros(1, np.int64),
+            gradient=np.zeros(d),
+            start=np.zeros(d),
+            heading=np.zeros(d),
+            potential=np.zeros(1),
+            known=np.zeros(1, np.int64),
+            acceptance=np.zeros(2),
+            provider=self.provider.memory(rng),
+        )
+
+    def statistics(self, state):
+        """The mean probability of acceptance after the warm-up, if steps are adjusted."""
+        if not self.adjusted:
+            return {}
+        steps, accepted = state.memory.acceptance
+        return {"mean_acceptance": float(accepted / steps) if steps else math.nan}
+
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        """None: no formula predicts the error at a step."""
+        return {}
+
+    @property
+    def note(self):
+        return f"step {self.schedule.step(0):.3g}{', adjusted' if self.adjusted else ''}"
+
+
+class ZigZagSplitting(Splitting):
+    """The splitting scheme D B D of the Zig-Zag process on exp(-U), with unit speed in each coordinate.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U.
+    step : float or schedule
+        ε, in process time; it should be below the target's standard deviations, since the speed is 1.
+    adjusted : bool, default False
+        Accept or reject each step, so that the target is the law at every ε; ``run.stats["mean_acceptance"]`` is the
+        mean probability of acceptance. A rejection reverses the velocity.
+
+    Raises
+    ------
+    TypeError
+        For adjusted steps with a gradient that is not exact.
+    ValueError
+        For a step that is not positive.
+    """
+
+    def __init__(self, provider, step, adjusted=False):
+        super().__init__(provider, step, adjusted)
+
+    @compiled
+    def turn(self, v, gradient, eps, rng):
+        for j in range(v.shape[0]):
+            rate = positive(v[j] * gradient[j])
+            if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
+                v[j] = -v[j]
+
+    @compiled
+    def refresh(self, v, eps, rng):
+        pass
+
+    def velocity(self, x, rng):
+        return rng.choice([-1.0, 1.0], self.dim)
+
+
+class BPSSplitting(Splitting):
+    """The splitting scheme R D B D R of the Bouncy Particle Sampler on exp(-U), velocities on the unit sphere.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U.
+    step : float or schedule
+        ε, in process time, which is distance.
+    refresh_rate : float or "auto", default "auto"
+        λ, the rate of the refreshments, per unit of time; "auto" as in `pdmp.BPS`.
+    adjusted : bool, default False
+        Accept or reject each D B D, so that the target is the law at every ε; ``run.stats["mean_acceptance"]`` is the
+        mean probability of acceptance. A rejection reverses the velocity.
+
+    Raises
+    ------
+    TypeError
+        For adjusted steps with a gradient that is not exact.
+    ValueError
+        For a step that is not positive, or a negative or non-finite rate.
+    """
+
+    refresh_rate: float
+
+    def __init__(self, provider, step, refresh_rate="auto", adjusted=False):
+        super().__init__(provider, step, adjusted)
+        self.refresh_rate = check_rate("refresh_rate", refresh_rate)
+
+    @compiled
+    def turn(self, v, gradient, eps, rng):
+        rate = 0.0
+        for j in range(v.shape[0]):
+            rate += v[j] * gradient[j]
+        if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
+            reflect(v, gradient)
+            rescale(v, 1.0)
+
+    @compiled
+    def refresh(self, v, eps, rng):
+        if self.refresh_rate > 0.0 and rng.random() < -math.expm1(-eps * self.refresh_rate):
+            refresh_on_sphere(v, rng)
+
+    def resolve(self, x):
+        process = super().resolve(x)
+        if process.refresh_rate == "auto":
+            process.refresh_rate = refresh_rate_at(self.model, x)
+        return process
+
+    def velocity(self, x, rng):
+        return sphere(rng, self.dim)
