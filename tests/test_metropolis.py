@@ -1,0 +1,343 @@
+"""MALA and the Metropolised Barker proposal: every step replayed with explicit densities, ratios, adaptation, cost."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import discrete
+from discrete.barker import softplus
+from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
+from pdmp.models import Gaussian, LinearGaussian
+from pdmp.process import DATA
+from tests.checks import new_chain, run_chain
+from tests.targets import Quartic
+
+pytestmark = pytest.mark.exact
+
+PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
+MEAN = np.array([1.0, -2.0, 0.5])
+MODEL = Gaussian(MEAN, PRECISION)
+START = np.array([0.0, 0.0, 0.0])
+DENSE = np.array([[0.8, -0.3, 0.1], [-0.3, 0.9, 0.0], [0.1, 0.0, 1.2]])
+FORMS = list(itertools.product(("bimodal", "gaussian"), ("coordinates", "single")))
+
+
+def potential(x):
+    return 0.5 * (x - MEAN) @ PRECISION @ (x - MEAN)
+
+
+def slope(x):
+    return PRECISION @ (x - MEAN)
+
+
+def stream(seed):
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+
+def data(n_data=6, d=2, seed=4):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n_data, d))
+    return LinearGaussian(A, A @ np.ones(d) + rng.standard_normal(n_data), noise_scale=0.8, prior_scale=2.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Every step
+
+
+def langevin_density(new, old, gamma, p):
+    """log q(old, new) of the Langevin proposal."""
+    return stats.multivariate_normal.logpdf(new, old - gamma * p @ slope(old), 2.0 * gamma * p)
+
+
+def follow(record, start, target, warm, propose, log_density, uniform):
+    """Compare a path with the algorithm written out; returns the log of the adapted factor, the acceptance rate.
+
+    `propose(k, x, factor)` gives the proposal, `log_density(k, new, old, factor)` log q(old, new).
+    """
+    x, log_factor, kept = start, 0.0, []
+    for k in range(len(record.times)):
+        factor = math.exp(log_factor)
+        new = propose(k, x, factor)
+        ratio = potential(x) - potential(new) + log_density(k, x, new, factor) - log_density(k, new, x, factor)
+        accept = math.exp(min(0.0, ratio))
+        if uniform() < accept:
+            x = new
+        if k < warm:
+            log_factor += (k + 1.0) ** -0.6 * (accept - target)
+        else:
+            kept.append(accept)
+        np.testing.assert_allclose(record.xs[k], x, rtol=1e-9, atol=1e-11)
+    moved = np.any(np.diff(record.xs, axis=0) != 0.0, axis=1)
+    assert 0 < moved.sum() < len(moved)  # some were rejected, and some were not
+    return log_factor, np.mean(kept)
+
+
+@pytest.mark.parametrize("preconditioner", [None, [0.5, 1.5, 1.0], DENSE])
+@pytest.mark.parametrize("step", [0.9, discrete.schedules.polynomial(3.0, 2.0, 0.5)])
+def test_every_step_of_mala(step, preconditioner):
+    """Replayed from the same stream: ξ, then the uniform number that decides; ratios from the densities themselves."""
+    rng = stream(5)
+    p = np.eye(3) if preconditioner is None else np.array(preconditioner)
+    p = np.diag(p) if p.ndim == 1 else p
+    root = np.linalg.cholesky(p)
+
+    def gamma(k, factor):
+        return factor * (step if isinstance(step, float) else 3.0 * (2.0 + k) ** -0.5)
+
+    def propose(k, x, factor):
+        size = gamma(k, factor)
+        return x - size * p @ slope(x) + math.sqrt(2.0 * size) * root @ rng.standard_normal(3)
+
+    process = discrete.MALA(MODEL, step, preconditioner)
+    chain = run_chain(process, START, 5, steps=60, warmup=0.5)
+    log_factor, rate = follow(
+        chain.finish(), START, 0.574, 30, propose,
+        lambda k, new, old, factor: langevin_density(new, old, gamma(k, factor), p), rng.random,
+    )  # fmt: skip
+    assert chain.state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
+    assert abs(log_factor) > 0.01
+    found = process.statistics(chain.state)
+    assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
+    assert found["mean_step"] == pytest.approx(gamma(0, math.exp(log_factor)), rel=1e-9)
+
+
+def increment_density(w, sigma, increments):
+    """log of the symmetrised density of one increment's size."""
+    if increments == "gaussian":
+        return stats.norm.logpdf(w, 0.0, sigma)
+    return np.log(0.5 * (stats.norm.pdf(w, sigma, 0.1 * sigma) + stats.norm.pdf(-w, sigma, 0.1 * sigma)))
+
+
+@pytest.mark.parametrize("increments, signs", FORMS)
+def test_every_step_of_barker(increments, signs):
+    """log q(θ, θ + w) = Σ log μ(wⱼ) + log of twice the probability of the sign: of each coordinate's, or the one."""
+    rng, scale = stream(6), np.array([1.0, 0.6, 1.4])
+
+    def size(sigma):
+        if increments == "gaussian":
+            return sigma * rng.standard_normal()
+        return sigma * (1.0 + 0.1 * rng.standard_normal())
+
+    def propose(k, x, factor):
+        w, g = np.zeros(3), -slope(x)
+        for j in range(3):
+            w[j] = size(factor * scale[j])
+            if signs == "coordinates":
+                w[j] *= 1.0 if rng.random() < special.expit(w[j] * g[j]) else -1.0
+            elif increments == "bimodal":
+                w[j] *= -1.0 if rng.random() < 0.5 else 1.0
+        if signs == "single":
+            w *= 1.0 if rng.random() < special.expit(w @ g) else -1.0
+        return x + w
+
+    def log_density(k, new, old, factor):
+        w, g = new - old, -slope(old)
+        sign = w * g if signs == "coordinates" else np.array([w @ g])
+        return np.sum(increment_density(w, factor * scale, increments)) + np.sum(np.log(2.0 * special.expit(sign)))
+
+    process = discrete.Barker(MODEL, scale, increments, signs)
+    chain = run_chain(process, START, 6, steps=60, warmup=0.5)
+    log_factor, rate = follow(chain.finish(), START, 0.4, 30, propose, log_density, rng.random)
+    assert chain.state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
+    found = process.statistics(chain.state)
+    assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
+    assert found["mean_scale"] == pytest.approx(math.exp(log_factor), rel=1e-9)
+    np.testing.assert_allclose(chain.finish().times, np.mean(scale**2) * np.arange(1, 61), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_every_state_is_held_for_the_nominal_step_also_the_rejected_ones(make):
+    for step in (0.9, discrete.schedules.polynomial(0.9, 1.0, 0.5)):
+        times = run_chain(make(MODEL, step), START, 7, steps=40, warmup=0.5).finish().times
+        held = 0.9 if make is discrete.MALA else 0.81
+        np.testing.assert_allclose(times, held * np.arange(1, 41), rtol=1e-12)
+
+
+def test_h_is_twice_gamma():
+    ours, theirs = discrete.MALA(MODEL, 0.4, DENSE), discrete.MALA.from_h(MODEL, 0.8, preconditioner=DENSE)
+    np.testing.assert_array_equal(
+        run_chain(ours, START, 3, steps=20).finish().xs, run_chain(theirs, START, 3, steps=20).finish().xs
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Ratios
+
+
+def ratio_of(process, x, new, increment, size):
+    """log q(new, x) - log q(x, new), as the class computes it."""
+    memory = process.memory(x, None)
+    memory.gradient[:], memory.next_gradient[:], memory.increment[:] = slope(x), slope(new), increment
+    return process.log_ratio(memory, size)
+
+
+@pytest.mark.parametrize("preconditioner", [None, DENSE])
+def test_the_ratio_of_mala_is_antisymmetric(preconditioner):
+    process, gamma = discrete.MALA(MODEL, 0.3, preconditioner), 0.3
+    p = np.eye(3) if preconditioner is None else DENSE
+    root, rng = np.linalg.cholesky(p), np.random.default_rng(8)
+    for _ in range(20):
+        x, new = rng.normal(0.0, 2.0, (2, 3))
+        there = np.linalg.solve(root, new - x + gamma * p @ slope(x)) / math.sqrt(2.0 * gamma)
+        back = np.linalg.solve(root, x - new + gamma * p @ slope(new)) / math.sqrt(2.0 * gamma)
+        one, other = ratio_of(process, x, new, there, gamma), ratio_of(process, new, x, back, gamma)
+        assert one == pytest.approx(-other, rel=1e-9)
+        assert one == pytest.approx(langevin_density(x, new, gamma, p) - langevin_density(new, x, gamma, p), rel=1e-9)
+
+
+@pytest.mark.parametrize("increments, signs", FORMS)
+def test_the_ratio_of_barker_is_antisymmetric(increments, signs):
+    process, rng = discrete.Barker(MODEL, 0.7, increments, signs), np.random.default_rng(9)
+    for _ in range(20):
+        x, new = rng.normal(0.0, 2.0, (2, 3))
+        one, other = ratio_of(process, x, new, new - x, 0.7), ratio_of(process, new, x, x - new, 0.7)
+        assert one == pytest.approx(-other, rel=1e-10)
+
+
+def test_softplus_does_not_overflow():
+    x = np.array([-800.0, -30.0, -1.0, 0.0, 0.3, 40.0, 800.0])
+    np.testing.assert_allclose([softplus(v) for v in x], np.logaddexp(0.0, x), rtol=1e-14)
+    assert softplus(math.inf) == math.inf and softplus(-math.inf) == 0.0 and softplus(1e300) == 1e300
+    assert math.isnan(softplus(math.nan))
+
+
+def steps_in_python(process, x, steps):
+    """State and positions after so many jumps, nothing compiled."""
+    rng = stream(4)
+    state, xs = process.begin(np.array(x), rng), []
+    for _ in range(steps):
+        assert process.jump(state, 0, 0.0, rng) == 0
+        xs.append(state.x.copy())
+    return state, np.array(xs)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Increments whatever the gradient, points without density
+
+
+@pytest.mark.parametrize("increments, signs", FORMS)
+def test_barker_increments_are_bounded_whatever_the_gradient(increments, signs):
+    process, rng = discrete.Barker(MODEL, [0.5, 1.0, 2.0], increments, signs), stream(2)
+    bound = 7.0 if increments == "gaussian" else 1.7
+    for gradient in (1e300, math.inf, -math.inf):
+        memory = process.memory(START, rng)
+        memory.gradient[0] = gradient
+        for _ in range(30):
+            assert process.propose(START, memory, 1.0, rng)
+            assert np.all(np.abs(memory.proposal) < bound * np.array([0.5, 1.0, 2.0]))
+            assert memory.proposal[0] * gradient < 0.0  # downhill
+            memory.next_gradient[:] = 1.0
+            assert math.isfinite(process.log_ratio(memory, 1.0))
+    memory.gradient[0] = math.nan
+    assert not process.propose(START, memory, 1.0, rng)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_a_start_without_density_stops_the_chain(make):
+    chain = new_chain(make(Gaussian(0.0, [1e300]), 1.0), [1e10], 1, steps=100).advance()
+    assert "not finite" in chain.failure[0]
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_proposals_without_density_are_rejected_before_their_gradient_is_asked_for(make):
+    state, xs = steps_in_python(make(Quartic(wall=0.0), 0.8), [0.5], 200)
+    rejected = np.sum(np.diff(xs[:, 0], prepend=0.5) == 0.0)
+    assert np.all(xs >= 0.0)
+    assert 20 < rejected < 190
+    assert np.all(np.isfinite(state.memory.gradient))
+    # potential and gradient at the start, the potential at each proposal, the gradient only behind the wall
+    assert 202 + 200 - rejected <= state.counts[DATA] < 402
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Cost
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_a_step_costs_one_gradient_and_one_potential_of_all_data(make):
+    model = data()
+    state, _ = steps_in_python(make(Full(model), 0.1), [1.0, 1.0], 30)
+    assert state.counts[DATA] == (30 + 1) * 2 * 6
+    memory, x = state.memory, state.x
+    assert memory.potential[0] == pytest.approx(model.potential(x), rel=1e-12)
+    np.testing.assert_allclose(memory.gradient, model.gradient(x), rtol=1e-9)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Adaptation
+
+
+@pytest.mark.parametrize(
+    "make, target", [(discrete.MALA, 0.574), (discrete.Barker, 0.4), (discrete.MALA, 0.8), (discrete.Barker, 0.7)]
+)
+@pytest.mark.parametrize("step", [1e-3, 1e2])
+def test_the_warm_up_finds_the_step_of_the_target_acceptance(make, target, step):
+    process = make(MODEL, step, target_acceptance=target)
+    chain = run_chain(process, MEAN, 11, steps=4_000, warmup=0.5)
+    assert process.statistics(chain.state)["mean_acceptance"] == pytest.approx(target, abs=0.06)
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_nothing_is_adapted_after_the_warm_up_or_without_one_or_unasked(make):
+    chain = new_chain(make(MODEL, 0.3), START, 12, steps=100, warmup=0.25)
+    factors = []
+    chain.chunk = 1
+    while chain.stopped is None:
+        chain.advance(seconds=0.0)
+        chain.chunk = 1
+        factors.append((int(chain.state.memory.taken[0]), float(chain.state.memory.log_factor[0])))
+    found = dict(factors)
+    assert len({found[k] for k in range(1, 26)}) == 25
+    assert {found[k] for k in range(25, 101)} == {found[25]}
+    for process, warmup in ((make(MODEL, 0.3), 0.0), (make(MODEL, 0.3, adapt=False), 0.5)):
+        assert run_chain(process, START, 12, steps=50, warmup=warmup).state.memory.log_factor[0] == 0.0
+
+
+def test_the_acceptance_rate_before_any_step_after_the_warm_up_is_unknown():
+    chain = new_chain(discrete.MALA(MODEL, 0.3), START, 12, steps=10, warmup=0.5)
+    assert math.isnan(chain.process.statistics(chain.state)["mean_acceptance"])
+    assert discrete.MALA.candidates(MODEL, None, MEAN, 0.1) == discrete.Barker.candidates(MODEL, None, MEAN, 0.1) == {}
+    assert discrete.MALA(MODEL, 0.3).note == "step 0.3, adapted"
+    assert discrete.Barker(MODEL, 0.3, adapt=False).note == "scale 0.3"
+
+
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_seeds(make):
+    first, again, other = (run_chain(make(MODEL, 0.5), START, seed, steps=20).finish().xs for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.any(first == other)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "make, error, text",
+    [
+        (lambda: discrete.MALA(Minibatch(data(), 2), 0.1), TypeError, "discrete.MALA needs the exact.*Minibatch.*SGLD"),
+        (lambda: discrete.Barker(Noisy(MODEL, 0.0), 0.1), TypeError, "discrete.Barker needs the exact.*Noisy.*SGBD"),
+        (lambda: discrete.Barker(ControlVariate(data(), 2), 0.1), TypeError, "exact.*ControlVariate"),
+        (lambda: discrete.MALA(3.0, 0.1), TypeError, "`target`.*float"),
+        (lambda: discrete.MALA(MODEL, 0.0), ValueError, "`step`.*positive"),
+        (lambda: discrete.MALA(MODEL, 0.1, adapt=1), TypeError, "`adapt`.*True or False.*1"),
+        (lambda: discrete.MALA(MODEL, 0.1, target_acceptance=1.0), ValueError, r"`target_acceptance`.*\(0, 1\).*1.0"),
+        (lambda: discrete.MALA(MODEL, 0.1, np.eye(2)), ValueError, r"`preconditioner`.*\(3,\) or \(3, 3\).*\(2, 2\)"),
+        (lambda: discrete.MALA(MODEL, 0.1, [1.0, 0.0, 1.0]), ValueError, "`preconditioner`.*positive"),
+        (lambda: discrete.MALA(MODEL, 0.1, np.eye(3) - 0.6), ValueError, "`preconditioner`.*positive definite"),
+        (lambda: discrete.MALA(MODEL, 0.1, np.triu(np.ones((3, 3)))), ValueError, "`preconditioner`.*symmetric"),
+        (lambda: discrete.Barker(MODEL, -0.1), ValueError, "`scale`.*positive"),
+        (lambda: discrete.Barker(MODEL, "adaptive"), TypeError, "`scale`.*adaptive"),
+        (lambda: discrete.Barker(MODEL, [0.1, 0.1]), ValueError, r"`scale`.*\(3,\).*\(2,\)"),
+        (lambda: discrete.Barker(MODEL, [0.1, 0.1, 0.0]), ValueError, "`scale`.*positive"),
+        (lambda: discrete.Barker(MODEL, 0.1, increments="uniform"), ValueError, "`increments`.*'gaussian'.*'uniform'"),
+        (lambda: discrete.Barker(MODEL, 0.1, signs="one"), ValueError, "`signs`.*'single'.*'one'"),
+    ],
+)  # fmt: skip
+def test_slips_are_errors_before_the_run(make, error, text):
+    with pytest.raises(error, match=text):
+        make()
