@@ -3,6 +3,7 @@
 from discrete import preconditioners as preconditioners
 from discrete import schedules as schedules
 from discrete.badodab import BADODAB as BADODAB
+from discrete.baoab import BAOAB as BAOAB
 from discrete.barker import Barker as Barker
 from discrete.barker import breaking_point as breaking_point
 from discrete.mala import MALA as MALA
@@ -20,6 +21,7 @@ from discrete.sgnht import SGNHT as SGNHT
 from discrete.sgzz import SGZZ as SGZZ
 from discrete.splitting import BPSSplitting as BPSSplitting
 from discrete.splitting import ZigZagSplitting as ZigZagSplitting
+from discrete.ubu import UBU as UBU
 
 #: The samplers need no trial run before they are compiled: their tests do that.
 TESTED = True

@@ -11,8 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discrete.laws import kinetic_covariance, largest_step, noise_covariance
 from discrete.tick import Brownian
 from pdmp.compiled import inlined
+
+#: Frictions that `candidates` tries, in units of the one that is critical for the smallest curvature.
+FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class KineticMemory(NamedTuple):
@@ -51,9 +55,57 @@ class Kinetic(Brownian):
         )
 
     def statistics(self, state):
-        """The mean of |p|² / d: 1 for the target's law, more where noise or the step heat it."""
+        """The mean of |p|² / d over all steps: 1 for the target's law, more where gradient noise heats it."""
         taken = int(state.memory.taken[0])
         return {"mean_kinetic_temperature": float(state.memory.squares[0]) / taken if taken else math.nan}
+
+
+class Underdamped(Kinetic):
+    """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; they define ``_linear``."""
+
+    friction: float
+
+    def __init__(self, provider, step, friction=1.0):
+        super().__init__(provider, step)
+        self.friction = check_friction("friction", friction)
+
+    @staticmethod
+    def _linear(step, friction, curvature):
+        """The step on U = λθ²/2 as a map of (θ, p), one for each λ of `curvature` (d,).
+
+        Returns
+        -------
+        transition : ndarray, shape (d, 2, 2)
+        kick : ndarray, shape (2,)
+            What a unit of noise in the gradient adds, up to its sign.
+        injected : ndarray, shape (2, 2) or (d, 2, 2)
+            Covariance of the injected noise.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        """For each of some frictions the largest step within `error`; then the pair that forgets its start fastest."""
+        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
+        curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
+        found = []
+        for friction in 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS):
+            step, worst = largest_step(
+                lambda step, friction=friction: kinetic_covariance(
+                    hessian, noise, lambda curvature: cls._linear(step, friction, curvature)
+                ),
+                target,
+                2.0 / math.sqrt(curvature[-1]),
+                error,
+            )
+            slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).max()
+            found.append((max(worst, error), slowest, step, float(friction)))
+        _, _, step, friction = min(found)
+        return {cls.__name__: cls(batch, step=step, friction=friction)}
+
+    @property
+    def note(self):
+        return f"step {self.schedule.step(0):.3g}, friction {self.friction:.3g}"
 
 
 def check_friction(name, value):
@@ -68,3 +120,10 @@ def check_every(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"`{name}` must be a whole number of steps, at least 1, got {value!r}.")
     return int(value)
+
+
+def step_from_h(h):
+    """ε of h = ε²."""
+    if isinstance(h, bool) or not isinstance(h, (int, float, np.number)) or not 0.0 < h < math.inf:
+        raise ValueError(f"`h` must be a positive number, got {h!r}; for a schedule give the steps ε = √h as `step`.")
+    return math.sqrt(h)

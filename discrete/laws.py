@@ -50,6 +50,34 @@ def langevin_covariance(hessian, noise, step):
     return linalg.solve_discrete_lyapunov(a, 2.0 * step * np.eye(len(a)) + step**2 * noise)
 
 
+def kinetic_covariance(hessian, noise, linear):
+    """Stationary covariance of θ in a sampler with a momentum p; None where it is unstable.
+
+    Parameters
+    ----------
+    hessian, noise : ndarray, shape (d, d)
+        Of U, and covariance of the gradient's noise.
+    linear : callable
+        From the curvatures (d,) to the step as a linear map of (θ, p) along each: a transition (d, 2, 2), the
+        direction (2,) in which the gradient's noise enters, and the covariance of the injected noise, (2, 2) or one for
+        each curvature.
+
+    Notes
+    -----
+    In the Hessian's axes S_ij = Mᵢ S_ij Mⱼᵀ + V_ij k kᵀ + δ_ij B, four equations for each pair of axes.
+    """
+    curvature, axes = np.linalg.eigh(hessian)
+    d = len(curvature)
+    m, kick, injected = linear(curvature)
+    if not np.all(np.isfinite(m)) or np.abs(np.linalg.eigvals(m)).max() >= 1.0:
+        return None
+    right = (axes.T @ noise @ axes)[:, :, None, None] * np.outer(kick, kick)
+    right[np.arange(d), np.arange(d)] += injected
+    left = np.eye(4) - np.einsum("iab,jcd->ijacbd", m, m).reshape(d, d, 4, 4)
+    s = np.linalg.solve(left, right.reshape(d, d, 4, 1))[:, :, 0, 0]
+    return axes @ s @ axes.T
+
+
 def _barker_response(sigma, tau, estimator):
     """κ: slope at g = 0 of the mean increment E[±z] in the gradient g, which is seen with noise sd `tau`; shape (d,).
 

@@ -1,0 +1,104 @@
+r"""BAOAB: the splitting of underdamped Langevin dynamics that is exact for θ on Gaussian targets.
+
+dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB
+
+=====  ========================================================================================
+flow   none
+clock  ticks of ε
+rate   none
+jump   B  p -= ε/2 ∇Û(θ), the estimate of the last step
+       A  θ += ε/2 p
+       O  p = e^(-Dε) p + √(1 - e^(-2Dε)) ξ
+       A  θ += ε/2 p
+       B  p -= ε/2 ∇Û(θ), a new estimate, kept for the next step
+=====  ========================================================================================
+
+One gradient a step, and one more at the first. Each estimate gives two half kicks, the same as one whole kick between
+two steps, so that gradient noise enters as it does elsewhere.
+
+On U = λθ²/2 with additive gradient noise of standard deviation τ the stationary variance of θ is
+
+    (1 + (ετ)²/4 coth(Dε/2) / (1 - ε²λ/4)) / λ,  for ε²λ < 4, whatever the friction:
+
+exact without noise, at every step; with noise too large by the factor 1 + ετ²/(2D) to leading order. For other targets
+the bias is of order ε² (of order ε⁴ in the limit of large friction). The variance of p is 1 - ε²λ/4 without noise.
+
+References
+----------
+Leimkuhler & Matthews (2013), Rational construction of stochastic numerical methods for molecular sampling, Appl. Math.
+Res. eXpress 2013.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from discrete.kinetic import Underdamped, mean_square
+from discrete.tick import finite
+from pdmp.compiled import compiled
+
+
+class BAOAB(Underdamped):
+    """Underdamped Langevin dynamics on exp(-U), integrated by BAOAB.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`, or Model
+        Estimates of ∇U; one a step.
+    step : float or schedule
+        ε, the integrator's step for the momentum p ~ N(0, I).
+    friction : float
+        D of dp = … - D p dt + √(2D) dB.
+
+    Raises
+    ------
+    ValueError
+        For a step or friction that is not positive.
+    """
+
+    def __init__(self, provider, step, friction=1.0):
+        super().__init__(provider, step, friction)
+
+    @property
+    def bias_order(self):
+        """2 in the step; gradient noise has an effect of first order."""
+        return 2 if self.provider.exact else 1
+
+    @compiled
+    def move(self, x, v, memory, z, rng, counts):
+        k, gradient = memory.taken[0], memory.gradient
+        eps, d = self.schedule.step(k), x.shape[0]
+        half, decay = 0.5 * eps, math.exp(-self.friction * eps)
+        noise = math.sqrt(-math.expm1(-2.0 * self.friction * eps))
+        for stage in range(0 if k == 0 else 1, 2):  # stage 0: the estimate that a first step lacks
+            if stage == 1:
+                for j in range(d):
+                    p = v[j] - half * gradient[j]
+                    x[j] += half * p
+                    p = decay * p + noise * z[j]
+                    x[j] += half * p
+                    v[j] = p
+            self.provider.gradient(x, memory.provider, rng, gradient, counts)
+            if not finite(gradient):
+                return False
+        for j in range(d):
+            v[j] -= half * gradient[j]
+        memory.squares[0] += mean_square(v)
+        return True
+
+    @staticmethod
+    def _linear(step, friction, curvature):
+        """Of (θ, p) before the last B, which does not touch θ: one whole kick, then A, O, A."""
+        half, decay = 0.5 * step, math.exp(-friction * step)
+        drift = np.array([half * (1.0 + decay), decay])  # of a unit of momentum
+        turn = step * curvature
+        transition = np.empty((len(curvature), 2, 2))
+        transition[:, 0, 0], transition[:, 0, 1] = 1.0 - turn * drift[0], drift[0]
+        transition[:, 1, 0], transition[:, 1, 1] = -turn * drift[1], drift[1]
+        ahead = np.array([half, 1.0])
+        return transition, step * drift, (1.0 - decay**2) * np.outer(ahead, ahead)
+
+    def limit(self, curvature):
+        return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None
