@@ -1,4 +1,10 @@
 """How good samples are."""
 
+from pdmp.diagnostics import stein as stein
 from pdmp.diagnostics.ess import ess as ess
 from pdmp.diagnostics.ess import rhat as rhat
+from pdmp.diagnostics.stein import fssd as fssd
+from pdmp.diagnostics.stein import ksd as ksd
+from pdmp.diagnostics.stein import scores as scores
+from pdmp.diagnostics.stein import sliced_ksd as sliced_ksd
+from pdmp.diagnostics.stein import stein_thin as stein_thin
