@@ -1,0 +1,158 @@
+"""What every fixed-step sampler owes its users, with every gradient provider that fits it.
+
+In plain Python all combinations run; compiled, which costs seconds for each, every sampler and every provider once.
+"""
+
+import numpy as np
+import pytest
+from numba.core import config
+
+import discrete
+import pdmp
+from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
+from pdmp.models import LinearGaussian
+from tests.checks import new_chain
+
+pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore:.*refreshed every:UserWarning")]
+
+RNG = np.random.default_rng(71)
+A = RNG.standard_normal((12, 2))
+MODEL = LinearGaussian(A, A @ [1.0, -1.0] + RNG.standard_normal(12))
+PROVIDERS = {
+    "model": MODEL,
+    "Full": Full(MODEL),
+    "Noisy": Noisy(MODEL, 0.5),
+    "iid": Minibatch(MODEL, 3),
+    "distinct": Minibatch(MODEL, 3, draw="distinct"),
+    "reshuffle": Minibatch(MODEL, 5, draw="reshuffle"),
+    "epoch": Minibatch(MODEL, 5, draw="epoch"),
+    "control variate": ControlVariate(MODEL, 3),
+}
+SAMPLERS = {
+    "SGD": lambda provider, step: discrete.SGD(provider, step),
+    "SGD, clipped": lambda provider, step: discrete.SGD(provider, step, clip_norm=1.0),
+    "SGLD": lambda provider, step: discrete.SGLD(provider, step),
+    "SGLD, preconditioned": lambda provider, step: discrete.SGLD(
+        provider, step, temperature=2.0, preconditioner=[[1.0, 0.5], [0.5, 2.0]]
+    ),
+    "SGLD, RMSprop": lambda provider, step: discrete.SGLD(
+        provider, step, preconditioner=discrete.preconditioners.RMSprop(include_gamma=True, eps=1.0)
+    ),
+    "SGLD, corrected": lambda provider, step: discrete.SGLD(provider, step, correction="corrected"),
+    "SGLD, modified": lambda provider, step: discrete.SGLD(provider, step, correction="modified"),
+    "SGLD, extreme": lambda provider, step: discrete.SGLD(provider, step, correction="extreme"),
+    "SGBD": lambda provider, step: discrete.SGBD(provider, step),
+    "SGBD, corrected": lambda provider, step: discrete.SGBD(provider, step, "corrected"),
+    "SGBD, extreme": lambda provider, step: discrete.SGBD(provider, step, "extreme"),
+    "SGHMC": lambda provider, step: discrete.SGHMC(provider, step),
+    "SGHMC, semi-implicit": lambda provider, step: discrete.SGHMC(
+        provider, step, scheme="semi_implicit", refresh_every=3, batch_every=3
+    ),
+    "SGHMC, explicit": lambda provider, step: discrete.SGHMC(provider, step, friction=5.0, scheme="explicit"),
+    "BAOAB": lambda provider, step: discrete.BAOAB(provider, step),
+    "UBU": lambda provider, step: discrete.UBU(provider, step),
+    "SGNHT": lambda provider, step: discrete.SGNHT(provider, step),
+    "SGNHT, per block": lambda provider, step: discrete.SGNHT(provider, step, thermostat="per_block", blocks=[1, 1]),
+    "MSGNHT": lambda provider, step: discrete.MSGNHT(provider, step),
+    "BADODAB": lambda provider, step: discrete.BADODAB(provider, step),
+    "SGRRLD": lambda provider, step: discrete.SGRRLD(provider, step),
+    "SGRRHMC": lambda provider, step: discrete.SGRRHMC(provider, step),
+    "Richardson-Romberg": lambda provider, step: discrete.RichardsonRomberg(
+        discrete.UBU(provider, step), correlation=[[0.8, 0.1], [0.0, 0.5]], weights="paper"
+    ),
+    "SGZZ": lambda provider, step: discrete.SGZZ(provider, step),
+    "SGBPS": lambda provider, step: discrete.SGBPS(provider, step),
+    "Zig-Zag splitting": lambda provider, step: discrete.ZigZagSplitting(provider, step),
+    "BPS splitting": lambda provider, step: discrete.BPSSplitting(provider, step),
+}
+EXACT_ONLY = {
+    "GD": lambda provider, step: discrete.GD(provider, step),
+    "MALA": lambda provider, step: discrete.MALA(provider, step),
+    "Barker": lambda provider, step: discrete.Barker(provider, step),
+    "Barker, one sign": lambda provider, step: discrete.Barker(provider, step, increments="gaussian", signs="single"),
+    "adjusted Zig-Zag splitting": lambda provider, step: discrete.ZigZagSplitting(provider, step, adjusted=True),
+    "adjusted BPS splitting": lambda provider, step: discrete.BPSSplitting(provider, step, adjusted=True),
+}
+SCHEDULES = {"constant": 0.02, "decreasing": discrete.schedules.polynomial(0.04, 2.0, 0.4)}
+
+PAIRS = [(s, p) for s in SAMPLERS for p in PROVIDERS] + [(s, p) for s in EXACT_ONLY for p in ("model", "Full")]
+STEPS = list(SCHEDULES)
+if not config.DISABLE_JIT:  # variants of a sampler that are one class share their machine code
+    families = list(dict.fromkeys(name.partition(",")[0] for name in SAMPLERS))
+    providers = [name for name in PROVIDERS if name != "model"]
+    PAIRS = [(s, providers[families.index(s.partition(",")[0]) % len(providers)]) for s in SAMPLERS]
+    PAIRS += [(s, "model") for s in EXACT_ONLY]
+    STEPS = ["constant"]
+
+
+def process_of(sampler, provider, schedule="constant"):
+    make = SAMPLERS.get(sampler) or EXACT_ONLY[sampler]
+    return make(PROVIDERS[provider], SCHEDULES[schedule])
+
+
+def path(chain):
+    """All that a chain leaves behind, and the state in which it stopped."""
+    record = chain.finish()
+    integrals = record.integrals
+    return [record.times, record.xs, record.counts, integrals.first, integrals.second, chain.state.x, chain.state.v]
+
+
+def assert_same(one, other):
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("sampler, provider", PAIRS)
+@pytest.mark.parametrize("schedule", STEPS)
+def test_the_path_is_a_function_of_the_seed_alone(sampler, provider, schedule):
+    """Whatever the chunks, and when a stored chain is taken up again, half through the warm-up or after it."""
+    process = process_of(sampler, provider, schedule)
+    options = {"steps": 12, "warmup": 0.25}
+    whole = new_chain(process, [0.5, 0.5], 3, **options).advance()
+    assert whole.failure is None, whole.failure
+    assert_same(path(whole), path(new_chain(process, [0.5, 0.5], 3, **options).advance()))
+    assert not np.array_equal(path(whole)[1], path(new_chain(process, [0.5, 0.5], 4, **options).advance())[1]) or (
+        sampler == "GD" or sampler.startswith("SGD") and provider in ("model", "Full")
+    )
+    for stop in (1, 5, 20):
+        pieces = new_chain(process, [0.5, 0.5], 3, **options)
+        pieces.chunk = stop
+        pieces.advance(seconds=0.0)
+        header, arrays = pieces.pack(pieces.snapshot(), "chain")
+        fresh = new_chain(process, [0.5, 0.5], 3, **options)
+        fresh.restore(header, arrays, "chain")
+        assert_same(path(whole), path(fresh.advance()))
+
+
+@pytest.mark.parametrize("sampler, provider", PAIRS)
+def test_shapes_statistics_and_several_chains(sampler, provider):
+    process = process_of(sampler, provider)
+    run = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
+    with np.errstate(all="ignore"):
+        assert run.mean().shape == (2,)
+        assert run.draws(5).shape == (2, 5, 2)
+    assert np.all(np.isfinite(run.draws(5)))
+    assert run.stats["total_events"] == 2 * 15 * process.ticks
+    assert run.stats["stopped"] == ["events", "events"]
+    terms = run.stats["data_terms"]
+    each = 12 if provider in ("model", "Full", "Noisy") else 4 if provider in ("reshuffle", "epoch") else 3
+    assert terms >= 2 * 15 * each and terms % each == 0
+    for name, value in run.stats.items():
+        assert np.all(np.isfinite(value)) if isinstance(value, float) else True, name
+    again = pdmp.sample(process, steps=15, chains=2, seed=1, initial=[[0.5, 0.5], [0.0, 1.0]])
+    np.testing.assert_array_equal(run.draws(5), again.draws(5))
+    assert not np.array_equal(run.draws(5)[0], run.draws(5)[1])
+
+
+@pytest.mark.parametrize("sampler", EXACT_ONLY)
+@pytest.mark.parametrize("provider", ["Noisy", "iid", "reshuffle", "control variate"])
+def test_what_needs_the_exact_gradient_refuses_noise(sampler, provider):
+    with pytest.raises(TypeError, match="exact gradient") as caught:
+        process_of(sampler, provider)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_sampler_is_here():
+    known = {name for name in vars(discrete) if isinstance(getattr(discrete, name), type)}
+    made = {type(process_of(name, "Full")).__name__ for name in [*SAMPLERS, *EXACT_ONLY]}
+    assert known - made <= {"RichardsonRomberg"}, known - made
