@@ -18,6 +18,7 @@ NeurIPS: eqs 5 and 6 (with the fine chain's gradient at its own last state).
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from typing import NamedTuple
@@ -27,10 +28,11 @@ import numpy as np
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
+from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
 from discrete.tick import Brownian
 from pdmp.compiled import compiled
 from pdmp.flow import Still
-from pdmp.process import CERTAIN, Process
+from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
 
 FINE, COARSE = 0, 1
 
@@ -42,8 +44,21 @@ class CoupledMemory(NamedTuple):
     first: np.ndarray  #: Z'₁ of the present step
     second: np.ndarray  #: Z'₂
     normals: np.ndarray  #: Z
+    x: np.ndarray  #: (d,) where the coarse chain's present step leads; it goes there when the step ends
+    v: np.ndarray  #: (d,) and with which momentum
+    tally: np.ndarray  #: counts of that step, like `State.counts`
+    desk: np.ndarray  #: see `discrete.threads`
+    words: np.ndarray  #: the random numbers of the coarse chain's gradients
     fine: tuple  #: the memory of the fine chain
     coarse: tuple  #: that of the coarse one
+
+
+def half_step(sampler):
+    """A copy of `sampler` with half the step, and half the diffusion that gradient noise adds in a step."""
+    fine = sampler.halved()
+    if hasattr(fine, "noise_estimate"):
+        fine.noise_estimate = 0.5 * sampler.noise_estimate
+    return fine
 
 
 class RichardsonRomberg(Process):
@@ -65,19 +80,25 @@ class RichardsonRomberg(Process):
         With decreasing steps, how the fine chain's states are weighted: each with the half step for which it is held,
         or, as eq. 6 has it, θ²₂ₖ₋₁ and θ²₂ₖ both with γₖ₊₁/2, the step with which the coarse state θ¹ₖ is left.
         They are the same for constant steps.
+    threads : {1, 2}, default 1
+        2: a second thread takes the coarse chain's steps, while the first takes the fine one's, which follow one upon
+        the other. The results are bitwise the same; the time is at best two thirds. It pays where a processor is idle,
+        so not with as many chains as there are processors, and for gradients that take a few microseconds or more.
 
     Raises
     ------
     TypeError
         For a sampler without Brownian increments.
     ValueError
-        If I - ΣᵀΣ has a negative eigenvalue, or Σ another shape; for an order below 1 or unknown weights.
+        If I - ΣᵀΣ has a negative eigenvalue, or Σ another shape; for an order below 1, unknown weights, or another
+        number of threads.
     """
 
     fine: object
     coarse: object
     constant: int
     early: int  #: 1: paper's weights
+    stream: Stream
     dense: int
     shared: np.ndarray  #: (d, d) Σᵀ, or (1, 1)
     rest: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
@@ -86,7 +107,7 @@ class RichardsonRomberg(Process):
     ticks = 3
     exact_bounds = True
 
-    def __init__(self, sampler, correlation=1.0, order=None, weights="holding"):
+    def __init__(self, sampler, correlation=1.0, order=None, weights="holding", threads=1):
         if not isinstance(sampler, Brownian):
             raise TypeError(
                 "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
@@ -94,7 +115,10 @@ class RichardsonRomberg(Process):
             )
         if weights not in ("holding", "paper"):
             raise ValueError(f'`weights` must be "holding" or "paper", got {weights!r}.')
-        self.coarse, self.fine = sampler, sampler.halved()
+        if isinstance(threads, bool) or threads not in (1, 2):
+            raise ValueError(f"`threads` must be 1 or 2, got {threads!r}.")
+        self.coarse, self.fine = sampler, half_step(sampler)
+        self.stream, self.threads = Stream(), int(threads)
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.constant = sampler.provider, sampler.schedule, sampler.constant
         self.early = int(weights == "paper" and not self.constant)
@@ -146,24 +170,51 @@ class RichardsonRomberg(Process):
     def jump(self, state, i, now, rng):
         memory = state.memory
         d = state.x.shape[0] // 2
-        first, second, z = memory.first, memory.second, memory.normals
         if i == FINE:
+            first, second = memory.first, memory.second
             one = memory.fine.taken[0] & 1 == 0
             if one:
-                for j in range(z.shape[0]):
+                for j in range(first.shape[0]):
                     first[j] = rng.standard_normal()
                     second[j] = rng.standard_normal()
+                self._combine(first, second, memory.normals, d, rng)
+                memory.tally[ADAPTING] = state.counts[ADAPTING]
+                store(memory.desk, POSTED, memory.coarse.taken[0] + 1)
             if not self.fine.move(state.x[:d], state.v[:d], memory.fine, first if one else second, rng, state.counts):
                 return -1
             if one == (self.early == 1):  # the tick at which a step ends
                 memory.began[0] = now
             memory.fine.taken[0] += 1
             return FINE
-        self._combine(first, second, z, d, rng)
-        if not self.coarse.move(state.x[d:], state.v[d:], memory.coarse, z, rng, state.counts):
+        desk, taken = memory.desk, memory.coarse.taken[0]
+        if claim(desk, CLAIMED, taken, taken + 1):
+            self.carry_out(state)
+        else:
+            looks = 0
+            while load(desk, DONE) <= taken:
+                pause(looks)
+                looks += 1
+        if desk[FAILED] == 1:
             return -1
-        memory.coarse.taken[0] += 1
+        for j in range(d):
+            state.x[d + j] = memory.x[j]
+            state.v[d + j] = memory.v[j]
+        state.counts[DATA] += memory.tally[DATA]
+        memory.tally[DATA] = 0
+        memory.coarse.taken[0] = taken + 1
         return COARSE
+
+    @compiled
+    def carry_out(self, state):
+        """Take the coarse chain's step from where it is to ``memory.x``: by this thread, or by one that helps it."""
+        memory = state.memory
+        d = memory.x.shape[0]
+        for j in range(d):
+            memory.x[j] = state.x[d + j]
+            memory.v[j] = state.v[d + j]
+        rng = self.stream.at(memory.words)
+        if not self.coarse.move(memory.x, memory.v, memory.coarse, memory.normals, rng, memory.tally):
+            memory.desk[FAILED] = 1
 
     @compiled
     def _combine(self, first, second, z, d, rng):
@@ -177,13 +228,16 @@ class RichardsonRomberg(Process):
                     z[j] += rest * rng.standard_normal()
             return
         for j in range(z.shape[0]):
-            first[j] = root * (first[j] + second[j])
             z[j] = 0.0
         for begin in range(0, z.shape[0], d):
-            for k in range(d):
-                w = rng.standard_normal()
+            for k in range(begin, begin + d):
+                both, w = root * (first[k] + second[k]), rng.standard_normal()
                 for j in range(d):
-                    z[begin + j] += self.shared[j, k] * first[begin + k] + self.rest[j, k] * w
+                    z[begin + j] += self.shared[j, k - begin] * both + self.rest[j, k - begin] * w
+
+    def alongside(self, state):
+        """What the event loop runs in: with two threads a helper."""
+        return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
     def lift(self, x):
         return np.concatenate([x, x]).astype(float)
@@ -200,6 +254,11 @@ class RichardsonRomberg(Process):
             first=np.zeros(n),
             second=np.zeros(n),
             normals=np.zeros(n),
+            x=np.zeros(self.coarse.dim),
+            v=np.zeros(self.coarse.dim),
+            tally=np.zeros(KINDS + len(self.events), np.int64),
+            desk=new_desk(),
+            words=Stream.seeded(rng),
             fine=self.fine.memory(x, rng),
             coarse=self.coarse.memory(x, rng),
         )
@@ -207,7 +266,7 @@ class RichardsonRomberg(Process):
     def resolve(self, x):
         resolved = copy.copy(self)
         resolved.coarse = self.coarse.resolve(x)
-        resolved.fine = resolved.coarse.halved()
+        resolved.fine = half_step(resolved.coarse)
         return resolved
 
     def statistics(self, state):
@@ -224,14 +283,14 @@ class SGRRLD(RichardsonRomberg):
         Estimates of ∇U; the chains draw their batches independently.
     step : float or schedule
         γ of the coarse chain, in the convention of `SGLD`.
-    correlation, weights
+    correlation, order, weights, threads
         See `RichardsonRomberg`.
     **options
         Of `SGLD`.
     """
 
-    def __init__(self, provider, step, correlation=1.0, weights="holding", **options):
-        super().__init__(SGLD(provider, step, **options), correlation, weights=weights)
+    def __init__(self, provider, step, correlation=1.0, order=None, weights="holding", threads=1, **options):
+        super().__init__(SGLD(provider, step, **options), correlation, order, weights, threads)
 
     @classmethod
     def candidates(cls, model, batch, mode, error):
@@ -261,7 +320,7 @@ class SGRRHMC(RichardsonRomberg):
         ε of the coarse chain, in the convention of `SGHMC`; the fine one has ε/2 and the same friction.
     friction, scheme
         Of `SGHMC`. The paper extrapolates the explicit Euler scheme.
-    correlation, order, weights
+    correlation, order, weights, threads
         See `RichardsonRomberg`.
     **options
         Of `SGHMC`.
@@ -276,12 +335,13 @@ class SGRRHMC(RichardsonRomberg):
         scheme="splitting",
         order=None,
         weights="holding",
+        threads=1,
         **options,
     ):
-        super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights)
+        super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights, threads)
 
     @classmethod
-    def from_h(cls, provider, h, alpha=0.01, correlation=1.0, **options):
-        """From the convention of `SGHMC.from_h`; in it the fine chain has h/4 and α/2."""
+    def from_h(cls, provider, h, alpha=0.01, beta_hat=0.0, **options):
+        """From the convention of `SGHMC.from_h`; in it the fine chain has h/4, α/2 and β̂/4."""
         eps = math.sqrt(h)
-        return cls(provider, step=eps, friction=alpha / eps, correlation=correlation, **options)
+        return cls(provider, step=eps, friction=alpha / eps, noise_estimate=beta_hat / eps, **options)

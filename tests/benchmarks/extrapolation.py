@@ -1,0 +1,55 @@
+"""SGRRLD with one and with two threads, side by side: steps per second on logistic regression, N = 10⁶, d = 10.
+
+Each round times both; printed are the medians over the rounds, in steps of the coarse chain (three gradients), and the
+median of the rounds' ratios. The fine chain's two half steps follow one upon the other, so the limit of the ratio is
+1.5. Neither time has compilation in it. Needs two processors::
+
+    python tests/benchmarks/extrapolation.py [--rounds 7] [--terms 20000000]
+"""
+
+import argparse
+import os
+
+import numpy as np
+
+import discrete
+import pdmp
+
+N, D, STEP = 10**6, 10, 1e-8
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--terms", type=int, default=20_000_000, help="data terms of the coarse chain in one timing")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 1_000, 100])
+    args = parser.parse_args()
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, D))
+    y = (rng.random(N) < 1.0 / (1.0 + np.exp(-X @ rng.standard_normal(D)))).astype(float)
+    model = pdmp.models.LogisticRegression(X, y)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    print(f"{processors} processors, load {os.getloadavg()[0]:.1f}, {args.rounds} rounds")
+    print(f"{'draw':>10} {'size':>7} {'1 thread':>12} {'2 threads':>12} {'ratio':>6}   (steps/s)")
+    for draw in ("iid", "reshuffle"):
+        for size in args.sizes:
+            steps = args.terms // size
+            timed = {1: [], 2: []}
+            for k in range(args.rounds + 1):
+                averages = []
+                for threads in (1, 2):
+                    process = discrete.SGRRLD(pdmp.gradients.Minibatch(model, size, draw=draw), STEP, threads=threads)
+                    options = {"initial": np.zeros(D), "seed": 1, "store": "moments"}
+                    run = pdmp.sample(process, steps=steps if k else 100, **options)
+                    averages.append(run.mean())
+                    if k:
+                        timed[threads].append(steps / run.stats["seconds"])
+                assert np.array_equal(*averages), "the results differ"
+            one, two = np.array(timed[1]), np.array(timed[2])
+            print(
+                f"{draw:>10} {size:7} {np.median(one):12.0f} {np.median(two):12.0f} {np.median(two / one):6.2f}", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
