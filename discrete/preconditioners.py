@@ -212,7 +212,7 @@ def as_preconditioner(value, dim):
     if array.ndim < 2:
         if not np.all(array > 0.0):
             raise ValueError(f"`preconditioner` must be positive, got {array.min():g}.")
-        return Diagonal(np.ascontiguousarray(np.broadcast_to(array, (dim,))))
+        return Diagonal(np.broadcast_to(array, (dim,)).copy())
     if np.abs(array - array.T).max() > 1e-8 * np.abs(array).max():
         raise ValueError("`preconditioner` must be symmetric.")
     array = 0.5 * (array + array.T)

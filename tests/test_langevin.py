@@ -1,13 +1,17 @@
-"""SGLD: its recursion replayed from the same random numbers, its predicted law, conventions and weights."""
+"""SGLD: its recursion replayed from the same random numbers, its options, predicted law, conventions and weights."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+from numba.core import config
 
 import discrete
+import pdmp
+from discrete import schedules
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
+from discrete.preconditioners import RMSprop
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import minibatch_law, new_chain, run_chain
@@ -53,10 +57,252 @@ def test_every_step_is_the_langevin_recursion(scale, schedule):
     np.testing.assert_allclose(times, np.cumsum(now), rtol=1e-13)
 
 
-def test_h_is_twice_gamma():
-    x = [0.0, 0.0, 0.0]
-    ours, theirs = discrete.SGLD(MODEL, step=0.1), discrete.SGLD.from_h(MODEL, h=0.2)
-    np.testing.assert_array_equal(path(ours, x, 30)[1], path(theirs, x, 30)[1])
+# ---------------------------------------------------------------------------------------------------------------
+# Options
+
+
+P = np.array([[1.0, 0.4, 0.0], [0.4, 2.0, 0.3], [0.0, 0.3, 0.5]])
+WARM = schedules.polynomial(8.0, 1.0, 0.5)
+TAU = np.array([0.5, 3.0, 8.0])  #: for the last no noise is left to add at the step of the tests
+OPTIONS = {
+    "temperature": {"temperature": 2.5},
+    "temperature schedule": {"temperature": WARM},
+    "scalar": {"preconditioner": 0.7},
+    "diagonal": {"preconditioner": [0.5, 1.0, 2.0], "temperature": 2.5},
+    "dense": {"preconditioner": P, "temperature": 2.5},
+    "RMSprop": {"preconditioner": RMSprop(0.9, 1.0)},
+    "RMSprop with gamma": {"preconditioner": RMSprop(0.9, 1.0, include_gamma=True), "temperature": 2.5},
+    "corrected": {"correction": "corrected"},
+    "corrected, warm": {"correction": "corrected", "preconditioner": [0.5, 1.0, 2.0], "temperature": WARM},
+    "modified": {"correction": "modified"},
+    "modified as printed": {"correction": "modified", "coefficient": 0.5, "beta": 1.0},
+    "modified, warm": {"correction": "modified", "preconditioner": [0.5, 1.0, 2.0], "temperature": WARM},
+    "clipped": {"clip_norm": 6.0, "preconditioner": P},
+}
+
+
+def replay(
+    steps,
+    gamma,
+    seed,
+    temperature=1.0,
+    preconditioner=None,
+    correction=None,
+    coefficient=0.125,
+    clip_norm=None,
+    beta=0.1,
+):
+    """The formulas, with numpy; positions, and the fractions that a run reports."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+    x, found, squares, slopes, removed, clipped = np.zeros(3), [], 0.0, 0.0, 0, 0
+    p = np.eye(3) if preconditioner is None else preconditioner
+    for k in range(steps):
+        t = temperature if isinstance(temperature, float) else temperature.step(k)
+        xi = rng.standard_normal(3)
+        gradient = PRECISION @ (x - MEAN) + TAU * rng.standard_normal(3)
+        gamma_drift = 0.0
+        if isinstance(preconditioner, RMSprop):
+            weight = 0.1 if k else 1.0
+            squares = (1.0 - weight) * squares + weight * gradient**2
+            entries = 1.0 / (1.0 + np.sqrt(squares))
+            p = np.diag(entries)
+            if preconditioner.gamma:
+                z = np.where(rng.random(3) < 0.5, 1.0, -1.0) * np.maximum(1.0, np.abs(x))
+                slopes = (1.0 - weight) * slopes + weight * 2.0 * gradient * (PRECISION @ z) / z
+                gamma_drift = -(entries**2) * slopes / (2.0 * np.sqrt(squares))
+        elif np.ndim(p) < 2:
+            p = np.diag(np.broadcast_to(p, 3))
+        if clip_norm is not None:
+            clipped += np.linalg.norm(gradient) > clip_norm
+            gradient = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
+        noise = math.sqrt(2.0 * gamma * t) * np.linalg.cholesky(p) @ xi
+        q = np.diag(p)
+        if correction == "corrected":
+            variance = 2.0 * gamma * t * q - gamma**2 * q**2 * TAU**2
+            noise, removed = np.sqrt(np.maximum(variance, 0.0)) * xi, removed + np.sum(variance <= 0.0)
+        if correction == "modified":
+            factor = 1.0 - coefficient * 2.0 * gamma * q * TAU**2 / t
+            noise, removed = np.maximum(factor, 0.0) * noise, removed + np.sum(factor <= 0.0)
+        x = x - gamma * p @ gradient + gamma * t * gamma_drift + noise
+        found.append(x)
+    return np.array(found), removed / (3 * steps), clipped / steps
+
+
+#: All in plain Python; compiled, which costs seconds for each, those whose code no law test compiles.
+TRIED = list(OPTIONS)
+if not config.DISABLE_JIT:
+    TRIED = ["temperature", "diagonal", "RMSprop with gamma", "corrected", "modified, warm", "clipped"]
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_every_step_with_every_option(name):
+    """Against numpy from the same random numbers; gradient noise of known sd, so that its average is exact (L8)."""
+    options, gamma = OPTIONS[name], 0.12
+    record = run_chain(discrete.SGLD(Noisy(MODEL, TAU), gamma, **options), np.zeros(3), 9, steps=40).finish()
+    expected, removed, clipped = replay(40, gamma, 9, **options)
+    loose = options.get("preconditioner") is not None and "gamma" in name  # the probe is a difference of gradients
+    np.testing.assert_allclose(record.xs, expected, rtol=1e-7 if loose else 1e-10, atol=1e-8 if loose else 1e-11)
+    statistics = {}
+    if options.get("correction"):
+        statistics["mean_noise_removed"] = removed
+        assert 0.1 < removed < 0.9
+    if options.get("clip_norm"):
+        statistics["mean_clipped"] = clipped
+        assert 0.1 < clipped < 1.0
+    assert record.statistics == pytest.approx(statistics)
+
+
+def test_the_noise_of_batches_is_averaged_without_the_weight_of_the_start():
+    """τ of mini-batches: (N/√n) S, averaged with weights β (1 - β)^i that are scaled to add up to 1."""
+    model, gamma, beta = data(), 0.01, 0.3
+    process = discrete.SGLD(Minibatch(model, 3), gamma, correction="corrected", beta=beta)
+    xs = run_chain(process, [0.0, 0.0], 4, steps=30).finish().xs
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4)))
+    x, sds = np.zeros(2), []
+    for k in range(30):
+        xi = rng.standard_normal(2)
+        rows = [int(rng.random() * 6) for _ in range(3)]
+        terms = model.term_gradients(x, rows)
+        gradient = 6 / 3 * terms.sum(axis=0) + model.prior_precision * x
+        sds.append(6 / math.sqrt(3) * terms.std(axis=0, ddof=1))
+        weights = beta * (1.0 - beta) ** np.arange(k, -1, -1)
+        tau = weights @ np.array(sds) / weights.sum()
+        x = x - gamma * gradient + np.sqrt(np.maximum(2.0 * gamma - gamma**2 * tau**2, 0.0)) * xi
+        np.testing.assert_allclose(xs[k], x, rtol=1e-9)
+
+
+@pytest.mark.parametrize("correction", ["corrected", "modified"])
+def test_without_gradient_noise_a_correction_changes_nothing(correction):
+    x = np.zeros(3)
+    exact = Noisy(MODEL, 0.0)
+    expected = path(discrete.SGLD(exact, 0.1), x, 30)[1]
+    np.testing.assert_allclose(path(discrete.SGLD(exact, 0.1, correction=correction), x, 30)[1], expected, rtol=1e-12)
+
+
+def test_the_same_random_numbers_through_all_conventions_are_the_same_path():
+    """γ = h/2 = σ²/2 = ε/N."""
+    batch, x, gamma = Minibatch(data(), 3), [0.0, 0.0], 0.01
+    expected = path(discrete.SGLD(batch, gamma, temperature=0.5), x, 30)
+    for same in (
+        discrete.SGLD.from_h(batch, h=2.0 * gamma, temperature=0.5),
+        discrete.SGLD.from_sigma(batch, sigma=math.sqrt(2.0 * gamma), temperature=0.5),
+        discrete.SGLD.from_mean_gradient_step(batch, eps=6 * gamma, temperature=0.5),
+    ):
+        found = path(same, x, 30)
+        np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+        np.testing.assert_allclose(found[1], expected[1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("correction", [None, "corrected", "modified"])
+def test_a_temperature_is_another_potential_and_another_step(correction):
+    """SGLD on U at temperature T with step γ is SGLD on U/T with step γT."""
+    hot, tau = 2.5, np.array([1.0, 2.0, 0.5])
+    one = discrete.SGLD(Noisy(MODEL, tau), 0.04, temperature=hot, correction=correction)
+    two = discrete.SGLD(Noisy(Gaussian(MEAN, PRECISION / hot), tau / hot), 0.04 * hot, correction=correction)
+    x = np.zeros(3)
+    np.testing.assert_allclose(path(one, x, 40)[1], path(two, x, 40)[1], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["diagonal"] + ["dense", "corrected", "modified"] * config.DISABLE_JIT)
+def test_a_constant_preconditioner_is_sgld_in_other_coordinates(kind):
+    """θ = L y with P = L Lᵀ: on y the target has the precision Lᵀ Q L, and gradient noise of sd Lᵀ τ."""
+    p = P if kind == "dense" else np.diag([0.5, 1.0, 2.0])
+    root = np.linalg.cholesky(p)
+    tau = 0.0 if kind == "dense" else np.array([1.0, 2.0, 0.5])
+    options = {"correction": kind} if kind in ("corrected", "modified") else {}
+    preconditioner = p if kind == "dense" else np.diag(p)
+    one = discrete.SGLD(Noisy(MODEL, tau), 0.1, preconditioner=preconditioner, **options)
+    mean = np.linalg.solve(root, MEAN)
+    other = Noisy(Gaussian(mean, root.T @ PRECISION @ root), tau * np.diag(root))
+    y = path(discrete.SGLD(other, 0.1, **options), np.zeros(3), 40)[1]
+    np.testing.assert_allclose(path(one, np.zeros(3), 40)[1], y @ root.T, rtol=1e-9, atol=1e-11)
+
+
+def test_half_steps_have_the_same_temperatures():
+    process = discrete.SGLD(MODEL, schedules.polynomial(0.2, 1.0, 0.5), temperature=WARM)
+    fine = process.halved()
+    for k in range(9):
+        assert fine.schedule.step(k) == 0.5 * process.schedule.step(k // 2)
+        assert fine.temperature.step(k) == WARM.step(k // 2)
+    assert process.temperature is WARM
+
+
+@pytest.mark.parametrize("p", [0.5, [0.5, 1.0, 2.0], P], ids=["scalar", "diagonal", "dense"])
+def test_the_stability_limit_is_that_of_the_preconditioned_curvature(p):
+    matrix = np.diag(np.broadcast_to(p, 3)) if np.ndim(p) < 2 else p
+    limit = 2.0 / np.linalg.eigvals(matrix @ PRECISION).real.max()
+    with pytest.warns(UserWarning, match="stability limit"):
+        discrete.SGLD(MODEL, 1.001 * limit, preconditioner=p).resolve(MEAN)
+    discrete.SGLD(MODEL, 0.999 * limit, preconditioner=p).resolve(MEAN)
+    assert discrete.SGLD(MODEL, 0.1).limit(4.0) == 0.5
+    assert discrete.SGLD(MODEL, 0.1, preconditioner=p).limit(4.0) is None
+
+
+BATCH, SINGLE = Minibatch(data(), 3), Minibatch(data(), 1)
+BAD = {
+    "temperature": (lambda: discrete.SGLD(BATCH, 0.1, temperature=-1.0), ValueError, "`temperature`.*-1.0"),
+    "indefinite": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[[1.0, 2.0], [2.0, 1.0]]),
+        ValueError,
+        "`preconditioner`.*smallest eigenvalue is -1",
+    ),
+    "singular": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.ones((2, 2))),
+        ValueError,
+        "`preconditioner`.*smallest eigenvalue",
+    ),
+    "not symmetric": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[[1.0, 0.5], [0.0, 1.0]]),
+        ValueError,
+        "`preconditioner`.*symmetric",
+    ),
+    "negative entry": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[1.0, -2.0]), ValueError, "`precond.*-2"),
+    "shape": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.ones(3)), ValueError, r"`precond.*\(2,\).*\(3,\)"),
+    "a word": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner="adam"), TypeError, "`preconditioner`.*'adam'"),
+    "not finite": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.inf), ValueError, "`preconditioner`.*finite"),
+    "correction": (lambda: discrete.SGLD(BATCH, 0.1, correction="best"), ValueError, "`correction`.*'best'"),
+    "corrected, one term": (
+        lambda: discrete.SGLD(SINGLE, 0.1, correction="corrected"),
+        ValueError,
+        "corrected.*`size`.*at least 2",
+    ),
+    "modified, one term": (
+        lambda: discrete.SGLD(SINGLE, 0.1, correction="modified"),
+        ValueError,
+        "modified.*`size`.*at least 2",
+    ),
+    "corrected, dense": (
+        lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", preconditioner=np.eye(2)),
+        ValueError,
+        "corrected.*`preconditioner`",
+    ),
+    "beta": (lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", beta=1.5), ValueError, "`beta`.*1.5"),
+    "coefficient": (lambda: discrete.SGLD(BATCH, 0.1, coefficient=-1.0), ValueError, "`coefficient`.*-1.0"),
+    "decay": (lambda: RMSprop(decay=1.0), ValueError, "`decay`.*1.0"),
+    "eps": (lambda: RMSprop(eps=0.0), ValueError, "`eps`.*0.0"),
+    "include_gamma": (lambda: RMSprop(include_gamma="yes"), TypeError, "`include_gamma`.*'yes'"),
+    "h": (lambda: discrete.SGLD.from_h(BATCH, 0.0), ValueError, "`h`.*0.0"),
+    "sigma": (lambda: discrete.SGLD.from_sigma(BATCH, -0.1), ValueError, "`sigma`.*-0.1"),
+    "mean gradient": (lambda: discrete.SGLD.from_mean_gradient_step(MODEL, 0.1), ValueError, "`provider`.*Gaussian"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_line_that_names_the_argument(name):
+    make, kind, message = BAD[name]
+    with pytest.raises(kind, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_fractions_are_averages_over_chains():
+    process = discrete.SGLD(Noisy(MODEL, TAU), 0.12, correction="corrected")
+    stats = pdmp.sample(process, steps=20, chains=2, seed=1, initial=MEAN).stats
+    assert stats["mean_noise_removed"] == pytest.approx(1.0 / 3.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Weights
 
 
 def test_averages_weight_a_state_by_the_step_with_which_it_is_left():
@@ -165,3 +411,35 @@ def test_moments_with_mini_batches_tend_to_the_posterior_and_to_additive_noise()
         multiplicative = 144 / 3 * u.var() * (9 / 11 if distinct else 1.0)
         expected = 0.5 + (noise + multiplicative * covariance[0, 0]) / (2.0 * precision)
         assert slope == pytest.approx(expected, rel=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Orders of the bias, from the recursions of the variance
+
+
+def variance(gamma, precision, tau, noise):
+    """Of x' = (1 - γλ) x - γτη + noise."""
+    return (noise + gamma**2 * tau**2) / (1.0 - (1.0 - gamma * precision) ** 2)
+
+
+NOISES = {
+    "plain": lambda gamma, tau: 2.0 * gamma,
+    "corrected": lambda gamma, tau: 2.0 * gamma - gamma**2 * tau**2,
+    "modified": lambda gamma, tau: 2.0 * gamma * (1.0 - 2.0 * gamma / 8.0 * tau**2) ** 2,
+    "as printed": lambda gamma, tau: 2.0 * gamma * (1.0 - 2.0 * gamma / 2.0 * tau**2) ** 2,
+}
+
+
+@pytest.mark.parametrize("name, slope", [("plain", 2.0), ("corrected", 0.0), ("modified", 0.0), ("as printed", -6.0)])
+def test_the_first_order_of_the_bias(name, slope):
+    """γ/2 + slope γτ²/(4λ): the terms that the docstring states, and order 1 for all four."""
+    precision, tau = 2.0, 3.0
+    gammas = np.array([4e-4, 2e-4, 1e-4])
+    bias = np.array([variance(g, precision, tau, NOISES[name](g, tau)) - 1.0 / precision for g in gammas])
+    np.testing.assert_allclose(np.diff(np.log(np.abs(bias))) / np.diff(np.log(gammas)), 1.0, atol=0.02)
+    assert bias[-1] / gammas[-1] == pytest.approx(0.5 + slope * tau**2 / (4.0 * precision), rel=0.01)
+
+
+def test_the_corrected_variance_does_not_know_the_gradient_noise():
+    found = [variance(0.2, 2.0, tau, NOISES["corrected"](0.2, tau)) for tau in (0.0, 1.0, 3.0)]
+    np.testing.assert_allclose(found, 1.0 / (2.0 * (1.0 - 0.2)), rtol=1e-13)
