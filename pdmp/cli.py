@@ -217,7 +217,7 @@ def _choose(samplers):
     if not known:
         raise UserError("no sampler is registered; install the package: pip install .")
     if samplers is None:
-        return known, set()
+        return {name: cls for name, cls in known.items() if cls.featured}, set()
     classes, labels = {}, set()
     by_lower = {name.lower(): name for name in known}
     for asked in filter(None, (part.strip() for part in samplers.split(","))):

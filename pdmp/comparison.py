@@ -55,7 +55,7 @@ def configured(model, mode, samplers=None, size=None):
     mode : ndarray, shape (d,)
         Its mode.
     samplers : dict of str to class, optional
-        As from `registered`, which is the default.
+        As from `registered`; by default those of them that are `featured`.
     size : int, optional
         Of the mini-batches; by default a tenth of the data, at least 20 and at most 500. They are drawn without
         replacement.
@@ -64,7 +64,9 @@ def configured(model, mode, samplers=None, size=None):
         size = min(max(model.n_data // 10, 20), 500, model.n_data)
     batch = Minibatch(model, size=size, draw="distinct")
     found = {}
-    for cls in (registered() if samplers is None else samplers).values():
+    if samplers is None:
+        samplers = {name: cls for name, cls in registered().items() if cls.featured}
+    for cls in samplers.values():
         found |= cls.candidates(model, batch, mode, STEP_ERROR)
     # Those that move first; sorting keeps the order within each kind.
     return dict(sorted(found.items(), key=lambda item: item[1].flow.kind == "constant"))

@@ -187,6 +187,9 @@ class Process(Compiled):
     #: Where a run starts when the user says nothing; None: at the model's mode.
     anchor = None
 
+    #: Whether a comparison that names no samplers includes this one.
+    featured = True
+
     @classmethod
     def candidates(cls, model, batch, mode, error):
         """Processes of this class for a comparison on `model`, by label.
