@@ -53,14 +53,6 @@ class CoupledMemory(NamedTuple):
     coarse: tuple  #: that of the coarse one
 
 
-def half_step(sampler):
-    """A copy of `sampler` with half the step, and half the diffusion that gradient noise adds in a step."""
-    fine = sampler.halved()
-    if hasattr(fine, "noise_estimate"):
-        fine.noise_estimate = 0.5 * sampler.noise_estimate
-    return fine
-
-
 class RichardsonRomberg(Process):
     """Richardson-Romberg extrapolation of a fixed-step sampler.
 
@@ -79,7 +71,7 @@ class RichardsonRomberg(Process):
     weights : {"holding", "paper"}
         With decreasing steps, how the fine chain's states are weighted: each with the half step for which it is held,
         or, as eq. 6 has it, θ²₂ₖ₋₁ and θ²₂ₖ both with γₖ₊₁/2, the step with which the coarse state θ¹ₖ is left.
-        They are the same for constant steps.
+        For constant steps they are the same, but for the first and the last state.
     threads : {1, 2}, default 1
         2: a second thread takes the coarse chain's steps, while the first takes the fine one's, which follow one upon
         the other. The results are bitwise the same; the time is at best two thirds. It pays where a processor is idle,
@@ -117,7 +109,7 @@ class RichardsonRomberg(Process):
             raise ValueError(f'`weights` must be "holding" or "paper", got {weights!r}.')
         if isinstance(threads, bool) or threads not in (1, 2):
             raise ValueError(f"`threads` must be 1 or 2, got {threads!r}.")
-        self.coarse, self.fine = sampler, half_step(sampler)
+        self.coarse, self.fine = sampler, sampler.halved()
         self.stream, self.threads = Stream(), int(threads)
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.constant = sampler.provider, sampler.schedule, sampler.constant
@@ -131,7 +123,10 @@ class RichardsonRomberg(Process):
 
     def _share(self, correlation):
         d = self.coarse.dim
-        sigma = np.array(0.0 if correlation is None else correlation, dtype=float)
+        try:
+            sigma = np.array(0.0 if correlation is None else correlation, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(f"`correlation` must be a number, a matrix or None, got {correlation!r}.") from None
         if sigma.shape not in ((), (d, d)):
             raise ValueError(f"`correlation` must be a number or of shape ({d}, {d}), got shape {sigma.shape}.")
         self.dense = int(sigma.ndim == 2)
@@ -266,7 +261,7 @@ class RichardsonRomberg(Process):
     def resolve(self, x):
         resolved = copy.copy(self)
         resolved.coarse = self.coarse.resolve(x)
-        resolved.fine = half_step(resolved.coarse)
+        resolved.fine = resolved.coarse.halved()
         return resolved
 
     def statistics(self, state):
