@@ -18,8 +18,8 @@ A and C are jointly normal with, for u = Dε/2,
 so C, and A given C, which is tanh(u/2) C / D + N(0, 2 (u - 2 tanh(u/2)) / D²). The two halves have four normals, of
 which only three combinations matter: those of θ where the gradient is taken, of θ and of p at the end. Three are drawn.
 
-One gradient a step. The bias is of order ε² and so, for smooth U, is the strong error: one order more than in splittings
-whose normals are those of p alone. Gradient noise of standard deviation τ raises the temperature and with it the
+One gradient a step. The bias is of order ε² and so, for smooth U, is the strong error: one order more than where only
+p has normals. Gradient noise of standard deviation τ raises the temperature and with it the
 variance of θ by the factor 1 + ετ²/(2D), to leading order. The step is stable on U = λθ²/2 for ελ tanh(Dε/2) < 2D.
 
 References
