@@ -10,11 +10,12 @@ jump   B  p += -ε/2 ∇Û(θ)                    D  ξ += ε/2 (|p|² - d) / μ
        in the order B A D O D A B; the estimate in the last B is used once more in the first one of the next step
 =====  ==============================================================================================================
 
-The mass μ = d is the thermostat of `SGNHT`; in general the standard deviation of ξ is 1/√μ. Without gradient noise the
-bias of averages is O(ε²). With additive noise of standard deviation τ the thermostat settles around A + ετ²/2.
+The mass μ = d is the thermostat of `SGNHT`; in general the standard deviation of ξ is 1/√μ. With additive noise of
+standard deviation τ the thermostat settles around A + ετ²/2. The bias of averages over θ is O(ε²), with additive noise
+as well; noise whose size depends on θ, as that of mini-batches does, has an effect of first order.
 
-In stationarity the momenta that the two D see have E|p|²/d = 1 on average, exactly; the momentum at the end of a step,
-from which ``run.stats["mean_kinetic_temperature"]`` is taken, differs from that by O(ε²) and by half a step's noise.
+In stationarity the momenta that the two D see have E|p|²/d = 1 on average, exactly. So the momentum at the end of a
+step, of which ``run.stats["mean_kinetic_temperature"]`` tells, has E|p|²/d = 1 - ε²/4 E|∇Û|²/d, whatever U.
 
 References
 ----------
@@ -68,7 +69,7 @@ class BADODAB(Thermostatted):
 
     @property
     def bias_order(self):
-        """Two without gradient noise."""
+        """Two without gradient noise; noise that depends on θ has an effect of first order."""
         return 2 if self.provider.exact else 1
 
     @compiled

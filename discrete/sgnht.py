@@ -12,10 +12,10 @@ With ``thermostat="per_block"`` each block of coordinates has its own ξ, driven
 has one for each array of parameters, which is that.
 
 Stationary identities, whatever U and the noise: E|p|²/d = 1 exactly, and E θ·∇U / d = 1 - E[ξ θ·p] / d. The mean of ξ
-is A' + ε (A'² - 1/d) / 2 + O(ε²) on Gaussian targets, A' = A + ετ²/2. The bias of averages is O(ε): the variances on a
-Gaussian are 1 - εA'/2 times the target's to first order for large d. Additive noise of the same standard deviation in
-all coordinates does nothing else than raising A to A'. SGHMC that does not know the noise is a factor of
-1 + ετ²/(2D) off.
+is A' + ε (A'² - 1/d) / 2 + O(ε²) on Gaussian targets, A' = A + ετ²/2. The bias of averages is O(ε): the covariance on a
+Gaussian is 1 - εA'/2 times the target's, but for terms of order ε² and ε/d. Additive Gaussian noise of the same
+standard deviation in all coordinates does nothing else than raising A to A' (and the thermostat does not start there).
+SGHMC that does not know the noise has 1 + ετ²/(2D) times the target's variance.
 
 References
 ----------

@@ -1,0 +1,267 @@
+"""Tier 3: the thermostats' averages against the exact laws of their discretised recursions.
+
+Their noise multiplies a friction that is itself random, and their moments do not close. But in one dimension the law is
+that of (θ, p, ξ), and its density relative to the continuous-time limit, N(0, 1/λ) × N(0, 1) × N(A', 1), is smooth: its
+coefficients in Hermite polynomials are the fixed point of the transition kernel, by Gauss-Hermite quadrature
+(`kernel_law`, written from the papers' formulas). For more dimensions there are the stationary identities, and the
+leading terms of the bias.
+
+In one dimension a thermostat on its own is not ergodic for a Gaussian target: A = 1 = √λ mixes well.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+
+import discrete
+from pdmp.gradients import Minibatch, Noisy
+from pdmp.models import Gaussian, LinearGaussian
+from tests.checks import Moments, _averages, assert_unbiased, linear_terms, run_chain
+
+# ---------------------------------------------------------------------------------------------------------------
+# The stationary law in one dimension
+
+
+def hermite(x, degree):
+    """The orthonormal Hermite polynomials up to `degree`."""
+    out = [np.ones_like(x), x]
+    for k in range(1, degree):
+        out.append((x * out[k] - np.sqrt(k) * out[k - 1]) / np.sqrt(k + 1.0))
+    return np.array(out)
+
+
+def kernel_law(scheme, step, diffusion, kicks, degree=10, nodes=16, noises=12):
+    """Stationary E θ, Var θ, E p² and E ξ in one dimension, where θ is at the end of a step and p is as `scheme` says.
+
+    `kicks` are the outcomes of a gradient estimate aθ - b, as rows (probability, a, b). The momentum is that of the end
+    of a step; for BADODAB that of the end of its last B with the whole of the kick, half of which is the next step's.
+    """
+    weight, slope, force = np.transpose(kicks)
+    precision, centre = weight @ slope, weight @ force / (weight @ slope)
+    spread = weight @ (slope * centre - force) ** 2 + weight @ (slope - precision) ** 2 / precision
+    friction, scale = diffusion + 0.5 * step * spread, 1.0 / np.sqrt(precision)
+    node, mass = hermegauss(nodes)
+    mass = mass / mass.sum()
+    t, p0, s = (a.ravel() for a in np.meshgrid(node, node, node, indexing="ij"))
+    density = np.einsum("i,j,k->ijk", mass, mass, mass).ravel()
+    index = np.array([i for i in itertools.product(range(degree + 1), repeat=3) if sum(i) <= degree])
+    if np.all(np.abs(np.subtract.outer(force, -force)).min(axis=1) < 1e-12):  # symmetric in (θ, p)
+        index = index[(index[:, 0] + index[:, 1]) % 2 == 0]
+
+    def basis(theta, p, xi):
+        parts = hermite((theta - centre) / scale, degree), p, hermite(xi - friction, degree)
+        return parts[0][index[:, 0]] * parts[1][index[:, 1]] * parts[2][index[:, 2]]
+
+    def kick(p, theta, then=lambda p: p):
+        """Expected basis in p after a whole kick."""
+        return sum(
+            w * hermite(then(p - step * (a * theta - b)), degree) for w, a, b in zip(weight, slope, force, strict=True)
+        )
+
+    here = basis(centre + scale * t, hermite(p0, degree), friction + s)
+    after = np.zeros_like(here)
+    half = 0.5 * step
+    z, w = hermegauss(noises)
+    for noise, share in zip(np.sqrt(2.0 * diffusion * step) * z, w / w.sum(), strict=True):
+        theta, p, xi = centre + scale * t, p0, friction + s
+        if scheme == "badodab":
+            theta = theta + half * p
+            xi = xi + half * (p * p - 1.0)
+            x = 2.0 * step * xi
+            p = np.exp(-step * xi) * p + noise * np.sqrt(-np.expm1(-x) / x)
+            xi = xi + half * (p * p - 1.0)
+            theta = theta + half * p
+            after += share * basis(theta, kick(p, theta), xi)
+            continue
+        for probability, a, b in zip(weight, slope, force, strict=True):
+            theta, p, xi = centre + scale * t, p0, friction + s
+            if scheme == "euler":
+                p = (1.0 - step * xi) * p - step * (a * theta - b) + noise
+                theta = theta + step * p
+                xi = xi + step * (p * p - 1.0)
+            else:
+                theta = theta + half * p
+                xi = xi + half * (p * p - 1.0)
+                p = p * np.exp(-half * xi) - step * (a * theta - b) + noise
+                p = p * np.exp(-half * xi)
+                xi = xi + half * (p * p - 1.0)
+                theta = theta + half * p
+            after += share * probability * basis(theta, hermite(p, degree), xi)
+    kernel = (after * density) @ here.T - np.eye(len(index))
+    coefficients = np.linalg.solve(kernel[1:, 1:], -kernel[1:, 0])  # the first one is 1
+    of = dict(zip(map(tuple, index[1:]), coefficients, strict=True))
+    first = of.get((1, 0, 0), 0.0)
+    return (
+        centre + scale * first,
+        scale**2 * (1.0 + np.sqrt(2.0) * of[2, 0, 0] - first**2),
+        1.0 + np.sqrt(2.0) * of[0, 2, 0],
+        friction + of[0, 0, 1],
+    )
+
+
+def gaussian_kicks(precision, tau, points=8):
+    """Gradient noise N(0, τ²) on the gradient λθ."""
+    node, weight = hermegauss(points) if tau > 0.0 else (np.zeros(1), np.ones(1))
+    return [(w, precision, tau * e) for e, w in zip(node, weight / weight.sum(), strict=True)]
+
+
+def batch_kicks(model, size):
+    """Mini-batches drawn with replacement from a `LinearGaussian` in one dimension: all of them, listed."""
+    u, w, prior = linear_terms(model)
+    n = len(u)
+    outcomes = np.array(list(itertools.combinations_with_replacement(range(n), size)))
+    orders = np.array([len(set(itertools.permutations(rows))) for rows in outcomes.tolist()])
+    a, b = (n / size * terms[outcomes].sum(axis=1) for terms in (u, w))
+    return list(zip(orders / n**size, prior + a, b, strict=True))
+
+
+SCHEMES = {  # the sampler, its recursion, a step at which the bias can be seen, the order of the bias without noise
+    "SGNHT": (discrete.SGNHT, "euler", 0.1, 1),
+    "MSGNHT": (discrete.MSGNHT, "splitting", 0.2, 2),
+    "BADODAB": (discrete.BADODAB, "badodab", 0.2, 2),
+}
+
+
+def run(process, initial, replicates, seed, steps, warmup=0.02):
+    """`Moments` of independent chains, and each one's mean |p|²/d and mean thermostat."""
+    found, statistics = [], []
+    options = {"warmup": warmup, "store": "moments", "covariance": True}
+    for child in np.random.SeedSequence(seed).spawn(replicates):
+        chain = run_chain(process, initial, child, steps=steps, **options)
+        found.append(_averages(chain.finish(), (1.0,)))
+        of = process.statistics(chain.state)
+        statistics.append((of["mean_kinetic_temperature"], of["mean_thermostat"]))
+    return Moments(*map(np.array, zip(*found, strict=True))), *np.transpose(statistics)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What the laws say, without a sampler
+
+
+@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_the_order_of_the_bias(name, tau):
+    """First order for Euler's scheme, second for the symmetric ones, additive noise or not."""
+    _, scheme, _, order = SCHEMES[name]
+    steps = np.array([0.1, 0.05, 0.025])
+    laws = np.array([kernel_law(scheme, eps, 1.0, gaussian_kicks(1.0, tau), 8, 14, 10) for eps in steps])
+    bias = laws[:, 1] - 1.0
+    assert np.all(np.abs(laws[:, 0]) < 1e-9)
+    if tau == 0.0:
+        np.testing.assert_allclose(np.log2(bias[:-1] / bias[1:]), order, atol=0.2)
+    else:  # A' = A + ετ²/2 is another friction for each step: below its leading term, but of the same order
+        assert np.all(np.abs(bias) < (0.8 * steps if order == 1 else 0.4 * steps**2))
+    drift = laws[:, 3] - 1.0 - 0.5 * steps * tau**2  # of the thermostat from A': second order where A² = 1/d
+    assert np.all(np.abs(drift) < 10.0 * steps**2)
+    if scheme != "badodab":
+        np.testing.assert_allclose(laws[:, 2], 1.0, atol=1e-9)
+
+
+def five_points():
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal(5)
+    return LinearGaussian(a[:, None], 2.0 * a + rng.standard_normal(5))
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_noise_that_depends_on_the_position_has_an_effect_of_first_order(name):
+    """The mean of θ with mini-batches, which is off because larger θ has the larger noise."""
+    model = five_points()
+    root = 1.0 / np.sqrt(model.posterior()[1][0, 0])
+    steps = np.array([0.1, 0.05]) / root
+    means = [kernel_law(SCHEMES[name][1], eps, root, batch_kicks(model, 2), 6, 12, 10)[0] for eps in steps]
+    bias = np.array(means) - model.posterior()[0][0]
+    assert np.log2(bias[0] / bias[1]) == pytest.approx(1.0, abs=0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# One dimension
+
+
+def assert_temperature(temperature, name, step, square):
+    """E|p|²/d = 1 where ξ is moved by the p at the end of steps, 1 - ε²/4 E|∇Û|²/d for BADODAB, whatever U.
+
+    BADODAB's two D see q and, the kick 2k later, q - 2k, with a mean of 1 by the stationarity of ξ; the momentum at
+    the end of the step is q - k, and (q - k)² = (q² + (q - 2k)²)/2 - k².
+    """
+    truth = 1.0 - 0.25 * step**2 * square if name == "BADODAB" else 1.0
+    assert_unbiased(temperature, truth, resolution=5e-4)
+
+
+@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_in_one_dimension(name, tau):
+    """The noise would be worth 20 % of the variance to SGHMC for the step of 0.1, 40 % for that of 0.2."""
+    sampler, scheme, step, _ = SCHEMES[name]
+    process = sampler(Noisy(Gaussian([1.5], [1.0]), tau), step)
+    moments, temperature, thermostat = run(process, [1.5], 32, seed=61, steps=300_000)
+    _, variance, _, xi = kernel_law(scheme, step, 1.0, gaussian_kicks(1.0, tau))
+    assert_unbiased(moments.mean, 1.5, resolution=0.04)
+    assert_unbiased(moments.var, variance, resolution=0.02)
+    assert_unbiased(thermostat, xi, resolution=0.02)
+    assert_temperature(temperature, name, step, variance + tau**2)
+
+
+@pytest.mark.parametrize("scheme", ["splitting", "euler"])
+def test_a_thermostat_for_each_coordinate_finds_the_noise_of_each(scheme):
+    """Independent coordinates: each has the law of one dimension, with its own precision and its own noise."""
+    precision, tau, step = np.array([1.0, 3.0, 0.5]), np.array([0.0, 3.0, 1.0]), 0.1
+    process = discrete.MSGNHT(Noisy(Gaussian(np.zeros(3), np.diag(precision)), tau), step, scheme=scheme)
+    moments, temperature, thermostat = run(process, np.zeros(3), 32, seed=62, steps=400_000)
+    laws = np.array([kernel_law(scheme, step, 1.0, gaussian_kicks(*of)) for of in zip(precision, tau, strict=True)])
+    assert_unbiased(moments.var / laws[:, 1], 1.0, resolution=0.04)
+    assert_unbiased(moments.cov[:, *np.triu_indices(3, 1)], 0.0, resolution=0.05)
+    assert_unbiased(thermostat, laws[:, 3].mean(), resolution=0.02)
+    assert_temperature(temperature, "MSGNHT", step, 0.0)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_with_mini_batches(name):
+    """Two of five points at a time: noise that depends on θ, and raises the thermostat by a third of what it is."""
+    sampler, scheme, _, _ = SCHEMES[name]
+    model = five_points()
+    sd = np.sqrt(model.posterior()[1][0, 0])
+    step = 0.2 * sd
+    process = sampler(Minibatch(model, 2), step, 1.0 / sd)
+    moments, temperature, thermostat = run(process, model.mode(), 32, seed=63, steps=300_000)
+    kicks = batch_kicks(model, 2)
+    mean, variance, _, xi = kernel_law(scheme, step, 1.0 / sd, kicks, 8, 14, 10)
+    assert_unbiased((moments.mean - mean) / sd, 0.0, resolution=0.03)
+    assert_unbiased(moments.var / variance, 1.0, resolution=0.02)
+    assert_unbiased(thermostat / xi, 1.0, resolution=0.02)
+    weight, slope, force = np.transpose(kicks)
+    square = weight @ ((slope * mean - force) ** 2 + slope**2 * variance)
+    assert_temperature(temperature, name, step, square)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Five dimensions
+
+COVARIANCE = 0.6 ** np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+SCALES = np.outer(np.linspace(0.8, 1.2, 5), np.linspace(0.8, 1.2, 5))
+FIVE = Gaussian(np.zeros(5), np.linalg.inv(COVARIANCE * SCALES))
+
+
+@pytest.mark.parametrize("tau", [0.0, 2.0])
+@pytest.mark.parametrize("name", [*SCHEMES, "SGNHT, per block"])
+def test_in_five_correlated_dimensions(name, tau):
+    """The covariance, to the leading order of the bias: 1 - εA'/2 times the target's for SGNHT, 1 for the others.
+
+    The thermostat's mean is A' + ε (A'² - 1/d) / 2 for SGNHT (d: of its block) and A' for the others. What is left out,
+    ε² and for the covariance ε/d, is below 0.01 here. SGHMC with a friction of 1 would be ετ²/2 = 10 % off.
+    """
+    sampler, _, _, _ = SCHEMES[name.partition(",")[0]]
+    options = {"thermostat": "per_block", "blocks": [0, 1, 0, 1, 0]} if "block" in name else {}
+    step = 0.05
+    process = sampler(Noisy(FIVE, tau), step, **options)
+    moments, temperature, thermostat = run(process, np.zeros(5), 32, seed=64, steps=200_000)
+    friction, factor, more = 1.0 + 0.5 * step * tau**2, 1.0, 0.0
+    if sampler is discrete.SGNHT:
+        sizes = np.array([3, 2] if options else [5])
+        factor, more = 1.0 - 0.5 * step * friction, 0.5 * step * (friction**2 - np.mean(1.0 / sizes))
+    pairs = np.triu_indices(5)
+    assert_unbiased((moments.cov / SCALES)[:, *pairs], factor * COVARIANCE[pairs], resolution=0.06)
+    assert_unbiased(thermostat, friction + more, resolution=0.02)
+    assert_temperature(temperature, name, step, np.trace(FIVE.hessian()) / 5.0 + tau**2)
