@@ -16,9 +16,9 @@ undoes that up to the breaking point τ |z| = C, beyond which no estimator can (
 The adaptive scale σₖ = C / (1.233 τₖ), τₖ the noise as known before step k, keeps 99 % of the increments below it, for
 1.233 = 1 + 0.1 × 2.33. Where a scale depends on the state, holding it for σ² keeps averages right to leading order.
 
-On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise it is, for small σ, √(1 + σ²τ²/C²)
-for the vanilla estimator, within 0.02 of 1 for the corrected one up to the breaking point, and √(π/8) στ for the
-extreme one and beyond that point.
+On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise and a small σ it is √(1 + σ²τ²/C²) for
+the vanilla estimator, up to 9 % more; it grows from 1 to 1.12 at the breaking point στ = C for the corrected one; and it
+is √(π/8) στ for the extreme one, and beyond that point.
 
 References
 ----------

@@ -238,3 +238,37 @@ def barker_law(estimator, sigma, precision, tau, reach=8.0):
             break
     flat = points.reshape(d, -1)
     return (flat * density.ravel()) @ flat.T
+
+
+def barker_lattice(up, sigma, low, high, fine=1):
+    """SGBD in one dimension on a lattice from `low` to `high`: the points (n,), and the transition matrix (n, n).
+
+    ``up(z, x)`` is the probability of +z, on z of shape (m, 1) and x of shape (1, n). The lattice is `fine` times as
+    fine as the standard deviation of z, which is enough for smooth probabilities at 1; what leaves it stays at its end.
+    """
+    width = 0.1 * sigma / fine
+    x = np.arange(low, high, width)
+    n = len(x)
+    multiples = np.arange(3 * fine, 17 * fine + 1)  # seven standard deviations
+    weights = stats.norm.pdf(multiples * width, sigma, 0.1 * sigma)
+    weights /= weights.sum()
+    plus = np.broadcast_to(up(width * multiples[:, None], x[None, :]), (len(multiples), n))
+    kernel, here = np.zeros((n, n)), np.arange(n)
+    for m, weight, p in zip(multiples, weights, plus, strict=True):
+        np.add.at(kernel, (here, np.minimum(here + m, n - 1)), weight * p)
+        np.add.at(kernel, (here, np.maximum(here - m, 0)), weight * (1.0 - p))
+    return x, kernel
+
+
+def stationary(kernel):
+    """The law (n,) that a transition matrix (n, n) leaves alone."""
+    n = len(kernel)
+    equations = np.vstack([kernel.T - np.eye(n), np.ones(n)])
+    equations = np.delete(equations, n // 2, axis=0)  # they are dependent
+    return np.linalg.solve(equations, np.append(np.zeros(n - 1), 1.0))
+
+
+def lattice_moments(x, law):
+    """Mean and variance."""
+    mean = law @ x
+    return mean, law @ (x - mean) ** 2

@@ -9,9 +9,18 @@ from scipy import integrate, special, stats
 import discrete
 from discrete.barker import CORRECTED, EXTREME, SPREAD, VANILLA, C, probability
 from discrete.laws import barker_covariance
-from pdmp.gradients import Noisy
-from pdmp.models import Gaussian
-from tests.checks import barker_law, barker_steps, plain, run_chain
+from pdmp.gradients import Minibatch, Noisy
+from pdmp.models import Gaussian, LinearGaussian
+from tests.checks import (
+    barker_lattice,
+    barker_law,
+    barker_sign,
+    barker_steps,
+    lattice_moments,
+    plain,
+    run_chain,
+    stationary,
+)
 
 pytestmark = pytest.mark.exact
 
@@ -113,22 +122,85 @@ def test_the_extreme_expectation_is_a_normal_cdf_and_the_most_decided():
             assert abs(expected(estimator, z, g, tau) - 0.5) <= most + 5e-3  # the grid across a jump
 
 
+def test_noise_flattens_a_normal_cdf_into_a_normal_cdf():
+    """E Φ(z (g + η) / C) = Φ(z g / √(C² + z² τ²)): what the corrected estimator inverts, in place of the logistic."""
+    for z, g, tau in POINTS:
+        found = np.average(special.ndtr(z * (g + tau * NOISE) / C), weights=stats.norm.pdf(NOISE))
+        assert found == pytest.approx(special.ndtr(z * g / math.sqrt(C**2 + z**2 * tau**2)), abs=1e-12)
+
+
+@pytest.mark.parametrize("law", [stats.norm, stats.laplace, stats.t(3), stats.cauchy, stats.uniform(-1.0, 2.0)])
+def test_stretching_the_gradient_always_makes_the_expectation_more_decided(law):
+    noise = law.ppf((np.arange(401) + 0.5) / 401)
+    for z, g, tau in POINTS[:: len(ESTIMATORS)]:
+        means = [special.expit(a * z * (g + tau * noise)).mean() for a in np.linspace(0.2, 8.0, 25)]
+        assert np.all(np.diff(means) * np.sign(g) > 0.0)
+
+
+def test_no_symmetric_estimator_is_more_decided_than_the_extreme_one():
+    for z, g, tau in POINTS:
+        best = stats.norm.cdf(abs(g) / tau)
+        x = z * (abs(g) + tau * NOISE)
+        for estimate in (special.expit(x), special.expit(4.0 * x), special.ndtr(x), np.clip(0.5 + 0.3 * x, 0.0, 1.0)):
+            assert np.average(estimate, weights=stats.norm.pdf(NOISE)) < best + 1e-12
+
+
 def test_the_breaking_point():
     """Noise at which even the extreme estimator only just reaches the noiseless probability; C / z is close to it."""
-    for z in (0.1, 1.0, 3.0):
-        ratios = []
-        for zg in (1e-4, 1.0, 2.0623, 4.0):
-            g = zg / z
-            tau = g / stats.norm.ppf(special.expit(zg))
-            assert stats.norm.cdf(g / tau) == pytest.approx(special.expit(zg), rel=1e-12)
-            ratios.append(tau * z / C)
-        assert ratios[0] == pytest.approx(4.0 * stats.norm.pdf(0.0) / C, rel=1e-4)
-        assert ratios[2] == pytest.approx(1.0, abs=1e-3)
-        assert 0.93 < min(ratios) and max(ratios) < 1.2
+    z, zg = np.meshgrid([0.1, 1.0, 3.0, -2.0], [1e-12, 1e-4, 0.3, 1.0, 2.0623, 4.0, 20.0])
+    tau = discrete.breaking_point(zg / z, z)
+    assert tau.shape == zg.shape
+    reached = stats.norm.sf(np.abs(zg / z) / tau)
+    np.testing.assert_allclose(reached, special.expit(-zg), rtol=1e-9)
+    ratios = tau * np.abs(z) / C
+    np.testing.assert_allclose(ratios[:2], 4.0 * stats.norm.pdf(0.0) / C, rtol=1e-7)
+    np.testing.assert_allclose(ratios[4], 1.0, atol=1e-4)
+    assert 0.93 < ratios[:6].min() and ratios[:6].max() < 1.2
+    np.testing.assert_allclose(ratios[6] * C, 3.4018, atol=1e-4)
+
+
+def test_limits_of_the_breaking_point():
+    at_zero = discrete.breaking_point(0.0, [0.5, 2.0])
+    np.testing.assert_allclose(at_zero, 4.0 * stats.norm.pdf(0.0) / np.array([0.5, 2.0]), rtol=1e-14)
+    assert discrete.breaking_point(1.0, 0.0) == math.inf and discrete.breaking_point(math.inf, 1.0) == math.inf
+    assert discrete.breaking_point(1e8, 1.0) == pytest.approx(math.sqrt(0.5e8), rel=1e-6)
+    assert isinstance(discrete.breaking_point(1.0, 1.0), float)
+    assert discrete.breaking_point(-2.0, 0.7) == discrete.breaking_point(2.0, -0.7)
+    either_side = discrete.breaking_point(np.array([1.0 - 1e-9, 1.0 + 1e-9]), 1.0)  # of where the formula changes
+    assert np.diff(either_side)[0] == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("g, z", [(1.0, 1.0), (3.0, 0.7), (-0.4, 0.5)])
+def test_a_stretch_that_removes_the_bias_exists_up_to_the_breaking_point_only(g, z):
+    tau, p = discrete.breaking_point(g, z), special.expit(abs(z * g))
+
+    def bias(stretch, tau):
+        noise = np.linspace(-9.0, 9.0, 40_001)
+        return np.average(special.expit(stretch * z * (abs(g) + tau * noise)), weights=stats.norm.pdf(noise)) - p
+
+    for share in (0.5, 0.95):
+        assert bias(1.0, share * tau) < 0.0 < bias(200.0, share * tau)
+    for share in (1.05, 2.0):
+        assert bias(200.0, share * tau) < 0.0
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # The increments
+
+
+@pytest.mark.parametrize("g", [1.7, -0.4])
+def test_the_density_of_increments_is_the_symmetrised_one_times_the_probability_of_their_sign(g):
+    """z > 0 or not: 2 μ(w) / (1 + exp(-w g)), μ(w) = (φ(w; σ) + φ(w; -σ)) / 2, by the law of total probability."""
+    sigma = 0.5
+    w = np.linspace(-1.0, 1.0, 401)
+
+    def density(w):  # of b z: z = |w| with its sign, or z = -|w| with the other one
+        up = np.array([probability(VANILLA, v, g, 0.0) for v in w])
+        down = np.array([1.0 - probability(VANILLA, -v, g, 0.0) for v in w])
+        return stats.norm.pdf(w, sigma, SPREAD * sigma) * up + stats.norm.pdf(-w, sigma, SPREAD * sigma) * down
+
+    mu = 0.5 * (stats.norm.pdf(w, sigma, 0.05) + stats.norm.pdf(w, -sigma, 0.05))
+    np.testing.assert_allclose(density(w), 2.0 * mu * special.expit(w * g), rtol=1e-12)
 
 
 def test_increments_are_bounded_whatever_the_gradient():
@@ -164,6 +236,121 @@ def test_every_step_is_the_barker_recursion(estimator):
             x[j] += z if rng.random() < p else -z
         np.testing.assert_allclose(record.xs[k], x, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(record.times, np.mean(sigma**2) * np.arange(1, 61), rtol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["vanilla", "corrected"])
+def test_every_step_with_the_adaptive_scale(estimator):
+    """C / (1.233 τ) from the noise known before the step; the state is held for the mean of its squares."""
+    scale, precision, largest = np.array([2.0, 30.0]), np.array([1.0, 4.0]), np.array([0.5, 1.0])
+    process = discrete.SGBD(Noisy(Gaussian(0.0, precision), scale), "adaptive", estimator, beta=0.3, max_scale=largest)
+    record = run_chain(process, [0.2, -0.1], 8, steps=40).finish()
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(8)))
+    x, sigma, now, beyond = np.array([0.2, -0.1]), largest, 0.0, 0
+    for k in range(40):
+        now += np.mean(sigma**2)
+        g = -(precision * x + scale * rng.standard_normal(2))
+        for j in range(2):
+            z = sigma[j] * (1.0 + 0.1 * rng.standard_normal())
+            room = 1.0 - (scale[j] * z / 1.702) ** 2
+            beyond += room <= 0.0
+            if estimator == "vanilla":
+                p = special.expit(z * g[j])
+            else:
+                p = special.expit(z * g[j] / math.sqrt(room)) if room > 0.0 else float(z * g[j] > 0.0)
+            x[j] += z if rng.random() < p else -z
+        sigma = np.minimum(largest, 1.702 / (1.233 * scale))
+        np.testing.assert_allclose(record.xs[k], x, rtol=1e-11, atol=1e-13)
+        assert record.times[k] == pytest.approx(now, rel=1e-12)
+    assert sigma[0] == 0.5 and sigma[1] == pytest.approx(0.046012, rel=1e-4)  # at most, and below it
+    found = record.statistics
+    assert found["beyond_breaking_point"] == beyond > 0
+    assert found["mean_beyond_breaking_point"] == beyond / 80
+    assert found["mean_scale"] == pytest.approx(sigma.mean())
+
+
+def test_the_adaptive_scale_follows_the_running_average_of_batches():
+    rng = np.random.default_rng(3)
+    model = LinearGaussian(rng.standard_normal((20, 1)), rng.standard_normal(20))
+    process = discrete.SGBD(Minibatch(model, 4), "adaptive", "corrected", max_scale=10.0)
+    state, stream = process.begin(np.zeros(1), rng), np.random.default_rng(4)
+    average, held = 0.0, []
+    for k in range(1, 30):
+        held.append(process.clock(state, 0, 0.0, None)[0])
+        process.jump(state, 0, 0.0, stream)
+        memory = state.memory
+        average = 0.9 * average + 0.1 * memory.sd[0]
+        assert memory.scale[0] == pytest.approx(C / (1.233 * average / (1.0 - 0.9**k)), rel=1e-10)
+        assert memory.hold[0] == pytest.approx(memory.scale[0] ** 2)
+    assert held[0] == 100.0 and len(set(held)) == 29
+
+
+def test_without_noise_the_adaptive_scale_is_the_largest():
+    process = discrete.SGBD(Gaussian(0.0, [1.0, 1.0]), "adaptive", max_scale=[0.3, 0.4])
+    state = process.begin(np.zeros(2), None)
+    process.jump(state, 0, 0.0, np.random.default_rng(1))
+    np.testing.assert_array_equal(state.memory.scale, [0.3, 0.4])
+    assert state.memory.hold[0] == pytest.approx(0.125)
+
+
+def test_noise_that_is_not_a_number_stops_the_chain():
+    process = discrete.SGBD(Noisy(Gaussian(0.0, [1.0]), 1.0), 0.3, "corrected")
+    state = process.begin(np.zeros(1), None)
+    state.memory.mean_sd[0] = math.nan
+    assert process.jump(state, 0, 0.0, np.random.default_rng(1)) == -1
+
+
+def test_h_is_the_square_of_the_scale():
+    model, x = Noisy(Gaussian(0.0, [1.0, 4.0]), [2.0, 3.0]), [0.2, -0.1]
+    for h in (0.09, [0.09, 0.25]):
+        ours = discrete.SGBD(model, np.sqrt(h), "corrected")
+        theirs = discrete.SGBD.from_h(model, h, estimator="corrected")
+        np.testing.assert_array_equal(
+            run_chain(ours, x, 9, steps=20).finish().xs, run_chain(theirs, x, 9, steps=20).finish().xs
+        )
+
+
+def test_a_schedule_with_a_shape():
+    model, x = Noisy(Gaussian(0.0, [1.0, 4.0]), [2.0, 3.0]), [0.2, -0.1]
+    record = run_chain(discrete.SGBD(model, [0.4, 0.2]), x, 9, steps=20).finish()
+    same = run_chain(discrete.SGBD(model, 0.4, shape=[1.0, 0.5]), x, 9, steps=20).finish()
+    np.testing.assert_allclose(same.xs, record.xs, rtol=1e-12)
+    np.testing.assert_allclose(same.times, record.times, rtol=1e-12)
+    schedule = discrete.schedules.polynomial(0.4, 2.0, 0.5)
+    times = run_chain(discrete.SGBD(Noisy(Gaussian(0.0, [1.0, 1.0]), 0.0), schedule, shape=[1.0, 0.5]), x, 5, steps=9)
+    np.testing.assert_allclose(times.finish().times, np.cumsum(0.625 * 0.16 / (2.0 + np.arange(9))), rtol=1e-12)
+
+
+NOISY = Noisy(Gaussian(0.0, [1.0, 1.0]), 1.0)
+
+
+@pytest.mark.parametrize(
+    "make, error, text",
+    [
+        (lambda: discrete.SGBD(NOISY, "adaptive"), ValueError, "adaptive.*`max_scale`"),
+        (lambda: discrete.SGBD(NOISY, 0.1, max_scale=1.0), ValueError, "`max_scale`.*adaptive"),
+        (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=0.0), ValueError, "`max_scale`.*positive"),
+        (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=[1.0]), ValueError, r"`max_scale`.*\(2,\).*\(1,\)"),
+        (
+            lambda: discrete.SGBD(NOISY, "adaptive", max_scale=discrete.schedules.constant(1.0)),
+            TypeError,
+            "`max_scale`.*schedule",
+        ),
+        (lambda: discrete.SGBD(NOISY, "auto"), TypeError, "`scale`.*auto"),
+        (lambda: discrete.SGBD(NOISY, 0.1, shape=[1.0]), ValueError, r"`shape`.*\(2,\).*\(1,\)"),
+        (lambda: discrete.SGBD(NOISY, 0.1, shape=[1.0, -1.0]), ValueError, "`shape`.*positive"),
+        (lambda: discrete.SGBD(NOISY, [0.1, 0.2], shape=[1.0, 1.0]), ValueError, "`shape`.*one number"),
+        (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=1.0, shape=[1.0, 1.0]), ValueError, "`shape`"),
+        (lambda: discrete.SGBD.from_h(NOISY, 0.0), ValueError, "`h`.*positive"),
+        (
+            lambda: discrete.SGBD(Minibatch(LinearGaussian(np.ones((4, 1)), np.ones(4)), 1), "adaptive", max_scale=1.0),
+            ValueError,
+            'scale="adaptive".*at least 2',
+        ),
+    ],
+)
+def test_slips_are_errors_before_the_run(make, error, text):
+    with pytest.raises(error, match=text):
+        make()
 
 
 @pytest.mark.parametrize("schedule", [0.5, discrete.schedules.polynomial(0.5, 2.0, 0.5)])
@@ -220,6 +407,38 @@ def test_the_predicted_variance_is_that_of_the_transition_kernel(estimator, tau)
     predicted = barker_covariance(np.eye(1), np.array([[tau**2]]), sigma, estimator)[0, 0]
     exact = barker_law(estimator, sigma, 1.0, tau, reach=6.0 * math.sqrt(predicted))[0, 0]
     assert predicted == pytest.approx(exact, rel=0.01)
+
+
+def test_the_variance_without_noise_exceeds_that_of_the_target_by_a_quarter_of_the_squared_scale():
+    for sigma, tolerance in ((0.4, 0.05), (0.2, 0.02)):
+        assert (barker_law("vanilla", sigma, 1.0, 0.0)[0, 0] - 1.0) / sigma**2 == pytest.approx(0.25, abs=tolerance)
+
+
+def test_the_variance_with_noise_at_a_small_scale():
+    """What the module promises; στ = 1, at the breaking point, and beyond it."""
+    sigma, variances = 0.2, {}
+    for noise in (1.0, C, 4.0):
+        flat, extreme = math.sqrt(1.0 + (noise / C) ** 2), math.sqrt(math.pi / 8.0) * noise
+        for estimator in ("vanilla", "corrected", "extreme"):
+            x, kernel = barker_lattice(
+                lambda z, x, e=estimator, n=noise: barker_sign(e, z, -x, n / sigma), sigma, -9.0, 9.0
+            )
+            variances[estimator] = lattice_moments(x, stationary(kernel))[1]
+        assert flat < variances["vanilla"] < 1.1 * flat
+        assert variances["extreme"] == pytest.approx(extreme, rel=0.03)
+        if noise <= C:
+            assert 1.0 < variances["corrected"] < 1.125
+        else:
+            assert variances["corrected"] == pytest.approx(extreme, rel=0.03)
+
+
+@pytest.mark.parametrize("estimator, tau", [("vanilla", 0.0), ("corrected", 2.0), ("extreme", 4.0)])
+def test_two_computations_of_the_stationary_law_agree(estimator, tau):
+    """Powers of the kernel by shifts of the density, and a linear equation with its matrix."""
+    x, kernel = barker_lattice(lambda z, x: barker_sign(estimator, z, -x, tau), 0.5, -8.0, 8.0)
+    mean, variance = lattice_moments(x, stationary(kernel))
+    assert mean == pytest.approx(0.0, abs=1e-8)
+    assert variance == pytest.approx(barker_law(estimator, 0.5, 1.0, tau)[0, 0], rel=1e-6)
 
 
 def test_no_response_without_noise_is_refused_for_the_extreme_estimator():

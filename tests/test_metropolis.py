@@ -11,7 +11,7 @@ import discrete
 from discrete.barker import softplus
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from pdmp.process import DATA
+from pdmp.process import ADAPTING, DATA
 from tests.checks import new_chain, run_chain
 from tests.targets import Quartic
 
@@ -43,6 +43,16 @@ def data(n_data=6, d=2, seed=4):
     return LinearGaussian(A, A @ np.ones(d) + rng.standard_normal(n_data), noise_scale=0.8, prior_scale=2.0)
 
 
+def steps_in_python(process, x, steps, seed=4, warm=0):
+    """State and positions after so many jumps, nothing compiled."""
+    rng = stream(seed)
+    state, xs = process.begin(np.array(x), rng), []
+    for _ in range(steps, seed=4, warm=0):
+        assert process.jump(state, 0, 0.0, rng) == 0
+        xs.append(state.x.copy())
+    return state, np.array(xs)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Every step
 
@@ -52,13 +62,13 @@ def langevin_density(new, old, gamma, p):
     return stats.multivariate_normal.logpdf(new, old - gamma * p @ slope(old), 2.0 * gamma * p)
 
 
-def follow(record, start, target, warm, propose, log_density, uniform):
+def follow(path, start, target, warm, propose, log_density, uniform):
     """Compare a path with the algorithm written out; returns the log of the adapted factor, the acceptance rate.
 
     `propose(k, x, factor)` gives the proposal, `log_density(k, new, old, factor)` log q(old, new).
     """
     x, log_factor, kept = start, 0.0, []
-    for k in range(len(record.times)):
+    for k in range(len(path)):
         factor = math.exp(log_factor)
         new = propose(k, x, factor)
         ratio = potential(x) - potential(new) + log_density(k, x, new, factor) - log_density(k, new, x, factor)
@@ -69,8 +79,8 @@ def follow(record, start, target, warm, propose, log_density, uniform):
             log_factor += (k + 1.0) ** -0.6 * (accept - target)
         else:
             kept.append(accept)
-        np.testing.assert_allclose(record.xs[k], x, rtol=1e-9, atol=1e-11)
-    moved = np.any(np.diff(record.xs, axis=0) != 0.0, axis=1)
+        np.testing.assert_allclose(path[k], x, rtol=1e-9, atol=1e-11)
+    moved = np.any(np.diff(path, axis=0) != 0.0, axis=1)
     assert 0 < moved.sum() < len(moved)  # some were rejected, and some were not
     return log_factor, np.mean(kept)
 
@@ -92,14 +102,18 @@ def test_every_step_of_mala(step, preconditioner):
         return x - size * p @ slope(x) + math.sqrt(2.0 * size) * root @ rng.standard_normal(3)
 
     process = discrete.MALA(MODEL, step, preconditioner)
-    chain = run_chain(process, START, 5, steps=60, warmup=0.5)
+    if isinstance(step, float):
+        chain = run_chain(process, START, 5, steps=60, warmup=0.5)
+        state, path = chain.state, chain.finish().xs
+    else:
+        state, path = steps_in_python(process, START, 60, seed=5, warm=30)
     log_factor, rate = follow(
-        chain.finish(), START, 0.574, 30, propose,
+        path, START, 0.574, 30, propose,
         lambda k, new, old, factor: langevin_density(new, old, gamma(k, factor), p), rng.random,
     )  # fmt: skip
-    assert chain.state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
+    assert state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
     assert abs(log_factor) > 0.01
-    found = process.statistics(chain.state)
+    found = process.statistics(state)
     assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
     assert found["mean_step"] == pytest.approx(gamma(0, math.exp(log_factor)), rel=1e-9)
 
@@ -140,7 +154,7 @@ def test_every_step_of_barker(increments, signs):
 
     process = discrete.Barker(MODEL, scale, increments, signs)
     chain = run_chain(process, START, 6, steps=60, warmup=0.5)
-    log_factor, rate = follow(chain.finish(), START, 0.4, 30, propose, log_density, rng.random)
+    log_factor, rate = follow(chain.finish().xs, START, 0.4, 30, propose, log_density, rng.random)
     assert chain.state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
     found = process.statistics(chain.state)
     assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
@@ -150,10 +164,14 @@ def test_every_step_of_barker(increments, signs):
 
 @pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
 def test_every_state_is_held_for_the_nominal_step_also_the_rejected_ones(make):
-    for step in (0.9, discrete.schedules.polynomial(0.9, 1.0, 0.5)):
-        times = run_chain(make(MODEL, step), START, 7, steps=40, warmup=0.5).finish().times
-        held = 0.9 if make is discrete.MALA else 0.81
-        np.testing.assert_allclose(times, held * np.arange(1, 41), rtol=1e-12)
+    held = 0.9 if make is discrete.MALA else 0.81
+    times = run_chain(make(MODEL, 0.9), START, 7, steps=40, warmup=0.5).finish().times
+    np.testing.assert_allclose(times, held * np.arange(1, 41), rtol=1e-12)
+    process = make(MODEL, discrete.schedules.polynomial(0.9, 1.0, 0.5))
+    state = process.begin(START, stream(7))
+    for k in range(5):
+        assert process.clock(state, 0, 0.0, None)[0] == pytest.approx(held * (k + 1), rel=1e-12)
+        process.jump(state, 0, 0.0, stream(7))
 
 
 def test_h_is_twice_gamma():
@@ -202,16 +220,6 @@ def test_softplus_does_not_overflow():
     np.testing.assert_allclose([softplus(v) for v in x], np.logaddexp(0.0, x), rtol=1e-14)
     assert softplus(math.inf) == math.inf and softplus(-math.inf) == 0.0 and softplus(1e300) == 1e300
     assert math.isnan(softplus(math.nan))
-
-
-def steps_in_python(process, x, steps):
-    """State and positions after so many jumps, nothing compiled."""
-    rng = stream(4)
-    state, xs = process.begin(np.array(x), rng), []
-    for _ in range(steps):
-        assert process.jump(state, 0, 0.0, rng) == 0
-        xs.append(state.x.copy())
-    return state, np.array(xs)
 
 
 # ---------------------------------------------------------------------------------------------------------------
