@@ -47,7 +47,8 @@ def steps_in_python(process, x, steps, seed=4, warm=0):
     """State and positions after so many jumps, nothing compiled."""
     rng = stream(seed)
     state, xs = process.begin(np.array(x), rng), []
-    for _ in range(steps, seed=4, warm=0):
+    for k in range(steps):
+        state.counts[ADAPTING] = int(k < warm)
         assert process.jump(state, 0, 0.0, rng) == 0
         xs.append(state.x.copy())
     return state, np.array(xs)
