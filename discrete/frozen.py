@@ -8,17 +8,17 @@ rate   none: both are certain
 jump   the event, or at the end of an interval nothing: the clock looks again, with a new batch
 =====  ====================================================================================================
 
-Time is cut into intervals of length ε, or εₖ. An event within one is followed by a new look, and the rest of the interval
-is simulated with that, so any number of events fits into an interval. One look is one recorded jump: ``steps=`` counts
-looks, that is estimates of the gradient, of which a time T has T/ε and one more for each event in it. Averages are those
-along the path, as of every continuous process here.
+Time is cut into intervals of length ε, or εₖ. An event within one is followed by a new look, and the rest of the
+interval is simulated with that, so any number of events fits into an interval. One look is one recorded jump:
+``steps=`` counts looks, that is estimates of the gradient, of which a time T has T/ε and one more for each event in it.
+Averages are those along the path, as of every continuous process here.
 
 The velocity is bounded, so that no step is too large to be stable. The error at a step ε has two parts, both of first
-order. A rate is that of the point where the path was looked at, on average ε/2 earlier, so that turns come late: for the
-Zig-Zag process on N(0, 1) the variance is 1 + ε/√(2π) + O(ε²). And a batch that is kept for ε lowers its mean rate E λ̂
-by about (ε/2) Var λ̂. That is all that gradient noise does: as ε → 0 the limit is the process with sub-sampled rates,
-whose law is the target's for any noise without bias. So ε must be small beside the reciprocal of the noise's standard
-deviation along v, not of its variance's, which SGLD needs.
+order. A rate is that of the point where the path was looked at, on average ε/2 earlier, so that turns come late: for
+the Zig-Zag process on N(0, 1) the variance is 1 + ε/√(2π) + O(ε²). And a batch that is kept for ε lowers its mean rate
+E λ̂ by about (ε/2) Var λ̂: for noise of sd τ well above the gradient, variances are those of the target times 1 +
+ετ/√(2π). So ε must be small beside 1/τ. Otherwise noise does no harm: as ε → 0 the limit is the process with
+sub-sampled rates, whose law is the target's for any noise of mean zero.
 
 References
 ----------
@@ -58,9 +58,9 @@ class FrozenMemory(NamedTuple):
 class FrozenRates(Process):
     """Base of the samplers with frozen rates. A sampler defines
 
-    - ``wait(v, memory, rng)``: time to the first event at the rates that ``memory.gradient`` gives; its kind, from 1 on,
-      and its coordinate go into ``memory.due``;
-    - ``event(v, memory, rng)``: what it does to the velocity.
+    - ``wait(v, memory, rng)``: time to the first event at the rates that ``memory.gradient`` gives; its kind, from 1
+      on, and its coordinate go into ``memory.due``;
+    - ``event(x, v, memory, rng, counts)``: what it does to the velocity; False where a gradient is not finite.
     """
 
     provider: object
@@ -99,8 +99,8 @@ class FrozenRates(Process):
         if kind == STEP:
             memory.taken[0] += 1
             memory.began[0] = now
-        else:
-            self.event(state.v, memory, rng)
+        elif not self.event(state.x, state.v, memory, rng, state.counts):
+            return -1
         return kind
 
     def memory(self, x, rng):

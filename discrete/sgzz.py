@@ -69,9 +69,10 @@ class SGZZ(FrozenRates):
         return time
 
     @compiled
-    def event(self, v, memory, rng):
+    def event(self, x, v, memory, rng, counts):
         j = memory.due[1]
         v[j] = -v[j]
+        return True
 
     def velocity(self, x, rng):
         return rng.choice([-1.0, 1.0], self.dim)

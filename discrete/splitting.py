@@ -16,14 +16,18 @@ jump   Zig-Zag, D B D:
 B is exact for the gradient frozen at the midpoint: what has turned has rate zero and does not turn back. One gradient
 is needed for each step. The proposal and its reversal, from (x', -v') to (x, -v), meet the same midpoint, and the ratio
 of their probabilities is exp(∇U(y)·(x' - x)): e^ℓ is the ratio of skew detailed balance, and ℓ is how far U is from
-linear. On a Gaussian it is (ε²/8) (v·Hv - v'·Hv'): Zig-Zag with independent coordinates is never rejected there.
+linear.
 
-Laws. With the exact gradient the unadjusted law is off by O(ε²), and by nothing on a Gaussian with independent
-coordinates (Zig-Zag). With noise it is off by O(ε): a batch that is kept for ε lowers its mean rate E λ̂ by (ε/2) Var λ̂,
-see `discrete.frozen`. The adjusted law is the target at every step. All this is said of the states at the ticks. The
-straight lines between them would have another law, with variances larger by ε²/12 E v², which is why they do not count
-here. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ: averages over it are those
-of the target up to exp(-2π²σ²/ε²), which matters for ε of the order of a standard deviation σ.
+Laws, of the states at the ticks. With the exact gradient the unadjusted law is off by O(ε²). On a Gaussian
+ℓ = (ε²/8) (v·Hv - v'·Hv'), so that D B D leaves exp(-U(x) + (ε²/8) v·Hv) invariant: only the velocities are off, and
+the unadjusted Zig-Zag scheme has no error in x at all, at any step; the refreshments of the other one, which know
+nothing of this, bring one of O(ε²), unless H is a multiple of the identity. With gradient noise the law is off by O(ε):
+a batch that is kept for ε lowers its mean rate E λ̂ by (ε/2) Var λ̂, see `discrete.frozen`. The adjusted law is the
+target at every step.
+
+The straight lines between the ticks would have another law, with variances larger by ε²/12 E v², which is why they do
+not count here. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ: averages over it
+are those of a smooth density up to exp(-2π²σ²/ε²), which matters for ε well above a standard deviation σ.
 
 References
 ----------
