@@ -1,0 +1,63 @@
+"""Planted bugs of SGD and of SGLD with its options."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import LANGEVIN, Bug
+
+SGD = "tests/test_sgd.py"
+SCHEDULES = "tests/test_schedules.py"
+LAWS = "tests/statistics/test_langevin_laws.py"
+
+BUGS = [
+    Bug(f"Langevin family, {name}", f"discrete/{file}.py", old, new, tests)
+    for name, file, old, new, tests in [
+        # SGD
+        ("SGD: ascends the potential", "sgd", "theta[j] -= gamma * gradient[j]", "theta[j] += gamma * gradient[j]", (SGD,)),
+        ("SGD: the step of the next update", "sgd", "gamma = self.schedule.step(memory.taken[0])", "gamma = self.schedule.step(memory.taken[0] + 1)", (SGD,)),
+        ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.acted[0] += self.safeguard.act(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.acted[0] += self.safeguard.act(gradient)\n", (SGD,)),
+        ("SGD: takes noisy gradients for exact ones", "sgd", "        if not self.provider.exact:\n            raise TypeError(", "        if self.provider.exact is None:\n            raise TypeError(", (SGD,)),
+        ("SGD: squares summable below 1/2", "sgd", "self.schedule.kappa <= 0.5", "self.schedule.kappa < 0.5", (SGD,)),
+        ("clipping: clip_norm always rescales", "clipping", "if not norm > self.largest:", "if not norm > 0.0:", (SGD,)),
+        ("clipping: by the squared norm", "clipping", "        norm = math.sqrt(square)\n        if not norm > self.largest:", "        norm = square\n        if not norm > self.largest:", (SGD,)),
+        ("clipping: normalise to the inverse length", "clipping", "v[j] *= self.length / norm", "v[j] *= norm / self.length", (SGD,)),
+        ("clipping: only one side of the values", "clipping", "if v[j] < self.low:", "if v[j] < -self.high:", (SGD,)),
+        # schedules
+        ("schedules: a power starts at k = 0", "schedules", "return Polynomial(C, 1.0, s)", "return Polynomial(C, 2.0, s)", (SCHEDULES,)),
+        ("schedules: cycles are whole cosines", "schedules", "math.cos(math.pi * (k % self.length)", "math.cos(2.0 * math.pi * (k % self.length)", (SCHEDULES,)),
+        ("schedules: exploration at the end of a cycle", "schedules", "return k % self.length < self.quiet", "return k % self.length >= self.length - self.quiet", (SCHEDULES,)),
+        ("schedules: exploration is held", "sgld", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", (SCHEDULES,)),
+        ("schedules: exploration with noise", "sgld", "temperature = 0.0 if self.schedule.explores(k) else self.temperature.step(k)", "temperature = self.temperature.step(k)", (SCHEDULES,)),
+        ("schedules: finite sums not condensed", "schedules", "2.0**m * max(", "1.0 * max(", (SCHEDULES,)),
+        ("schedules: the half steps' temperature runs ahead", "schedules", "return self.whole.step(k >> 1)\n\n\ndef constant", "return self.whole.step(k)\n\n\ndef constant", (SCHEDULES, LANGEVIN)),
+        # SGLD
+        ("SGLD: noise √γ in place of √(2γ)", "sgld", "math.sqrt(2.0 * gamma * temperature) * precond", "math.sqrt(gamma * temperature) * precond", (LANGEVIN,)),
+        ("SGLD: half the drift", "sgld", "x[j] += -gamma * drift", "x[j] += -0.5 * gamma * drift", (LANGEVIN,)),
+        ("SGLD: ascends the potential", "sgld", "x[j] += -gamma * drift", "x[j] += gamma * drift", (LANGEVIN,)),
+        ("SGLD: h is taken for γ", "sgld", 'step=0.5 * _number("h", h)', 'step=_number("h", h)', (LANGEVIN,)),
+        ("SGLD: σ is taken for h", "sgld", '_number("sigma", sigma) ** 2', '_number("sigma", sigma)', (LANGEVIN,)),
+        ("SGLD: mean-gradient steps are not divided", "sgld", '_number("eps", eps) / provider.n_data', '_number("eps", eps)', (LANGEVIN,)),
+        ("SGLD: the temperature is squared", "sgld", "math.sqrt(2.0 * gamma * temperature) * precond", "math.sqrt(2.0 * gamma) * temperature * precond", (LANGEVIN,)),
+        ("SGLD: half steps keep the whole steps' temperatures", "sgld", "fine.temperature = Repeated(self.temperature)", "pass", (LANGEVIN,)),
+        # corrections
+        ("c-SGLD: γτ² in place of γ²τ²", "sgld", "variance = 2.0 * gamma * temperature * p - gamma * gamma * p * p * tau * tau", "variance = 2.0 * gamma * temperature * p - gamma * p * p * tau * tau", (LANGEVIN,)),
+        ("c-SGLD: the noise of half the gradient", "sgld", "- gamma * gamma * p * p * tau * tau", "- 0.25 * gamma * gamma * p * p * tau * tau", (LANGEVIN,)),
+        ("c-SGLD: the preconditioner enters once", "sgld", "- gamma * gamma * p * p * tau * tau", "- gamma * gamma * p * tau * tau", (LANGEVIN,)),
+        ("c-SGLD: β weighs the old value", "sgld", "memory.mean_sd[j] += self.beta * (", "memory.mean_sd[j] += (1.0 - self.beta) * (", (LANGEVIN,)),
+        ("c-SGLD: the average is not corrected for its start", "sgld", "memory.rest[0] *= 1.0 - self.beta", "memory.rest[0] *= 0.0", (LANGEVIN,)),
+        ("m-SGLD: γ is taken for h", "sgld", "factor = temperature - 2.0 * gamma * self.coefficient", "factor = temperature - gamma * self.coefficient", (LANGEVIN,)),
+        ("m-SGLD: the factor multiplies the variance", "sgld", "math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]", "math.sqrt(2.0 * gamma * p * factor) * z[j]", (LANGEVIN,)),
+        ("m-SGLD: the coefficient is 1/2", "sgld", "coefficient=0.125", "coefficient=0.5", (LANGEVIN,)),
+        ("e-SGLD: with noise", "sgld", 'if correction == "extreme":\n        return Extreme()', 'if correction == "extreme":\n        return Uncorrected()', (SGD, LANGEVIN)),
+        # preconditioners
+        ("preconditioners: the noise is not preconditioned", "preconditioners", "return self.roots[j] * z[j]", "return z[j]", (LANGEVIN,)),
+        ("preconditioners: P in place of its root", "preconditioners", "return self.roots[j] * z[j]", "return self.entries[j] * z[j]", (LANGEVIN,)),
+        ("preconditioners: the root is transposed", "preconditioners", "        for k in range(j + 1):\n            total += self.root[j, k] * z[k]", "        for k in range(j, self.full.shape[0]):\n            total += self.root[k, j] * z[k]", (LANGEVIN,)),
+        ("preconditioners: only the diagonal of a dense drift", "preconditioners", "total += self.full[j, k] * memory.gradient[k]", "total += self.full[j, j] * memory.gradient[k]", (LANGEVIN,)),
+        ("RMSprop: the inverse square", "preconditioners", "return 1.0 / (self.eps + math.sqrt(memory.squares[j]))", "return 1.0 / (self.eps + memory.squares[j])", (LANGEVIN,)),
+        ("RMSprop: decay weighs the new value", "preconditioners", "1.0 if memory.taken[0] == 0 else 1.0 - self.decay", "1.0 if memory.taken[0] == 0 else self.decay", (LANGEVIN,)),
+        ("RMSprop: Γ of the present state only", "preconditioners", "slopes[j] += weight * (2.0 * gradient[j] * curvature - slopes[j])", "slopes[j] = weight * 2.0 * gradient[j] * curvature", (LANGEVIN,)),
+        ("RMSprop: the sign of Γ", "preconditioners", "return p * memory.gradient[j] + temperature * p * p", "return p * memory.gradient[j] - temperature * p * p", (LANGEVIN,)),
+        ("RMSprop: Γ without the temperature", "preconditioners", "return p * memory.gradient[j] + temperature * p * p", "return p * memory.gradient[j] + p * p", (LANGEVIN,)),
+        ("RMSprop: the probe at one point for all", "preconditioners", "there[j] = x[j] + (z if rng.random() < 0.5 else -z)", "there[j] = x[j] + z", (LANGEVIN,)),
+    ]
+]  # fmt: skip
