@@ -195,8 +195,8 @@ def sample(
     return _drive(made, info, executor, progress, file, started)
 
 
-def extend(run, **budget):
-    """The same run with a larger budget, named and counted in total as in `sample`.
+def extend(run, *, executor=None, **budget):
+    """The same run with a larger budget, named and counted in total as in `sample`; so is `executor`.
 
     Bitwise what `sample` would have returned for that budget, when the whole path counts (``warmup=0``). The first
     run's own arrays stay valid.
@@ -215,7 +215,7 @@ def extend(run, **budget):
             raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
     for chain in run._chains:
         chain.extend(budget)
-    return _drive(run._chains, info, None, False, None, started)
+    return _drive(run._chains, info, executor, False, None, started)
 
 
 # ---------------------------------------------------------------------------------------------------------------
