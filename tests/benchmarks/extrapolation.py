@@ -47,7 +47,8 @@ def main():
                 assert np.array_equal(*averages), "the results differ"
             one, two = np.array(timed[1]), np.array(timed[2])
             print(
-                f"{draw:>10} {size:7} {np.median(one):12.0f} {np.median(two):12.0f} {np.median(two / one):6.2f}", flush=True
+                f"{draw:>10} {size:7} {np.median(one):12.0f} {np.median(two):12.0f} {np.median(two / one):6.2f}",
+                flush=True,
             )
 
 
