@@ -24,6 +24,7 @@ import math
 import numpy as np
 
 from discrete.metropolis import Metropolis
+from discrete.preconditioners import as_preconditioner
 from discrete.tick import finite
 from pdmp.compiled import compiled
 
@@ -38,7 +39,7 @@ class MALA(Metropolis):
     step : float or schedule
         γ of dθ = -∇U dt + √2 dB, as in `SGLD`; where it starts if it is adapted. Every state is held for the
         schedule's first step.
-    preconditioner : array_like of shape (d,) or (d, d), optional
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
         P, symmetric and positive definite; one-dimensional: its diagonal. The identity when omitted.
     adapt : bool, default True
         Whether the step is adapted in the warm-up; without a warm-up it never is.
@@ -48,7 +49,7 @@ class MALA(Metropolis):
     Raises
     ------
     TypeError
-        For a gradient that is not exact.
+        For a gradient that is not exact, or a preconditioner that is not constant.
     ValueError
         For a step that is not positive, a preconditioner of another shape or not positive definite, or a target
         acceptance outside (0, 1).
@@ -60,9 +61,7 @@ class MALA(Metropolis):
 
     def __init__(self, target, step, preconditioner=None, adapt=True, target_acceptance=0.574):
         super().__init__(target, step, adapt, target_acceptance)
-        self.diagonal, self.lower = np.ones(self.dim), np.zeros((0, 0))
-        if preconditioner is not None:
-            self.diagonal, self.lower = _factor(preconditioner, self.dim)
+        self.diagonal, self.lower = _factor(preconditioner, self.dim)
 
     @classmethod
     def from_h(cls, target, h, **options):
@@ -105,17 +104,14 @@ class MALA(Metropolis):
 
 def _factor(preconditioner, d):
     """Diagonal and lower triangle of L, LLᵀ = P."""
-    p = np.array(preconditioner, dtype=float)
-    if p.shape not in ((d,), (d, d)):
-        raise ValueError(f"`preconditioner` must have shape ({d},) or ({d}, {d}), got {p.shape}.")
+    given = as_preconditioner(preconditioner, d)
+    if given.adaptive:
+        raise TypeError(
+            f"`preconditioner` of MALA must be constant, a number or an array, got a {type(given).__name__}: "
+            "a step that depends on the past cannot be corrected."
+        )
+    p = np.ones(d) if given.matrix is None else given.matrix
     if p.ndim == 1:
-        if not np.all((p > 0.0) & np.isfinite(p)):
-            raise ValueError("`preconditioner` must be positive and finite in every coordinate.")
         return np.sqrt(p), np.zeros((0, 0))
-    if not np.all(np.isfinite(p)) or not np.allclose(p, p.T, rtol=1e-8, atol=1e-8 * np.abs(p).max()):
-        raise ValueError("`preconditioner` must be a symmetric matrix of finite numbers.")
-    try:
-        lower = np.linalg.cholesky(p)
-    except np.linalg.LinAlgError:
-        raise ValueError("`preconditioner` must be positive definite, and is not.") from None
+    lower = np.linalg.cholesky(p)
     return np.diag(lower).copy(), lower

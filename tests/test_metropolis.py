@@ -336,6 +336,7 @@ def test_seeds(make):
         (lambda: discrete.MALA(MODEL, 0.1, adapt=1), TypeError, "`adapt`.*True or False.*1"),
         (lambda: discrete.MALA(MODEL, 0.1, target_acceptance=1.0), ValueError, r"`target_acceptance`.*\(0, 1\).*1.0"),
         (lambda: discrete.MALA(MODEL, 0.1, np.eye(2)), ValueError, r"`preconditioner`.*\(3,\) or \(3, 3\).*\(2, 2\)"),
+        (lambda: discrete.MALA(MODEL, 0.1, discrete.preconditioners.RMSprop()), TypeError, "constant.*RMSprop"),
         (lambda: discrete.MALA(MODEL, 0.1, [1.0, 0.0, 1.0]), ValueError, "`preconditioner`.*positive"),
         (lambda: discrete.MALA(MODEL, 0.1, np.eye(3) - 0.6), ValueError, "`preconditioner`.*positive definite"),
         (lambda: discrete.MALA(MODEL, 0.1, np.triu(np.ones((3, 3)))), ValueError, "`preconditioner`.*symmetric"),
