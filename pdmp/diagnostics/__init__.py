@@ -3,6 +3,12 @@
 from pdmp.diagnostics import stein as stein
 from pdmp.diagnostics.ess import ess as ess
 from pdmp.diagnostics.ess import rhat as rhat
+from pdmp.diagnostics.predictive import accuracy as accuracy
+from pdmp.diagnostics.predictive import ece as ece
+from pdmp.diagnostics.predictive import log_loss as log_loss
+from pdmp.diagnostics.predictive import mce as mce
+from pdmp.diagnostics.predictive import reliability as reliability
+from pdmp.diagnostics.predictive import rmse as rmse
 from pdmp.diagnostics.stein import fssd as fssd
 from pdmp.diagnostics.stein import ksd as ksd
 from pdmp.diagnostics.stein import scores as scores

@@ -1,0 +1,160 @@
+r"""How good predictions are: scores of predicted probabilities and numbers, and their calibration.
+
+What scikit-learn has is taken from there. Probabilities are arrays of shape (n,) for the second of two classes, or
+(n, classes); with an axis more in front, (P, n) or (P, n, classes), they are those of P draws and are averaged first:
+the posterior predictive probability is the mean of the draws' probabilities.
+
+References
+----------
+Naeini, Cooper & Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI; Guo, Pleiss,
+Sun & Weinberger (2017), On calibration of modern neural networks, ICML (ECE and MCE).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: Probabilities are taken no nearer to 0 and 1 than this where their logarithm is.
+LEAST_PROBABILITY = 1e-12
+
+
+def _labels_and_probabilities(y, p, geometric=False):
+    """Labels (n,) as integers and probabilities (n, classes), the mean over draws or their geometric mean."""
+    y, p = np.asarray(y), np.asarray(p, dtype=float)
+    if y.ndim != 1 or len(y) == 0:
+        raise ValueError(f"`y` must be labels of shape (n,), got {y.shape}.")
+    if not np.all(np.isfinite(p)) or np.any(p < 0.0) or np.any(p > 1.0 + 1e-9):
+        raise ValueError("`p` must hold probabilities in [0, 1].")
+    if p.ndim == 1 or p.ndim == 2 and p.shape[1] == len(y) and p.shape[0] != len(y):
+        p = np.atleast_2d(p)
+        p = np.stack([1.0 - p, p], axis=-1)
+    if p.ndim == 3:
+        p = np.exp(np.log(np.maximum(p, LEAST_PROBABILITY)).mean(axis=0)) if geometric else p.mean(axis=0)
+    if p.ndim != 2 or len(p) != len(y):
+        raise ValueError(
+            f"`p` must have shape ({len(y)},), ({len(y)}, classes), (draws, {len(y)}) or (draws, {len(y)}, classes), "
+            f"got {p.shape}."
+        )
+    if p.shape[1] == 1:
+        p = np.column_stack([1.0 - p, p])
+    if not geometric and not np.allclose(p.sum(axis=1), 1.0, atol=1e-6):
+        raise ValueError("`p` must sum to 1 over the classes.")
+    labels = y.astype(np.int64)
+    if np.any(labels != y) or labels.min() < 0 or labels.max() >= p.shape[1]:
+        raise ValueError(f"`y` must hold the numbers 0 … {p.shape[1] - 1} of the classes.")
+    return labels, p
+
+
+def log_loss(y, p):
+    """Mean of -log p(label) under the mean probabilities of the draws.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    """
+    from sklearn import metrics
+
+    y, p = _labels_and_probabilities(y, p)
+    p = np.clip(p, LEAST_PROBABILITY, 1.0)
+    return float(metrics.log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])))
+
+
+def accuracy(y, p):
+    """Share of the labels that have the largest probability; parameters as of `log_loss`."""
+    y, p = _labels_and_probabilities(y, p)
+    return float(np.mean(np.argmax(p, axis=1) == y))
+
+
+def running_log_loss(y, p):
+    """Log-loss of the mean probabilities of the first 1, 2, …, P draws, shape (P,); `p` of shape (P, n)."""
+    p = np.asarray(p, dtype=float)
+    if p.ndim != 2 or p.shape[1] != len(y):
+        raise ValueError(f"`p` must have shape (draws, {len(y)}), got {p.shape}.")
+    mean = np.cumsum(p, axis=0) / np.arange(1, len(p) + 1)[:, None]
+    mean = np.clip(np.where(np.asarray(y) == 1, mean, 1.0 - mean), LEAST_PROBABILITY, 1.0)
+    return -np.log(mean).mean(axis=1)
+
+
+def rmse(y, predictions, lowest=-np.inf, highest=np.inf):
+    """Root mean squared errors of the draws and of their mean.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+    predictions : array_like, shape (P, n) or (n,)
+    lowest, highest : float
+        Predictions are clipped to these after averaging (ratings of 1 to 5).
+
+    Returns
+    -------
+    of_draws : ndarray, shape (P,)
+        Of each draw's predictions.
+    of_mean : float
+        Of the mean prediction.
+    """
+    from sklearn import metrics
+
+    y, predictions = np.asarray(y, dtype=float), np.atleast_2d(np.asarray(predictions, dtype=float))
+    if predictions.shape[1:] != y.shape:
+        raise ValueError(f"`predictions` must have shape (draws, {len(y)}), got {predictions.shape}.")
+    each = np.sqrt(np.mean((np.clip(predictions, lowest, highest) - y) ** 2, axis=1))
+    mean = np.clip(predictions.mean(axis=0), lowest, highest)
+    return each, float(metrics.root_mean_squared_error(y, mean))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Calibration
+
+
+def reliability(y, p, bins=10, convention="standard"):
+    """Confidence and accuracy of the predicted class, bin by bin.
+
+    Parameters
+    ----------
+    y, p
+        As of `log_loss`. The confidence of a prediction is the largest of its probabilities.
+    bins : int, default 10
+    convention : {"standard", "mamba"}
+        "standard": equal bins of [0, 1], the right edge in the last one, mean probabilities of the draws. "mamba", as
+        in the code of Coullon, South & Nemeth (2023): equal bins of the range of the confidences, whose largest is left
+        out, and geometric means over the draws, which do not sum to 1.
+
+    Returns
+    -------
+    dict of ndarray, shape (bins,)
+        ``left``, ``right``, ``count``, ``confidence`` (mean) and ``accuracy``, NaN for an empty bin.
+    """
+    if convention not in ("standard", "mamba"):
+        raise ValueError(f'`convention` must be "standard" or "mamba", got {convention!r}.')
+    y, p = _labels_and_probabilities(y, p, geometric=convention == "mamba")
+    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
+        raise ValueError(f"`bins` must be a whole number, at least 1, got {bins!r}.")
+    confidence, right = p.max(axis=1), np.argmax(p, axis=1) == y
+    if convention == "standard":
+        edges = np.linspace(0.0, 1.0, bins + 1)
+        place = np.minimum(np.searchsorted(edges, confidence, side="right") - 1, bins - 1)
+    else:
+        edges = np.linspace(confidence.min(), confidence.max(), bins + 1)
+        place = np.searchsorted(edges, confidence, side="right") - 1
+    used = place < bins
+    count = np.bincount(place[used], minlength=bins)
+    with np.errstate(invalid="ignore"):
+        mean = np.bincount(place[used], confidence[used], minlength=bins) / count
+        share = np.bincount(place[used], right[used].astype(float), minlength=bins) / count
+    return {"left": edges[:-1], "right": edges[1:], "count": count, "confidence": mean, "accuracy": share}
+
+
+def ece(y, p, bins=10, convention="standard"):
+    """Expected calibration error: Σ (count / n) |accuracy - confidence| over the bins of `reliability`."""
+    found = reliability(y, p, bins, convention)
+    gap = np.abs(found["accuracy"] - found["confidence"])
+    return float(np.nansum(found["count"] * gap) / len(np.asarray(y)))
+
+
+def mce(y, p, bins=10, convention="standard"):
+    """Maximum calibration error: the largest |accuracy - confidence| over the bins of `reliability`."""
+    found = reliability(y, p, bins, convention)
+    return float(np.nanmax(np.abs(found["accuracy"] - found["confidence"])))

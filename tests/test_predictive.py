@@ -1,0 +1,98 @@
+"""Scores of predictions by hand and against scikit-learn; calibration of draws whose calibration is known."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from pdmp.diagnostics import predictive
+from pdmp.diagnostics.predictive import accuracy, ece, log_loss, mce, reliability, rmse, running_log_loss
+
+pytestmark = pytest.mark.exact
+
+Y = np.array([1, 0, 1, 1, 0])
+P = np.array([[0.9, 0.2, 0.6, 0.7, 0.4], [0.7, 0.4, 0.2, 0.9, 0.6]])
+
+
+def test_log_loss_and_accuracy_of_the_mean_probability():
+    mean = P.mean(axis=0)
+    expected = -np.log(np.where(Y == 1, mean, 1.0 - mean)).mean()
+    both = np.stack([1.0 - P, P], axis=-1)
+    for p in (P, mean, both, both.mean(axis=0)):
+        assert log_loss(Y, p) == pytest.approx(expected)
+        assert accuracy(Y, p) == pytest.approx(0.8)  # 0.8 0.3 0.4 0.8 0.5: the third is wrong, a tie is class 0
+    assert expected == pytest.approx(metrics.log_loss(Y, mean))
+    np.testing.assert_allclose(running_log_loss(Y, P), [log_loss(Y, P[:1]), expected])
+
+
+def test_a_probability_of_zero_is_a_large_loss_not_an_infinite_one():
+    assert 5.0 < log_loss([1, 0], [0.0, 0.0]) < 20.0
+    assert np.isfinite(running_log_loss([1, 0], np.zeros((2, 2)))).all()
+
+
+def test_rmse_of_draws_and_of_their_mean():
+    y, predictions = np.array([1.0, 5.0]), np.array([[0.0, 7.0], [2.0, 5.0]])
+    each, mean = rmse(y, predictions, 1.0, 5.0)
+    np.testing.assert_allclose(each, [0.0, np.sqrt(0.5)])
+    assert mean == pytest.approx(0.0)  # (1, 6), clipped after averaging
+    assert rmse(y, predictions)[1] == pytest.approx(np.sqrt(0.5))
+
+
+def test_calibration_by_hand():
+    """Confidences 0.95, 0.85 and 0.85 of right, right and wrong predictions."""
+    p = np.array([[0.95, 0.05], [0.85, 0.15], [0.15, 0.85]])
+    found = reliability([0, 0, 0], p)
+    assert found["count"].tolist() == [0] * 8 + [2, 1]
+    np.testing.assert_allclose(found["accuracy"][8:], [0.5, 1.0])
+    assert ece([0, 0, 0], p) == pytest.approx((2 * 0.35 + 0.05) / 3)
+    assert mce([0, 0, 0], p) == pytest.approx(0.35)
+
+
+def test_certainty_is_in_the_last_bin():
+    assert reliability([1, 1], [1.0, 1.0])["count"].tolist() == [0] * 9 + [2]
+    assert ece([1, 1], [1.0, 1.0]) == 0.0
+
+
+def test_the_other_convention():
+    """Bins of the range, its right edge dropped; geometric means that do not sum to 1."""
+    p = np.array([[[0.9, 0.1], [0.6, 0.4], [0.7, 0.3]], [[0.4, 0.6], [0.6, 0.4], [0.7, 0.3]]])
+    confidence = np.sqrt([0.36, 0.36, 0.49])
+    found = reliability([0, 1, 0], p, bins=2, convention="mamba")
+    np.testing.assert_allclose([found["left"][0], found["right"][-1]], [confidence.min(), confidence.max()])
+    assert found["count"].tolist() == [2, 0]
+    assert ece([0, 1, 0], p, bins=2, convention="mamba") == pytest.approx(2 / 3 * 0.1)
+    assert ece([0, 1, 0], p) != pytest.approx(2 / 3 * 0.1)
+
+
+def test_calibrated_predictions_have_no_calibration_error():
+    rng = np.random.default_rng(1)
+    p = rng.random(200_000)
+    y = (rng.random(200_000) < p).astype(int)
+    assert ece(y, p) < 0.005 < 0.05 < ece(y, p**2)
+
+
+CASES = {
+    "labels": (lambda: log_loss([0, 2], [0.5, 0.5]), "`y` must hold the numbers 0 … 1"),
+    "probabilities": (lambda: log_loss([0, 1], [0.5, 1.5]), r"`p` must hold probabilities in \[0, 1\]"),
+    "nan": (lambda: ece([0, 1], [0.5, np.nan]), "`p` must hold probabilities"),
+    "sum": (lambda: accuracy([0, 1], [[0.5, 0.1], [0.5, 0.5]]), "`p` must sum to 1"),
+    "shape": (lambda: accuracy([0, 1, 1], [0.5, 0.1]), "`p` must have shape"),
+    "no labels": (lambda: accuracy([], []), "`y` must be labels"),
+    "bins": (lambda: ece(Y, P, bins=0), "`bins`"),
+    "convention": (lambda: mce(Y, P, convention="best"), "`convention`.*'best'"),
+    "predictions": (lambda: rmse([1.0, 2.0], [1.0]), "`predictions`"),
+    "running": (lambda: running_log_loss(Y, P[:, :3]), r"`p` must have shape \(draws, 5\)"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_line(name):
+    make, message = CASES[name]
+    with pytest.raises(ValueError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_the_module_is_reachable():
+    import pdmp
+
+    assert pdmp.diagnostics.ece is predictive.ece
