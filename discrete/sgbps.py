@@ -10,7 +10,7 @@ jump   bounce: v ← v - 2 (v·∇Û) ∇Û / |∇Û|²; refreshment: v uniform 
 
 How this differs from the process that it approximates, and by how much, is said in `discrete.frozen`. Both errors of
 the rate are of first order, and so is a third one if a bounce uses the estimate where the path was looked at, as in the
-authors' code. On N(0, I) in 2, 3 and 5 dimensions and with ε = 0.1 the variance is then too large by 11, 15 and 18 %;
+authors' code. On N(0, I) in 2, 3 and 5 dimensions and with ε = 0.1 the variance is then too large by 11, 14 and 19 %;
 with the gradient of the same mini-batch at the place of the bounce, which costs another evaluation, by 4 % in all
 three. In one dimension there is no difference. The authors draw velocities from N(0, I); here their length is 1, as in
 `pdmp.BPS`.
@@ -46,6 +46,7 @@ class SGBPS(FrozenRates):
     step : float or schedule
         ε, in process time, which is distance: the longest time for which the rates are held constant. It should be
         small beside the target's standard deviations, and beside 1/sd of the gradient's noise along v.
+        One of a run's ``steps`` is one estimate of the gradient: an interval, or the part before or after an event.
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments, per unit of time; "auto" as in `pdmp.BPS`.
     reflection : {"event", "look"}

@@ -37,6 +37,7 @@ class SGZZ(FrozenRates):
     step : float or schedule
         ε, in process time: the longest time for which the rates are held constant. It should be small beside the
         target's standard deviations (the speed is 1), and beside 1/sd of the gradient's noise.
+        One of a run's ``steps`` is one estimate of the gradient: an interval, or the part before or after an event.
 
     Raises
     ------

@@ -295,6 +295,28 @@ def test_the_adjusted_kernels_are_in_skew_detailed_balance(name):
     assert moved > 50 and refused > 50
 
 
+@pytest.mark.parametrize("name", ["ZigZag", "BPS"])
+def test_unadjusted_steps_on_a_gaussian_change_the_law_of_the_velocities_alone(name):
+    """D B D is in skew detailed balance with exp(-U(x) + (ε²/8) v·Hv), whose x is that of the target."""
+    rng = np.random.default_rng(9)
+    eps = 0.9
+
+    def log_density(x, v):
+        return -0.5 * (x - MEAN) @ PRECISION @ (x - MEAN) + eps**2 / 8.0 * v @ PRECISION @ v
+
+    def gradient(x):
+        return PRECISION @ (x - MEAN)
+
+    for _ in range(50):
+        x = MEAN + rng.standard_normal(3)
+        v = rng.choice([-1.0, 1.0], 3) if name == "ZigZag" else unit(rng.standard_normal(3))
+        for p, w in turns(name, v, gradient(x + 0.5 * eps * v), eps):
+            if p > 1e-6:
+                y = x + 0.5 * eps * (v + w)
+                back = chance_of(name, y, -w, -v, gradient, eps)
+                assert math.log(p) + log_density(x, v) == pytest.approx(math.log(back) + log_density(y, -w), abs=1e-10)
+
+
 def test_nothing_is_rejected_on_a_gaussian_with_independent_coordinates():
     model = Gaussian([1.0, -1.0, 0.0], [0.5, 2.0, 1.0])
     chain = run_chain(discrete.ZigZagSplitting(Full(model), 0.8, adjusted=True), np.zeros(3), 2, steps=300)

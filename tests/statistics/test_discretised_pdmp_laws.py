@@ -160,3 +160,9 @@ def test_splitting_leaves_a_gaussian_in_five_correlated_dimensions(name, adjuste
     j, k = np.triu_indices(5)
     truth = COVARIANCE / np.outer(SD, SD)
     assert_unbiased((found.cov / np.outer(SD, SD))[:, j, k], truth[j, k], resolution=0.06)
+
+
+def test_bps_splitting_leaves_a_sphere_of_normals_at_any_step():
+    process = discrete.BPSSplitting(Full(Gaussian(0.0, np.full(3, 4.0))), 0.5, 0.5)
+    found = replicate(process, np.zeros(3), 32, seed=90, steps=60_000)
+    assert_unbiased(4.0 * found.var, 1.0, resolution=0.04)
