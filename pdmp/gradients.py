@@ -682,13 +682,9 @@ class ControlVariate(Provider):
     @compiled
     def again(self, x, memory, out, counts):
         n, weight = self.drawing.last(memory)
-        there = memory.other
-        _clear(out)
-        _clear(there)
-        self.model.add_batch_gradient(x, memory.rows, n, out)
-        self.model.add_batch_gradient(self.anchor, memory.rows, n, there)
+        self.model.batch_difference(x, self.anchor, memory.rows, n, memory.other, out)
         for j in range(out.shape[0]):
-            out[j] = weight * (out[j] - there[j]) + self.anchor_gradient[j]
+            out[j] = weight * out[j] + self.anchor_gradient[j]
         self.model.add_prior_gradient(x, out)
         counts[DATA] += n
 

@@ -131,6 +131,17 @@ class Model(Compiled):
             self.add_term_gradient(x, rows[k], out)
 
     @compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        """Write Σ [∇Uᵢ(x) - ∇Uᵢ(y)] over the rows into `out`; exactly zero where x = y."""
+        for j in range(self.size):
+            out[j] = 0.0
+            scratch[j] = 0.0
+        self.add_batch_gradient(x, rows, n, out)
+        self.add_batch_gradient(y, rows, n, scratch)
+        for j in range(self.size):
+            out[j] -= scratch[j]
+
+    @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
         """Add Σ ∇Uᵢ(x) over the rows to `out`; returns Σ pᵢ and Σ pᵢ² of the projections pᵢ = v·∇Uᵢ(x)."""
         first, second = 0.0, 0.0

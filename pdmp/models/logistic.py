@@ -34,8 +34,8 @@ if config.DISABLE_JIT:
     def _power_of_two(k):
         return 2.0**k
 
-    def _dot8(data, i, c, x):
-        return np.dot(data[i, c : c + 8].astype(float), x[:8])
+    def _dot(data, i, c, x, eights):
+        return np.dot(data[i, c : c + 8 * eights].astype(float), x[: 8 * eights])
 
     def _add8(out, weight, data, i, c):
         out[:8] += weight * data[i, c : c + 8]
@@ -57,25 +57,31 @@ else:
         return builder.bitcast(context.make_array(array_type)(context, builder, array).data, WIDE.as_pointer())
 
     @intrinsic
-    def _dot8(context, data, i, c, x):
-        """data[i, c : c + 8] · x[:8] in vector registers; c + 8 within the row's padding, x a buffer."""
+    def _dot(context, data, i, c, x, eights):
+        """data[i, c : c + m] · x[:m] in vector registers, m = 8 eights; c + m within the row's padding, x a buffer."""
 
         def generate(context, builder, signature, args):
-            row = _load8(context, builder, signature.args[0], *args[:3])
-            product = builder.fmul(row, builder.load(_wide(context, builder, signature.args[3], args[3]), align=LINE))
-            width = 8
+            wide = _wide(context, builder, signature.args[3], args[3])
+            total = cgutils.alloca_once(builder, WIDE)
+            builder.store(ir.Constant(WIDE, [0.0] * 8), total)
+            with cgutils.for_range(builder, args[4]) as loop:
+                column = builder.add(args[2], builder.mul(loop.index, loop.index.type(8)))
+                row = _load8(context, builder, signature.args[0], *args[:2], column)
+                product = builder.fmul(row, builder.load(builder.gep(wide, [loop.index]), align=LINE))
+                builder.store(builder.fadd(builder.load(total), product), total)
+            total, width = builder.load(total), 8
             while width > 1:  # halves are added until one number is left
                 width //= 2
                 halves = [
                     builder.shuffle_vector(
-                        product, product, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(s, s + width)))
+                        total, total, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(s, s + width)))
                     )
                     for s in (0, width)
                 ]
-                product = builder.fadd(*halves)
-            return builder.extract_element(product, ir.IntType(32)(0))
+                total = builder.fadd(*halves)
+            return builder.extract_element(total, ir.IntType(32)(0))
 
-        return types.float64(data, i, c, x), generate
+        return types.float64(data, i, c, x, eights), generate
 
     @intrinsic
     def _add8(context, out, weight, data, i, c):
@@ -191,7 +197,19 @@ def _ahead(start, n):
 
 
 @inlined
-def _weights(data, x, rows, start, n, weights, eight):
+def _columns(x, c, wide):
+    """Put x[c : c + 64] into a buffer, with zeros up to a multiple of eight; returns how many eights that are."""
+    m = min(BLOCK, x.shape[0] - c)
+    eights = (m + 7) // 8
+    for j in range(m):
+        wide[j] = x[c + j]
+    for j in range(m, 8 * eights):
+        wide[j] = 0.0
+    return eights
+
+
+@inlined
+def _weights(data, x, rows, start, n, weights, wide):
     """weights[k] = -expit(-z) of row rows[start + k], its factor in the gradient, for one block; its length.
 
     The first of the rows of the next block are fetched meanwhile: spread over the work, so that memory and arithmetic
@@ -200,15 +218,14 @@ def _weights(data, x, rows, start, n, weights, eight):
     d, m, ahead = x.shape[0], min(BLOCK, n - start), _ahead(start, n)
     for k in range(m):
         weights[k] = 0.0
-    for c in range(0, d, 8):
-        for j in range(8):
-            eight[j] = x[c + j] if c + j < d else 0.0
+    for c in range(0, d, BLOCK):
+        eights = _columns(x, c, wide)
         for k in range(ahead):
             _prefetch(data, rows[start + BLOCK + k])
-            weights[2 * k] += _dot8(data, rows[start + 2 * k], c, eight)
-            weights[2 * k + 1] += _dot8(data, rows[start + 2 * k + 1], c, eight)
+            weights[2 * k] += _dot(data, rows[start + 2 * k], c, wide, eights)
+            weights[2 * k + 1] += _dot(data, rows[start + 2 * k + 1], c, wide, eights)
         for k in range(2 * ahead, m):
-            weights[k] += _dot8(data, rows[start + k], c, eight)
+            weights[k] += _dot(data, rows[start + k], c, wide, eights)
         ahead = 0
     for k in range(m):
         weights[k] = -_expit_of_minus(weights[k])
@@ -236,30 +253,43 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
 
 @vectorised
 def _batch_gradient(data, x, rows, n, out):
-    weights, eight = _buffer(), _buffer()
+    weights, wide = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        _weights(data, x, rows, start, n, weights, eight)
-        _add_weighted_rows(data, rows, start, n, weights, eight, out)
+        _weights(data, x, rows, start, n, weights, wide)
+        _add_weighted_rows(data, rows, start, n, weights, wide, out)
+
+
+@vectorised
+def _batch_difference(data, x, y, rows, n, out):
+    """Add the gradient at x less that at y; each row is fetched once."""
+    weights, others, wide = _buffer(), _buffer(), _buffer()
+    for k in range(min(BLOCK, n)):
+        _prefetch(data, rows[k])
+    for start in range(0, n, BLOCK):
+        m = _weights(data, x, rows, start, n, weights, wide)
+        _weights(data, y, rows, start, min(n, start + BLOCK), others, wide)  # nothing to fetch
+        for k in range(m):
+            weights[k] -= others[k]
+        _add_weighted_rows(data, rows, start, n, weights, wide, out)
 
 
 @vectorised
 def _batch_projection(data, x, v, rows, n, out):
-    weights, projections, eight = _buffer(), _buffer(), _buffer()
+    weights, projections, wide = _buffer(), _buffer(), _buffer()
     first, second = 0.0, 0.0
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, eight)
-        _add_weighted_rows(data, rows, start, n, weights, eight, out)
+        m = _weights(data, x, rows, start, n, weights, wide)
+        _add_weighted_rows(data, rows, start, n, weights, wide, out)
         for k in range(m):
             projections[k] = 0.0
-        for c in range(0, v.shape[0], 8):
-            for j in range(8):
-                eight[j] = v[c + j] if c + j < v.shape[0] else 0.0
+        for c in range(0, v.shape[0], BLOCK):
+            eights = _columns(v, c, wide)
             for k in range(m):
-                projections[k] += _dot8(data, rows[start + k], c, eight)
+                projections[k] += _dot(data, rows[start + k], c, wide, eights)
         for k in range(m):
             p = weights[k] * projections[k]
             first += p
@@ -269,11 +299,11 @@ def _batch_projection(data, x, v, rows, n, out):
 
 @vectorised
 def _batch_squares(data, x, rows, n, out, squares):
-    weights, eight = _buffer(), _buffer()
+    weights, wide = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
         _prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, eight)
+        m = _weights(data, x, rows, start, n, weights, wide)
         for k in range(start + BLOCK + _ahead(start, n), min(start + 2 * BLOCK, n)):
             _prefetch(data, rows[k])
         for k in range(m):
@@ -308,17 +338,16 @@ def _rows_potential(data, x):
 
     A term below 1e-16 rounds to zero; the sum's absolute error is of that order for each term.
     """
-    margins, eight = _buffer(), _buffer()
+    margins, wide = _buffer(), _buffer()
     d, n, total = x.shape[0], data.shape[0], 0.0
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
         for k in range(m):
             margins[k] = 0.0
-        for c in range(0, d, 8):
-            for j in range(8):
-                eight[j] = x[c + j] if c + j < d else 0.0
+        for c in range(0, d, BLOCK):
+            eights = _columns(x, c, wide)
             for k in range(m):
-                margins[k] += _dot8(data, start + k, c, eight)
+                margins[k] += _dot(data, start + k, c, wide, eights)
         product = 1.0  # at most 2^64
         for k in range(m):
             z = margins[k]
@@ -492,6 +521,12 @@ class LogisticRegression(Model):
         _batch_gradient(self.data, x, rows, n, out)
 
     @compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        _batch_difference(self.data, x, y, rows, n, out)
+
+    @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
         return _batch_projection(self.data, x, v, rows, n, out)
 
@@ -607,6 +642,15 @@ class _Tiled(LogisticRegression):
     def add_batch_gradient(self, x, rows, n, out):
         for k in range(n):
             self.add_term_gradient(x, rows[k], out)
+
+    @compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        for k in range(n):
+            weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
+            for j in range(self.size):
+                out[j] += weight * self.feature(rows[k], j)
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
