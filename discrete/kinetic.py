@@ -6,6 +6,7 @@ displacement v = εp, the step h = ε² and friction α = εD: the constructors 
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -90,14 +91,15 @@ class Underdamped(Kinetic):
         curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
         found = []
         for friction in 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS):
-            step, worst = largest_step(
-                lambda step, friction=friction: kinetic_covariance(
-                    hessian, noise, lambda curvature: cls._linear(step, friction, curvature)
-                ),
-                target,
-                2.0 / math.sqrt(curvature[-1]),
-                error,
-            )
+
+            def predicted(step, noise=noise, friction=friction):
+                return kinetic_covariance(hessian, noise, lambda curvature: cls._linear(step, friction, curvature))
+
+            # Without the gradient's noise first: its error and the integrator's must not cancel at some large step.
+            limit = 2.0 / math.sqrt(curvature[-1])
+            step, worst = largest_step(functools.partial(predicted, noise=0.0 * noise), target, limit, error)
+            if not batch.exact:
+                step, worst = largest_step(predicted, target, step, error)
             slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).max()
             found.append((max(worst, error), slowest, step, float(friction)))
         _, _, step, friction = min(found)

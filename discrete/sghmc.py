@@ -141,7 +141,10 @@ class SGHMC(Underdamped):
         return self.scheme == SPLITTING or self.scheme == SEMI_IMPLICIT and self.refresh_every == 0
 
     def halved(self):
-        """The same sampler with half the step; momenta are refreshed at the same times, so after twice as many."""
+        """The same sampler with half the step; momenta are refreshed at the same times, so after twice as many steps.
+
+        The momenta of the two chains of an extrapolation are drawn independently: it is noisier than without refreshment.
+        """
         fine = super().halved()
         fine.refresh_every *= 2
         return fine

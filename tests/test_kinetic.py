@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 
 import discrete
-from discrete.laws import kinetic_covariance
+from discrete.laws import kinetic_covariance, largest_step
 from discrete.ubu import remainder
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
@@ -486,7 +486,31 @@ def test_candidates_have_a_law_within_the_error(scheme):
         law = kinetic_covariance(hessian, noise, lambda curvature, step=step: cls._linear(step, D, curvature))
         worst.append(np.abs(np.diag(law) / np.diag(np.linalg.inv(hessian)) - 1.0).max())
     assert worst[0] <= 0.1 < worst[1]
+    # Of the frictions tried, the one whose slowest mode decays fastest at its own largest step.
+    curvature = np.linalg.eigvalsh(hessian)
+    radii = {}
+    for friction in 2.0 * math.sqrt(curvature[0]) * np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0]):
+        step, _ = largest_step(
+            lambda step, D=friction: kinetic_covariance(
+                hessian, noise, lambda curvature: cls._linear(step, D, curvature)
+            ),
+            np.linalg.inv(hessian),
+            2.0 / math.sqrt(curvature[1]),
+        )
+        radii[friction] = max(spectral_radius(scheme, step, friction, one) for one in curvature)
+    assert D == pytest.approx(min(radii, key=radii.get))
+    assert max(spectral_radius(scheme, eps, D, one) for one in curvature) == pytest.approx(min(radii.values()))
     assert f"{eps:.3g}" in process.note and f"{D:.3g}" in process.note
+
+
+def test_candidates_do_not_let_two_errors_cancel():
+    """At a large friction and step the splitting's variance is too small by as much as noise makes it too large."""
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal(60)
+    model = LinearGaussian(a[:, None], a + 2.0 * rng.standard_normal(60))
+    (process,) = discrete.SGHMC.candidates(model, Minibatch(model, 5), model.mode(), 0.1).values()
+    law = additive("splitting", process.schedule.step(0), process.friction, model.hessian())
+    assert abs(law.cov[0, 0] * model.hessian()[0, 0] - 1.0) < 0.1
 
 
 # ---------------------------------------------------------------------------------------------------------------

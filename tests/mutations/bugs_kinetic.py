@@ -57,7 +57,8 @@ BUGS = [
         # what they share
         ("Kinetic", KINETIC, "the temperature is a sum over coordinates", "    return total / p.shape[0]", "    return total"),
         ("Kinetic", KINETIC, "momenta start at rest", "return rng.standard_normal(self.dim)", "return 0.0 * rng.standard_normal(self.dim)"),
-        ("Kinetic", "discrete/laws.py", "noise only along the axes", "right = (axes.T @ noise @ axes)[:, :, None, None]", "right = np.diag(np.diag(axes.T @ noise @ axes))[:, :, None, None]"),
+        ("Kinetic", "discrete/laws.py", "noise only along the axes", "s = (axes.T @ noise @ axes) *", "s = np.diag(np.diag(axes.T @ noise @ axes)) *"),
+        ("Kinetic", KINETIC, "a step at which two errors cancel", "target, step, error)", "target, limit, error)"),
         ("Kinetic", KINETIC, "the fastest mode counts", "slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).max()", "slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).min()"),
     ]
 ]  # fmt: skip
