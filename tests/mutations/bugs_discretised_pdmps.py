@@ -50,6 +50,6 @@ BUGS = [
         ("adjusted splitting: everything is accepted", SPLITTING, "if rng.random() < accept:", "if rng.random() < 1.0:", (EXACT,)),
         ("adjusted splitting: the old potential is kept after a move", SPLITTING, "            memory.potential[0] = there\n", "            memory.potential[0] = memory.potential[0]\n", (EXACT,)),
         ("adjusted splitting: the warm-up counts as well", SPLITTING, "if counts[ADAPTING] == 0:", "if counts[ADAPTING] >= 0:", (EXACT,)),
-        ("adjusted splitting: velocity not restored with the refreshment", SPLITTING, "        self.refresh(v, 0.5 * eps, rng)\n        for j in range(d):\n            memory.start[j], memory.heading[j] = x[j], v[j]\n", "        for j in range(d):\n            memory.start[j], memory.heading[j] = x[j], v[j]\n        self.refresh(v, 0.5 * eps, rng)\n        for j in range(d):\n", (EXACT,)),
+        ("adjusted splitting: a rejection undoes the refreshment as well", SPLITTING, "        self.refresh(v, 0.5 * eps, rng)\n        for j in range(d):\n            memory.start[j], memory.heading[j] = x[j], v[j]\n", "        for j in range(d):\n            memory.start[j], memory.heading[j] = x[j], v[j]\n        self.refresh(v, 0.5 * eps, rng)\n        for j in range(d):\n", (EXACT,)),
     ]
 ]  # fmt: skip
