@@ -143,7 +143,7 @@ class SGHMC(Underdamped):
     def halved(self):
         """The same sampler with half the step; momenta are refreshed at the same times, so after twice as many steps.
 
-        The momenta of the two chains of an extrapolation are drawn independently: it is noisier than without refreshment.
+        The two chains of an extrapolation draw them independently: it is noisier than without refreshment.
         """
         fine = super().halved()
         fine.refresh_every *= 2
