@@ -113,6 +113,10 @@ class SGD(Ticking):
     def limit(self, curvature):
         return 2.0 / curvature if curvature > 0.0 else None
 
+    @property
+    def note(self):
+        return f"step {self.schedule.step(0):.3g}"
+
 
 class GD(SGD):
     """Gradient descent on U, with the exact gradient.

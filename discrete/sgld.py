@@ -22,9 +22,16 @@ extreme    γτ² / (λ (2 - γλ))                                  that of SGD
 =========  ==================================================  ===========================================
 
 The coefficient is 1/2 in print, where the covariance is that of *half* the gradient; with that of the gradient, h = 2γ
-and noise sd √h (1 - c h τ²), it removes four times what there is. Corrections need noise that is independent from step
-to step (`Minibatch` with "iid" or "distinct", `Noisy`, `ControlVariate`): over an epoch of "reshuffle" or "epoch" it
-cancels, and there is less of it than is taken away.
+and noise sd √h (1 - c h τ²), it removes four times what there is.
+
+τ² is estimated from the batch and averaged over steps. With the average of variances the corrected form has exactly the
+covariance above, but for the noise between coordinates, on a linear Gaussian model with independent mini-batches, for
+any weight β, as long as no floor is hit. The square of an average sd, which is what was published, is too small by the
+sd's variance: in a regression with batches of 24 a variance came out 5 % too large for that.
+
+Corrections need noise that is independent from step to step (`Minibatch` with "iid" or "distinct", `Noisy`,
+`ControlVariate`). Over an epoch of "reshuffle" or "epoch" it cancels, and there is less of it than is taken away: in
+the same example, with ten blocks, the corrected variance was 0.62 of the target's and the plain one 1.18.
 
 References
 ----------
@@ -61,7 +68,7 @@ class SGLDMemory(NamedTuple):
     acted: np.ndarray  #: (1,) steps at which the safeguard acted
     removed: np.ndarray  #: (1,) coordinate updates left without noise by a correction
     sd: np.ndarray  #: (d,) noise sd of the last gradient
-    mean_sd: np.ndarray  #: (d,) its exponential average, not yet corrected for its start at 0
+    mean: np.ndarray  #: (d,) exponential average of its square, or of itself, not yet corrected for its start at 0
     rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     squares: np.ndarray  #: (d,) average of the squared gradients (RMSprop)
     slopes: np.ndarray  #: (d,) average of their derivatives
@@ -99,23 +106,31 @@ class Corrected(Uncorrected):
     """The variance of the gradient's noise is taken off that of the injected noise."""
 
     beta: float
+    squared: int
 
     estimates = True
 
-    def __init__(self, beta):
-        self.beta = beta
+    def __init__(self, beta, squared):
+        self.beta, self.squared = beta, squared
 
     @compiled
     def gradient(self, provider, x, memory, rng, counts):
         provider.gradient_and_sd(x, memory.provider, rng, memory.gradient, memory.sd, counts)
         memory.rest[0] *= 1.0 - self.beta
         for j in range(x.shape[0]):
-            memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
+            sd = memory.sd[j]
+            memory.mean[j] += self.beta * ((sd * sd if self.squared == 1 else sd) - memory.mean[j])
+
+    @compiled
+    def square(self, j, memory):
+        """τ² of coordinate j."""
+        mean = memory.mean[j] / (1.0 - memory.rest[0])
+        return mean if self.squared == 1 else mean * mean
 
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
-        p, tau = preconditioner.entry(j, memory), memory.mean_sd[j] / (1.0 - memory.rest[0])
-        variance = 2.0 * gamma * temperature * p - gamma * gamma * p * p * tau * tau
+        p = preconditioner.entry(j, memory)
+        variance = 2.0 * gamma * temperature * p - gamma * gamma * p * p * self.square(j, memory)
         if variance > 0.0:
             return math.sqrt(variance) * z[j]
         memory.removed[0] += temperature > 0.0
@@ -127,24 +142,27 @@ class Modified(Corrected):
 
     coefficient: float
 
-    def __init__(self, beta, coefficient):
-        self.beta, self.coefficient = beta, coefficient
+    def __init__(self, beta, squared, coefficient):
+        super().__init__(beta, squared)
+        self.coefficient = coefficient
 
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
-        p, tau = preconditioner.entry(j, memory), memory.mean_sd[j] / (1.0 - memory.rest[0])
-        factor = temperature - 2.0 * gamma * self.coefficient * p * tau * tau
+        p = preconditioner.entry(j, memory)
+        factor = temperature - 2.0 * gamma * self.coefficient * p * self.square(j, memory)
         if factor > 0.0:
             return math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]
         memory.removed[0] += temperature > 0.0
         return 0.0
 
 
-def _as_correction(correction, coefficient, beta, provider, preconditioner):
+def _as_correction(correction, coefficient, beta, average, provider, preconditioner):
     if correction not in (None, "corrected", "modified", "extreme"):
         raise ValueError(f"`correction` must be one of None, 'corrected', 'modified', 'extreme', got {correction!r}.")
     if not 0.0 < beta <= 1.0:
         raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
+    if average not in ("variance", "sd"):
+        raise ValueError(f"`average` must be one of 'variance', 'sd', got {average!r}.")
     if not 0.0 <= coefficient < math.inf:
         raise ValueError(f"`coefficient` must be finite and at least 0, got {coefficient!r}.")
     if correction is None:
@@ -159,7 +177,8 @@ def _as_correction(correction, coefficient, beta, provider, preconditioner):
         raise ValueError(
             f'correction="{correction}" works coordinate by coordinate: `preconditioner` must be a number or a vector.'
         )
-    return Corrected(float(beta)) if correction == "corrected" else Modified(float(beta), float(coefficient))
+    options = float(beta), int(average == "variance")
+    return Corrected(*options) if correction == "corrected" else Modified(*options, float(coefficient))
 
 
 class SGLD(Brownian):
@@ -184,7 +203,9 @@ class SGLD(Brownian):
     coefficient : float, default 1/8
         Of the modified form; 1/2 is what was printed.
     beta : float, default 0.1
-        Weight of the newest value in the running average of the gradient's noise sd, in (0, 1] (corrected, modified).
+        Weight of the newest value in the running average of the gradient's noise, in (0, 1] (corrected, modified).
+    average : {"variance", "sd"}
+        Whether τ² is the average of variances, or the square of the average sd as published, which is too small.
     clip_norm, clip_value, normalise : optional
         Safeguards on ∇Û, before it is preconditioned; see `SGD`. They bias the law.
 
@@ -211,6 +232,7 @@ class SGLD(Brownian):
         correction=None,
         coefficient=0.125,
         beta=0.1,
+        average="variance",
         clip_norm=None,
         clip_value=None,
         normalise=None,
@@ -218,7 +240,7 @@ class SGLD(Brownian):
         super().__init__(provider, step)
         self.temperature = as_temperature(temperature)
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
-        self.correction = _as_correction(correction, coefficient, beta, self.provider, self.preconditioner)
+        self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
             self.correction = Extreme()
@@ -281,7 +303,7 @@ class SGLD(Brownian):
             acted=np.zeros(1, np.int64),
             removed=np.zeros(1, np.int64),
             sd=np.zeros(noise),
-            mean_sd=np.zeros(noise),
+            mean=np.zeros(noise),
             rest=np.ones(1),
             squares=np.zeros(adaptive),
             slopes=np.zeros(adaptive),

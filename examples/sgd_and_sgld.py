@@ -154,7 +154,7 @@ def sgd_traces(model, axes, quick):
         axis.axhline(best[k], color="black", lw=1, ls="--", label="maximum of the likelihood")
         width = 0.3 if k < 2 else 0.15
         axis.set(title=f"SGD: {NAMES[k]}", xlabel="step", ylabel=NAMES[k], ylim=(best[k] - width, best[k] + width))
-    axes[0].legend(fontsize=8, ncols=2, loc="lower center")
+    axes[0].legend(fontsize=8, ncols=2, loc="lower center", title="m data in a batch", title_fontsize=8)
     for large, small in ((100, 10), (1_000, 100)):
         predicted = math.sqrt((1.0 - small / N) / small / ((1.0 - large / N) / large))
         ratio = spread[small] / spread[large]

@@ -152,10 +152,11 @@ def test_every_step_with_every_option(name):
     assert record.statistics == pytest.approx(statistics)
 
 
-def test_the_noise_of_batches_is_averaged_without_the_weight_of_the_start():
+@pytest.mark.parametrize("average", ["variance", "sd"])
+def test_the_noise_of_batches_is_averaged_without_the_weight_of_the_start(average):
     """τ of mini-batches: (N/√n) S, averaged with weights β (1 - β)^i that are scaled to add up to 1."""
     model, gamma, beta = data(), 0.01, 0.3
-    process = discrete.SGLD(Minibatch(model, 3), gamma, correction="corrected", beta=beta)
+    process = discrete.SGLD(Minibatch(model, 3), gamma, correction="corrected", beta=beta, average=average)
     xs = run_chain(process, [0.0, 0.0], 4, steps=30).finish().xs
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(4)))
     x, sds = np.zeros(2), []
@@ -166,8 +167,9 @@ def test_the_noise_of_batches_is_averaged_without_the_weight_of_the_start():
         gradient = 6 / 3 * terms.sum(axis=0) + model.prior_precision * x
         sds.append(6 / math.sqrt(3) * terms.std(axis=0, ddof=1))
         weights = beta * (1.0 - beta) ** np.arange(k, -1, -1)
-        tau = weights @ np.array(sds) / weights.sum()
-        x = x - gamma * gradient + np.sqrt(np.maximum(2.0 * gamma - gamma**2 * tau**2, 0.0)) * xi
+        power = 2 if average == "variance" else 1
+        square = (weights @ np.array(sds) ** power / weights.sum()) ** (2 / power)
+        x = x - gamma * gradient + np.sqrt(np.maximum(2.0 * gamma - gamma**2 * square, 0.0)) * xi
         np.testing.assert_allclose(xs[k], x, rtol=1e-9)
 
 
@@ -277,6 +279,7 @@ BAD = {
         "corrected.*`preconditioner`",
     ),
     "beta": (lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", beta=1.5), ValueError, "`beta`.*1.5"),
+    "average": (lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", average="mean"), ValueError, "`average`"),
     "coefficient": (lambda: discrete.SGLD(BATCH, 0.1, coefficient=-1.0), ValueError, "`coefficient`.*-1.0"),
     "decay": (lambda: RMSprop(decay=1.0), ValueError, "`decay`.*1.0"),
     "eps": (lambda: RMSprop(eps=0.0), ValueError, "`eps`.*0.0"),

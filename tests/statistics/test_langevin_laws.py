@@ -66,12 +66,9 @@ def sampler(name, provider, gamma, **options):
     return discrete.SGLD(provider, gamma, correction=name, **options)
 
 
-@pytest.mark.parametrize("tau", [0.0, 1.5])
-@pytest.mark.parametrize("name", INJECTED)
+@pytest.mark.parametrize("name, tau", [(n, t) for n in INJECTED for t in (0.0, 1.5) if n != "SGD" or t > 0.0])
 def test_in_one_dimension(name, tau):
     """At γ = 0.4 and τ = 1.5: variances 1.25, 1.32, 0.59, and 0.56 for SGD; 1.81 without any correction."""
-    if name == "SGD" and tau == 0.0:
-        pytest.skip("a point")
     truth = stationary(ONE, 0.4, INJECTED[name](0.4, tau), tau)
     assert_law(sampler(name, Noisy(ONE, tau), 0.4), ONE, truth, 61, 0.03)
 
@@ -122,8 +119,8 @@ def regression(d, n_data=24):
 def second_moments(model, size, gamma, injected, off_diagonal_only):
     """Covariance S of y' = y - γ (Λy + η(y)) + noise; η has the covariance of a batch's gradient at mean + y.
 
-    E[y y'ᵀ] closes: (I - γΛ) S (I - γΛ) + γ² C(S) + 2γ, with C linear in S. With the correction and β = 1 the variance
-    that is taken off, estimated from the same batch without bias, is the diagonal of γ² C(S).
+    E[y y'ᵀ] closes: (I - γΛ) S (I - γΛ) + γ² C(S) + 2γ, with C linear in S. What the correction takes off is an average
+    of unbiased estimates of the variance at earlier states: at stationarity its mean is the diagonal of γ² C(S).
     """
     n_data, d = model.A.shape
     a = model.noise_precision * np.einsum("ni,nj->nij", model.A, model.A)
@@ -148,13 +145,12 @@ def second_moments(model, size, gamma, injected, off_diagonal_only):
 @pytest.mark.parametrize("d", [1, 5])
 @pytest.mark.parametrize("name", [None, "corrected", "SGD"])
 def test_independent_mini_batches(name, d):
-    """With β = 1 the correction is unbiased: the law of the exact gradient, but for the noise between coordinates."""
+    """The correction is unbiased: the law of the exact gradient, but for the noise between coordinates."""
     model = regression(d)
     mean, covariance = model.posterior()
     stiff = 0.12 if d == 1 else 0.2
     gamma = stiff / np.linalg.eigvalsh(np.linalg.inv(covariance))[-1]
-    options = {"beta": 1.0} if name == "corrected" else {}
-    process = sampler(name, Minibatch(model, SIZE), gamma, **options)
+    process = sampler(name, Minibatch(model, SIZE), gamma)
     injected = 0.0 if name == "SGD" else 2.0 * gamma
     truth = second_moments(model, SIZE, gamma, injected, name == "corrected")
     assert_law(process, model, truth, 66, 0.06, steps=150_000, mean=mean)
