@@ -199,7 +199,7 @@ class RichardsonRomberg(Process):
         memory.coarse.taken[0] = taken + 1
         return COARSE
 
-    @compiled
+    @compiled(inline=False)
     def carry_out(self, state):
         """Take the coarse chain's step from where it is to ``memory.x``: by this thread, or by one that helps it."""
         memory = state.memory
