@@ -29,7 +29,7 @@ from discrete.laws import langevin_covariance, largest_step, noise_covariance
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
-from discrete.tick import Brownian
+from discrete.tick import Brownian, finite
 from pdmp.compiled import compiled
 from pdmp.flow import Still
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
@@ -175,7 +175,8 @@ class RichardsonRomberg(Process):
                 self._combine(first, second, memory.normals, d, rng)
                 memory.tally[ADAPTING] = state.counts[ADAPTING]
                 store(memory.desk, POSTED, memory.coarse.taken[0] + 1)
-            if not self.fine.move(state.x[:d], state.v[:d], memory.fine, first if one else second, rng, state.counts):
+            x, z = state.x[:d], first if one else second
+            if not (self.fine.move(x, state.v[:d], memory.fine, z, rng, state.counts) and finite(x)):
                 return -1
             if one == (self.early == 1):  # the tick at which a step ends
                 memory.began[0] = now
@@ -208,7 +209,8 @@ class RichardsonRomberg(Process):
             memory.x[j] = state.x[d + j]
             memory.v[j] = state.v[d + j]
         rng = self.stream.at(memory.words)
-        if not self.coarse.move(memory.x, memory.v, memory.coarse, memory.normals, rng, memory.tally):
+        x = memory.x
+        if not (self.coarse.move(x, memory.v, memory.coarse, memory.normals, rng, memory.tally) and finite(x)):
             memory.desk[FAILED] = 1
 
     @compiled

@@ -17,8 +17,8 @@ The adaptive scale σₖ = C / (1.233 τₖ), τₖ the noise as known before st
 1.233 = 1 + 0.1 × 2.33. Where a scale depends on the state, holding it for σ² keeps averages right to leading order.
 
 On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise and a small σ it is √(1 + σ²τ²/C²) for
-the vanilla estimator, up to 9 % more; it grows from 1 to 1.12 at the breaking point στ = C for the corrected one; and it
-is √(π/8) στ for the extreme one, and beyond that point.
+the vanilla estimator, up to 9 % more; for the corrected one it grows from 1 to 1.12 at the breaking point στ = C; and
+it is √(π/8) στ for the extreme one, and beyond that point.
 
 References
 ----------
@@ -201,7 +201,8 @@ class SGBD(Ticking):
         """
         updates, beyond = int(state.memory.taken[0]) * self.dim, int(state.memory.beyond[0])
         found = {"coordinate_updates": updates, "beyond_breaking_point": beyond}
-        found["mean_beyond_breaking_point"] = beyond / updates if updates and self.measured else math.nan
+        if self.measured:
+            found["mean_beyond_breaking_point"] = beyond / updates if updates else math.nan
         if self.adaptive:
             found["mean_scale"] = float(np.mean(state.memory.scale))
         return found

@@ -96,7 +96,7 @@ class SGD(Ticking):
         for j in range(theta.shape[0]):
             theta[j] -= gamma * gradient[j]
         memory.taken[0] += 1
-        return 0
+        return 0 if finite(theta) else -1
 
     def memory(self, x, rng):
         return DescentMemory(

@@ -138,7 +138,7 @@ class Brownian(Ticking):
         memory = state.memory
         for j in range(memory.normals.shape[0]):
             memory.normals[j] = rng.standard_normal()
-        if not self.move(state.x, state.v, memory, memory.normals, rng, state.counts):
+        if not (self.move(state.x, state.v, memory, memory.normals, rng, state.counts) and finite(state.x)):
             return -1
         memory.taken[0] += 1
         return 0

@@ -10,7 +10,7 @@ from numba.core import config
 import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
-from pdmp.models import LinearGaussian
+from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import new_chain
 
 pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore:.*refreshed every:UserWarning")]
@@ -150,6 +150,54 @@ def test_what_needs_the_exact_gradient_refuses_noise(sampler, provider):
     with pytest.raises(TypeError, match="exact gradient") as caught:
         process_of(sampler, provider)
     assert "\n" not in str(caught.value)
+
+
+#: Those whose steps are bounded, or rejected, cannot diverge.
+BOUNDED = ("SGBD", "MALA", "Barker", "SGZZ", "SGBPS", "Zig-Zag", "BPS", "adjusted", "SGLD, RMSprop", "SGD, clipped")
+#: Stable at any step, where the friction is that large.
+BOUNDED += ("SGHMC", "SGRRHMC")
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*stability limit:UserWarning")
+@pytest.mark.parametrize(
+    "sampler, provider",
+    [pair for pair in PAIRS if pair[0] == "SGHMC, semi-implicit" or not pair[0].startswith(BOUNDED)],
+)
+def test_a_chain_that_diverges_says_who_and_where_and_keeps_its_path(sampler, provider):
+    process = (SAMPLERS.get(sampler) or EXACT_ONLY[sampler])(PROVIDERS[provider], 50.0)
+    with pytest.raises(
+        pdmp.SamplingError, match=rf"^{type(process).__name__} diverged at step \d+: .*LinearGaussian"
+    ) as e:
+        pdmp.sample(process, steps=5_000, seed=2, initial=[0.5, 0.5])
+    step = int(str(e.value).split("step ")[1].split(":")[0])
+    path = e.value.run.trajectories[0]
+    assert (step - 1) * process.ticks <= e.value.run.events[0] < step * process.ticks
+    assert np.all(np.isfinite(path.positions))
+
+
+#: With a curvature of 2: the step from which on each diverges, and its other arguments.
+LIMITS = {
+    "SGD": (discrete.SGD, 1.0, {}),
+    "GD": (discrete.GD, 1.0, {}),
+    "SGLD": (discrete.SGLD, 1.0, {}),
+    "SGLD, preconditioned": (discrete.SGLD, 0.5, {"preconditioner": 2.0}),
+    "SGHMC": (discrete.SGHMC, 1.46114, {"friction": 0.5}),  # ε² λ = 4 cosh(Dε/2)
+    "SGHMC, semi-implicit": (discrete.SGHMC, np.sqrt(2.25) - 0.5, {"scheme": "semi_implicit"}),
+    "SGHMC, explicit": (discrete.SGHMC, 0.5, {"scheme": "explicit"}),
+    "BAOAB": (discrete.BAOAB, np.sqrt(2.0), {}),
+    "SGRRLD": (discrete.SGRRLD, 1.0, {}),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_step_at_the_stability_limit_is_a_warning_that_names_it(name):
+    make, limit, options = LIMITS[name]
+    model = Gaussian([0.0, 0.0], [2.0, 0.5])
+    with pytest.warns(UserWarning, match=rf"{make.__name__.replace('RR', '')}: .*stability limit of {limit:.4g}"):
+        make(model, 1.0001 * limit, **options).resolve(np.zeros(2))
+    make(model, 0.999 * limit, **options).resolve(np.zeros(2))
 
 
 def test_every_sampler_is_here():
