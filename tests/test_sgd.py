@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numba.core import config
 
 import discrete
 import pdmp
@@ -47,7 +48,13 @@ SAFEGUARDS = {
 }
 
 
-@pytest.mark.parametrize("name, step", [*((name, 0.1) for name in SAFEGUARDS), ("none", schedules.power(0.3, 0.6))])
+#: All in plain Python; compiled, which costs seconds for each, two of them.
+TRIED = [*((name, 0.1) for name in SAFEGUARDS), ("none", schedules.power(0.3, 0.6))]
+if not config.DISABLE_JIT:
+    TRIED = TRIED[:2]
+
+
+@pytest.mark.parametrize("name, step", TRIED)
 def test_every_step_is_the_recursion(name, step):
     """θ - γₖ s(∇Û), held for γₖ; and how often the safeguard changed the estimate."""
     options, safe = SAFEGUARDS[name]
@@ -98,7 +105,8 @@ def test_gd_goes_down_to_the_mode():
     potentials = [MODEL.potential(x) for x in xs]
     assert np.all(np.diff(potentials[:30]) < 0.0)
     np.testing.assert_allclose(xs[0], 0.3 * PRECISION @ MEAN, rtol=1e-13)
-    np.testing.assert_array_equal(xs, path(discrete.SGD(Full(MODEL), 0.3), ZERO, 200)[1])
+    if config.DISABLE_JIT:
+        np.testing.assert_array_equal(xs, path(discrete.SGD(Full(MODEL), 0.3), ZERO, 200)[1])
 
 
 def test_gd_and_sgd_diverge_beyond_their_limit_and_warn():
@@ -132,7 +140,8 @@ def test_sgd_is_sgld_without_temperature_and_with_the_extreme_correction():
     rng = np.random.default_rng(2)
     A = rng.standard_normal((12, 2))
     batch = Minibatch(LinearGaussian(A, rng.standard_normal(12)), 3)
-    for provider, x in ((Noisy(MODEL, 0.5), ZERO), (batch, np.zeros(2))):
+    pairs = [(Noisy(MODEL, 0.5), ZERO), (batch, np.zeros(2))]
+    for provider, x in pairs if config.DISABLE_JIT else pairs[:1]:
         times, expected = path(discrete.SGD(provider, 0.02, clip_norm=3.0), x, 60)
         for options in (
             {"temperature": 0.0},
