@@ -51,9 +51,10 @@ class Memory(NamedTuple):
 
     rows: np.ndarray  #: (size,) the batch
     order: np.ndarray  #: (N,) or (blocks,) what is being permuted
-    cursor: np.ndarray  #: (3,) place in the epoch; the first datum of the block, and the one after its last
+    cursor: np.ndarray  #: (4,) place in the epoch; first datum of the block, and the one after its last; 1: it is copied
     scratch: np.ndarray  #: (d,)
     other: np.ndarray  #: (d,)
+    copied: np.ndarray  #: the data of the batch, once it is used again, as the model wants them
 
 
 @inlined
@@ -138,13 +139,14 @@ class Provider(Compiled):
         """The mutable arrays of one chain; `rng` is a `numpy.random.Generator`, for providers that start at random."""
         return self._memory()
 
-    def _memory(self, rows=1, order=1):
+    def _memory(self, rows=1, order=1, copied=None):
         return Memory(
             rows=np.zeros(rows, np.int64),
             order=np.arange(order),
-            cursor=np.zeros(3, np.int64),
+            cursor=np.zeros(4, np.int64),
             scratch=np.zeros(self.dim),
             other=np.zeros(self.dim),
+            copied=np.zeros(0) if copied is None else copied,
         )
 
 
@@ -566,18 +568,36 @@ class Minibatch(Provider):
         return self.size
 
     def memory(self, rng):
-        return self._memory(self.size, self.drawing.permuted)
+        return self._memory(self.size, self.drawing.permuted, self.packed.batch_room(self.size))
+
+    @compiled
+    def _draw(self, memory, rng):
+        memory.cursor[3] = 0
+        return self.drawing.draw(memory, rng)
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        self.drawing.draw(memory, rng)
-        self.again(x, memory, out, counts)
+        n, weight, _ = self._draw(memory, rng)
+        _clear(out)
+        self.drawing.add_gradient(self.packed, x, memory, n, out)
+        self._whole(x, n, weight, out, counts)
 
     @compiled
     def again(self, x, memory, out, counts):
         n, weight = self.drawing.last(memory)
         _clear(out)
-        self.drawing.add_gradient(self.packed, x, memory, n, out)
+        if memory.copied.shape[0] == 0:
+            self.drawing.add_gradient(self.packed, x, memory, n, out)
+        else:
+            if memory.cursor[3] == 0:
+                self.packed.copy_batch(memory.rows, n, memory.copied)
+                memory.cursor[3] = 1
+            self.packed.add_copied_gradient(x, memory.copied, n, out)
+        self._whole(x, n, weight, out, counts)
+
+    @compiled
+    def _whole(self, x, n, weight, out, counts):
+        """From the sum over the batch to the estimate."""
         for j in range(out.shape[0]):
             out[j] *= weight
         self.packed.add_prior_gradient(x, out)
@@ -585,7 +605,7 @@ class Minibatch(Provider):
 
     @compiled
     def projected(self, x, v, memory, rng, out, counts):
-        n, weight, rest = self.drawing.draw(memory, rng)
+        n, weight, rest = self._draw(memory, rng)
         _clear(out)
         first, second = self.drawing.add_projection(self.packed, x, v, memory, n, out)
         for j in range(out.shape[0]):
@@ -597,7 +617,7 @@ class Minibatch(Provider):
 
     @compiled
     def gradient_and_sd(self, x, memory, rng, out, sd, counts):
-        n, weight, rest = self.drawing.draw(memory, rng)
+        n, weight, rest = self._draw(memory, rng)
         _clear(out)
         _clear(sd)
         self.drawing.add_squares(self.packed, x, memory, n, out, sd)

@@ -131,6 +131,14 @@ class Model(Compiled):
             self.add_term_gradient(x, rows[k], out)
 
     @compiled
+    def copy_batch(self, rows, n, copied):
+        """Copy what the gradient needs of these rows into what `batch_room` gave."""
+
+    @compiled
+    def add_copied_gradient(self, x, copied, n, out):
+        """Add Σ ∇Uᵢ(x) over the n terms of such a copy to `out`."""
+
+    @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
         """Write Σ [∇Uᵢ(x) - ∇Uᵢ(y)] over the rows into `out`; exactly zero where x = y."""
         for j in range(self.size):
@@ -185,6 +193,13 @@ class Model(Compiled):
         A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.
         """
         return None
+
+    def batch_room(self, size):
+        """An array for the copy of a batch that is used more than once; an empty one when the model makes none.
+
+        A model with this method has ``copy_batch`` and ``add_copied_gradient``.
+        """
+        return np.zeros(0)
 
     def check(self, x, name="x"):
         """`x` as a float array of shape (dim,), or a `ValueError` that names it."""

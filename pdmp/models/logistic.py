@@ -16,6 +16,7 @@ from pdmp.compiled import compiled, inlined, vectorised
 from pdmp.models.base import Model
 
 LINE = 64  #: bytes in a cache line
+LARGEST_COPY = 2**20  #: numbers in the copy of a batch
 BLOCK = 64  #: data handled together, so that their exponentials are vectors; rows of a tile
 
 logger = logging.getLogger(__name__)
@@ -380,6 +381,19 @@ def _tiles_gradient(tiles, x, first, last, out):
 
 
 @vectorised
+def _copy_rows(data, rows, n, tiles):
+    for k in range(min(BLOCK, n)):
+        _prefetch(data, rows[k])
+    for start in range(0, n, BLOCK):
+        m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0))
+        for k in range(m):
+            if k < ahead:
+                _prefetch(data, rows[start + BLOCK + k])
+            for j in range(tiles.shape[1]):
+                tiles[start // BLOCK, j, k] = data[rows[start + k], j]
+
+
+@vectorised
 def _rows_slope(data, v):
     total = 0.0
     for i in range(data.shape[0]):
@@ -521,6 +535,14 @@ class LogisticRegression(Model):
         _batch_gradient(self.data, x, rows, n, out)
 
     @compiled
+    def copy_batch(self, rows, n, copied):
+        _copy_rows(self.data, rows, n, copied)
+
+    @compiled
+    def add_copied_gradient(self, x, copied, n, out):
+        _tiles_gradient(copied, x, 0, n, out)
+
+    @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
         for j in range(self.size):
             out[j] = 0.0
@@ -579,6 +601,10 @@ class LogisticRegression(Model):
             part = self.data[rows[start : start + BLOCK], : self.dim]
             copy.data[tile, :, : len(part)] = part.T
         return copy
+
+    def batch_room(self, size):
+        tiles = -(-size // BLOCK) if size * self.dim <= LARGEST_COPY else 0
+        return np.zeros((tiles, self.dim, BLOCK), self.data.dtype)
 
     def _weighted_gram(self, x):
         """Xᵀ W X with W = 1, or diag(p (1 - p)) at `x`, in pieces; X as it is stored."""
@@ -644,6 +670,10 @@ class _Tiled(LogisticRegression):
             self.add_term_gradient(x, rows[k], out)
 
     @compiled
+    def copy_batch(self, rows, n, copied):
+        pass
+
+    @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
         for j in range(self.size):
             out[j] = 0.0
@@ -673,6 +703,9 @@ class _Tiled(LogisticRegression):
                 g = weight * self.feature(rows[k], j)
                 out[j] += g
                 squares[j] += g * g
+
+    def batch_room(self, size):
+        return np.zeros((0, 0, 0), self.data.dtype)  # blocks are contiguous
 
     def rearranged(self, rows):
         return None  # `X` is not in the order of these data
