@@ -10,9 +10,9 @@ standard deviations everywhere; corrections of the noise matter where it is larg
 What is not, in figure 10, whose values of s and λ were not published (λ = 1 here):
 
 - "SGLD fails to sample accurately, also when the step size is small, but the target is moderately skewed." Up to s = 16
-  it is no worse than SGBD and with σ = 0.2 sd better: at s = 8 its bias is 0.03 and SGBD's -0.10. It fails from s = 32 on
-  with σ = 0.2 sd, and from s = 64 to 128 on with σ = 0.1 sd; there the claim holds.
-- SGBD's bias "does not increase with the skewness": with σ = 0.2 sd it grows from nothing at s = 0.5 to -0.2 at s = 100,
+  it is no worse than SGBD and with σ = 0.2 sd better: at s = 8 its bias is 0.03 and SGBD's -0.10. It fails from s = 32
+  on with σ = 0.2 sd, and somewhere between s = 64 and 128 with σ = 0.1 sd; there the claim holds.
+- SGBD's bias "does not increase with the skewness": with σ = 0.2 sd it grows from nothing at s = 0.5 to -0.2 at s = 128
   and shrinks after that, when the posterior tends to a half-normal distribution.
 
     python examples/barker_robustness.py [--quick] [--output FOLDER] [--only f2 f9 f10]
