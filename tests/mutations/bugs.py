@@ -273,9 +273,9 @@ BUGS = [
     Bug(
         "Minibatch: the prior is scaled up with the batch",
         "pdmp/gradients.py",
-        "        self.drawing.add_gradient(self.packed, x, memory, n, out)\n        for j in range(out.shape[0]):\n"
+        "to the estimate.\"\"\"\n        for j in range(out.shape[0]):\n"
         "            out[j] *= weight\n        self.packed.add_prior_gradient(x, out)\n",
-        "        self.drawing.add_gradient(self.packed, x, memory, n, out)\n"
+        "to the estimate.\"\"\"\n"
         "        self.packed.add_prior_gradient(x, out)\n        for j in range(out.shape[0]):\n"
         "            out[j] *= weight\n",
         (GRADIENTS,),
@@ -283,15 +283,15 @@ BUGS = [
     Bug(
         "ControlVariate: the anchor's batch is not subtracted",
         "pdmp/gradients.py",
-        "out[j] = weight * (out[j] - there[j]) + self.anchor_gradient[j]",
-        "out[j] = weight * out[j] + self.anchor_gradient[j]",
+        "self.model.batch_difference(x, self.anchor, memory.rows, n, memory.other, out)",
+        "_clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
         (GRADIENTS,),
     ),
     Bug(
         "ControlVariate: the correction counts twice",
         "pdmp/gradients.py",
-        "out[j] = weight * (out[j] - there[j]) + self.anchor_gradient[j]",
-        "out[j] = 2.0 * weight * (out[j] - there[j]) + self.anchor_gradient[j]",
+        "memory.other, out)\n        for j in range(out.shape[0]):\n            out[j] = weight * out[j]",
+        "memory.other, out)\n        for j in range(out.shape[0]):\n            out[j] = 2.0 * weight * out[j]",
         (GRADIENTS,),
     ),
     # fixed-step samplers

@@ -1,4 +1,4 @@
-"""Planted bugs of the thermostats."""
+"""Planted bugs of the thermostats, and of batches that are used again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from tests.mutations.bugs import Bug
 
 EXACT = "tests/test_thermostats.py"
 LAWS = "tests/statistics/test_thermostat_laws.py"
+BATCHES = "tests/test_batches.py"
+PROVIDERS, LOGISTIC = "pdmp/gradients.py", "pdmp/models/logistic.py"
 SGNHT, MSGNHT, BADODAB, SHARED = (f"discrete/{name}.py" for name in ("sgnht", "msgnht", "badodab", "thermostat"))
 
 BUGS = [
@@ -45,5 +47,13 @@ BUGS = [
         ("SGNHT's noise is 3 % too large", SGNHT, "math.sqrt(2.0 * self.diffusion * eps), 0.0", "math.sqrt(2.1218 * self.diffusion * eps), 0.0"),
         ("MSGNHT's second half of the friction is forgotten", MSGNHT, "v[j] = math.exp(-half * xi[j]) * (", "v[j] = ("),
         ("BADODAB's second drift is whole", BADODAB, "            v[j] = decay * v[j] + noise * z[j]\n            x[j] += half * v[j]", "            v[j] = decay * v[j] + noise * z[j]\n            x[j] += eps * v[j]"),
+    ]
+] + [
+    Bug(f"batches: {name}", file, old, new, (BATCHES,))
+    for name, file, old, new in [
+        ("a copy outlives its batch", PROVIDERS, "        memory.cursor[3] = 0\n", ""),
+        ("only the first rows are copied", LOGISTIC, "tiles[start // BLOCK, j, k] = data[rows[start + k], j]", "tiles[start // BLOCK, j, k] = data[rows[k], j]"),
+        ("control variates forget the anchor's weights", LOGISTIC, "weights[k] -= others[k]", "weights[k] -= 0.0"),
+        ("a batch used again is not counted", PROVIDERS, "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n            counts[DATA] -= n\n"),
     ]
 ]  # fmt: skip
