@@ -96,13 +96,13 @@ def test_five_correlated_dimensions_balance(estimator):
     j, k = np.triu_indices(d)
     balances = []
     for child in np.random.SeedSequence(63).spawn(32):
-        x = run_chain(process, np.zeros(d), child, steps=80_000).finish().xs[200:]
+        x = run_chain(process, np.zeros(d), child, steps=50_000).finish().xs[200:]
         m = np.interp(-x @ precision, grid, mean)
         change = x.T @ m / len(x)
         change = change + change.T + m.T @ m / len(x)
         np.fill_diagonal(change, 2.0 * np.mean(x * m, axis=0) + sigma**2 * 1.01)
         balances.append(np.append(change[j, k] / sigma**2, m.mean(axis=0) / sigma))
-    assert_unbiased(balances, 0.0, resolution=0.05)
+    assert_unbiased(balances, 0.0, resolution=0.065)
 
 
 def test_the_adaptive_scale_under_constant_noise_is_a_constant_scale():
@@ -167,7 +167,7 @@ def test_mini_batches(estimator, draw):
     """β = 1: the noise is that of the present batch, and the kernel one of θ alone."""
     truth = batches_law(estimator, draw == "distinct", 3)
     process = discrete.SGBD(Minibatch(MODEL, 2, draw=draw), SCALE, estimator, beta=1.0)
-    check(replicate(process, MODEL.mode(), 32, seed=66, steps=150_000), truth, 0.03)
+    check(replicate(process, MODEL.mode(), 32, seed=66, steps=60_000), truth, 0.03)
 
 
 def test_the_lattice_is_fine_enough_for_probabilities_that_jump():
@@ -190,5 +190,5 @@ def test_reshuffled_blocks():
     law = (start + sum(start @ a + start @ a @ b for a, b, _ in orders) / 6.0) / 3.0
     truth = lattice_moments(x, law)
     process = discrete.SGBD(provider, SCALE, "vanilla")
-    check(replicate(process, MODEL.mode(), 32, seed=67, steps=150_000), truth, 0.03)
+    check(replicate(process, MODEL.mode(), 32, seed=67, steps=60_000), truth, 0.03)
     assert abs(batches_law("vanilla", True, 1)[1] / truth[1] - 1.0) > 0.03  # so it matters

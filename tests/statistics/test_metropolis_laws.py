@@ -65,20 +65,20 @@ def check_far(other, truth, resolution):
 
 
 def test_mala_on_a_normal_distribution():
-    check(discrete.MALA(ONE, 1.2, adapt=False), [1.5], (1.5, 1.0), 0.02, steps=100_000, seed=1)
+    check(discrete.MALA(ONE, 1.2, adapt=False), [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=1)
     check_far((1.5, 2.0 / (2.0 - 1.2)), (1.5, 1.0), 0.02)
 
 
 @pytest.mark.parametrize("increments, signs", FORMS)
 def test_barker_on_a_normal_distribution(increments, signs):
     process = discrete.Barker(ONE, 1.8, increments, signs, adapt=False)
-    check(process, [1.5], (1.5, 1.0), 0.02, steps=100_000, seed=2)
+    check(process, [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=2)
     check_far(barker_moments(ONE, 1.8, -12.0, 15.0), (1.5, 1.0), 0.02)
 
 
 def test_mala_on_the_skew_normal_distribution():
     truth = SKEW.exact_mean, SKEW.exact_variance
-    check(discrete.MALA(SKEW, 0.3, adapt=False), [0.8], truth, 0.03, steps=100_000, seed=3)
+    check(discrete.MALA(SKEW, 0.3, adapt=False), [0.8], truth, 0.03, steps=60_000, seed=3)
     check_far(langevin_moments(SKEW, 0.3, -5.0, 25.0), truth, 0.03)
 
 
@@ -86,7 +86,7 @@ def test_mala_on_the_skew_normal_distribution():
 def test_barker_on_the_skew_normal_distribution(increments, signs):
     truth = SKEW.exact_mean, SKEW.exact_variance
     process = discrete.Barker(SKEW, 1.0, increments, signs, adapt=False)
-    check(process, [0.8], truth, 0.03, steps=100_000, seed=4)
+    check(process, [0.8], truth, 0.03, steps=60_000, seed=4)
     check_far(barker_moments(SKEW, 1.0, -4.0, 8.0), truth, 0.03)
 
 
@@ -137,7 +137,7 @@ def test_mala_in_five_dimensions(preconditioner, step, steps):
     check_five(discrete.MALA(FIVE, step, preconditioner, adapt=False), 8, np.diag(unadjusted), steps)
 
 
-def barker_without_correction(scale, increments, signs, chains=2_000, steps=200):
+def barker_without_correction(scale, increments, signs, chains=1_000, steps=200):
     """Variances of the Barker proposal alone, from many short chains."""
     rng, precision = np.random.default_rng(0), np.linalg.inv(COVARIANCE)
     x = rng.multivariate_normal(np.zeros(D), COVARIANCE, chains)
