@@ -42,6 +42,8 @@ def mean_square(p):
 class Kinetic(Brownian):
     """Base of the samplers with a momentum; ``move`` gets it as `v` and adds `mean_square(v)` to ``memory.squares``."""
 
+    featured = False
+
     def velocity(self, x, rng):
         return rng.standard_normal(self.dim)
 

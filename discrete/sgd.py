@@ -70,6 +70,8 @@ class SGD(Ticking):
 
     safeguard: object
 
+    explorer = True
+
     def __init__(self, provider, step, clip_norm=None, clip_value=None, normalise=None):
         super().__init__(provider, step)
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)

@@ -54,7 +54,7 @@ from discrete.laws import langevin_covariance, largest_step, noise_covariance
 from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Constant, Repeated, as_temperature
 from discrete.sgd import clipped
-from discrete.tick import CURVATURE_WORK, Brownian, finite
+from discrete.tick import Brownian, finite
 from pdmp.compiled import Compiled, compiled
 from pdmp.gradients import as_provider
 
@@ -223,6 +223,8 @@ class SGLD(Brownian):
     correction: object
     safeguard: object
 
+    explorer = True
+
     def __init__(
         self,
         provider,
@@ -327,16 +329,15 @@ class SGLD(Brownian):
         return 2.0 / curvature
 
     def resolve(self, x):
-        p, model = self.preconditioner.matrix, self.model
-        if p is not None and max(model.n_data, 1) * model.dim**2 <= CURVATURE_WORK:
-            with np.errstate(all="ignore"):
-                hessian = model.hessian(x)
-            if np.all(np.isfinite(hessian)):  # P H has the eigenvalues of the symmetric P^½ H P^½
-                product = p @ hessian if p.ndim == 2 else p[:, None] * hessian
-                largest = float(np.linalg.eigvals(product).real.max())
-                self._warn_above(2.0 / largest if largest > 0.0 else None)
-            return copy.copy(self)
-        return super().resolve(x)
+        p = self.preconditioner.matrix
+        if p is None:
+            return super().resolve(x)
+        hessian = self._constant_hessian(x)
+        if hessian is not None:  # P H has the eigenvalues of the symmetric P^½ H P^½
+            product = p @ hessian if p.ndim == 2 else p[:, None] * hessian
+            largest = float(np.linalg.eigvals(product).real.max())
+            self._warn_above(2.0 / largest if largest > 0.0 else None)
+        return copy.copy(self)
 
     @classmethod
     def candidates(cls, model, batch, mode, error):

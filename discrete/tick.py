@@ -29,8 +29,8 @@ from pdmp.flow import Still
 from pdmp.gradients import as_provider
 from pdmp.process import CERTAIN, Process
 
-#: The largest curvature of U is looked for at the start when this many numbers are enough for it: data × dim².
-CURVATURE_WORK = 20_000_000
+#: The stability limit on a quadratic U is looked for up to this many dimensions.
+LIMITED_DIMENSIONS = 500
 
 
 @inlined
@@ -61,6 +61,8 @@ class Ticking(Process):
     events = ("step",)
     ticks = 1
     exact_bounds = True
+    #: Whether the sampler knows what to do at steps that only explore (`schedules.cyclical`).
+    explorer = False
     #: Standard normals that ``move`` needs for each coordinate and step.
     normals = 0
     _required = ()
@@ -69,6 +71,8 @@ class Ticking(Process):
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
+        if self.schedule.exploring and not self.explorer:
+            raise ValueError(f"`{name}`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
         self.constant = int(isinstance(self.schedule, Constant))
         super().__init__(self.model.dim, flow=Still(), **kwargs)
 
@@ -97,12 +101,18 @@ class Ticking(Process):
         """The step from which on the sampler diverges at a largest curvature of U of `curvature`; None: unknown."""
         return None
 
+    def _constant_hessian(self, x):
+        """The Hessian of a quadratic U, for which stability limits are known; None for any other."""
+        if self.dim > LIMITED_DIMENSIONS or not self.model.knows("affine_partial"):
+            return None
+        with np.errstate(all="ignore"):
+            hessian = self.model.hessian(x)
+        return hessian if np.all(np.isfinite(hessian)) else None
+
     def resolve(self, x):
-        model = self.model
-        if type(self).limit is not Ticking.limit and max(model.n_data, 1) * model.dim**2 <= CURVATURE_WORK:
-            with np.errstate(all="ignore"):
-                hessian = model.hessian(x)
-            if np.all(np.isfinite(hessian)):
+        if type(self).limit is not Ticking.limit:
+            hessian = self._constant_hessian(x)
+            if hessian is not None:
                 self._warn_above(self.limit(float(np.linalg.eigvalsh(hessian)[-1])))
         return copy.copy(self)
 
@@ -111,7 +121,7 @@ class Ticking(Process):
         if limit is not None and first >= limit * (1.0 - 1e-9):
             warnings.warn(
                 f"{type(self).__name__}: the first step, {first:.4g}, is not below its stability limit of {limit:.4g} "
-                "for the largest curvature of U where the run starts; the chain can be expected to diverge.",
+                "for the largest curvature of U; the chain will diverge.",
                 UserWarning,
                 stacklevel=4,
             )

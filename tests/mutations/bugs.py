@@ -296,16 +296,6 @@ BUGS = [
     ),
     # fixed-step samplers
     Bug(
-        "SGLD: noise √γ in place of √(2γ)",
-        "discrete/sgld.py",
-        "noise, total = math.sqrt(2.0 * gamma), 0.0",
-        "noise, total = math.sqrt(gamma), 0.0",
-        (LANGEVIN,),
-    ),
-    Bug("SGLD: half the drift", "discrete/sgld.py", "+= -gamma * memory", "+= -0.5 * gamma * memory", (LANGEVIN,)),
-    Bug("SGLD: ascends the potential", "discrete/sgld.py", "+= -gamma * memory", "+= gamma * memory", (LANGEVIN,)),
-    Bug("SGLD: h is taken for γ", "discrete/sgld.py", "step=0.5 * h", "step=h", (LANGEVIN,)),
-    Bug(
         "ticks: a state is held for the step that led to it",
         "discrete/tick.py",
         "return now + self.holding(k), CERTAIN",
@@ -347,7 +337,6 @@ BUGS = [
 BUGS += [
     Bug(*row)
     for row in [
-        ("SGLD: noise √(4γ)", "discrete/sgld.py", "noise = math.sqrt(2.0 * gamma)", "noise = math.sqrt(4.0 * gamma)", (LANGEVIN,)),
         ("SGBD: sign of the increment", "discrete/sgbd.py", "theta[j] += z if", "theta[j] -= z if", (BARKER,)),
         ("SGBD: β weighs the old value", "discrete/sgbd.py", "memory.mean_sd[j] += self.beta * (memory", "memory.mean_sd[j] += (1.0 - self.beta) * (memory", (BARKER,)),
         ("SGBD: breaking point too late", "discrete/barker.py", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= 1.2 * C", (BARKER,)),
