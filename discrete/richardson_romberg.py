@@ -74,8 +74,9 @@ class RichardsonRomberg(Process):
         For constant steps they are the same, but for the first and the last state.
     threads : {1, 2}, default 1
         2: a second thread takes the coarse chain's steps, while the first takes the fine one's, which follow one upon
-        the other. The results are bitwise the same; the time is at best two thirds. It pays where a processor is idle,
-        so not with as many chains as there are processors, and for gradients that take a few microseconds or more.
+        the other. The results are bitwise the same; the time is at best two thirds. It pays where a processor is idle
+        for each helper, so not with as many chains as there are processors, and for gradients that take some
+        microseconds. Where others want the processors it costs time, because one thread waits for the other.
 
     Raises
     ------

@@ -19,7 +19,7 @@ the exponents of the optimal steps. What is not:
     python examples/richardson_romberg.py [--quick] [--output FOLDER] [--only f1a f1b f2 f3 f4]
 
 Writes a picture for each figure, prints a table, and ends with exit code 1 if a criterion fails. Time: `--quick` less
-than a minute; otherwise about ten, of which figure 2 takes half.
+than a minute, half of it compilation; otherwise less than ten.
 """
 
 import argparse
