@@ -51,7 +51,7 @@ class Memory(NamedTuple):
 
     rows: np.ndarray  #: (size,) the batch
     order: np.ndarray  #: (N,) or (blocks,) what is being permuted
-    cursor: np.ndarray  #: (4,) place in the epoch; first datum of the block, and the one after its last; 1: it is copied
+    cursor: np.ndarray  #: (4,) place in the epoch; first datum of the block, the one after its last; 1: it is copied
     scratch: np.ndarray  #: (d,)
     other: np.ndarray  #: (d,)
     copied: np.ndarray  #: the data of the batch, once it is used again, as the model wants them

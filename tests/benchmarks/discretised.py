@@ -5,8 +5,8 @@ BlackJAX does it: its inner steps are counted) and SGNHT, and a matrix factorisa
 drawing normal numbers dominates. All in float64.
 
 Each round times one side and then the other on the same data with the same batch size; printed are the medians over
-the rounds and the median of the rounds' ratios. BlackJAX's samplers run in a jitted `lax.scan` that draws its own i.i.d.
-batches and keeps nothing of the path; ours run through `pdmp.sample` and keep their moments. Neither time has
+the rounds and the median of the rounds' ratios. BlackJAX's samplers run in a jitted `lax.scan` that draws its own
+i.i.d. batches and keeps nothing of the path; ours run through `pdmp.sample` and keep their moments. Neither time has
 compilation in it, or the checks and copies before a run. Needs the `bench` extra::
 
     python tests/benchmarks/discretised.py [--rounds 7] [--seconds 0.3] [large small factors]
@@ -42,7 +42,7 @@ SAMPLERS = ("SGLD", "SGLD-CV", "SGHMC", "SGNHT")
 
 
 def timed(run, seconds):
-    """A function that makes about `seconds` worth of steps and returns the seconds for each; `run(steps)` makes some."""
+    """A function that takes steps for about `seconds` and returns the seconds of each; `run(steps)` takes some."""
     steps = 50 * INNER
     run(steps)
     steps = max(INNER, int(seconds / (run(steps) / steps)) // INNER * INNER)
@@ -71,7 +71,8 @@ def ours(name, model, anchor, size, draw, step, seconds):
         }[name]()
 
     def run(steps):
-        return pdmp.sample(process, steps=steps, initial=anchor, seed=1, store="moments", progress=False).stats["seconds"]
+        made = pdmp.sample(process, steps=steps, initial=anchor, seed=1, store="moments", progress=False)
+        return made.stats["seconds"]
 
     return timed(run, seconds)
 
@@ -81,7 +82,7 @@ def ours(name, model, anchor, size, draw, step, seconds):
 
 
 def theirs(name, gradient, data, anchor, size, step, seconds):
-    """`gradient(x, batch)` estimates the gradient of the log-density from the arrays `batch`, rows of those of `data`."""
+    """`gradient(x, batch)` estimates the gradient of the log-density from `batch`, some rows of the arrays `data`."""
     if name == "SGLD-CV":
         gradient = blackjax.sgmcmc.gradients.control_variates(gradient, anchor, data)
     algorithm = {
@@ -202,7 +203,9 @@ CASES = {  # maker and its arguments, batches, samplers, step
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("cases", nargs="*", default=list(CASES), help=f"of {', '.join(CASES)}; all of them when omitted")
+    parser.add_argument(
+        "cases", nargs="*", default=list(CASES), help=f"of {', '.join(CASES)}; all of them when omitted"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.3, help="that one timing takes, about")
     parser.add_argument("--samplers", default=",".join(SAMPLERS))
