@@ -65,7 +65,8 @@ class SGHMC(Underdamped):
     step : float or schedule
         ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε².
     friction : float
-        D of dp = … - D p dt + √(2D) dB.
+        D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
+        more of it stands more gradient noise.
     scheme : {"splitting", "semi_implicit", "explicit"}
         The integrator; the module's text has their formulas. The explicit one needs ε < D / λ, λ the largest curvature.
     refresh_every : int, optional

@@ -60,7 +60,8 @@ class UBU(Underdamped):
     step : float or schedule
         ε, the integrator's step for the momentum p ~ N(0, I). See `from_c` for another momentum.
     friction : float
-        D of dp = … - D p dt + √(2D) dB.
+        D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
+        more of it stands more gradient noise.
 
     Raises
     ------

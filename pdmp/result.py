@@ -41,6 +41,9 @@ def load(path):
     return Run(header["info"], records)
 
 
+HOT = 1.25  #: kinetic temperature from which a summary says so
+
+
 class Run:
     """What `sample` returns: estimates along the paths of all chains, and the paths.
 
@@ -386,8 +389,14 @@ class Run:
             mcse = sd / np.sqrt(ess)
         columns = zip(self.names(), mean, sd, mcse, ess, rhat, strict=True)
         rows = [dict(zip(Summary.COLUMNS, (n, *map(float, v)), strict=True)) for n, *v in columns]
-        note = "" if len(self.copies) == 1 else "mean and sd are extrapolated; ess and rhat are the fine chain's"
-        return Summary(rows, note)
+        notes = [] if len(self.copies) == 1 else ["mean and sd are extrapolated; ess and rhat are the fine chain's"]
+        temperature = self.stats.get("mean_kinetic_temperature", 1.0)
+        if temperature > HOT:
+            notes.append(
+                f"kinetic temperature {temperature:.3g}, the target's is 1: the gradient is too noisy for the step; take a "
+                "smaller step, larger batches or more friction"
+            )
+        return Summary(rows, "\n".join(notes))
 
     def save(self, path):
         """Write the run to one file, without pickle; `pdmp.load` reads it."""

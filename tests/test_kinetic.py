@@ -10,6 +10,7 @@ import pytest
 from scipy import integrate
 
 import discrete
+import pdmp
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.ubu import remainder
 from pdmp.gradients import Minibatch, Noisy
@@ -548,3 +549,10 @@ def test_bad_input_is_a_line_that_names_the_argument(make, message):
     with pytest.raises(ValueError) as caught:
         make()
     assert message in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_summary_says_that_a_chain_is_hot():
+    hot = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 20.0), 0.2)
+    assert "kinetic temperature" in repr(pdmp.sample(hot, steps=200, seed=1).summary())
+    cold = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 0.0), 0.2)
+    assert "kinetic temperature" not in repr(pdmp.sample(cold, steps=2_000, seed=1).summary())
