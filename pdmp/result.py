@@ -393,8 +393,8 @@ class Run:
         temperature = self.stats.get("mean_kinetic_temperature", 1.0)
         if temperature > HOT:
             notes.append(
-                f"kinetic temperature {temperature:.3g}, the target's is 1: the gradient is too noisy for the step; take a "
-                "smaller step, larger batches or more friction"
+                f"kinetic temperature {temperature:.3g}, where it should be 1: the gradient is too noisy for the step; "
+                "take a smaller step, larger batches or more friction"
             )
         return Summary(rows, "\n".join(notes))
 

@@ -273,9 +273,9 @@ BUGS = [
     Bug(
         "Minibatch: the prior is scaled up with the batch",
         "pdmp/gradients.py",
-        "to the estimate.\"\"\"\n        for j in range(out.shape[0]):\n"
+        'to the estimate."""\n        for j in range(out.shape[0]):\n'
         "            out[j] *= weight\n        self.packed.add_prior_gradient(x, out)\n",
-        "to the estimate.\"\"\"\n"
+        'to the estimate."""\n'
         "        self.packed.add_prior_gradient(x, out)\n        for j in range(out.shape[0]):\n"
         "            out[j] *= weight\n",
         (GRADIENTS,),
