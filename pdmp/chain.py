@@ -6,7 +6,6 @@ that. `finish` looks at it without touching it and returns a `Record`, the plain
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 from dataclasses import dataclass, field, replace
@@ -204,7 +203,7 @@ class Chain:
         limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, 0)
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
-        with readable(names), self._alongside():
+        with readable(names), process.alongside(self.state):
             scheduler.advance(process.kernel, self.state, self.recording, limits, 0, self.rng)
             scheduler.settle(process.flow.kernel, self.state, self.recording, -1.0)
 
@@ -218,7 +217,7 @@ class Chain:
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
-            with self._alongside():
+            with self.process.alongside(self.state):
                 status = scheduler.advance(kernel, self.state, self.recording, limits, self.chunk, self.rng)
             after = perf_counter()
             took, before = after - before, after
@@ -237,11 +236,6 @@ class Chain:
             if after - begun >= seconds:
                 break
         return self
-
-    def _alongside(self):
-        """What the process wants to go on while the compiled loop runs: a context from its method `alongside`."""
-        alongside = getattr(self.process, "alongside", None)
-        return contextlib.nullcontext() if alongside is None else alongside(self.state)
 
     def extend(self, budget):
         """Let the chain go on to a larger budget; as if it had been given that one from the start."""
@@ -322,8 +316,8 @@ class Chain:
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (
-                    f"{type(process).__name__} diverged at step {step}: the gradient of {who} is not finite; "
-                    "a smaller step may help"
+                    f"{type(process).__name__} diverged at step {step}: the gradient of {who}, or the state that it "
+                    "led to, is not finite or beyond what is stable; a smaller step may help"
                 )
         elif status == scheduler.VIOLATED:
             now = ring

@@ -40,6 +40,7 @@ The one loop that runs all of them is `pdmp.scheduler.advance`. To add a sampler
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 import inspect
@@ -224,6 +225,10 @@ class Process(Compiled):
     def lift(self, x):
         """The state that moves, from a point of the target's space (a coupled process holds several copies)."""
         return np.array(x, dtype=float)
+
+    def alongside(self, state):
+        """A context in which the compiled loop runs: for threads that help it."""
+        return contextlib.nullcontext()
 
     def statistics(self, state):
         """Further entries for ``run.stats`` from one chain's final state, a dict of numbers.
