@@ -6,6 +6,8 @@ dimension without such a form the stationary law of the transition kernel on a g
 variance; half a drift, a factor 2 in a noise or a missing correction changes it by 15 % or more.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import linalg, stats
@@ -159,6 +161,24 @@ def test_independent_mini_batches(name, d):
         assert second_moments(model, SIZE, gamma, injected, False)[0, 0] > 1.1 * truth[0, 0]
         if d == 1:
             assert truth[0, 0] == pytest.approx(covariance[0, 0] / (1.0 - 0.5 * stiff))
+
+
+@pytest.mark.parametrize("coefficient", [0.125, 0.5])
+def test_the_modified_form_with_mini_batches(coefficient):
+    """All rows of the design equal, β = 1: τ̂² is that of the batch alone, and all batches of two of six are listed."""
+    rng = np.random.default_rng(5)
+    y = 2.0 * rng.standard_normal(6)
+    model = LinearGaussian(np.ones((6, 1)), y)
+    precision, gamma = 6.0 * model.noise_precision + model.prior_precision, 0.05
+    pairs = y[np.array(list(itertools.product(range(6), repeat=2)))]
+    estimate = 36.0 / 2.0 * pairs.var(axis=1, ddof=1) * model.noise_precision**2  # τ̂² of each batch
+    factor = np.maximum(1.0 - 2.0 * gamma * coefficient * estimate, 0.0)
+    noise = 36.0 * pairs.mean(axis=1).var() * model.noise_precision**2
+    injected = 2.0 * gamma * np.mean(factor**2)
+    truth = (injected + gamma**2 * noise) / (1.0 - (1.0 - gamma * precision) ** 2)
+    assert abs(truth * (2.0 * precision - gamma * precision**2) / (2.0 + gamma * noise) - 1.0) > 0.1  # not plain SGLD's
+    process = discrete.SGLD(Minibatch(model, 2), gamma, correction="modified", coefficient=coefficient, beta=1.0)
+    assert_law(process, model, np.array([[truth]]), 61, 0.03, mean=model.posterior()[0])
 
 
 # ---------------------------------------------------------------------------------------------------------------
