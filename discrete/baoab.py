@@ -35,7 +35,7 @@ import math
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, mean_square
+from discrete.kinetic import Underdamped, tally
 from discrete.tick import finite
 from pdmp.compiled import compiled
 
@@ -86,7 +86,7 @@ class BAOAB(Underdamped):
                 return False
         for j in range(d):
             v[j] -= half * gradient[j]
-        memory.squares[0] += mean_square(v)
+        tally(memory, v, counts)
         return True
 
     @staticmethod

@@ -15,6 +15,7 @@ import numpy as np
 from discrete.laws import kinetic_covariance, largest_step, noise_covariance
 from discrete.tick import Brownian
 from pdmp.compiled import inlined
+from pdmp.process import ADAPTING
 
 #: Frictions that `candidates` tries, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -26,7 +27,7 @@ class KineticMemory(NamedTuple):
     taken: np.ndarray
     gradient: np.ndarray
     normals: np.ndarray
-    squares: np.ndarray  #: (1,) sum of |p|² / d over the steps taken, for the kinetic temperature
+    squares: np.ndarray  #: (2,) sum of |p|² / d over the steps after the warm-up, and their number
     provider: tuple
 
 
@@ -39,8 +40,16 @@ def mean_square(p):
     return total / p.shape[0]
 
 
+@inlined
+def tally(memory, p, counts):
+    """Count |p|² / d at the end of a step, once the warm-up is over."""
+    if counts[ADAPTING] == 0:
+        memory.squares[0] += mean_square(p)
+        memory.squares[1] += 1.0
+
+
 class Kinetic(Brownian):
-    """Base of the samplers with a momentum; ``move`` gets it as `v` and adds `mean_square(v)` to ``memory.squares``."""
+    """Base of the samplers with a momentum; ``move`` gets it as `v`, and ends with `tally`."""
 
     featured = False
 
@@ -53,14 +62,14 @@ class Kinetic(Brownian):
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
             normals=np.zeros(self.normals * d),
-            squares=np.zeros(1),
+            squares=np.zeros(2),
             provider=self.provider.memory(rng),
         )
 
     def statistics(self, state):
-        """The mean of |p|² / d over all steps: 1 for the target's law, more where gradient noise heats it."""
-        taken = int(state.memory.taken[0])
-        return {"mean_kinetic_temperature": float(state.memory.squares[0]) / taken if taken else math.nan}
+        """The mean of |p|² / d after the warm-up: 1 for the target's law, more where gradient noise heats it."""
+        total, steps = state.memory.squares
+        return {"mean_kinetic_temperature": float(total / steps) if steps else math.nan}
 
 
 class Underdamped(Kinetic):

@@ -44,7 +44,7 @@ import warnings
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_every, check_friction, mean_square, step_from_h
+from discrete.kinetic import Underdamped, check_every, check_friction, step_from_h, tally
 from discrete.tick import finite
 from pdmp.compiled import compiled
 
@@ -181,7 +181,7 @@ class SGHMC(Underdamped):
         if self.scheme == SPLITTING:
             for j in range(d):
                 x[j] += ahead * v[j]
-        memory.squares[0] += mean_square(v)
+        tally(memory, v, counts)
         return True
 
     @staticmethod

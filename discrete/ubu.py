@@ -36,7 +36,7 @@ import math
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_friction, mean_square
+from discrete.kinetic import Underdamped, check_friction, tally
 from discrete.tick import finite
 from pdmp.compiled import compiled, inlined
 
@@ -112,7 +112,7 @@ class UBU(Underdamped):
             p = e * v[j] - eps * gradient[j]
             x[j] += ahead * p + y0 * z[j] + y1 * z[d + j] + y2 * z[2 * d + j]
             v[j] = e * p + c * z[j]
-        memory.squares[0] += mean_square(v)
+        tally(memory, v, counts)
         return True
 
     @staticmethod

@@ -556,3 +556,11 @@ def test_a_summary_says_that_a_chain_is_hot():
     assert "kinetic temperature" in repr(pdmp.sample(hot, steps=200, seed=1).summary())
     cold = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 0.0), 0.2)
     assert "kinetic temperature" not in repr(pdmp.sample(cold, steps=2_000, seed=1).summary())
+
+
+def test_the_kinetic_temperature_is_that_after_the_warm_up():
+    """Started 1,000 standard deviations away a chain is hot at first."""
+    process = discrete.SGHMC(Noisy(Gaussian(0.0, [1.0]), 0.0), 0.2)
+    cold = run_chain(process, [1_000.0], 4, steps=2_000, warmup=0.5).finish().statistics["mean_kinetic_temperature"]
+    whole = run_chain(process, [1_000.0], 4, steps=2_000).finish().statistics["mean_kinetic_temperature"]
+    assert cold < 1.5 < 100.0 < whole
