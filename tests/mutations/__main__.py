@@ -82,6 +82,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("which", nargs="*", help="numbers, or parts of names")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--trust", action="store_true", help="that the tests pass without a bug, as `pytest` has shown")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     chosen = [
@@ -93,12 +94,13 @@ def main():
         for number, bug in chosen:
             print(f"{number:3} {bug.name:60} {bug.file}")
         return 0
-    with tempfile.TemporaryDirectory() as folder:
-        failed, said = run_tests(copy_tree(folder), sorted({test for _, bug in chosen for test in bug.tests}), 3600)
-    if failed:
-        print(f"the tests fail without a bug: {said}")
-        return 2
-    print(f"without a bug: {said}", flush=True)
+    if not args.trust:
+        with tempfile.TemporaryDirectory() as folder:
+            failed, said = run_tests(copy_tree(folder), sorted({test for _, bug in chosen for test in bug.tests}), 3600)
+        if failed:
+            print(f"the tests fail without a bug: {said}")
+            return 2
+        print(f"without a bug: {said}", flush=True)
     survivors = 0
     with ThreadPoolExecutor(args.jobs) as pool:
         for (number, bug), (caught, seconds, said) in zip(chosen, pool.map(plant, [b for _, b in chosen]), strict=True):
