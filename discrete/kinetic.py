@@ -1,7 +1,7 @@
 r"""What the samplers with a momentum share: p ~ N(0, I) at the start, kept as the velocity of the state.
 
 Their target is exp(-U(θ) - |p|²/2), and their step is the integrator's ε. The papers' other parametrisation has the
-displacement v = εp, the step h = ε² and friction α = εD: the constructors ``from_h`` take it.
+displacement v = εp, the step h = ε² and friction α = εD: where it is in use, a constructor ``from_h`` takes it.
 """
 
 from __future__ import annotations

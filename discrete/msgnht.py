@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 
-from discrete.kinetic import mean_square
+from discrete.kinetic import check_friction, mean_square, step_from_h
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.compiled import compiled
@@ -69,8 +69,8 @@ class MSGNHT(Thermostatted):
     @classmethod
     def from_h(cls, provider, h, a=0.01, **options):
         """From v = εp, h = ε², a = εA, α = εξ; Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h."""
-        eps = math.sqrt(h)
-        return cls(provider, step=eps, diffusion=a / eps, **options)
+        eps = step_from_h(h)
+        return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
 
     @property
     def bias_order(self):

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discrete.kinetic import check_friction, step_from_h
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
@@ -341,5 +342,7 @@ class SGRRHMC(RichardsonRomberg):
     @classmethod
     def from_h(cls, provider, h, alpha=0.01, beta_hat=0.0, **options):
         """From the convention of `SGHMC.from_h`; in it the fine chain has h/4, α/2 and β̂/4."""
-        eps = math.sqrt(h)
-        return cls(provider, step=eps, friction=alpha / eps, noise_estimate=beta_hat / eps, **options)
+        eps = step_from_h(h)
+        return cls(
+            provider, step=eps, friction=check_friction("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
+        )

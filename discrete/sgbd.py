@@ -69,7 +69,8 @@ class SGBD(Ticking):
     scale : float, array_like of shape (d,), schedule, or "adaptive"
         σ, in units of θ; to leading order the step γ = 0.505 σ² of SGLD. A state is held for σ², or its mean over
         coordinates. ``"adaptive"``: for each coordinate C / (1.233 τ), from the running average of the noise sd, and
-        `max_scale` where that is larger and in the first step.
+        `max_scale` where that is larger. The first step has to take it from its own batch, and the state before it is
+        held for no time.
     estimator : "vanilla", "corrected" or "extreme"
         How the noisy gradient enters the probability of the sign.
     beta : float, default 0.1
@@ -114,6 +115,8 @@ class SGBD(Ticking):
             self.shape = coordinate_scales(np.atleast_1d(shape), dim, "shape")[1]
         super().__init__(provider, scale, name="max_scale" if self.adaptive else "scale")
         self.hold = float(np.mean(self.shape**2))
+        if self.adaptive:
+            self.constant = 0
         self.estimator = ESTIMATORS[estimator]
         self.measured = int(self.adaptive or self.estimator == CORRECTED)
         if not 0.0 < beta <= 1.0:
@@ -168,6 +171,8 @@ class SGBD(Ticking):
             if self.adaptive == 1:
                 largest, s = s, memory.scale[j]
                 new = largest if MARGIN * tau * largest <= C else C / (MARGIN * tau)
+                if memory.taken[0] == 0:
+                    s = new
                 memory.scale[j] = new
                 hold += new * new
             z = s + SPREAD * s * rng.standard_normal()
@@ -190,7 +195,7 @@ class SGBD(Ticking):
             rest=np.ones(1),
             beyond=np.zeros(1, np.int64),
             scale=scale,
-            hold=np.array([np.mean(scale**2)]),
+            hold=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 

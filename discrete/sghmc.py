@@ -49,6 +49,7 @@ from discrete.tick import finite
 from pdmp.compiled import compiled
 
 SPLITTING, SEMI_IMPLICIT, EXPLICIT = range(3)
+LARGE = 1.0  #: half of friction times step from which the splitting scheme is much too narrow
 SCHEMES = {"splitting": SPLITTING, "semi_implicit": SEMI_IMPLICIT, "explicit": EXPLICIT}
 
 #: Most steps that `limit` looks at with refreshed momenta.
@@ -110,6 +111,14 @@ class SGHMC(Underdamped):
                 "gradient noise that supplies more than that cannot be corrected; raise `friction` or lower `step`."
             )
         self.noise_variance = 2.0 * float(noise_estimate) / self.schedule.step(0)
+        y = 0.5 * self.friction * self.schedule.step(0)
+        if self.scheme == SPLITTING and self.refresh_every == 0 and y >= LARGE:
+            warnings.warn(
+                f"SGHMC: friction times step is {2.0 * y:.3g}; on a Gaussian the variance is then "
+                f"{y / math.sinh(min(y, 300.0)):.2g} times the target's. Take a smaller step or less friction.",
+                UserWarning,
+                stacklevel=2,
+            )
         if self.scheme != SPLITTING and self.refresh_every > 0:
             every = self.refresh_every
             factor = (

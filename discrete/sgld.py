@@ -45,11 +45,12 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
-from discrete.clipping import as_safeguard
+from discrete.clipping import Unclipped, as_safeguard
 from discrete.laws import langevin_covariance, largest_step, noise_covariance
 from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Constant, Repeated, as_temperature
@@ -244,6 +245,17 @@ class SGLD(Brownian):
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
+        if self.correction.estimates and type(self.safeguard) is not Unclipped:
+            raise ValueError(
+                f'correction="{correction}" removes the noise of the gradient as it is: not with clipping.'
+            )
+        if self.correction.estimates and not self.provider.independent:
+            warnings.warn(
+                f'correction="{correction}" takes the gradient\'s noise to be independent from step to step; that of '
+                f'draw="{self.provider.draw}" cancels over an epoch, and too much will be removed.',
+                UserWarning,
+                stacklevel=2,
+            )
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
             self.correction = Extreme()
         if type(self.correction) is Extreme:

@@ -30,6 +30,7 @@ import math
 
 import numpy as np
 
+from discrete.kinetic import check_friction, step_from_h
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.compiled import compiled
@@ -78,8 +79,8 @@ class SGNHT(Thermostatted):
     @classmethod
     def from_h(cls, provider, h, a=0.01, **options):
         """From v = εp, h = ε², a = εA, α = εξ: v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h."""
-        eps = math.sqrt(h)
-        return cls(provider, step=eps, diffusion=a / eps, **options)
+        eps = step_from_h(h)
+        return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -468,6 +468,8 @@ def _check_size(size, model):
         raise ValueError(
             f"`model` must be a sum over data, and {type(model).__name__} has no terms: use Full or Noisy."
         )
+    if not model.divisible:
+        raise ValueError(f"`model`: the sum of {type(model).__name__} over its data cannot be sub-sampled: use Full.")
     if size < 1:
         raise ValueError(f"`size` must be at least 1, got {size}.")
     return size
@@ -534,6 +536,8 @@ class Minibatch(Provider):
     def __init__(self, model, size, draw="iid", seed=0):
         super().__init__(model)
         _one_of("draw", draw, ("iid", "distinct", "reshuffle", "epoch"))
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise ValueError(f"`seed` must be a whole number, at least 0, got {seed!r}.")
         self.size, self.draw, self.seed = _check_size(size, model), draw, seed
         if draw != "iid" and self.size > model.n_data:
             raise ValueError(f"`size` must be at most the {model.n_data} data for draw={draw!r}, got {self.size}.")

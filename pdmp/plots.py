@@ -49,7 +49,7 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
     """
     from matplotlib import pyplot
 
-    i, j = _check_coordinates(coordinates, run.dim, 2)
+    i, j = _check_coordinates((0, 0) if run.dim == 1 else coordinates, run.dim, 2)
     if not 0 <= chain < run.chains:
         raise ValueError(f"`chain` must lie in 0 … {run.chains - 1}, got {chain}.")
     path = run.trajectories[chain]

@@ -41,7 +41,7 @@ def load(path):
     return Run(header["info"], records)
 
 
-HOT = 1.25  #: kinetic temperature from which a summary says so
+COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
 
 
 class Run:
@@ -391,10 +391,14 @@ class Run:
         rows = [dict(zip(Summary.COLUMNS, (n, *map(float, v)), strict=True)) for n, *v in columns]
         notes = [] if len(self.copies) == 1 else ["mean and sd are extrapolated; ess and rhat are the fine chain's"]
         temperature = self.stats.get("mean_kinetic_temperature", 1.0)
-        if temperature > HOT:
+        if not COLD < temperature < HOT and temperature == temperature:
             notes.append(
-                f"kinetic temperature {temperature:.3g}, where it should be 1: the gradient is too noisy for the step; "
-                "take a smaller step, larger batches or more friction"
+                f"kinetic temperature {temperature:.3g}, where it should be 1: "
+                + (
+                    "the step is too large for the noise of the gradient, or the warm-up too short"
+                    if temperature >= HOT
+                    else "the step is too large for the friction, or the warm-up too short for the thermostat"
+                )
             )
         return Summary(rows, "\n".join(notes))
 

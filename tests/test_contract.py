@@ -13,7 +13,11 @@ from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import new_chain
 
-pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore:.*refreshed every:UserWarning")]
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.filterwarnings("ignore:.*refreshed every:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*cancels over an epoch:UserWarning"),
+]
 
 RNG = np.random.default_rng(71)
 A = RNG.standard_normal((12, 2))

@@ -52,6 +52,14 @@ def test_certainty_is_in_the_last_bin():
     assert ece([1, 1], [1.0, 1.0]) == 0.0
 
 
+def test_a_column_is_the_second_class_s_probability():
+    assert accuracy([1, 0], [[0.9], [0.1]]) == 1.0
+
+
+def test_a_confidence_on_an_edge_is_in_the_bin_above():
+    assert reliability([1, 1], [0.6, 0.75], bins=4)["count"].tolist() == [0, 0, 1, 1]
+
+
 def test_the_other_convention():
     """Bins of the range, its right edge dropped; geometric means that do not sum to 1."""
     p = np.array([[[0.9, 0.1], [0.6, 0.4], [0.7, 0.3]], [[0.4, 0.6], [0.6, 0.4], [0.7, 0.3]]])

@@ -229,6 +229,34 @@ def test_thinned_draws_are_better_than_the_first_ones():
     assert np.mean(chosen >= 200) > 0.8
 
 
+def test_medians_look_at_the_whole_run():
+    rng = np.random.default_rng(12)
+    y = np.concatenate([0.01 * rng.standard_normal((1_000, 1)), 10.0 * rng.standard_normal((3_000, 1))])
+    assert stein._median_distance(y) > 1.0
+
+
+def test_u_statistics_with_unequal_weights():
+    x, s = draws(6)
+    weights = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.1])
+    pairs = np.outer(weights, weights)
+    np.fill_diagonal(pairs, 0.0)
+    expected = (pairs * stein.stein_matrix(x, s)).sum() / pairs.sum()
+    assert ksd(x, s, statistic="u", weights=weights) == pytest.approx(expected, rel=1e-10)
+
+
+def test_random_locations_are_as_wide_as_the_draws():
+    x, _ = draws(50)
+    wide = fssd(1_000.0 * x, -x / 1_000.0, optimise=False)
+    assert wide == pytest.approx(fssd(x, -x, optimise=False) / 1_000.0, rel=1e-4)
+
+
+def test_slices_are_searched_on_other_draws_than_they_are_used_on():
+    x, s = draws(40)
+    x[::2] *= 3.0
+    found = sliced_ksd(x, s, iterations=0)
+    assert found == pytest.approx(sliced_ksd(x[1::2], s[1::2], optimise=False), rel=1e-12)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Bad input
 

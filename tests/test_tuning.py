@@ -1,6 +1,8 @@
 """Successive halving on synthetic scores, and tuning of real chains with a clock that can be repeated."""
 
+import concurrent.futures
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -209,11 +211,78 @@ def test_grids_and_the_heuristic():
     assert tuning.heuristic_step(pdmp.models.LinearGaussian(a, a[:, 0])) == pytest.approx(1 / 40)
 
 
+def counting():
+    """A metric that is worse each time, and the draws that it was given."""
+    seen = []
+
+    def metric(x, model):
+        seen.append(x.copy())
+        return float(len(seen))
+
+    return metric, seen
+
+
+def test_the_window_that_is_all_begins_at_the_start():
+    metric, seen = counting()
+    arms = tuning.grid(step=[0.1] * 9)
+    found = tuning.mamba(
+        langevin, arms, 120, metric, clock="steps", seed=5, thin=1, draws=10**6, window="all", workers=1
+    )
+    path, n = found.run.trajectories[0], len(seen[9])
+    np.testing.assert_array_equal(seen[9], path.at(path.end * np.arange(1, n + 1) / n))
+    assert found.score >= 10.0  # of the last round
+
+
+def test_arms_start_where_they_are_told():
+    metric, seen = counting()
+    tuning.mamba(langevin, tuning.grid(step=[1e-6]), 60, metric, clock="steps", seed=1, initial=[5.0, 5.0])
+    np.testing.assert_allclose(seen[0][0], [5.0, 5.0], atol=0.1)
+
+
+def test_a_grid_search_passes_over_a_metric_that_is_nan():
+    seen = []
+
+    def metric(x, model):
+        seen.append(x)
+        return math.nan if len(seen) == 1 else 1.0
+
+    arms = tuning.grid(step=[0.1, 0.2])
+    assert tuning.grid_search(langevin, arms, 60, metric, clock="steps", seed=1, thin=5, workers=1).best["step"] == 0.2
+
+
+def test_every_round_runs_on_the_executor():
+    class Counting(concurrent.futures.ThreadPoolExecutor):
+        jobs = 0
+
+        def submit(self, *args, **kwargs):
+            self.jobs += 1
+            return super().submit(*args, **kwargs)
+
+    arms = tuning.grid(step=[0.1] * 9)
+    with Counting(1) as executor:
+        tuning.mamba(langevin, arms, 120, lambda x, m: 1.0, clock="steps", seed=1, thin=5, executor=executor)
+    assert executor.jobs >= 12  # nine arms, then three
+
+
+def test_one_arm_at_a_time_where_seconds_count(monkeypatch):
+    module = sys.modules["pdmp.tuning.mamba"]
+    monkeypatch.setattr(module, "cpu_count", lambda: 7)
+    for clock, workers in (("seconds", 1), ("steps", 7)):
+        with module._pool(None, clock) as pool:
+            assert pool._max_workers == workers
+
+
+def test_the_failure_bound_of_unequal_gaps():
+    total = 3 * tuning.schedule(3, 10_000.0)[0].each
+    expected = 5.0 * math.exp(-total / (4.0 * 3.0 * 8.0 * 2.0))  # H₂ = 2 / 0.5²
+    assert tuning.failure_bound([0.5, 2.0], 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
+
+
 CASES = {
     "no arms": (lambda: tuning.mamba(langevin, [], 10.0), ValueError, "`arms`.*empty"),
     "empty grid": (lambda: tuning.grid(step=[]), ValueError, "`step` is empty"),
     "budget": (lambda: tuning.mamba(langevin, ARMS, 0.0), ValueError, "`budget`"),
-    "a small budget": (lambda: tuning.mamba(langevin, ARMS, 20, clock="steps"), ValueError, "too small for one round"),
+    "a small budget": (lambda: tuning.mamba(langevin, ARMS, 20, clock="steps"), ValueError, "at least 30 are"),
     "eta": (lambda: tuning.mamba(langevin, ARMS, 10.0, eta=1), ValueError, "`eta`"),
     "clock": (lambda: tuning.mamba(langevin, ARMS, 10.0, clock="hours"), ValueError, "`clock`.*'hours'"),
     "metric": (lambda: tuning.mamba(langevin, ARMS, 10.0, metric="best"), ValueError, "`metric`.*'best'"),

@@ -58,6 +58,9 @@ class Model(Compiled):
     size: int
     terms: int
 
+    #: Whether the sum over data can be taken over a part of them.
+    divisible = True
+
     def __init__(self, dim, n_data=0, variables=None, initial=None):
         self.dim = self.size = int(dim)
         self.n_data = self.terms = int(n_data)

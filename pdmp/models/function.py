@@ -98,6 +98,8 @@ class FunctionModel(Model):
 
     address: int
 
+    divisible = False
+
     def __init__(self, potential_and_gradient, dim, initial=None, variables=None, n_data=0, check_gradient=True):
         if not callable(potential_and_gradient):
             kind = type(potential_and_gradient).__name__
