@@ -30,7 +30,7 @@ BUGS = [
         ("SGRRHMC: the coarse chain's momentum is lost", FILE, "memory.v[j] = state.v[d + j]", "memory.v[j] = 0.0", (ROMBERG,)),
         ("SGRRHMC: the coarse chain's momentum stays", FILE, "            state.v[d + j] = memory.v[j]\n", "", (ROMBERG,)),
         ("SGRRHMC: momenta start differently", FILE, "return np.concatenate([one, one])", "return np.concatenate([one, -one])", (ROMBERG,)),
-        ("SGRRHMC: the friction of from_h is α", FILE, "friction=alpha / eps", "friction=alpha", (ROMBERG,)),
+        ("SGRRHMC: the friction of from_h is α", FILE, "friction=check_friction(\"alpha\", alpha) / eps, noise", "friction=alpha, noise", (ROMBERG,)),
         ("SGRRHMC: the fine chain refreshes twice as often", "discrete/sghmc.py", "fine.refresh_every *= 2", "fine.refresh_every *= 1", (ROMBERG,)),
         ("the coarse chain's batches are the fine one's", FILE, "if not (self.coarse.move(x, memory.v, memory.coarse", "if not (self.coarse.move(x, memory.v, memory.fine", (ROMBERG,)),
         ("the coarse chain's data are not counted", FILE, "state.counts[DATA] += memory.tally[DATA]", "state.counts[DATA] += 0", (ROMBERG,)),
