@@ -283,6 +283,9 @@ def test_the_adaptive_scale_follows_the_running_average_of_batches():
         assert memory.scale[0] == pytest.approx(C / (1.233 * average / (1.0 - 0.9**k)), rel=1e-10)
         assert memory.hold[0] == pytest.approx(memory.scale[0] ** 2)
     assert held[0] == 0.0 and len(set(held)) == 29
+    state.memory.scale[0], before = 1e-6, state.x[0]  # a step has the scale that was known before it
+    process.jump(state, 0, 0.0, stream)
+    assert 0.0 < abs(state.x[0] - before) < 2e-6
 
 
 def test_the_adaptive_scale_s_length_is_not_known_in_advance():
