@@ -244,6 +244,8 @@ class SGLD(Brownian):
         self.temperature = as_temperature(temperature)
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
+        if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
+            self.correction = Extreme()
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
         if self.correction.estimates and type(self.safeguard) is not Unclipped:
             raise ValueError(
@@ -256,8 +258,6 @@ class SGLD(Brownian):
                 UserWarning,
                 stacklevel=2,
             )
-        if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
-            self.correction = Extreme()
         if type(self.correction) is Extreme:
             self.normals = 0  # none are drawn: the same random numbers as SGD
 
