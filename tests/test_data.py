@@ -75,7 +75,7 @@ def test_a_column_called_intercept(tmp_path):
 # -- what is refused ---------------------------------------------------------------------------------------------
 
 
-def refused(path, match, target="died"):
+def assert_refused(path, match, target="died"):
     with pytest.raises(ValueError, match=match):
         data.read(path, target=target)
 
@@ -89,49 +89,49 @@ def test_no_such_file(tmp_path):
 def test_missing_values_name_columns_and_row(tmp_path, token):
     lines = rows()
     lines[5] = f"31,{token},0"
-    refused(good(tmp_path, lines), r"missing values in column 'dose', the first in row 6 of the file")
+    assert_refused(good(tmp_path, lines), r"missing values in column 'dose', the first in row 6 of the file")
 
 
 def test_missing_values_in_several_columns(tmp_path):
     lines = rows()
     lines[7], lines[3] = ",,1", "31,2,"
-    refused(good(tmp_path, lines), r"missing values in columns 'age', 'dose', 'died', the first in row 4")
+    assert_refused(good(tmp_path, lines), r"missing values in columns 'age', 'dose', 'died', the first in row 4")
 
 
 def test_text(tmp_path):
     lines = ["age,sex,town,died"] + [f"{k},{'mf'[k % 2]},Lund,{k % 2}" for k in range(20)]
-    refused(good(tmp_path, lines), "text in columns 'sex', 'town'; code them as numbers")
+    assert_refused(good(tmp_path, lines), "text in columns 'sex', 'town'; code them as numbers")
 
 
 def test_constant_and_infinite_columns(tmp_path):
     lines = ["a,b,c,died"] + [f"{k},3,1,{k % 2}" for k in range(20)]
-    refused(good(tmp_path, lines), "same value in every row of columns 'b', 'c'")
+    assert_refused(good(tmp_path, lines), "same value in every row of columns 'b', 'c'")
     lines = ["a,died"] + [f"{'inf' if k == 3 else k},{k % 2}" for k in range(20)]
-    refused(good(tmp_path, lines), "infinite values in column 'a'")
+    assert_refused(good(tmp_path, lines), "infinite values in column 'a'")
 
 
 def test_targets(tmp_path):
     path = good(tmp_path)
-    refused(path, "no column 'dies'; did you mean 'died'", "dies")
-    refused(path, r"no column 'weight'\. Its columns: 'age', 'dose', 'died'", "weight")
-    refused(path, "`target` is missing", None)
-    refused(path, r"the target 'dose' of table\.csv has 7 different values", "dose")
-    refused(good(tmp_path, ["a,died"] + [f"{k},1" for k in range(20)]), "only one value, 1.0")
-    refused(good(tmp_path, ["a,died"] + [f"{k},{int(k == 0)}" for k in range(20)]), "only 1 rows; at least 5")
-    refused(good(tmp_path, ["died"] + [str(k % 2) for k in range(20)]), "no column but the target")
+    assert_refused(path, "no column 'dies'; did you mean 'died'", "dies")
+    assert_refused(path, r"no column 'weight'\. Its columns: 'age', 'dose', 'died'", "weight")
+    assert_refused(path, "`target` is missing", None)
+    assert_refused(path, r"the target 'dose' of table\.csv has 7 different values", "dose")
+    assert_refused(good(tmp_path, ["a,died"] + [f"{k},1" for k in range(20)]), "only one value, 1.0")
+    assert_refused(good(tmp_path, ["a,died"] + [f"{k},{int(k == 0)}" for k in range(20)]), "only 1 rows; at least 5")
+    assert_refused(good(tmp_path, ["died"] + [str(k % 2) for k in range(20)]), "no column but the target")
 
 
 def test_malformed_tables(tmp_path):
-    refused(good(tmp_path, rows(header="age,age,died")), "several columns of the same name: 'age'")
-    refused(good(tmp_path, rows(header="age,,died")), "a column without a name, the 2th")
-    refused(good(tmp_path, [*rows(), "1,2"]), "row 42 of table.csv has 2 values for 3 columns")
-    refused(good(tmp_path, ["age,dose,died"]), "at least one row of data")
-    refused(good(tmp_path, [""]), "at least one row of data")
-    refused(good(tmp_path, rows()[1:]), "must be the names of the columns")
-    refused(good(tmp_path, [line.replace(",", ";") for line in rows()]), "separator must be a comma")
+    assert_refused(good(tmp_path, rows(header="age,age,died")), "several columns of the same name: 'age'")
+    assert_refused(good(tmp_path, rows(header="age,,died")), "a column without a name, the 2th")
+    assert_refused(good(tmp_path, [*rows(), "1,2"]), "row 42 of table.csv has 2 values for 3 columns")
+    assert_refused(good(tmp_path, ["age,dose,died"]), "at least one row of data")
+    assert_refused(good(tmp_path, [""]), "at least one row of data")
+    assert_refused(good(tmp_path, rows()[1:]), "must be the names of the columns")
+    assert_refused(good(tmp_path, [line.replace(",", ";") for line in rows()]), "separator must be a comma")
     binary = tmp_path / "binary.csv"
     binary.write_bytes(b"\xff\xfe\x00\x01" * 20)
-    refused(binary, "not a text file")
+    assert_refused(binary, "not a text file")
 
 
 # -- built-in ----------------------------------------------------------------------------------------------------

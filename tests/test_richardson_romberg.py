@@ -415,7 +415,11 @@ def test_bad_input(options, error, message):
 
 
 def test_a_singular_remainder_is_no_error():
-    discrete.RichardsonRomberg(discrete.SGLD(MODEL, 0.1), FOUR[:2, :2] / np.linalg.norm(FOUR[:2, :2], 2))
+    """A singular value of 1: I - ΣᵀΣ has the eigenvalue 0, up to rounding of either sign, and a root."""
+    sigma = FOUR[:2, :2] / np.linalg.norm(FOUR[:2, :2], 2)
+    process = discrete.RichardsonRomberg(discrete.SGLD(MODEL, 0.1), sigma)
+    np.testing.assert_allclose(process.rest @ process.rest, np.eye(2) - sigma.T @ sigma, atol=1e-12)
+    assert np.linalg.eigvalsh(process.rest)[0] == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("other", [discrete.SGBD(MODEL, 0.1), pdmp.ZigZag(MODEL), MODEL])
@@ -428,7 +432,7 @@ def test_only_samplers_with_brownian_increments(other):
 # Two threads
 
 
-def same_records(one, other):
+def assert_same_records(one, other):
     for a, b in zip(one._records, other._records, strict=True):
         for name in ("times", "kinds", "xs", "vs", "counts"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
@@ -444,7 +448,7 @@ def two_ways(threads, noise=0.5):
 def test_two_threads_give_the_same_result():
     """Chunks end where the clock says: with two threads, and several chains, at other places."""
     options = {"steps": 300, "initial": MEAN, "seed": 5, "chains": 3, "warmup": 0.1}
-    same_records(*(pdmp.sample(two_ways(threads), **options) for threads in (1, 2)))
+    assert_same_records(*(pdmp.sample(two_ways(threads), **options) for threads in (1, 2)))
 
 
 def test_every_step_by_the_helper_is_the_same():
@@ -488,7 +492,7 @@ def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatc
         except MemoryError:
             deaths += 1
     assert deaths >= 2
-    same_records(whole, resumed)
+    assert_same_records(whole, resumed)
 
 
 def helpers():
@@ -560,4 +564,4 @@ def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
 
     one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
     monkeypatch.setattr(threads_module, "assist", fails)
-    same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))
+    assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))

@@ -35,7 +35,7 @@ def noisy_law(estimator, sigma, gradient, tau, low, high):
     return lattice_moments(x, stationary(kernel))
 
 
-def check(found, truth, resolution):
+def assert_law(found, truth, resolution):
     mean, var = truth
     assert_unbiased((found.mean - mean) / np.sqrt(var), 0.0, resolution=resolution)
     assert_unbiased(found.var / var, 1.0, resolution=resolution)
@@ -56,7 +56,7 @@ def test_on_the_skew_normal_distribution(estimator, tau):
 
     laws = {e: noisy_law(e, 0.3, gradient, tau, -3.0, 6.0) for e in {estimator, "vanilla", "corrected"}}
     process = discrete.SGBD(Noisy(SKEW, tau), 0.3, estimator)
-    check(replicate(process, [0.8], 32, seed=61, steps=200_000), laws[estimator], 0.03)
+    assert_law(replicate(process, [0.8], 32, seed=61, steps=200_000), laws[estimator], 0.03)
     if tau == 4.0:
         differences = [abs(laws["vanilla"][0] - laws["corrected"][0]) / math.sqrt(laws["corrected"][1])]
         differences.append(laws["vanilla"][1] / laws["corrected"][1] - 1.0)
@@ -74,7 +74,7 @@ def test_independent_coordinates_are_each_as_if_alone():
     process = discrete.SGBD(Noisy(Gaussian(0.0, np.diag(precision)), tau), sigma, "corrected")
     found = replicate(process, np.zeros(5), 32, seed=62, steps=150_000)
     var = np.array(laws)[:, 1]
-    check(found, (0.0, var), 0.04)
+    assert_law(found, (0.0, var), 0.04)
     j, k = np.triu_indices(5, 1)
     assert_unbiased((found.cov / np.sqrt(np.outer(var, var)))[:, j, k], 0.0, resolution=0.03)
 
@@ -112,7 +112,7 @@ def test_the_adaptive_scale_under_constant_noise_is_a_constant_scale():
     found = replicate(process, np.zeros(5), 32, seed=64, steps=150_000)
     sigma = np.minimum(0.8, 1.702 / 1.233 / np.maximum(tau, 1e-9))
     laws = [noisy_law("corrected", s, lambda x: x, t, -9.0, 9.0) for s, t in zip(sigma, tau, strict=True)]
-    check(found, (0.0, np.array(laws)[:, 1]), 0.04)
+    assert_law(found, (0.0, np.array(laws)[:, 1]), 0.04)
     chain = run_chain(process, np.zeros(5), 65, steps=150_000)
     beyond = process.statistics(chain.state)["mean_beyond_breaking_point"]
     assert beyond == pytest.approx(2 / 5 * special.ndtr(-2.33), rel=0.06)  # of two coordinates; five standard errors
@@ -167,7 +167,7 @@ def test_mini_batches(estimator, draw):
     """β = 1: the noise is that of the present batch, and the kernel one of θ alone."""
     truth = batches_law(estimator, draw == "distinct", 3)
     process = discrete.SGBD(Minibatch(MODEL, 2, draw=draw), SCALE, estimator, beta=1.0)
-    check(replicate(process, MODEL.mode(), 32, seed=66, steps=60_000), truth, 0.03)
+    assert_law(replicate(process, MODEL.mode(), 32, seed=66, steps=60_000), truth, 0.03)
 
 
 def test_the_lattice_is_fine_enough_for_probabilities_that_jump():
@@ -190,5 +190,5 @@ def test_reshuffled_blocks():
     law = (start + sum(start @ a + start @ a @ b for a, b, _ in orders) / 6.0) / 3.0
     truth = lattice_moments(x, law)
     process = discrete.SGBD(provider, SCALE, "vanilla")
-    check(replicate(process, MODEL.mode(), 32, seed=67, steps=60_000), truth, 0.03)
+    assert_law(replicate(process, MODEL.mode(), 32, seed=67, steps=60_000), truth, 0.03)
     assert abs(batches_law("vanilla", True, 1)[1] / truth[1] - 1.0) > 0.03  # so it matters

@@ -88,7 +88,7 @@ def law(one_step, step, model, tau=0.0, size=None):
     return mean, second[1 : d + 1, 1 : d + 1] - np.outer(mean, mean)
 
 
-def check(process, one_step, step, model, *, tau=0.0, size=None, order=1, replicates=32, seed, steps, resolution):
+def assert_law(process, one_step, step, model, *, tau=0.0, size=None, order=1, replicates=32, seed, steps, resolution):
     """Extrapolated means and covariances, in units of the target's standard deviations."""
     weight = 1.0 / (2.0**order - 1.0)
     mean, coarse = law(one_step, step, model, tau, size)
@@ -114,7 +114,7 @@ def check(process, one_step, step, model, *, tau=0.0, size=None, order=1, replic
 def test_sgrrld_in_five_correlated_dimensions(tau):
     step = 0.5 / LARGEST
     process = discrete.SGRRLD(Noisy(FIVE, tau), step, 0.5 * np.eye(D)[::-1])
-    check(process, langevin, step, FIVE, tau=tau, seed=61, steps=100_000, resolution=0.12)
+    assert_law(process, langevin, step, FIVE, tau=tau, seed=61, steps=100_000, resolution=0.12)
 
 
 def data(n_data, d, seed=33):
@@ -127,7 +127,7 @@ def test_sgrrld_in_five_dimensions_with_mini_batches():
     model = data(30, D)
     step = 0.25 / np.linalg.eigvalsh(model.hessian())[-1]
     process = discrete.SGRRLD(Minibatch(model, 6), step)
-    check(process, langevin, step, model, size=6, seed=62, steps=100_000, resolution=0.12)
+    assert_law(process, langevin, step, model, size=6, seed=62, steps=100_000, resolution=0.12)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_sgrrhmc_with_known_noise(model, scheme, tau, step):
         return hamiltonian(*args, friction=2.0, scheme=scheme)
 
     process = discrete.SGRRHMC(Noisy(model, tau), step, 2.0, scheme=scheme, correlation=0.8)
-    check(process, one_step, step, model, tau=tau, seed=63, steps=100_000, resolution=0.1)
+    assert_law(process, one_step, step, model, tau=tau, seed=63, steps=100_000, resolution=0.1)
 
 
 def test_sgrrhmc_of_second_order():
@@ -157,7 +157,7 @@ def test_sgrrhmc_of_second_order():
         return hamiltonian(*args, friction=2.0, scheme="splitting")
 
     process = discrete.SGRRHMC(Noisy(ONE, 0.0), step, 2.0, order=2)
-    check(process, one_step, step, ONE, order=2, seed=64, steps=100_000, resolution=0.02)
+    assert_law(process, one_step, step, ONE, order=2, seed=64, steps=100_000, resolution=0.02)
 
 
 @pytest.mark.parametrize("scheme", ["explicit", "splitting"])
@@ -170,7 +170,7 @@ def test_sgrrhmc_with_mini_batches(scheme):
         return hamiltonian(*args, friction=friction, scheme=scheme)
 
     process = discrete.SGRRHMC(Minibatch(model, 3), step, friction, scheme=scheme)
-    check(process, one_step, step, model, size=3, seed=65, steps=100_000, resolution=0.1)
+    assert_law(process, one_step, step, model, size=3, seed=65, steps=100_000, resolution=0.1)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def barker_moments(model, scale, low, high):
     return lattice_moments(x, stationary(kernel))
 
 
-def check(process, initial, truth, resolution, *, steps, seed, replicates=32, **options):
+def assert_law(process, initial, truth, resolution, *, steps, seed, replicates=32, **options):
     """Mean and variance of every coordinate; their resolution in units of the sd and of the variance."""
     mean, var = np.broadcast_arrays(*map(np.atleast_1d, truth))
     found = replicate(process, initial, replicates, seed=seed, steps=steps, **options)
@@ -54,7 +54,7 @@ def check(process, initial, truth, resolution, *, steps, seed, replicates=32, **
     return found
 
 
-def check_far(other, truth, resolution):
+def assert_far(other, truth, resolution):
     """Without the correction mean or variance would be off by more than ten times the resolution."""
     error = max(abs(other[0] - truth[0]) / math.sqrt(truth[1]), abs(other[1] / truth[1] - 1.0))
     assert error > 10.0 * resolution, error
@@ -65,29 +65,29 @@ def check_far(other, truth, resolution):
 
 
 def test_mala_on_a_normal_distribution():
-    check(discrete.MALA(ONE, 1.2, adapt=False), [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=1)
-    check_far((1.5, 2.0 / (2.0 - 1.2)), (1.5, 1.0), 0.02)
+    assert_law(discrete.MALA(ONE, 1.2, adapt=False), [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=1)
+    assert_far((1.5, 2.0 / (2.0 - 1.2)), (1.5, 1.0), 0.02)
 
 
 @pytest.mark.parametrize("increments, signs", FORMS)
 def test_barker_on_a_normal_distribution(increments, signs):
     process = discrete.Barker(ONE, 1.8, increments, signs, adapt=False)
-    check(process, [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=2)
-    check_far(barker_moments(ONE, 1.8, -12.0, 15.0), (1.5, 1.0), 0.02)
+    assert_law(process, [1.5], (1.5, 1.0), 0.02, steps=60_000, seed=2)
+    assert_far(barker_moments(ONE, 1.8, -12.0, 15.0), (1.5, 1.0), 0.02)
 
 
 def test_mala_on_the_skew_normal_distribution():
     truth = SKEW.exact_mean, SKEW.exact_variance
-    check(discrete.MALA(SKEW, 0.3, adapt=False), [0.8], truth, 0.03, steps=60_000, seed=3)
-    check_far(langevin_moments(SKEW, 0.3, -5.0, 25.0), truth, 0.03)
+    assert_law(discrete.MALA(SKEW, 0.3, adapt=False), [0.8], truth, 0.03, steps=60_000, seed=3)
+    assert_far(langevin_moments(SKEW, 0.3, -5.0, 25.0), truth, 0.03)
 
 
 @pytest.mark.parametrize("increments, signs", FORMS)
 def test_barker_on_the_skew_normal_distribution(increments, signs):
     truth = SKEW.exact_mean, SKEW.exact_variance
     process = discrete.Barker(SKEW, 1.0, increments, signs, adapt=False)
-    check(process, [0.8], truth, 0.03, steps=60_000, seed=4)
-    check_far(barker_moments(SKEW, 1.0, -4.0, 8.0), truth, 0.03)
+    assert_law(process, [0.8], truth, 0.03, steps=60_000, seed=4)
+    assert_far(barker_moments(SKEW, 1.0, -4.0, 8.0), truth, 0.03)
 
 
 @pytest.mark.parametrize("wall", [-math.inf, 0.0])
@@ -95,16 +95,16 @@ def test_barker_on_the_skew_normal_distribution(increments, signs):
 def test_a_quartic_target_and_a_wall_at_which_it_ends(make, step, wall):
     """Without the correction no wall would be seen at all, and MALA's proposal would diverge."""
     model = Quartic(wall=wall)
-    check(make(model, step, adapt=False), [0.5], model.moments(), 0.03, steps=150_000, seed=5)
+    assert_law(make(model, step, adapt=False), [0.5], model.moments(), 0.03, steps=150_000, seed=5)
     if make is discrete.Barker:
-        check_far(barker_moments(Quartic(), step, -6.0, 6.0), model.moments(), 0.03)
+        assert_far(barker_moments(Quartic(), step, -6.0, 6.0), model.moments(), 0.03)
 
 
 @pytest.mark.parametrize("make, step", [(discrete.MALA, 0.01), (discrete.Barker, 30.0)])
 def test_after_a_warm_up_that_adapts_the_step(make, step):
     """From the mode on, the warm-up not counted."""
     truth = SKEW.exact_mean, SKEW.exact_variance
-    check(make(SKEW, step), [0.8], truth, 0.03, steps=100_000, seed=7, warmup=0.05)
+    assert_law(make(SKEW, step), [0.8], truth, 0.03, steps=100_000, seed=7, warmup=0.05)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ SD = np.sqrt(np.diag(COVARIANCE))
 
 def check_five(process, seed, unadjusted, steps):
     resolution = 0.03
-    found = check(process, FIVE.mean, (FIVE.mean, SD**2), resolution, steps=steps, seed=seed)
+    found = assert_law(process, FIVE.mean, (FIVE.mean, SD**2), resolution, steps=steps, seed=seed)
     j, k = np.triu_indices(D, 1)
     scaled = (found.cov / np.outer(SD, SD))[:, j, k]
     assert_unbiased(scaled, (COVARIANCE / np.outer(SD, SD))[j, k], resolution=resolution)
