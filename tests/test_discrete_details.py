@@ -1,9 +1,11 @@
 """Details of the fixed-step samplers: options, statistics, limits and chosen steps, each seen by no other test."""
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from numba.core import config
 
 import discrete
@@ -14,6 +16,7 @@ from discrete.schedules import Schedule, cyclical, polynomial, power
 from pdmp.compiled import compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, from_function
+from tests.checks import new_chain
 
 pytestmark = pytest.mark.exact
 
@@ -133,6 +136,41 @@ def test_conversions_check_their_step(make, h):
 def test_what_extrapolations_convert():
     one = discrete.SGRRHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02)
     assert one.coarse.noise_variance == discrete.SGHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02).noise_variance > 0.0
+
+
+def test_a_summary_says_that_a_chain_is_frozen():
+    """Kinetic temperature far below 1: friction times step is ten."""
+    with pytest.warns(UserWarning, match="friction times step"):
+        process = discrete.SGHMC(Noisy(PLANE, 0.0), 0.5, friction=20.0)
+    assert "too large for the friction" in repr(pdmp.sample(process, steps=300, seed=1).summary())
+
+
+class Accompanied(discrete.SGLD):
+    """Notes when the loop runs in its context."""
+
+    def alongside(self, state):
+        @contextlib.contextmanager
+        def context():
+            self.seen.append("in")
+            yield
+            self.seen.append("out")
+
+        return context()
+
+
+@plain_only
+def test_the_loop_runs_in_the_context_of_its_process():
+    process = Accompanied(PLANE, 0.1)
+    process.seen = []
+    chain = new_chain(process, [0.0, 0.0], 1, steps=5)
+    chain.advance()
+    assert process.seen == ["in", "out"] * (len(process.seen) // 2) and process.seen
+
+
+def test_a_path_in_one_dimension_is_drawn():
+    run = pdmp.sample(discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.1), steps=20, seed=1)
+    assert len(pdmp.plots.trajectory(run).axes) >= 2
+    pyplot.close("all")
 
 
 # -- extrapolation --------------------------------------------------------------------------------------------------

@@ -230,6 +230,14 @@ def test_thinned_draws_are_better_than_the_first_ones():
     assert np.mean(chosen >= 200) > 0.8
 
 
+def test_draws_far_from_the_origin_keep_their_digits():
+    """Preconditioned distances are those of the draws moved to the origin; L⁻¹x of 1e12 has lost four digits."""
+    x, s = draws(30)
+    x = np.round(x * 2.0**10) / 2.0**10  # so that moving them is exact
+    near, far = (ksd(x + offset, s, preconditioner=GAMMA) for offset in (0.0, 2.0**40))
+    assert far == pytest.approx(near, rel=1e-12)
+
+
 def test_medians_look_at_the_whole_run():
     rng = np.random.default_rng(12)
     y = np.concatenate([0.01 * rng.standard_normal((1_000, 1)), 10.0 * rng.standard_normal((3_000, 1))])
