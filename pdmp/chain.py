@@ -301,7 +301,7 @@ class Chain:
         """All coordinates at the time `now`, not before the last event: an array of shape (D,)."""
         state, flow = self.state, self.process.flow
         moved = np.broadcast_to(state.moved, state.x.shape)
-        return np.array([flow.position(x, v, now - at) for x, v, at in zip(state.x, state.v, moved, strict=True)])
+        return np.array([flow.position(j, state.x[j], state.v[j], now - moved[j]) for j in range(len(moved))])
 
     def _fail(self, status):
         state, process = self.state, self.process

@@ -86,10 +86,18 @@ def positions(flow, state, now, out):
     if state.moved.shape[0] == 1:
         s = now - state.moved[0]
         for j in range(out.shape[0]):
-            out[j] = flow.position(state.x[j], state.v[j], s)
+            out[j] = flow.position(j, state.x[j], state.v[j], s)
     else:
         for j in range(out.shape[0]):
-            out[j] = flow.position(state.x[j], state.v[j], now - state.moved[j])
+            out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[j])
+
+
+@inlined
+def velocities(flow, state, now, out):
+    """Write all velocities at time `now` into `out`: where paths are curved they change between events too."""
+    for j in range(out.shape[0]):
+        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
+        out[j] = flow.velocity(j, state.x[j], state.v[j], now - moved)
 
 
 class Process(Compiled):

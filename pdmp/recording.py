@@ -109,8 +109,8 @@ def mark(integrals, flow, xs, vs, moved, now):
         for j in range(d):
             at = moved[0] if moved.shape[0] == 1 else moved[j]
             a = max(at, since)
-            x = flow.position(xs[j], vs[j], a - at) - integrals.centre[j]
-            integrals.marks[row, j] = integrals.first[j] + flow.moments(x, vs[j], t - a)[0]
+            x, v = flow.position(j, xs[j], vs[j], a - at), flow.velocity(j, xs[j], vs[j], a - at)
+            integrals.marks[row, j] = integrals.first[j] + flow.moments(j, x, v, integrals.centre[j], t - a)[0]
         integrals.marked[0] = row + 1
 
 
@@ -121,8 +121,8 @@ def integrate(integrals, flow, j, x, v, moved, now):
     if now <= a:
         return
     if a > moved:
-        x = flow.position(x, v, a - moved)
-    first, second = flow.moments(x - integrals.centre[j], v, now - a)
+        x, v = flow.position(j, x, v, a - moved), flow.velocity(j, x, v, a - moved)
+    first, second = flow.moments(j, x, v, integrals.centre[j], now - a)
     integrals.first[j] += first
     integrals.second[j] += second
 
@@ -136,10 +136,11 @@ def integrate_all(integrals, flow, xs, vs, moved, now):
     if integrals.cross.shape[0] == 0 or now <= a:
         return
     for j in range(xs.shape[0]):
-        xj = flow.position(xs[j], vs[j], a - moved) - integrals.centre[j]
+        x, v = flow.position(j, xs[j], vs[j], a - moved), flow.velocity(j, xs[j], vs[j], a - moved)
         for k in range(j + 1):
-            xk = flow.position(xs[k], vs[k], a - moved) - integrals.centre[k]
-            integrals.cross[j, k] += flow.product(xj, vs[j], xk, vs[k], now - a)
+            y, w = flow.position(k, xs[k], vs[k], a - moved), flow.velocity(k, xs[k], vs[k], a - moved)
+            c, e = integrals.centre[j], integrals.centre[k]
+            integrals.cross[j, k] += flow.product(j, x, v, c, k, y, w, e, now - a)
 
 
 @internal
@@ -162,7 +163,7 @@ def fill_grid(grid, flow, since, xs, vs, moved, now):
         t = since + (row + 1) * grid.spacing[0]
         for j in range(d):
             at = moved[0] if moved.shape[0] == 1 else moved[j]
-            grid.rows[row, j] = flow.position(xs[j], vs[j], t - at)
+            grid.rows[row, j] = flow.position(j, xs[j], vs[j], t - at)
         grid.used[0] = row + 1
 
 

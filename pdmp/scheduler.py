@@ -185,7 +185,9 @@ def advance(process, state, recording, limits, chunk, rng):
         if moved.shape[0] == 1:
             integrate_all(integrals, flow, x, v, moved[0], now)
             for j in range(x.shape[0]):
-                x[j] = flow.position(x[j], v[j], now - moved[0])
+                position = flow.position(j, x[j], v[j], now - moved[0])
+                v[j] = flow.velocity(j, x[j], v[j], now - moved[0])
+                x[j] = position
             moved[0] = now
             kind = process.jump(state, i, now, rng)
             if kind >= 0 and skeleton.times.shape[0] > 0:
@@ -195,7 +197,9 @@ def advance(process, state, recording, limits, chunk, rng):
             for k in range(begin, end):
                 j = process.coordinate(k)
                 integrate(integrals, flow, j, x[j], v[j], moved[j], now)
-                x[j] = flow.position(x[j], v[j], now - moved[j])
+                position = flow.position(j, x[j], v[j], now - moved[j])
+                v[j] = flow.velocity(j, x[j], v[j], now - moved[j])
+                x[j] = position
                 moved[j] = now
             kind = process.jump(state, i, now, rng)
             if kind >= 0 and skeleton.times.shape[0] > 0:

@@ -97,12 +97,14 @@ def test_moments_along_a_segment_are_those_of_gauss_nodes(flow):
         x, v, y, w = rng(seed).standard_normal(4)
         s = rng(seed + 100).exponential()
         t, weights = 0.5 * s * (1.0 + NODES), 0.5 * s * WEIGHTS
-        xs, ys = kernel.position(x, v, t) + 0.0 * t, kernel.position(y, w, t) + 0.0 * t
-        first, second = kernel.moments(x, v, s)
+        c, e = rng(seed + 200).standard_normal(2)
+        xs, ys = kernel.position(0, x, v, t) - c + 0.0 * t, kernel.position(1, y, w, t) - e + 0.0 * t
+        first, second = kernel.moments(0, x, v, c, s)
         assert first == pytest.approx(weights @ xs, rel=1e-12, abs=1e-14)
         assert second == pytest.approx(weights @ xs**2, rel=1e-12)
-        assert kernel.product(x, v, y, w, s) == pytest.approx(weights @ (xs * ys), rel=1e-11, abs=1e-13)
-        assert kernel.product(x, v, x, v, s) == pytest.approx(second, rel=1e-12)
+        assert kernel.product(0, x, v, c, 1, y, w, e, s) == pytest.approx(weights @ (xs * ys), rel=1e-11, abs=1e-13)
+        assert kernel.product(0, x, v, c, 0, x, v, c, s) == pytest.approx(second, rel=1e-12)
+        assert kernel.velocity(0, x, v, s) == v
 
 
 PROCESSES = {

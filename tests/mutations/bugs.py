@@ -64,9 +64,10 @@ BUGS = [
         "scheduler: the integral of a path is taken after the move",
         "pdmp/scheduler.py",
         "            integrate_all(integrals, flow, x, v, moved[0], now)\n            for j in range(x.shape[0]):\n"
-        "                x[j] = flow.position(x[j], v[j], now - moved[0])\n",
-        "            for j in range(x.shape[0]):\n                x[j] = flow.position(x[j], v[j], now - moved[0])\n"
-        "            integrate_all(integrals, flow, x, v, moved[0], now)\n",
+        "                position = flow.position(j, x[j], v[j], now - moved[0])\n",
+        "            for j in range(x.shape[0]):\n"
+        "                position = flow.position(j, x[j], v[j], now - moved[0])\n"
+        "                integrate(integrals, flow, j, position, v[j], moved[0], now)\n",
         (RUNS, PATHS),
     ),
     Bug(
@@ -351,7 +352,7 @@ BUGS += [
         ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
         ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.chosen[0] if self.single == 1 else i\n        state.v[j] = -state.v[j]", "j = 0 if self.single == 1 else i\n        state.v[j] = -state.v[j]", (EXACT,)),
         ("Zig-Zag: slope without its velocity", "pdmp/thinning/affine.py", "first_arrival(v * partial, v * slope", "first_arrival(v * partial, slope", (EXACT,)),
-        ("positions: all from the first one's time", "pdmp/process.py", "out[j] = flow.position(state.x[j], state.v[j], now - state.moved[j])", "out[j] = flow.position(state.x[j], state.v[j], now - state.moved[0])", (EXACT,)),
+        ("positions: all from the first one's time", "pdmp/process.py", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[j])", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[0])", (EXACT,)),
         ("grid: a horizon before the cell's end", "pdmp/thinning/grid.py", "return end, HORIZON", "return end - 0.5 * width, HORIZON", (THINNING,)),
         ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
         ("regression: no noise in the spread", "pdmp/thinning/regression.py", "+ out[4] * s * s) + c2)", "+ out[4] * s * s))", (THINNING,)),
