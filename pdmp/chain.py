@@ -92,9 +92,10 @@ class Record:
     vs: np.ndarray
     counts: np.ndarray
     excess: np.ndarray
+    centre: np.ndarray  #: (D,) what an elliptic path turns around; else (0,)
     statistics: dict = field(default_factory=dict)
 
-    ARRAYS = ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess")
+    ARRAYS = ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess", "centre")
     NUMBERS = ("warmup", "end", "stopped", "seconds", "statistics")
 
     @property
@@ -381,6 +382,7 @@ class Chain:
             vs=vs,
             counts=self.state.counts.copy(),
             excess=self.state.excess.copy(),
+            centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
             statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
         )
 

@@ -244,11 +244,12 @@ def as_reference(given, dim):
 
 @dataclass(frozen=True)
 class Path:
-    """A stretch of one chain's path, for a picture: its events, and whether it moves between them."""
+    """A stretch of one chain's path, for a picture: its events, points of the curve between them, and how it moves."""
 
     positions: np.ndarray  #: (K, d)
     passes: np.ndarray  #: (K,) data passes since the start
-    kind: str  #: "linear" or "constant"
+    events: np.ndarray  #: those of them at which there was an event
+    kind: str  #: "linear", "elliptic" or "constant"
 
 
 @dataclass
@@ -551,6 +552,7 @@ def _errors_by_pass(run, truth, warmup):
 def _stretch(run, rows=4_000):
     """The first events of chain 0, from its start."""
     path, record = run.trajectories[0], run._records[0]
-    times = path.times[: rows + 1]
-    passes = record.counts[DATA] / max(run._info["n_data"], 1)
-    return Path(path.at(times), passes * times / path.end, path.kind)
+    events = path.times[: rows + 1]
+    times = path.refine(events)
+    rate = record.counts[DATA] / max(run._info["n_data"], 1) / path.end
+    return Path(path.at(times), rate * times, rate * events, path.kind)

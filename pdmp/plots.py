@@ -56,6 +56,7 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
     begin = np.searchsorted(path.times, path.warmup, side="right")
     inner = path.times[begin : begin + events]
     times = np.unique(np.concatenate([[path.warmup], inner, [path.end] if len(inner) < events else []]))
+    times = path.refine(times)
     x = path.at(times)
     names = run.names()
     with pyplot.rc_context(STYLE):
@@ -69,7 +70,7 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
         for row, k in enumerate((i, j)):
             axes = figure.add_subplot(grid[row, 1], sharex=above)
             above = above or axes
-            drawstyle = "default" if path.kind == "linear" else "steps-post"
+            drawstyle = "default" if path.moving else "steps-post"
             axes.plot(times, x[:, k], lw=0.8, color=COLOURS[row], drawstyle=drawstyle)
             axes.set_ylabel(names[k])
             axes.tick_params(labelbottom=row == 1)
@@ -159,7 +160,7 @@ def _telling_coordinates(reference):
 
 
 def _draw_path(axes, x, kind, colour):
-    if kind == "linear":
+    if kind != "constant":
         axes.plot(x[:, 0], x[:, 1], lw=0.7, color=colour, alpha=0.9, solid_joinstyle="round")
     else:
         axes.plot(x[:, 0], x[:, 1], lw=0.3, color=colour, alpha=0.35)
@@ -173,10 +174,10 @@ def _show_paths(figure, grid, table, labels, colours, chosen):
     reference = table.reference
     i, j = chosen[0], chosen[min(1, len(chosen) - 1)]
     paths = [table.paths[label] for label in labels]
-    moving = [p for p in paths if p.kind == "linear"] or paths
-    passes = min(p.passes[min(VERTICES, len(p.passes) - 1)] for p in moving)
+    moving = [p for p in paths if p.kind != "constant"] or paths
+    passes = min(p.events[min(VERTICES, len(p.events) - 1)] for p in moving)
     # Never more than is stored of any fixed-step path.
-    passes = min([passes, *(p.passes[-1] for p in paths if p.kind != "linear")])
+    passes = min([passes, *(p.passes[-1] for p in paths if p.kind == "constant")])
     centre, width = reference.mean[[i, j]], 4.2 * reference.sd[[i, j]]
     contour = None
     if i != j:
@@ -196,7 +197,7 @@ def _show_paths(figure, grid, table, labels, colours, chosen):
         path = table.paths[label]
         inside = int(np.searchsorted(path.passes, passes, side="right"))
         x = path.positions[:inside]
-        if path.kind == "linear" and inside < len(path.passes):  # the segment that is under way
+        if path.kind != "constant" and inside < len(path.passes):  # the segment that is under way
             share = (passes - path.passes[inside - 1]) / (path.passes[inside] - path.passes[inside - 1])
             x = np.vstack([x, x[-1] + share * (path.positions[inside] - x[-1])])
         _draw_path(axes, x[:, [i, j]], path.kind, colours[label])
@@ -234,7 +235,7 @@ def _show_marginals(figure, grid, table, labels, colours, chosen):
             density = _density(table.draws[label][:, :, c].ravel(), points)
             if density is None:
                 continue
-            dashes = "-" if table.paths[label].kind == "linear" else (0, (4, 1.2))
+            dashes = (0, (4, 1.2)) if table.paths[label].kind == "constant" else "-"
             axes.plot(points, density, lw=1.0, ls=dashes, color=colours[label])
             top = max(top, min(density.max(), 4.0 * truth.max()))
         axes.set(ylim=(0.0, 1.06 * top), yticks=[], xlim=(points[0], points[-1]))
@@ -249,7 +250,7 @@ def _show_errors(axes, table, labels, colours):
     ends, curves = {}, []
     for label in labels:
         passes, error = table.errors_by_pass[label]
-        solid = table.paths[label].kind == "linear"
+        solid = table.paths[label].kind != "constant"
         axes.plot(passes, error, lw=1.4, ls="-" if solid else (0, (4, 1.2)), color=colours[label])
         ends[label] = error[-1]
         curves.append(error)

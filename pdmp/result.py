@@ -225,8 +225,9 @@ class Run:
         Returns
         -------
         float or ndarray
-            Exact for piecewise-constant paths and, on linear ones, for polynomials up to degree 5; otherwise by three
-            Gauss-Legendre nodes between each two events. Under ``store="grid"`` the average over the grid.
+            Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5;
+            otherwise by three Gauss-Legendre nodes between each two events, on ellipses by eight in each radian. Under
+            ``store="grid"`` the average over the grid.
         """
         self._refuse("expectation", "moments")
         total, length, d = 0.0, 0.0, self.dim
@@ -241,7 +242,11 @@ class Run:
                     total = total + w * integrate_function(f, h, rows, None)
                     continue
                 for h, x, v in self._paths[i].segments(r.warmup, r.end):
-                    value = integrate_function(f, h, x[:, part], None if v is None else v[:, part])
+                    centre = self._paths[i].centre
+                    value = integrate_function(
+                        *(f, h, x[:, part], None if v is None else v[:, part]),
+                        None if centre is None else centre[part],
+                    )
                     total = total + w * value
             length += r.length
         self._used()
@@ -267,6 +272,7 @@ class Run:
                 events=self._info["events"],
                 local=self._info["local"],
                 warmup=min(r.warmup, r.end),
+                centre=r.centre,
             )
             for r in self._records
         ]

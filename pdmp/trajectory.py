@@ -7,6 +7,7 @@ asking for a few positions, or for averages, never needs the whole table.
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 
 import numpy as np
@@ -21,10 +22,13 @@ NUDGE = 1.0 + 1e-14
 #: Gauss-Legendre nodes in [0, 1] and weights: exact for polynomials up to degree 5.
 NODES = 0.5 + np.array([-0.5, 0.0, 0.5]) * np.sqrt(0.6)
 WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
+#: On an ellipse a polynomial of degree 5 is a trigonometric one: the same to 1e-12 with these, on arcs up to `ARC`.
+ARC = 1.0
+ARC_NODES, ARC_WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(8)) + np.array([[0.5], [0.0]])
 
 
 class Trajectory:
-    """The path of one chain: linear or constant between its events.
+    """The path of one chain: linear, elliptic or constant between its events.
 
     Parameters
     ----------
@@ -34,14 +38,16 @@ class Trajectory:
         Rows as in `pdmp.recording.Skeleton`: what was changed, and to what.
     end : float
         Where the path ends.
-    kind : {"linear", "constant"}
-        How it moves between the rows.
+    kind : {"linear", "elliptic", "constant"}
+        How it moves between the rows, as in `pdmp.flow`.
     events : tuple of str
         Names of the kinds.
     local : bool
         Whether each row holds a single coordinate, ``which``.
     warmup : float, default 0
         End of the warm-up.
+    centre : ndarray, shape (d,), optional
+        What an elliptic path turns around.
 
     Attributes
     ----------
@@ -57,11 +63,13 @@ class Trajectory:
         For two coupled chains: the other one's positions and their times; None for the rest.
     """
 
-    def __init__(self, x, v, times, kinds, which, xs, vs, *, end, kind, events, local, warmup=0.0):
+    def __init__(self, x, v, times, kinds, which, xs, vs, *, end, kind, events, local, warmup=0.0, centre=None):
         self._x, self._v = x, v
         self._times, self._kinds, self._which, self._xs, self._vs = times, kinds, which, xs, vs
         self.end, self.kind, self.events, self.warmup = float(end), kind, tuple(events), float(warmup)
         self.dim, self.local = len(x), local
+        self.moving = kind != "constant"
+        self.centre = centre if kind == "elliptic" else None
         self.coarse = self.coarse_times = None
 
     def __repr__(self):
@@ -85,6 +93,7 @@ class Trajectory:
             events=self.events,
             local=False,
             warmup=self.warmup,
+            centre=None if self.centre is None else self.centre[first:last],
         )
 
     # -- events -----------------------------------------------------------------------------------------------------
@@ -113,7 +122,7 @@ class Trajectory:
 
     @functools.cached_property
     def velocities(self):
-        if self.kind == "constant":
+        if not self.moving:
             return None
         if not self.local:
             return np.concatenate([self._v[None], self._vs])
@@ -150,21 +159,18 @@ class Trajectory:
             else:
                 moved = np.where(old, 0.0, self._times[row])
                 x = np.where(old[:, None], self._x, self._xs[row])
-                v = np.where(old[:, None], self._v, self._vs[row]) if self.kind == "linear" else None
-            if velocities:
-                return v
-            return x + v * (t - moved)[:, None] if self.kind == "linear" else x
+                v = np.where(old[:, None], self._v, self._vs[row]) if self.moving else None
+            x, v = _flow(x, v, (t - moved)[:, None], self.centre)
+            return v if velocities else x
         order, begin = self._columns
         out = np.empty((len(t), self.dim))
         for j in range(self.dim):
             rows = order[begin[j] : begin[j + 1]]
             times, xs = np.append(0.0, self._times[rows]), np.append(self._x[j], self._xs[rows, 0])
             k = np.maximum(latest(times), 0)
-            if self.kind == "constant":
-                out[:, j] = xs[k]
-                continue
-            vs = np.append(self._v[j], self._vs[rows, 0])
-            out[:, j] = vs[k] if velocities else xs[k] + vs[k] * (t - times[k])
+            vs = np.append(self._v[j], self._vs[rows, 0])[k] if self.moving else None
+            there = _flow(xs[k], vs, t - times[k], None if self.centre is None else self.centre[j])
+            out[:, j] = there[1] if velocities else there[0]
         return out
 
     def at(self, t, side="right"):
@@ -207,6 +213,15 @@ class Trajectory:
         times = np.minimum(a + np.arange(1, n + 1) * ((self.end - a) / n), self.end)
         return self.at(times, side="left")
 
+    def refine(self, times, angle=0.1):
+        """The sorted `times`, and on ellipses more between them, so that chords of at most `angle` draw the curve."""
+        if self.kind != "elliptic" or len(times) < 2:
+            return times
+        parts = np.maximum(np.ceil(np.diff(times) / angle), 1.0).astype(int)
+        step = np.repeat(np.diff(times) / parts, parts)
+        within = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+        return np.append(np.repeat(times[:-1], parts) + within * step, times[-1])
+
     # -- integrals --------------------------------------------------------------------------------------------------
 
     def _range(self, a, b):
@@ -219,7 +234,7 @@ class Trajectory:
     def segments(self, a=None, b=None):
         """The path over [a, b] in blocks: lengths (m,), positions (m, d) at the segments' starts, velocities (m, d).
 
-        Velocities are None for constant paths.
+        Velocities are None for constant paths. Elliptic segments turn around `centre`.
         """
         a, b = self._range(a, b)
         times = self.times
@@ -229,7 +244,7 @@ class Trajectory:
         for k in range(0, len(knots) - 1, size):
             part = knots[k : k + size + 1]
             x = self._read(part[:-1], "right")
-            v = self._read(part[:-1], "right", velocities=True) if self.kind == "linear" else None
+            v = self._read(part[:-1], "right", velocities=True) if self.moving else None
             yield np.diff(part), x, v
 
     def integral(self, f=None, a=None, b=None):
@@ -239,18 +254,22 @@ class Trajectory:
         ----------
         f : callable, optional
             Takes a position (d,) and returns a number or an array. Exact for piecewise-constant paths, and on linear
-            ones for polynomials of degree at most 5; else by three Gauss-Legendre nodes in each segment.
+            and elliptic ones for polynomials of degree at most 5; else by Gauss-Legendre nodes, three in each linear
+            segment and eight in each radian of an ellipse.
         a, b : float, optional
             From the end of the warm-up to the end of the path.
         """
         total = 0.0
         for h, x, v in self.segments(a, b):
             if f is not None:
-                total = total + integrate_function(f, h, x, v)
-            elif v is None:
-                total = total + h @ x
-            else:
-                total = total + h @ x + (0.5 * h * h) @ v
+                total = total + integrate_function(f, h, x, v, self.centre)
+                continue
+            total = total + h @ x
+            if v is not None:
+                along, across = _integrals(h, self.centre)[:2]
+                total = total + along @ v
+                if self.centre is not None:
+                    total = total - across @ _bend(x, v, self.centre)
         return total
 
     def _local_moments(self, centre, a, b):
@@ -259,16 +278,24 @@ class Trajectory:
         order = np.argsort(which, kind="stable")
         which = which[order]
         times = np.concatenate([np.zeros(self.dim), self._times])[order]
-        x = np.concatenate([self._x, self._xs[:, 0]])[order] - np.asarray(centre)[which]
+        x = np.concatenate([self._x, self._xs[:, 0]])[order]
         until = np.append(times[1:], self.end)
         until[np.append(which[1:] != which[:-1], True)] = self.end
         since = np.clip(times, a, b)
         h = np.clip(until, a, b) - since
-        first, second = h * x, h * x * x
-        if self.kind == "linear":
+        shift = np.asarray(centre)[which]
+        if not self.moving:
+            x = x - shift
+            first, second = h * x, h * x * x
+        else:
             v = np.concatenate([self._v, self._vs[:, 0]])[order]
-            x = x + v * (since - times)
-            first, second = h * (x + 0.5 * v * h), h * (x * x + x * v * h + v * v * h * h / 3.0)
+            around = None if self.centre is None else self.centre[which]
+            x, v = _flow(x, v, since - times, around)
+            bend, x = _bend(x, v, around), x - shift
+            along, across, aa, ac, cc = _integrals(h, around)
+            moved = along * v - across * bend
+            first = h * x + moved
+            second = h * x * x + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
         return tuple(np.bincount(which, weights=part, minlength=self.dim) for part in (first, second))
 
     def mean(self, a=None, b=None):
@@ -285,10 +312,13 @@ class Trajectory:
         if self.local:
             return self._local_moments(mean, a, b)[1] / (b - a)
         for h, x, v in self.segments(a, b):
-            x = x - mean
+            bend, x = _bend(x, v, self.centre), x - mean
             total = total + h @ (x * x)
             if v is not None:
-                total = total + (h * h) @ (x * v) + (h**3 / 3.0) @ (v * v)
+                along, across, aa, ac, cc = _integrals(h, self.centre)
+                total = total + 2.0 * (along @ (x * v)) + aa @ (v * v)
+                if self.centre is not None:
+                    total = total - 2.0 * (across @ (x * bend) + ac @ (v * bend)) + cc @ (bend * bend)
         return total / (b - a)
 
     def products(self, centre, a=None, b=None):
@@ -298,11 +328,16 @@ class Trajectory:
             raise ValueError(f"all products of {self.dim} coordinates would take {size / 1e9:.3g} GB; use `var`.")
         total = np.zeros((self.dim, self.dim))
         for h, x, v in self.segments(a, b):
-            x = x - centre
+            bend, x = _bend(x, v, self.centre), x - centre
             total += x.T @ (h[:, None] * x)
             if v is not None:
-                mixed = x.T @ ((0.5 * h * h)[:, None] * v)
-                total += mixed + mixed.T + v.T @ ((h**3 / 3.0)[:, None] * v)
+                along, across, aa, ac, cc = (part[:, None] for part in _integrals(h, self.centre))
+                mixed = x.T @ (along * v)
+                total += v.T @ (aa * v)
+                if self.centre is not None:
+                    mixed -= x.T @ (across * bend) + v.T @ (ac * bend)
+                    total += bend.T @ (cc * bend)
+                total += mixed + mixed.T
         return total
 
     def cov(self, a=None, b=None):
@@ -311,11 +346,63 @@ class Trajectory:
         return self.products(self.mean(a, b), a, b) / (b - a)
 
 
-def integrate_function(f, h, x, v):
+# ---------------------------------------------------------------------------------------------------------------
+# Between two events x(u) = x + v α(u) - b β(u). On lines α = u, β = 0; on ellipses α = sin u, β = 1 - cos u, with the
+# bend b = x - centre, which is 0 for a coordinate that stands still.
+
+
+def _bend(x, v, centre):
+    return 0.0 if centre is None else np.where((x == 0.0) & (v == 0.0), 0.0, x - centre)
+
+
+def _flow(x, v, s, centre):
+    """Positions and velocities after the times s; v is None on constant paths, `centre` on all but elliptic ones."""
+    if v is None:
+        return x, None
+    if centre is None:
+        return x + v * s, v
+    bend, sine, cosine = _bend(x, v, centre), np.sin(0.5 * s), np.cos(0.5 * s)
+    return x + 2.0 * sine * (v * cosine - bend * sine), v - 2.0 * sine * (v * sine + bend * cosine)
+
+
+def _integrals(s, centre):
+    """Integrals over [0, s] of α, β, α², αβ and β²."""
+    if centre is None:
+        nothing = np.zeros_like(s)
+        return 0.5 * s * s, nothing, s**3 / 3.0, nothing, nothing
+    rise, swing, lag = 2.0 * np.sin(0.5 * s) ** 2, np.sin(s), _angle_excess(s)
+    return rise, lag, 0.5 * (lag + swing * rise), 0.5 * rise * rise, 0.5 * (3.0 * lag - swing * rise)
+
+
+def _angle_excess(s):
+    """s - sin s, as `pdmp.flow.angle_excess` has it."""
+    q, series = np.minimum(s * s, 1.0), 1.0
+    for k in (272.0, 210.0, 156.0, 110.0, 72.0, 42.0, 20.0):
+        series = 1.0 - series * q / k
+    return np.where(np.abs(s) < 1.0, s * q / 6.0 * series, s - np.sin(s))
+
+
+def integrate_function(f, h, x, v, centre=None):
     """Σ over segments of ∫ f, for segments of lengths h (m,) from x (m, d) with velocities v (m, d) or None."""
     if v is None:
         return apply(f, x.T) @ h
+    if centre is not None:
+        return _integrate_arcs(f, h, x, v, centre)
     return sum(w * (apply(f, (x + (u * h)[:, None] * v).T) @ h) for u, w in zip(NODES, WEIGHTS, strict=True))
+
+
+def _integrate_arcs(f, h, x, v, centre):
+    """The same along ellipses: a full turn is integrated once and counted as often as it was made."""
+    turns, total = np.floor(h / math.tau), 0.0
+    for lengths, times in ((h - turns * math.tau, np.ones(len(h))), (np.full(len(h), math.tau), turns)):
+        parts = np.where(times * lengths > 0.0, np.ceil(lengths / ARC), 0.0)
+        for k in range(int(parts.max(initial=0.0))):
+            rows = parts > k
+            width = lengths[rows] / parts[rows]
+            for u, w in zip(ARC_NODES, ARC_WEIGHTS, strict=True):
+                there = _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0]
+                total = total + apply(f, there.T) @ (w * times[rows] * width)
+    return total
 
 
 def apply(f, x):

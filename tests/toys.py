@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp import CERTAIN, Process, compiled
-from pdmp.flow import Still
+from pdmp.flow import Elliptic, Still
 from pdmp.process import DATA
 from pdmp.thinning.affine import first_arrival
 
@@ -156,3 +156,41 @@ class Coupled(Ticks):
 
     def memory(self, x, rng):
         return TickMemory(np.zeros(2, np.int64))
+
+
+class Ellipses(Process):
+    """Three standard normal coordinates around (1, -2, 0), all velocities redrawn at rate 1."""
+
+    def __init__(self):
+        super().__init__(3, flow=Elliptic([1.0, -2.0, 0.0]))
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        for j in range(3):
+            state.v[j] = rng.standard_normal()
+        return 0
+
+
+class FrozenEllipses(Process):
+    """The same, local: each velocity is redrawn by its own clock, or the coordinate put to 0 and stopped."""
+
+    events = ("redrawn", "stopped")
+
+    def __init__(self):
+        super().__init__(3, 3, [[0], [1], [2]], flow=Elliptic([1.0, -2.0, 0.0]), local=True)
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + 0.5 * rng.standard_exponential(), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if state.v[i] != 0.0 and rng.random() < 0.3:
+            state.x[i], state.v[i] = 0.0, 0.0
+            return 1
+        state.v[i] = rng.standard_normal()
+        return 0
