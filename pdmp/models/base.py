@@ -39,7 +39,9 @@ class Model(Compiled):
     - ``partial_slopes(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
     - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
       slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
-      ``neighbours()``, the pattern of the Hessian in compressed rows.
+      ``neighbours()``, the pattern of the Hessian in compressed rows;
+    - ``prior_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
+      ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them).
 
     Compiled methods allocate nothing: work in place on what they are given.
 
@@ -77,6 +79,7 @@ class Model(Compiled):
             "directional_slope": "self, v",
             "partial_slopes": "self, v, out",
             "affine_partial": "self, x, v, moved, now, i",
+            "prior_slope": "self, v",
         }
         check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
@@ -260,6 +263,10 @@ class Model(Compiled):
             z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
             total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
         return total / probes / self.dim
+
+    def largest_term_gradient(self):
+        """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
+        return np.inf
 
     def mode(self, initial=None):
         """Minimum of U, shape (dim,); None when none was found."""

@@ -578,7 +578,20 @@ class LogisticRegression(Model):
         for j in range(self.size):
             out[j] = 0.25 * out[j] + self.precision[j] * v[j] * v[j]
 
+    @compiled
+    def prior_slope(self, v):
+        """Σⱼ vⱼ² / prior_scaleⱼ², exactly."""
+        total = 0.0
+        for j in range(self.size):
+            total += self.precision[j] * v[j] * v[j]
+        return total
+
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def largest_term_gradient(self):
+        """The largest norm of a row of `X`: the gradient of a term is its row times a number in (-1, 1)."""
+        pieces = np.array_split(self.X, self.n_data // 100_000 + 1)
+        return math.sqrt(max(float(np.einsum("ij,ij->i", a, a).max()) for a in pieces))
 
     def __setstate__(self, state):
         self.__dict__.update(state)

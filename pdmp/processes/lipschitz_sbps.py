@@ -1,0 +1,171 @@
+r"""The Stochastic Bouncy Particle Sampler without bias: a bound that holds for every mini-batch.
+
+=====  =================================================================================================
+flow   straight lines, x + v s, |v| = 1
+clock  bounce: Poisson, by thinning under [N L + v·∇prior(x) + m s]₊, inverted exactly: L bounds every
+       |∇Uᵢ|, and m the slope of the prior's part along v; refreshment: Poisson of constant rate
+rate   (v·∇Û(x))₊ of a fresh mini-batch
+jump   bounce: v ← v - 2 (v·∇Û) ∇Û / |∇Û|², ∇Û of that mini-batch; refreshment: v uniform on the sphere
+=====  =================================================================================================
+
+As each proposal draws a batch of its own, bounces come at the mean rate E (v·∇Û(x))₊ over the batches, and its law is
+the target exactly. The price is the bound: N L grows with the whole of the data and √d, while the rate behind it is
+that of the mean gradient and its noise, so that most proposals are rejected.
+
+References
+----------
+Pakman, Gilboa, Carlson & Paninski (2017), Stochastic Bouncy Particle Sampler, ICML: invariance under noisy gradients,
+supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is left out).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import compiled, positive
+from pdmp.gradients import Minibatch
+from pdmp.models.base import Model
+from pdmp.process import CERTAIN, Process, positions
+from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
+from pdmp.thinning.affine import first_arrival
+
+BOUNCE, REFRESH = 0, 1
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    gradient: np.ndarray  #: (d,) the last estimate of ∇U
+    here: np.ndarray  #: (d,) where
+    provider: tuple
+
+
+class LipschitzSBPS(Process):
+    """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
+
+    Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, as logistic regression. Each
+    proposal looks at one batch. Batches of one are best where proposals are counted in data: a larger batch
+    is proposed as often, and accepted less often than it is dearer.
+
+    Parameters
+    ----------
+    target : Model or pdmp.gradients.Minibatch
+        What to sample; a model stands for ``Minibatch(model, 1)``. Batches must be independent.
+    refresh_rate : float or "auto", default "auto"
+        Rate of the refreshments per unit of time; "auto" as in `BPS`.
+    bound : float, optional
+        L, a bound for every x and i on the norm of the gradient of one term; the model's own when omitted
+        (`Model.largest_term_gradient`).
+
+    Raises
+    ------
+    TypeError
+        For anything but independent mini-batches of a model.
+    ValueError
+        For a model without such a bound, or values out of range.
+    """
+
+    provider: object
+    refresh_rate: float
+    level: float  #: N L
+    flat: int  #: 1: the model has no prior
+
+    events = ("bounce", "refresh")
+    featured = False
+
+    def __init__(self, target, refresh_rate="auto", bound=None):
+        if isinstance(target, Model):
+            target = Minibatch(target, 1)
+        if not isinstance(target, Minibatch) or not target.independent:
+            what = f'draw="{target.draw}"' if isinstance(target, Minibatch) else f"a {type(target).__name__}"
+            raise TypeError(
+                "pdmp.LipschitzSBPS needs a model or independent mini-batches of one: pdmp.gradients.Minibatch(model, "
+                f'size, draw=...) with draw="iid" or "distinct", got {what}.'
+            )
+        self.provider, self.model = target, target.model
+        super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
+        self.refresh_rate = check_rate("refresh_rate", refresh_rate)
+        name = type(self.model).__name__
+        self.flat = int(not self.model.knows("prior_slope"))
+        if self.flat and type(self.model)._methods["add_prior_gradient"] is not Model._methods["add_prior_gradient"]:
+            raise ValueError(
+                f"pdmp.LipschitzSBPS needs `prior_slope(v)` of the model, a bound on v·H v for the Hessian H of its "
+                f"prior's potential, which {name} does not have. pdmp.SBPS needs no bound."
+            )
+        if bound is None:
+            bound = self.model.largest_term_gradient()
+            if not 0.0 < bound < math.inf:
+                raise ValueError(
+                    f"pdmp.LipschitzSBPS needs a bound on the gradients of the terms, and {name} has none: give "
+                    "`bound=` if there is one. pdmp.SBPS needs no bound."
+                )
+        elif isinstance(bound, bool) or not isinstance(bound, (int, float, np.number)) or not 0.0 < bound < math.inf:
+            raise ValueError(f"`bound` must be a positive number, got {bound!r}.")
+        self.level = self.model.n_data * float(bound)
+
+    # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i == REFRESH:
+            if self.refresh_rate == 0.0:
+                return CERTAIN, CERTAIN  # never
+            return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+        a, b = self.prior_line(state, now)
+        s = first_arrival(self.level + a, b, rng.standard_exponential())
+        if s == math.inf:
+            return math.inf, CERTAIN
+        return now + s, positive(self.level + a + b * s)
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
+        g = 0.0
+        for j in range(state.v.shape[0]):
+            g += state.v[j] * memory.gradient[j]
+        return positive(g)
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if i == BOUNCE:
+            reflect(state.v, state.memory.gradient)
+            rescale(state.v, 1.0)
+        else:
+            refresh_on_sphere(state.v, rng)
+        return i
+
+    # -- in other words ---------------------------------------------------------------------------------------------
+
+    @compiled
+    def prior_line(self, state, now):
+        """v·∇prior where the path is at `now`, and a bound on its slope from there on."""
+        if self.flat == 1:
+            return 0.0, 0.0
+        memory, a = state.memory, 0.0
+        positions(self.flow, state, now, memory.here)
+        for j in range(memory.gradient.shape[0]):
+            memory.gradient[j] = 0.0
+        self.provider.model.add_prior_gradient(memory.here, memory.gradient)
+        for j in range(state.v.shape[0]):
+            a += state.v[j] * memory.gradient[j]
+        return a, self.provider.model.prior_slope(state.v)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def resolve(self, x):
+        process = super().resolve(x)
+        if process.refresh_rate == "auto":
+            process.refresh_rate = refresh_rate_at(self.model, x)
+        return process
+
+    def velocity(self, x, rng):
+        return sphere(rng, self.dim)
+
+    def memory(self, x, rng):
+        return Memory(np.zeros(self.dim), np.zeros(self.dim), self.provider.memory(rng))
