@@ -2,6 +2,7 @@
 
 from pdmp import diagnostics as diagnostics
 from pdmp import gradients as gradients
+from pdmp import graph as graph
 from pdmp import models as models
 from pdmp.compiled import compiled as compiled
 from pdmp.errors import SamplingError as SamplingError
@@ -12,6 +13,7 @@ from pdmp.process import Process as Process
 from pdmp.processes import BPS as BPS
 from pdmp.processes import SBPS as SBPS
 from pdmp.processes import LipschitzSBPS as LipschitzSBPS
+from pdmp.processes import LocalBPS as LocalBPS
 from pdmp.processes import ZigZag as ZigZag
 from pdmp.run import Run as Run
 from pdmp.run import load as load

@@ -43,6 +43,16 @@ class Model(Compiled):
     - ``prior_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
       ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them).
 
+    A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:
+    the lists of the coordinates of each term, in order, and of the prior at the end if there is one. For other factors
+    than these it has its own ``add_factor_gradient(x, f, out)``, which reads and writes the coordinates of factor f
+    alone. What it knows of their derivatives along a path x + v s:
+
+    - ``affine_factor(x, v, moved, now, f)``: for quadratic factors, v·∇U_f at the time `now` and its slope in time,
+      when coordinate j was at x[j] at time moved[j] (exact inversion);
+    - ``bound_factor(x, v, f)``: numbers (a, b) with v·∇U_f(x + v s) <= a + b s for every s >= 0 (exact thinning);
+    - ``term_bound(i, j, sign)``: a bound >= 0, for every x, on sign · ∂ⱼUᵢ(x) of term i (data that share one clock).
+
     Compiled methods allocate nothing: work in place on what they are given.
 
     Parameters
@@ -80,6 +90,9 @@ class Model(Compiled):
             "partial_slopes": "self, v, out",
             "affine_partial": "self, x, v, moved, now, i",
             "prior_slope": "self, v",
+            "affine_factor": "self, x, v, moved, now, f",
+            "bound_factor": "self, x, v, f",
+            "term_bound": "self, i, j, sign",
         }
         check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
@@ -109,6 +122,14 @@ class Model(Compiled):
         pass
 
     # -- compiled: what follows from it -----------------------------------------------------------------------------
+
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        """Add the gradient of factor f to `out`: of a term, or, after all terms, of the prior."""
+        if f < self.terms:
+            self.add_term_gradient(x, f, out)
+        else:
+            self.add_prior_gradient(x, out)
 
     @compiled
     def total_potential(self, x):
@@ -192,6 +213,26 @@ class Model(Compiled):
     def knows(self, *methods):
         """Whether the model defines these compiled methods."""
         return all(m in self._methods for m in methods)
+
+    def _redefines(self, method):
+        return self._methods[method] is not Model._methods[method]
+
+    @property
+    def has_prior(self):
+        """Whether the potential has a part that is not one of the terms."""
+        return self._redefines("add_prior_gradient")
+
+    @property
+    def has_factor_gradient(self):
+        """Whether the model has factors other than its terms and its prior."""
+        return self._redefines("add_factor_gradient")
+
+    def factors(self):
+        """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
+
+        Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
+        """
+        return None
 
     def rearranged(self, rows):
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
@@ -296,6 +337,17 @@ class Model(Compiled):
                 return None
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
+
+
+def data_and_coordinates(X):
+    """Factors of a regression in compressed rows: for each row of `X` where it is not zero, then each coordinate."""
+    d = X.shape[1]
+    filled = X != 0.0
+    sizes = filled.sum(axis=1)
+    if np.any(sizes == 0):
+        raise ValueError(f"row {int(np.argmin(sizes))} of the features is zero: its factor depends on no coordinate.")
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes, np.ones(d, np.int64)]))])
+    return indptr, np.concatenate([np.nonzero(filled)[1], np.arange(d)])
 
 
 @entry

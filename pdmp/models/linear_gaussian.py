@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from pdmp.compiled import Compiled, compiled
-from pdmp.models.base import Model
+from pdmp.models.base import Model, data_and_coordinates
 from pdmp.models.gaussian import Gaussian
 
 
@@ -131,7 +131,31 @@ class LinearGaussian(Model):
         """∂ᵢU at time `now` and its slope (Λv)ᵢ, coordinate j having been at x[j] at time moved[j]."""
         return self.law.affine_partial(x, v, moved, now, i)
 
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        """Of datum f, or of the prior of coordinate f - N."""
+        if f < self.terms:
+            self.add_term_gradient(x, f, out)
+        else:
+            out[f - self.terms] += self.prior_precision * x[f - self.terms]
+
+    @compiled
+    def affine_factor(self, x, v, moved, now, f):
+        """v·∇U_f at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+        if f >= self.terms:
+            j, p = f - self.terms, self.prior_precision
+            return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
+        residual, along = self.y[f], 0.0
+        for j in range(self.size):
+            residual -= self.A[f, j] * (x[j] + v[j] * (now - moved[j]))
+            along += self.A[f, j] * v[j]
+        return -self.noise_precision * residual * along, self.noise_precision * along * along
+
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def factors(self):
+        """A factor for each datum, on the coordinates where its row of `A` is not zero; one for each prior."""
+        return data_and_coordinates(self.A)
 
     def posterior(self):
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""

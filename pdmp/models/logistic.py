@@ -12,8 +12,8 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from pdmp.compiled import compiled, inlined, vectorised
-from pdmp.models.base import Model
+from pdmp.compiled import compiled, inlined, positive, vectorised
+from pdmp.models.base import Model, data_and_coordinates
 
 LINE = 64  #: bytes in a cache line
 LARGEST_COPY = 2**20  #: numbers in the copy of a batch
@@ -586,12 +586,38 @@ class LogisticRegression(Model):
             total += self.precision[j] * v[j] * v[j]
         return total
 
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        """Of datum f, or of the prior of coordinate f - N."""
+        if f < self.terms:
+            self.add_term_gradient(x, f, out)
+        else:
+            j = f - self.terms
+            out[j] += self.precision[j] * x[j]
+
+    @compiled
+    def bound_factor(self, x, v, f):
+        """max(0, -sᵢ aᵢ·v), as the expit is at most 1; the prior's derivative is affine."""
+        if f < self.terms:
+            return positive(-self.margin(v, f)), 0.0
+        j = f - self.terms
+        return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def term_bound(self, i, j, sign):
+        """Bound on sign · ∂ⱼUᵢ: ∂ⱼUᵢ is the signed feature times a number in [-1, 0]."""
+        return positive(-sign * self.feature(i, j))
+
     # -- Python ---------------------------------------------------------------------------------------------------
 
     def largest_term_gradient(self):
         """The largest norm of a row of `X`: the gradient of a term is its row times a number in (-1, 1)."""
         pieces = np.array_split(self.X, self.n_data // 100_000 + 1)
         return math.sqrt(max(float(np.einsum("ij,ij->i", a, a).max()) for a in pieces))
+
+    def factors(self):
+        """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
+        return data_and_coordinates(self.X)
 
     def __setstate__(self, state):
         self.__dict__.update(state)

@@ -2,5 +2,6 @@
 
 from pdmp.processes.bps import BPS as BPS
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
+from pdmp.processes.local_bps import LocalBPS as LocalBPS
 from pdmp.processes.sbps import SBPS as SBPS
 from pdmp.processes.zigzag import ZigZag as ZigZag
