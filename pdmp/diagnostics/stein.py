@@ -26,6 +26,7 @@ import math
 import os
 import warnings
 
+import numba
 import numpy as np
 
 from pdmp.compiled import Compiled, by_name, compiled, entry, vectorised
@@ -33,7 +34,8 @@ from pdmp.gradients import as_provider
 from pdmp.models.logistic import _exp
 from pdmp.process import KINDS
 
-TILE = 256  #: draws handled together: their sums stay in the fastest cache
+#: Draws handled together, an even number: their sums stay in the fastest cache. Plain Python only fills it in vain.
+TILE = 4 if numba.config.DISABLE_JIT else 256
 SLICE_DRAWS = 200  #: on which the slices of the sliced discrepancy are turned
 MEDIAN_DRAWS = 1_000  #: of which all distances are taken for a median
 
@@ -196,106 +198,108 @@ def _cholesky(preconditioner, x):
 
 # ---------------------------------------------------------------------------------------------------------------
 # Sums of the Stein kernel over pairs of draws
+#
+# Draws lie in tiles: an array (tiles, d, TILE) of each coordinate of TILE of them, so that every inner loop is over
+# TILE neighbours in memory, a number that the compiler knows.
+
+
+def _tiled(a):
+    """(d, n) as tiles, (tiles, d, TILE), zeros at the end."""
+    d, n = a.shape
+    tiles = -(-n // TILE)
+    out = np.zeros((d, tiles * TILE))
+    out[:, :n] = a
+    return np.ascontiguousarray(out.reshape(d, tiles, TILE).transpose(1, 0, 2))
 
 
 @vectorised
-def _two_rows(kernel, y, t, weights, trace, i, buffer):
-    """Σ_{j > i + 1} wⱼ k(i, j), the same for i + 1, and k(i, i + 1), with Γ = I; two rows share what they read."""
-    d, size = y.shape
-    tile = buffer.shape[1]
-    one, two, begin = 0.0, 0.0, i + 2
-    while begin < size:
-        n = min(tile, size - begin)
-        for q in range(6):
-            for j in range(n):
-                buffer[q, j] = 0.0
-        for k in range(0, d, 2):
-            a, b, c, e = y[k, i], y[k + 1, i], y[k, i + 1], y[k + 1, i + 1]
-            ta, tb, tc, te = t[k, i], t[k + 1, i], t[k, i + 1], t[k + 1, i + 1]
-            for j in range(n):
-                y0, y1, t0, t1 = y[k, begin + j], y[k + 1, begin + j], t[k, begin + j], t[k + 1, begin + j]
-                d0, d1, d2, d3 = a - y0, b - y1, c - y0, e - y1
-                buffer[0, j] += d0 * d0 + d1 * d1
-                buffer[1, j] += d0 * (ta - t0) + d1 * (tb - t1)
-                buffer[2, j] += ta * t0 + tb * t1
-                buffer[3, j] += d2 * d2 + d3 * d3
-                buffer[4, j] += d2 * (tc - t0) + d3 * (te - t1)
-                buffer[5, j] += tc * t0 + te * t1
-        for j in range(n):
-            p, p1, p2 = kernel.profile(buffer[0, j])
-            one += weights[begin + j] * (buffer[2, j] * p - 2.0 * p1 * (buffer[1, j] + trace) - 4.0 * p2 * buffer[0, j])
-            p, p1, p2 = kernel.profile(buffer[3, j])
-            two += weights[begin + j] * (buffer[5, j] * p - 2.0 * p1 * (buffer[4, j] + trace) - 4.0 * p2 * buffer[3, j])
-        begin += n
-    rho, cross, dot = 0.0, 0.0, 0.0
-    for k in range(d):
-        difference = y[k, i] - y[k, i + 1]
-        rho += difference * difference
-        cross += difference * (t[k, i] - t[k, i + 1])
-        dot += t[k, i] * t[k, i + 1]
-    p, p1, p2 = kernel.profile(rho)
-    return one, two, dot * p - 2.0 * p1 * (cross + trace) - 4.0 * p2 * rho
+def _two_rows(kernel, y, t, weights, trace, q, i, p, after, buffer):
+    """Σⱼ wⱼ k of draws i and i + 1 of tile q, and those of tile p after place `after`, or `after` + 1; Γ = I.
+
+    The number of coordinates is even; two rows share what they read.
+    """
+    for k in range(0, y.shape[1], 2):
+        a, b, c, e = y[q, k, i], y[q, k + 1, i], y[q, k, i + 1], y[q, k + 1, i + 1]
+        ta, tb, tc, te = t[q, k, i], t[q, k + 1, i], t[q, k, i + 1], t[q, k + 1, i + 1]
+        for j in range(TILE):
+            y0, y1, t0, t1 = y[p, k, j], y[p, k + 1, j], t[p, k, j], t[p, k + 1, j]
+            d0, d1, d2, d3 = a - y0, b - y1, c - y0, e - y1
+            buffer[0, j] = (buffer[0, j] if k > 0 else 0.0) + (d0 * d0 + d1 * d1)
+            buffer[1, j] = (buffer[1, j] if k > 0 else 0.0) + (d0 * (ta - t0) + d1 * (tb - t1))
+            buffer[2, j] = (buffer[2, j] if k > 0 else 0.0) + (ta * t0 + tb * t1)
+            buffer[3, j] = (buffer[3, j] if k > 0 else 0.0) + (d2 * d2 + d3 * d3)
+            buffer[4, j] = (buffer[4, j] if k > 0 else 0.0) + (d2 * (tc - t0) + d3 * (te - t1))
+            buffer[5, j] = (buffer[5, j] if k > 0 else 0.0) + (tc * t0 + te * t1)
+    one, two = 0.0, 0.0
+    for j in range(TILE):
+        p0, p1, p2 = kernel.profile(buffer[0, j])
+        value = buffer[2, j] * p0 - 2.0 * p1 * (buffer[1, j] + trace) - 4.0 * p2 * buffer[0, j]
+        one += (weights[p, j] if j > after else 0.0) * value
+        p0, p1, p2 = kernel.profile(buffer[3, j])
+        value = buffer[5, j] * p0 - 2.0 * p1 * (buffer[4, j] + trace) - 4.0 * p2 * buffer[3, j]
+        two += (weights[p, j] if j > after + 1 else 0.0) * value
+    return one, two
 
 
 @vectorised
-def _tile_of_row(y, t, s, w, i, begin, n, buffer):
-    """ρ, (s - s')·Γ⁻¹Δ, s·s' and |Γ⁻¹Δ|² of draw i and those from `begin` on."""
-    for q in range(4):
-        for j in range(n):
-            buffer[q, j] = 0.0
-    for k in range(y.shape[0]):
-        yi, ti, si, wi = y[k, i], t[k, i], s[k, i], w[k, i]
-        for j in range(n):
-            difference = yi - y[k, begin + j]
+def _row(kernel, y, t, s, w, trace, q, i, p, buffer):
+    """buffer[0, j] = k of draw i of tile q and draw j of tile p, for any Γ."""
+    for r in range(4):
+        for j in range(TILE):
+            buffer[r, j] = 0.0
+    for k in range(y.shape[1]):
+        yi, ti, si, wi = y[q, k, i], t[q, k, i], s[q, k, i], w[q, k, i]
+        for j in range(TILE):
+            difference, other = yi - y[p, k, j], wi - w[p, k, j]
             buffer[0, j] += difference * difference
-            buffer[1, j] += difference * (ti - t[k, begin + j])
-        for j in range(n):
-            difference = wi - w[k, begin + j]
-            buffer[2, j] += si * s[k, begin + j]
-            buffer[3, j] += difference * difference
+            buffer[1, j] += difference * (ti - t[p, k, j])
+            buffer[2, j] += si * s[p, k, j]
+            buffer[3, j] += other * other
+    for j in range(TILE):
+        p0, p1, p2 = kernel.profile(buffer[0, j])
+        buffer[0, j] = buffer[2, j] * p0 - 2.0 * p1 * (buffer[1, j] + trace) - 4.0 * p2 * buffer[3, j]
+
+
+@vectorised
+def _weighted(weights, p, after, buffer):
+    """Σⱼ wⱼ buffer[0, j] over the draws of tile p after place `after`."""
+    total = 0.0
+    for j in range(TILE):
+        total += (weights[p, j] if j > after else 0.0) * buffer[0, j]
+    return total
 
 
 @entry
-def _row_sums(kernel, y, t, weights, trace, first, step, out, buffer):
-    """out[i] = Σ_{j > i} wⱼ k_π(xᵢ, xⱼ) for every `step`-th pair of rows; the number of draws and d are even."""
-    for i in range(2 * first, y.shape[1], 2 * step):
-        one, two, between = _two_rows(kernel, y, t, weights, trace, i, buffer)
-        out[i] = one + weights[i + 1] * between
-        out[i + 1] = two
+def _row_sums(kernel, y, t, weights, trace, q, out, buffer):
+    """out[q, i] = Σ_{j > i} wⱼ k_π(xᵢ, xⱼ) for the draws of tile q, with Γ = I; the number of coordinates is even."""
+    for p in range(q, y.shape[0]):
+        for i in range(0, TILE, 2):
+            one, two = _two_rows(kernel, y, t, weights, trace, q, i, p, i if p == q else -2, buffer)
+            out[q, i] += one
+            out[q, i + 1] += two
 
 
 @entry
-def _row_sums_preconditioned(kernel, y, t, s, w, weights, trace, first, step, out, buffer):
-    """The same for any Γ."""
-    size, tile = y.shape[1], buffer.shape[1]
-    for i in range(first, size, step):
-        total, begin = 0.0, i + 1
-        while begin < size:
-            n = min(tile, size - begin)
-            _tile_of_row(y, t, s, w, i, begin, n, buffer)
-            for j in range(n):
-                p, p1, p2 = kernel.profile(buffer[0, j])
-                value = buffer[2, j] * p - 2.0 * p1 * (buffer[1, j] + trace) - 4.0 * p2 * buffer[3, j]
-                total += weights[begin + j] * value
-            begin += n
-        out[i] = total
+def _row_sums_preconditioned(kernel, y, t, s, w, weights, trace, q, out, buffer):
+    """The same for any Γ and any number of coordinates."""
+    for p in range(q, y.shape[0]):
+        for i in range(TILE):
+            _row(kernel, y, t, s, w, trace, q, i, p, buffer)
+            out[q, i] += _weighted(weights, p, i if p == q else -1, buffer)
 
 
 @entry
 def _add_row(kernel, y, t, s, w, trace, i, factor, out, buffer):
     """out[j] += factor k_π(xᵢ, xⱼ) for all j."""
-    size, tile, begin = y.shape[1], buffer.shape[1], 0
-    while begin < size:
-        n = min(tile, size - begin)
-        _tile_of_row(y, t, s, w, i, begin, n, buffer)
-        for j in range(n):
-            p, p1, p2 = kernel.profile(buffer[0, j])
-            out[begin + j] += factor * (buffer[2, j] * p - 2.0 * p1 * (buffer[1, j] + trace) - 4.0 * p2 * buffer[3, j])
-        begin += n
+    for p in range(y.shape[0]):
+        _row(kernel, y, t, s, w, trace, i // TILE, i % TILE, p, buffer)
+        begin = p * TILE
+        for j in range(min(TILE, out.shape[0] - begin)):
+            out[begin + j] += factor * buffer[0, j]
 
 
 class _Pairs:
-    """Draws and scores laid out for the sums: coordinates as rows."""
+    """Draws and scores laid out for the sums, in tiles."""
 
     def __init__(self, x, scores, kernel, preconditioner):
         from scipy.linalg import solve_triangular
@@ -313,40 +317,35 @@ class _Pairs:
             y, t = x @ inverse.T, scores @ inverse.T
             w = y @ inverse
         self.kernel = _as_kernel(kernel, y)
-        self.y, self.t, self.s, self.w = (np.ascontiguousarray(a.T) for a in (y, t, scores, w))
         phi, first, _ = self.kernel.kernel.profile(0.0)
         self.diagonal = phi * np.einsum("ij,ij->i", scores, scores) - 2.0 * first * self.trace
+        even = self.plain and d % 2 == 1  # two coordinates at a time
+        self.y, self.t = (_tiled(np.pad(a.T, ((0, int(even)), (0, 0)))) for a in (y, t))
+        self.s, self.w = (self.t, self.y) if self.plain else (_tiled(scores.T), _tiled(w.T))
 
     def row_sums(self, weights, threads):
         """Σ_{j > i} wⱼ k_π(xᵢ, xⱼ) for each i. No thread has a part in another's sums: they do not depend on them."""
-        kernel = self.kernel.kernel
-        if self.plain:
-            d = len(self.y)
-            y, t = (np.zeros((d + d % 2, self.n + self.n % 2)) for _ in range(2))
-            y[:d, : self.n], t[:d, : self.n] = self.y, self.t
-            weights = np.concatenate([weights, np.zeros(self.n % 2)])
-            out = np.zeros(len(weights))
+        kernel, weights = self.kernel.kernel, _tiled(weights[None])[:, 0]
+        out = np.zeros(weights.shape)
 
-            def work(k):
-                _row_sums(kernel, y, t, weights, self.trace, k, threads, out, np.zeros((6, TILE)))
-        else:
-            out = np.zeros(self.n)
-
-            def work(k):
+        def work(q):
+            if self.plain:
+                _row_sums(kernel, self.y, self.t, weights, self.trace, q, out, np.empty((6, TILE)))
+            else:
                 arrays = self.y, self.t, self.s, self.w, weights
-                _row_sums_preconditioned(kernel, *arrays, self.trace, k, threads, out, np.zeros((4, TILE)))
+                _row_sums_preconditioned(kernel, *arrays, self.trace, q, out, np.empty((4, TILE)))
 
         if threads == 1:
-            work(0)
+            list(map(work, range(len(out))))
         else:
             with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-                list(pool.map(work, range(threads)))
-        return out[: self.n]
+                list(pool.map(work, range(len(out))))
+        return out.ravel()[: self.n]
 
     def add_row(self, i, out, factor=1.0):
         """out[j] += factor k_π(xᵢ, xⱼ)."""
         arrays = self.y, self.t, self.s, self.w
-        _add_row(self.kernel.kernel, *arrays, self.trace, i, factor, out, np.zeros((4, TILE)))
+        _add_row(self.kernel.kernel, *arrays, self.trace, i, factor, out, np.empty((4, TILE)))
 
 
 def _threads(threads):
@@ -564,75 +563,149 @@ def fssd(
         v = np.array(locations, dtype=float)
         if v.ndim != 2 or v.shape[1] != d or not np.all(np.isfinite(v)):
             raise ValueError(f"`locations` must be finite and of shape (J, {d}), got shape {v.shape}.")
-    profile = _profile(_as_kernel(kernel, x))
+    witness = _Witness(x, scores, _as_kernel(kernel, x))
     if optimise:
-        v = _climb(lambda v: _fssd_gradient(x, scores, v, profile, criterion), v, iterations, rate)
-    squared, biased = _fssd(_features(x, scores, v, profile)[0])
+        v = _climb(lambda v: witness.gradient(v, criterion), v, iterations, rate)
+    squared, biased = witness.squares(v)
     return math.sqrt(biased) if statistic == "v" else squared
 
 
-def _profile(kernel):
-    """φ, φ' and φ'' of arrays."""
-    if isinstance(kernel, GaussianKernel):
-
-        def profile(rho):
-            value = np.exp(-kernel.rate * rho)
-            return value, -kernel.rate * value, kernel.rate**2 * value
-    else:
-
-        def profile(rho):
-            beta = getattr(kernel, "beta", -0.5)
-            b = kernel.square + rho
-            value = b**beta
-            return value, beta * value / b, beta * (beta - 1.0) * value / b**2
-
-    return profile
+@vectorised
+def _distances(kernel, x, v, p, j, buffer):
+    """φ, φ' and φ'' between the draws of tile p and location j, in the rows 0, 1 and 2 of `buffer`."""
+    for i in range(TILE):
+        buffer[0, i] = 0.0
+    for k in range(x.shape[1]):
+        vk = v[j, k]
+        for i in range(TILE):
+            difference = x[p, k, i] - vk
+            buffer[0, i] += difference * difference
+    for i in range(TILE):
+        buffer[0, i], buffer[1, i], buffer[2, i] = kernel.profile(buffer[0, i])
 
 
-def _features(x, scores, v, profile):
-    """ξ(xᵢ, vⱼ) = s φ + 2 φ' Δ, shape (P, J, d), and what it was made of."""
-    delta = x[:, None, :] - v
-    phi, first, second = profile(np.einsum("pjd,pjd->pj", delta, delta))
-    return scores[:, None, :] * phi[..., None] + 2.0 * first[..., None] * delta, delta, first, second
+@vectorised
+def _add_means(x, s, v, weights, p, j, buffer, out):
+    """out[j] += Σᵢ wᵢ ξ(xᵢ, vⱼ), over tile p."""
+    for k in range(x.shape[1]):
+        vk, total = v[j, k], 0.0
+        for i in range(TILE):
+            total += weights[p, i] * (s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * (x[p, k, i] - vk))
+        out[j, k] += total
 
 
-def _fssd(features):
-    """The unbiased FSSD² and the square of FSSD, from features (P, J, d)."""
-    n = len(features)
-    each = features.reshape(n, -1) / math.sqrt(features[0].size)
-    mean = each.mean(axis=0)
-    biased = float(mean @ mean)
-    return (n * biased - float(np.einsum("ij,ij->i", each, each).mean())) / (n - 1), biased
+@vectorised
+def _add_projections(x, s, v, u, p, j, buffer, along, square):
+    """along[p, i] += ξ(xᵢ, vⱼ)·uⱼ and square[p, i] += |ξ(xᵢ, vⱼ)|²."""
+    for k in range(x.shape[1]):
+        vk, uk = v[j, k], u[j, k]
+        for i in range(TILE):
+            feature = s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * (x[p, k, i] - vk)
+            along[p, i] += feature * uk
+            square[p, i] += feature * feature
 
 
-def _fssd_gradient(x, scores, v, profile, criterion):
-    """Gradient (J, d) of the criterion in the locations."""
-    features, delta, first, second = _features(x, scores, v, profile)
-    n, size = len(x), v.size
-    mean = features.mean(axis=0)
+@vectorised
+def _add_pull(x, s, v, weights, alpha, u, c, beta, p, j, buffer, out):
+    """out[j] += Σᵢ wᵢ aᵢᵀ ∂ξ(xᵢ, vⱼ)/∂vⱼ with aᵢ = αᵢ uⱼ + cⱼ - β ξ(xᵢ, vⱼ), over tile p."""
+    for i in range(TILE):
+        buffer[3, i] = 0.0
+        buffer[4, i] = 0.0
+    for k in range(x.shape[1]):
+        vk, uk, ck = v[j, k], u[j, k], c[j, k]
+        for i in range(TILE):
+            difference = x[p, k, i] - vk
+            a = alpha[p, i] * uk + ck - beta * (s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * difference)
+            buffer[3, i] += a * s[p, k, i]
+            buffer[4, i] += a * difference
+    for i in range(TILE):
+        buffer[3, i] = buffer[1, i] * buffer[3, i] + 2.0 * buffer[2, i] * buffer[4, i]
+    for k in range(x.shape[1]):
+        vk, uk, ck, total = v[j, k], u[j, k], c[j, k], 0.0
+        for i in range(TILE):
+            difference = x[p, k, i] - vk
+            a = alpha[p, i] * uk + ck - beta * (s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * difference)
+            total += weights[p, i] * (buffer[3, i] * difference + buffer[1, i] * a)
+        out[j, k] -= 2.0 * total
 
-    def pull(a):
-        """Σᵢ aᵢⱼᵀ ∂ξᵢⱼ/∂vⱼ."""
-        along = np.einsum("pjd,pd->pj", a, scores)
-        across = np.einsum("pjd,pjd->pj", a, delta)
-        return -2.0 * np.einsum("pj,pjd->jd", first * along + 2.0 * second * across, delta) - 2.0 * np.einsum(
-            "pj,pjd->jd", first, a
-        )
 
-    slope = 2.0 * pull(n * mean - features) / (n * (n - 1) * size)
-    if criterion == "fssd":
-        return slope
-    squared, _ = _fssd(features)
-    flat, direction = features.reshape(n, -1) / math.sqrt(size), mean.ravel() / math.sqrt(size)
-    projected = flat @ direction
-    norm = float(direction @ direction)
-    variance = 4.0 * float(np.mean(projected**2)) - 4.0 * norm**2
-    # d variance: through each feature, and through their mean
-    inner = (8.0 / n * projected)[:, None] * direction / math.sqrt(size)
-    inner = inner + (8.0 / n * (projected @ flat) / n - 16.0 / n * norm * direction)[None] / math.sqrt(size)
-    tilt = pull(inner.reshape(features.shape))
-    spread = math.sqrt(max(variance, 0.0) + 1e-6)
-    return slope / spread - 0.5 * squared * tilt / spread**3
+@entry
+def _means(kernel, x, s, v, weights, out, buffer):
+    for p in range(x.shape[0]):
+        for j in range(v.shape[0]):
+            _distances(kernel, x, v, p, j, buffer)
+            _add_means(x, s, v, weights, p, j, buffer, out)
+
+
+@entry
+def _projections(kernel, x, s, v, u, along, square, buffer):
+    for p in range(x.shape[0]):
+        for j in range(v.shape[0]):
+            _distances(kernel, x, v, p, j, buffer)
+            _add_projections(x, s, v, u, p, j, buffer, along, square)
+
+
+@entry
+def _pull(kernel, x, s, v, weights, alpha, u, c, beta, out, buffer):
+    for p in range(x.shape[0]):
+        for j in range(v.shape[0]):
+            _distances(kernel, x, v, p, j, buffer)
+            _add_pull(x, s, v, weights, alpha, u, c, beta, p, j, buffer, out)
+
+
+class _Witness:
+    """The features ξ(xᵢ, vⱼ) = s φ + 2 φ' (x - v) of draws at locations v (J, d), never all of them at once."""
+
+    def __init__(self, x, scores, kernel):
+        self.n = len(x)
+        self.centre = x.mean(axis=0)
+        self.x, self.s = _tiled((x - self.centre).T), _tiled(scores.T)
+        self.kernel = kernel.kernel
+        self.even = _tiled(np.ones((1, self.n)))[:, 0]
+        self.buffer = np.empty((5, TILE))
+
+    def means(self, v, weights):
+        """Σᵢ wᵢ ξ(xᵢ, vⱼ), shape (J, d)."""
+        out = np.zeros(v.shape)
+        _means(self.kernel, self.x, self.s, v - self.centre, weights, out, self.buffer)
+        return out
+
+    def projections(self, v, u):
+        """Σⱼ ξ(xᵢ, vⱼ)·uⱼ and Σⱼ |ξ(xᵢ, vⱼ)|², in tiles."""
+        along, square = np.zeros(self.even.shape), np.zeros(self.even.shape)
+        _projections(self.kernel, self.x, self.s, v - self.centre, u, along, square, self.buffer)
+        return along * self.even, square * self.even
+
+    def pull(self, v, alpha, u, c, beta):
+        """Σᵢ aᵢⱼᵀ ∂ξᵢⱼ/∂vⱼ with aᵢⱼ = αᵢ uⱼ + cⱼ - β ξᵢⱼ, shape (J, d)."""
+        out = np.zeros(v.shape)
+        arguments = self.x, self.s, v - self.centre, self.even, alpha, u, c, float(beta)
+        _pull(self.kernel, *arguments, out, self.buffer)
+        return out
+
+    def squares(self, v):
+        """The unbiased FSSD² and the square of FSSD."""
+        n, mean = self.n, self.means(v, self.even / self.n)
+        biased = float(np.sum(mean * mean)) / v.size
+        diagonal = float(self.projections(v, mean)[1].sum()) / (n * v.size)
+        return (n * biased - diagonal) / (n - 1), biased
+
+    def gradient(self, v, criterion):
+        """Gradient (J, d) of the criterion in the locations."""
+        n, size, nothing = self.n, v.size, np.zeros_like(v)
+        mean = self.means(v, self.even / n)
+        slope = 2.0 * self.pull(v, 0.0 * self.even, nothing, n * mean, 1.0) / (n * (n - 1) * size)
+        if criterion == "fssd":
+            return slope
+        # The variance 4 mean(qᵢ²) - 4 |m|⁴, q = ξ·m / size, m the mean: through each feature, and through the mean.
+        norm = float(np.sum(mean * mean)) / size
+        along, square = self.projections(v, mean / size)
+        squared = (n * norm - float(square.sum()) / (n * size)) / (n - 1)
+        variance = 4.0 * float(np.sum(along**2)) / n - 4.0 * norm**2
+        through_mean = 8.0 / (n * size) * self.means(v, along / n) - 16.0 / (n * size) * norm * mean
+        tilt = self.pull(v, 8.0 / (n * size) * along, mean, through_mean, 0.0)
+        spread = math.sqrt(max(variance, 0.0) + 1e-6)
+        return slope / spread - 0.5 * squared * tilt / spread**3
 
 
 def _climb(gradient, v, iterations, rate):
@@ -709,9 +782,11 @@ def _slice(u, s, aligned, kernel, statistic):
     n = len(u)
     kernel, width = _on_a_line(kernel, u)
     a = aligned / width
-    y, s, even, out = ((u - u.mean()) / width)[None], s[None].copy(), np.full(n, 1.0 / n), np.zeros(n)
-    _row_sums_preconditioned(kernel.kernel, y, a * s, s, a * y, even, a * a, 0, 1, out, np.zeros((4, TILE)))
-    off = 2.0 * float(out.mean())
+    y, t, weights = _tiled(((u - u.mean()) / width)[None]), _tiled(s[None]), _tiled(np.full((1, n), 1.0 / n))[:, 0]
+    out, buffer = np.zeros(weights.shape), np.empty((4, TILE))
+    for q in range(len(out)):
+        _row_sums_preconditioned(kernel.kernel, y, a * t, t, a * y, weights, a * a, q, out, buffer)
+    off = 2.0 * float(out.ravel()[:n].mean())
     if statistic == "u":
         return off * n / (n - 1)
     phi, first, _ = kernel.kernel.profile(0.0)
@@ -731,6 +806,24 @@ def _turn(x, scores, g, kernel, iterations, rate):
 
         turned[j] = _climb(gradient, g[j], iterations, rate)
     return turned / np.linalg.norm(turned, axis=1, keepdims=True)
+
+
+def _profile(kernel):
+    """φ, φ' and φ'' of arrays."""
+    if isinstance(kernel, GaussianKernel):
+
+        def profile(rho):
+            value = np.exp(-kernel.rate * rho)
+            return value, -kernel.rate * value, kernel.rate**2 * value
+    else:
+
+        def profile(rho):
+            beta = getattr(kernel, "beta", -0.5)
+            b = kernel.square + rho
+            value = b**beta
+            return value, beta * value / b, beta * (beta - 1.0) * value / b**2
+
+    return profile
 
 
 def _slice_gradient(direction, x, s, j, kernel, width):
