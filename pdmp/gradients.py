@@ -3,7 +3,8 @@ r"""Gradient providers: estimators of ∇U, exact or from mini-batches, that eve
 ==========================  =====================================================================================
 `Full`                      the exact gradient, all terms at each call; what a bare model stands for
 `Minibatch`                 a mini-batch of the terms, scaled up to the full sum, the prior exact
-`ControlVariate`            the same for the difference to an anchor, where the full gradient is known
+`ControlVariate`            the same for the difference to an anchor, where the full gradient is known; terms drawn
+                            uniformly, or in proportion to bounds on what they contribute
 `Noisy`                     the exact gradient and Gaussian noise on top, for experiments about the noise
 ==========================  =====================================================================================
 
@@ -31,6 +32,7 @@ Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Bark
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import operator
@@ -38,6 +40,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.alias import AliasTable
 from pdmp.compiled import Compiled, compiled, entry, inlined
 from pdmp.models.base import Model
 from pdmp.process import DATA
@@ -50,6 +53,8 @@ class Memory(NamedTuple):
     """What a provider changes from call to call."""
 
     rows: np.ndarray  #: (size,) the batch
+    tickets: np.ndarray  #: (size,) what the batch is made from, see `_Draw`
+    weights: np.ndarray  #: (size,) 1 / (n pᵢ) of each datum, where probabilities differ
     order: np.ndarray  #: (N,) or (blocks,) what is being permuted
     cursor: np.ndarray  #: (4,) place in the epoch; first datum of the block, the one after its last; 1: it is copied
     scratch: np.ndarray  #: (d,)
@@ -88,6 +93,20 @@ def _sample_variance(first, second, n):
 @entry
 def _add_data_gradient(model, x, out):
     model.add_block_gradient(x, 0, model.terms, out)
+
+
+@entry
+def _contributions(model, scale, bounds, totals, largest):
+    """totals[i] = Cᵢ, unless it is empty; largest[j] = maxᵢ scaleⱼ Lᵢⱼ."""
+    for i in range(model.terms):
+        model.term_lipschitz(i, scale, bounds)
+        total = 0.0
+        for j in range(scale.shape[0]):
+            c = scale[j] * bounds[j]
+            total += c
+            largest[j] = c if not c <= largest[j] else largest[j]
+        if totals.shape[0] > 0:
+            totals[i] = total
 
 
 class Provider(Compiled):
@@ -142,6 +161,8 @@ class Provider(Compiled):
     def _memory(self, rows=1, order=1, copied=None):
         return Memory(
             rows=np.zeros(rows, np.int64),
+            tickets=np.zeros(rows, np.int64),
+            weights=np.ones(rows),
             order=np.arange(order),
             cursor=np.zeros(4, np.int64),
             scratch=np.zeros(self.dim),
@@ -295,6 +316,10 @@ class _Draw(Compiled):
 
     ``draw(memory, rng)`` returns the number n of terms drawn, the weight of each, and the factor that drawing without
     replacement puts on the variance. The sums over the batch are asked of the draw, which knows where it is.
+
+    Independent batches can also be drawn ahead of time, in two steps between which the memory is asked for what the
+    second one reads: ``tickets(out, k, memory, rng)`` writes row k of tickets, and ``redeem(tickets, k, rows, weights,
+    rng)`` turns them into data and the weight of each, 1 / (n pᵢ) for probabilities pᵢ.
     """
 
     size: int  #: most terms in a batch
@@ -335,15 +360,82 @@ class _Draw(Compiled):
         model.add_batch_squares(x, memory.rows, n, memory.scratch, out, squares)
 
 
-class _WithReplacement(_Draw):
+class _Uniform(_Draw):
+    """Every term with the same probability, independently at each call."""
+
+    @compiled
+    def redeem(self, tickets, k, rows, weights, rng):
+        for m in range(self.size):
+            rows[k, m] = tickets[k, m]
+            weights[k, m] = self.total / self.size
+
+
+class _WithReplacement(_Uniform):
     @compiled
     def draw(self, memory, rng):
         for k in range(self.size):
             memory.rows[k] = int(rng.random() * self.total)
         return self.size, self.total / self.size, 1.0
 
+    @compiled
+    def tickets(self, out, k, memory, rng):
+        for m in range(self.size):
+            out[k, m] = int(rng.random() * self.total)
 
-class _Distinct(_Draw):
+    @compiled
+    def difference(self, model, x, y, memory, n, out):
+        model.batch_difference(x, y, memory.rows, n, memory.other, out)
+
+    @compiled
+    def factor(self, memory, k):
+        return 1.0
+
+
+class _Importance(_Draw):
+    """Independent terms with given probabilities pᵢ; each has its own weight, and the common one is 1."""
+
+    alias: Compiled
+
+    def __init__(self, size, alias):
+        super().__init__(size, alias.size)
+        self.alias = alias
+
+    @compiled
+    def draw(self, memory, rng):
+        for k in range(self.size):
+            memory.tickets[k] = self.alias.column(rng)
+        for k in range(self.size):
+            row, weight = self.alias.resolve(memory.tickets[k], rng)
+            memory.rows[k] = row
+            memory.weights[k] = weight / self.size
+        return self.size, 1.0, 1.0
+
+    @compiled
+    def last(self, memory):
+        return self.size, 1.0
+
+    @compiled
+    def tickets(self, out, k, memory, rng):
+        for m in range(self.size):
+            out[k, m] = self.alias.column(rng)
+
+    @compiled
+    def redeem(self, tickets, k, rows, weights, rng):
+        for m in range(self.size):
+            row, weight = self.alias.resolve(tickets[k, m], rng)
+            rows[k, m] = row
+            weights[k, m] = weight / self.size
+
+    @compiled
+    def difference(self, model, x, y, memory, n, out):
+        model.weighted_difference(x, y, memory.rows, memory.weights, n, memory.other, out)
+
+    @compiled
+    def factor(self, memory, k):
+        return memory.weights[k]
+
+
+class _Distinct(_Uniform):
     """The first n places of a permutation, shuffled anew. What is shuffled need not start sorted."""
 
     permuted = property(lambda self: self.total)
@@ -358,6 +450,12 @@ class _Distinct(_Draw):
             order[k] = row
             memory.rows[k] = row
         return self.size, self.total / self.size, 1.0 - self.size / self.total
+
+    @compiled
+    def tickets(self, out, k, memory, rng):
+        self.draw(memory, rng)
+        for m in range(self.size):
+            out[k, m] = memory.rows[m]
 
 
 class _Blocks(_Draw):
@@ -473,6 +571,13 @@ def _check_size(size, model):
     if size < 1:
         raise ValueError(f"`size` must be at least 1, got {size}.")
     return size
+
+
+def _check_scale(scale, dim):
+    scale = np.array(scale, dtype=float)
+    if scale.shape not in ((), (dim,)) or not np.all((scale > 0.0) & np.isfinite(scale)):
+        raise ValueError(f"`scale` must be positive and finite, a number or of shape ({dim},), got {scale}.")
+    return np.broadcast_to(scale, (dim,)).copy()
 
 
 def _one_of(name, value, allowed):
@@ -635,8 +740,8 @@ class Minibatch(Provider):
 class ControlVariate(Provider):
     r"""A mini-batch of the differences to an anchor a, where the gradient of all the data is known.
 
-    ∇U(x) ≈ ∇prior(x) + Σᵢ ∇Uᵢ(a) + (N/n) Σ_{i in batch} [∇Uᵢ(x) - ∇Uᵢ(a)], the same batch in both terms [1]_. The noise
-    is zero at the anchor and grows with the distance to it.
+    ∇U(x) ≈ ∇prior(x) + Σᵢ ∇Uᵢ(a) + (1/n) Σ_{i in batch} [∇Uᵢ(x) - ∇Uᵢ(a)] / pᵢ, the same batch in both terms [1]_,
+    where pᵢ is the probability of i. The noise is zero at the anchor and grows with the distance to it.
 
     Parameters
     ----------
@@ -646,8 +751,13 @@ class ControlVariate(Provider):
         Number n of terms in a batch, drawn with replacement, independently at each call.
     anchor : array_like of shape (dim,), optional
         The point a; the model's mode when omitted. Runs start here.
-    draw : {"uniform"}, default "uniform"
-        Every term with the same probability.
+    draw : {"uniform", "importance"}, default "uniform"
+        - ``"uniform"``: every term with the same probability pᵢ = 1/N.
+        - ``"importance"``: in proportion to what a term can contribute, pᵢ = Cᵢ / Σ C with Cᵢ = Σⱼ scaleⱼ Lᵢⱼ and
+          |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|, by an alias table at the same cost for every N. Where the
+          bound on the noise of uniform draws has the largest of the N Cᵢ, this one has their sum [2]_.
+    scale : float or array_like of shape (dim,), default 1.0
+        Units in which Cᵢ measures distances, such as standard deviations of the target.
 
     Notes
     -----
@@ -657,14 +767,17 @@ class ControlVariate(Provider):
     References
     ----------
     .. [1] Baker, Fearnhead, Fox & Nemeth (2019), Control variates for stochastic gradient MCMC. Stat. Comput. 29.
+    .. [2] Sen, Sachs, Lu & Dunson (2020), Efficient posterior sampling for high-dimensional imbalanced logistic
+       regression. Biometrika 107.
 
     Raises
     ------
     TypeError
         If `model` is not a model, or `size` not an integer.
     ValueError
-        If the model has no terms, `size` is below 1, `draw` is unknown, `anchor` has another shape or is not finite,
-        or none is given and the search for the mode does not converge.
+        If the model has no terms, `size` is below 1, `draw` is unknown or needs bounds that the model does not have,
+        `scale` is not positive, `anchor` has another shape or is not finite, or none is given and the search for the
+        mode does not converge.
     """
 
     model: Compiled
@@ -672,10 +785,16 @@ class ControlVariate(Provider):
     anchor: np.ndarray
     anchor_gradient: np.ndarray
 
-    def __init__(self, model, size, anchor=None, draw="uniform"):
+    def __init__(self, model, size, anchor=None, draw="uniform", scale=1.0):
         super().__init__(model)
-        _one_of("draw", draw, ("uniform",))
+        _one_of("draw", draw, ("uniform", "importance"))
         self.size, self.draw = _check_size(size, model), draw
+        self.scale = _check_scale(scale, self.dim)
+        if draw == "importance" and not model.knows("term_lipschitz"):
+            raise ValueError(
+                f'`draw="importance"` needs bounds from the model: {type(model).__name__} has no `term_lipschitz`. '
+                f'Use draw="uniform".'
+            )
         if anchor is None:
             self.anchor = model.mode()
             if self.anchor is None:
@@ -688,8 +807,33 @@ class ControlVariate(Provider):
                 raise ValueError(f"`anchor` must be finite, got {self.anchor}.")
         self.anchor_gradient = np.zeros(self.dim)
         _add_data_gradient(model.kernel, self.anchor, self.anchor_gradient)
-        self.drawing = _WithReplacement(self.size, model.n_data)
         self.has_variance = self.size >= 2
+
+    @functools.cached_property
+    def drawing(self):
+        """The draw as compiled code knows it."""
+        if self.draw == "uniform":
+            return _WithReplacement(self.size, self.n_data)
+        return _Importance(self.size, AliasTable(self.contributions()))
+
+    def contributions(self):
+        """Cᵢ = Σⱼ scaleⱼ Lᵢⱼ, shape (N,)."""
+        out = np.zeros(self.n_data)
+        _contributions(self.model.kernel, self.scale, np.zeros(self.dim), out, np.zeros(self.dim))
+        return out
+
+    def largest(self):
+        """The largest scaleⱼ Lᵢⱼ of all data i, shape (dim,)."""
+        out = np.zeros(self.dim)
+        _contributions(self.model.kernel, self.scale, np.zeros(self.dim), np.zeros(0), out)
+        return out
+
+    def rescaled(self, scale):
+        """The same estimator, with distances measured in units of `scale` (d,)."""
+        other = copy.copy(self)
+        other.scale = _check_scale(scale, self.dim)
+        other.__dict__.pop("drawing", None)
+        return other
 
     @property
     def terms_per_call(self):
@@ -706,7 +850,7 @@ class ControlVariate(Provider):
     @compiled
     def again(self, x, memory, out, counts):
         n, weight = self.drawing.last(memory)
-        self.model.batch_difference(x, self.anchor, memory.rows, n, memory.other, out)
+        self.drawing.difference(self.model, x, self.anchor, memory, n, out)
         for j in range(out.shape[0]):
             out[j] = weight * out[j] + self.anchor_gradient[j]
         self.model.add_prior_gradient(x, out)
@@ -723,9 +867,9 @@ class ControlVariate(Provider):
             _clear(there)
             self.model.add_term_gradient(x, memory.rows[k], here)
             self.model.add_term_gradient(self.anchor, memory.rows[k], there)
-            p = 0.0
+            p, factor = 0.0, self.drawing.factor(memory, k)
             for j in range(out.shape[0]):
-                difference = here[j] - there[j]
+                difference = factor * (here[j] - there[j])
                 out[j] += difference
                 p += v[j] * difference
             first += p
@@ -748,8 +892,9 @@ class ControlVariate(Provider):
             _clear(there)
             self.model.add_term_gradient(x, memory.rows[k], here)
             self.model.add_term_gradient(self.anchor, memory.rows[k], there)
+            factor = self.drawing.factor(memory, k)
             for j in range(out.shape[0]):
-                difference = here[j] - there[j]
+                difference = factor * (here[j] - there[j])
                 out[j] += difference
                 sd[j] += difference * difference
         for j in range(out.shape[0]):

@@ -31,6 +31,7 @@ PROVIDERS = {
     "reshuffle": Minibatch(MODEL, 5, draw="reshuffle"),
     "epoch": Minibatch(MODEL, 5, draw="epoch"),
     "control variate": ControlVariate(MODEL, 3),
+    "importance": ControlVariate(MODEL, 3, draw="importance"),
 }
 SAMPLERS = {
     "SGD": lambda provider, step: discrete.SGD(provider, step),

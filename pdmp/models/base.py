@@ -41,7 +41,12 @@ class Model(Compiled):
       slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
       ``neighbours()``, the pattern of the Hessian in compressed rows;
     - ``prior_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
-      ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them).
+      ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them);
+    - ``term_bounds(i, out)``: out[j] = the least bound known, for every x, on |∂ⱼUᵢ(x)| (exact sub-sampling);
+    - ``term_lipschitz(i, scale, out)``: out[j] = Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale| for all x
+      and y (exact sub-sampling with control variates);
+    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_slope(v, j)``: a bound, for every x, on its slope along
+      v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
 
     A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:
     the lists of the coordinates of each term, in order, and of the prior at the end if there is one. For other factors
@@ -93,6 +98,8 @@ class Model(Compiled):
             "affine_factor": "self, x, v, moved, now, f",
             "bound_factor": "self, x, v, f",
             "term_bound": "self, i, j, sign",
+            "term_bounds": "self, i, out",
+            "term_lipschitz": "self, i, scale, out",
         }
         check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
@@ -121,6 +128,14 @@ class Model(Compiled):
     def add_term_gradient(self, x, i, out):
         pass
 
+    @compiled
+    def prior_partial(self, x, j):
+        return 0.0
+
+    @compiled
+    def prior_partial_slope(self, v, j):
+        return 0.0
+
     # -- compiled: what follows from it -----------------------------------------------------------------------------
 
     @compiled
@@ -130,6 +145,22 @@ class Model(Compiled):
             self.add_term_gradient(x, f, out)
         else:
             self.add_prior_gradient(x, out)
+
+    def fetch(self, i):
+        """Ask the memory for datum i, which will be looked at soon."""
+
+    @compiled
+    def term_partial(self, x, i, j, scratch):
+        """∂ⱼUᵢ(x)."""
+        for k in range(self.size):
+            scratch[k] = 0.0
+        self.add_term_gradient(x, i, scratch)
+        return scratch[j]
+
+    @compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        """∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)."""
+        return self.term_partial(x, i, j, scratch) - self.term_partial(y, i, j, scratch)
 
     @compiled
     def total_potential(self, x):
@@ -175,6 +206,22 @@ class Model(Compiled):
         self.add_batch_gradient(y, rows, n, scratch)
         for j in range(self.size):
             out[j] -= scratch[j]
+
+    @compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        """Write Σₖ weights[k] [∇Uᵢ(x) - ∇Uᵢ(y)] over i = rows[k] into `out`; exactly zero where x = y."""
+        for j in range(self.size):
+            out[j] = 0.0
+        for k in range(n):
+            for j in range(self.size):
+                scratch[j] = 0.0
+            self.add_term_gradient(x, rows[k], scratch)
+            for j in range(self.size):
+                out[j] += weights[k] * scratch[j]
+                scratch[j] = 0.0
+            self.add_term_gradient(y, rows[k], scratch)
+            for j in range(self.size):
+                out[j] -= weights[k] * scratch[j]
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
@@ -233,6 +280,63 @@ class Model(Compiled):
         Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
         """
         return None
+
+    @property
+    def knows_prior(self):
+        """Whether the prior's partial derivatives and bounds on their slopes are known; no prior at all is known."""
+        return not self.has_prior or (self._redefines("prior_partial") and self._redefines("prior_partial_slope"))
+
+    def term_partial_bounds(self, first, last):
+        """Bounds on the partial derivatives of single terms.
+
+        Parameters
+        ----------
+        first, last : int
+            The terms first <= i < last.
+
+        Returns
+        -------
+        ndarray of shape (last - first, dim) or None
+            A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
+        """
+        if not self.knows("term_bounds"):
+            return None
+        first, last = self._check_range(first, last)
+        out = np.zeros((last - first, self.dim))
+        _term_bounds(self.kernel, first, out)
+        return out
+
+    def term_partial_lipschitz(self, first, last, scale=None):
+        """Lipschitz constants of the partial derivatives of single terms.
+
+        Parameters
+        ----------
+        first, last : int
+            The terms first <= i < last.
+        scale : array_like of shape (dim,), optional
+            Units in which distances are measured, coordinate by coordinate; ones when omitted.
+
+        Returns
+        -------
+        ndarray of shape (last - first, dim) or None
+            Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
+        """
+        if not self.knows("term_lipschitz"):
+            return None
+        first, last = self._check_range(first, last)
+        scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
+        out = np.zeros((last - first, self.dim))
+        _term_lipschitz(self.kernel, first, scale, out)
+        return out
+
+    def _check_range(self, first, last):
+        if not 0 <= first <= last <= self.n_data:
+            raise ValueError(f"`first` and `last` must lie in 0 … {self.n_data} in this order, got {first}, {last}.")
+        return int(first), int(last)
+
+    def curvatures(self, x):
+        """Diagonal of the Hessian at x, shape (dim,)."""
+        return np.diag(self.hessian(x)).copy()
 
     def rearranged(self, rows):
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
@@ -364,3 +468,15 @@ def _add_gradient(model, x, out):
 def _add_term_gradients(model, x, rows, out):
     for k in range(rows.shape[0]):
         model.add_term_gradient(x, rows[k], out[k])
+
+
+@entry
+def _term_bounds(model, first, out):
+    for k in range(out.shape[0]):
+        model.term_bounds(first + k, out[k])
+
+
+@entry
+def _term_lipschitz(model, first, scale, out):
+    for k in range(out.shape[0]):
+        model.term_lipschitz(first + k, scale, out[k])

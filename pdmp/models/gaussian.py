@@ -177,10 +177,13 @@ class Gaussian(Model):
         inverse = np.linalg.inv(self._dense())
         return 0.5 * (inverse + inverse.T)
 
+    def curvatures(self, x=None):
+        """Diagonal of the precision matrix, shape (dim,); the same at every x."""
+        return self.data[self.indices == np.repeat(np.arange(self.dim), np.diff(self.indptr))]
+
     def curvature(self, x=None, probes=None):
         """Trace of the precision matrix divided by `dim`."""
-        on_diagonal = self.indices == np.repeat(np.arange(self.dim), np.diff(self.indptr))
-        return float(np.sum(self.data[on_diagonal])) / self.dim
+        return float(np.sum(self.curvatures())) / self.dim
 
     def _dense(self):
         _refuse_dense(self.dim)

@@ -84,6 +84,32 @@ class LinearGaussian(Model):
             out[j] += self.prior_precision * x[j]
 
     @compiled
+    def prior_partial(self, x, j):
+        return self.prior_precision * x[j]
+
+    @compiled
+    def prior_partial_slope(self, v, j):
+        return self.prior_precision * v[j] * v[j]
+
+    @compiled
+    def prior_slope(self, v):
+        total = 0.0
+        for j in range(self.size):
+            total += v[j] * v[j]
+        return self.prior_precision * total
+
+    @compiled
+    def term_lipschitz(self, i, scale, out):
+        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
+        total = 0.0
+        for j in range(self.size):
+            a = scale[j] * self.A[i, j]
+            total += a * a
+        total = self.noise_precision * math.sqrt(total)
+        for j in range(self.size):
+            out[j] = total * abs(self.A[i, j])
+
+    @compiled
     def term_potential(self, x, i):
         residual = self.y[i]
         for j in range(self.size):

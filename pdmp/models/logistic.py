@@ -14,23 +14,20 @@ from numba.np import arrayobj
 
 from pdmp.compiled import compiled, inlined, positive, vectorised
 from pdmp.models.base import Model, data_and_coordinates
+from pdmp.prefetch import LINE, prefetch
 
-LINE = 64  #: bytes in a cache line
 LARGEST_COPY = 2**20  #: numbers in the copy of a batch
 BLOCK = 64  #: data handled together, so that their exponentials are vectors; rows of a tile
 
 logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------------------------------------------------------
-# What numba lacks: a buffer on the stack, a prefetch, and 2^k without a call
+# What numba lacks: a buffer on the stack, and 2^k without a call
 
 if config.DISABLE_JIT:
 
     def _buffer():
         return np.empty(BLOCK)
-
-    def _prefetch(data, i):
-        pass
 
     def _power_of_two(k):
         return 2.0**k
@@ -118,29 +115,6 @@ else:
         return array_type(), generate
 
     @intrinsic
-    def _prefetch(context, data, i):
-        """Ask for the cache lines of row i of a 2-d array; a long row's first four, the rest will follow by itself."""
-
-        def generate(context, builder, signature, args):
-            array = context.make_array(signature.args[0])(context, builder, args[0])
-            stride = cgutils.unpack_tuple(builder, array.strides)[0]
-            byte = ir.IntType(8)
-            row = builder.ptrtoint(array.data, stride.type)
-            row = builder.add(row, builder.mul(builder.sext(args[1], stride.type), stride))
-            flag = ir.IntType(32)
-            function = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
-            )
-            for line in range(4):
-                offset = stride.type(line * LINE)
-                with builder.if_then(builder.icmp_signed("<", offset, stride)):
-                    pointer = builder.inttoptr(builder.add(row, offset), byte.as_pointer())
-                    builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return types.none(data, i), generate
-
-    @intrinsic
     def _power_of_two(context, k):
         """2^k for an integral float k of a normal power: k + 1023 is put where a double has its exponent."""
 
@@ -222,7 +196,7 @@ def _weights(data, x, rows, start, n, weights, wide):
     for c in range(0, d, BLOCK):
         eights = _columns(x, c, wide)
         for k in range(ahead):
-            _prefetch(data, rows[start + BLOCK + k])
+            prefetch(data, rows[start + BLOCK + k])
             weights[2 * k] += _dot(data, rows[start + 2 * k], c, wide, eights)
             weights[2 * k + 1] += _dot(data, rows[start + 2 * k + 1], c, wide, eights)
         for k in range(2 * ahead, m):
@@ -242,7 +216,7 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
         for j in range(8):
             eight[j] = 0.0
         for k in range(ahead):
-            _prefetch(data, rows[next_row + k])
+            prefetch(data, rows[next_row + k])
             _add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
             _add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
         for k in range(2 * ahead, m):
@@ -256,7 +230,7 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
 def _batch_gradient(data, x, rows, n, out):
     weights, wide = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
-        _prefetch(data, rows[k])
+        prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         _weights(data, x, rows, start, n, weights, wide)
         _add_weighted_rows(data, rows, start, n, weights, wide, out)
@@ -267,7 +241,7 @@ def _batch_difference(data, x, y, rows, n, out):
     """Add the gradient at x less that at y; each row is fetched once."""
     weights, others, wide = _buffer(), _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
-        _prefetch(data, rows[k])
+        prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         m = _weights(data, x, rows, start, n, weights, wide)
         _weights(data, y, rows, start, min(n, start + BLOCK), others, wide)  # nothing to fetch
@@ -277,11 +251,25 @@ def _batch_difference(data, x, y, rows, n, out):
 
 
 @vectorised
+def _weighted_difference(data, x, y, rows, factors, n, out):
+    """`_batch_difference` with a factor for each row."""
+    weights, others, wide = _buffer(), _buffer(), _buffer()
+    for k in range(min(BLOCK, n)):
+        prefetch(data, rows[k])
+    for start in range(0, n, BLOCK):
+        m = _weights(data, x, rows, start, n, weights, wide)
+        _weights(data, y, rows, start, min(n, start + BLOCK), others, wide)  # nothing to fetch
+        for k in range(m):
+            weights[k] = factors[start + k] * (weights[k] - others[k])
+        _add_weighted_rows(data, rows, start, n, weights, wide, out)
+
+
+@vectorised
 def _batch_projection(data, x, v, rows, n, out):
     weights, projections, wide = _buffer(), _buffer(), _buffer()
     first, second = 0.0, 0.0
     for k in range(min(BLOCK, n)):
-        _prefetch(data, rows[k])
+        prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         m = _weights(data, x, rows, start, n, weights, wide)
         _add_weighted_rows(data, rows, start, n, weights, wide, out)
@@ -302,11 +290,11 @@ def _batch_projection(data, x, v, rows, n, out):
 def _batch_squares(data, x, rows, n, out, squares):
     weights, wide = _buffer(), _buffer()
     for k in range(min(BLOCK, n)):
-        _prefetch(data, rows[k])
+        prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         m = _weights(data, x, rows, start, n, weights, wide)
         for k in range(start + BLOCK + _ahead(start, n), min(start + 2 * BLOCK, n)):
-            _prefetch(data, rows[k])
+            prefetch(data, rows[k])
         for k in range(m):
             i, w = rows[start + k], weights[k]
             for j in range(out.shape[0]):
@@ -383,12 +371,12 @@ def _tiles_gradient(tiles, x, first, last, out):
 @vectorised
 def _copy_rows(data, rows, n, tiles):
     for k in range(min(BLOCK, n)):
-        _prefetch(data, rows[k])
+        prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
         m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0))
         for k in range(m):
             if k < ahead:
-                _prefetch(data, rows[start + BLOCK + k])
+                prefetch(data, rows[start + BLOCK + k])
             for j in range(tiles.shape[1]):
                 tiles[start // BLOCK, j, k] = data[rows[start + k], j]
 
@@ -521,6 +509,48 @@ class LogisticRegression(Model):
         return self.prior_potential(x) + _rows_potential(self.data, x)
 
     @compiled
+    def prior_partial(self, x, j):
+        return self.precision[j] * x[j]
+
+    @compiled
+    def prior_partial_slope(self, v, j):
+        return self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def fetch(self, i):
+        prefetch(self.data, i)
+
+    @compiled
+    def term_partial(self, x, i, j, scratch):
+        return -_expit_of_minus(self.margin(x, i)) * self.feature(i, j)
+
+    @compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        z, w = 0.0, 0.0
+        for k in range(self.size):
+            a = self.feature(i, k)
+            z += a * x[k]
+            w += a * y[k]
+        return (_expit_of_minus(w) - _expit_of_minus(z)) * self.feature(i, j)
+
+    @compiled
+    def term_bounds(self, i, out):
+        """|Xᵢⱼ|."""
+        for j in range(self.size):
+            out[j] = abs(self.feature(i, j))
+
+    @compiled
+    def term_lipschitz(self, i, scale, out):
+        """¼ |Xᵢⱼ| |scale ∘ Xᵢ|."""
+        total = 0.0
+        for j in range(self.size):
+            a = scale[j] * self.feature(i, j)
+            total += a * a
+        total = 0.25 * math.sqrt(total)
+        for j in range(self.size):
+            out[j] = total * abs(self.feature(i, j))
+
+    @compiled
     def add_term_gradient(self, x, i, out):
         weight = _expit_of_minus(self.margin(x, i))
         for j in range(self.size):
@@ -547,6 +577,12 @@ class LogisticRegression(Model):
         for j in range(self.size):
             out[j] = 0.0
         _batch_difference(self.data, x, y, rows, n, out)
+
+    @compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        _weighted_difference(self.data, x, y, rows, weights, n, out)
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
@@ -711,6 +747,19 @@ class _Tiled(LogisticRegression):
     @compiled
     def copy_batch(self, rows, n, copied):
         pass
+
+    @compiled
+    def fetch(self, i):
+        pass
+
+    @compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        for k in range(n):
+            weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
+            for j in range(self.size):
+                out[j] += weights[k] * weight * self.feature(rows[k], j)
 
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
