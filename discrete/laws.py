@@ -13,31 +13,37 @@ import warnings
 import numpy as np
 
 from discrete.barker import SPREAD, C
+from pdmp.gradients import Noisy
 
 
 def noise_covariance(provider, x):
     """Covariance of the provider's estimate of ∇U at `x`, shape (d, d), for batches drawn independently.
 
-    (N²/n) (1 - n/N) Cov(∇Uᵢ), the factor 1 - n/N only without replacement; zero for an exact gradient.
+    Cov(∇Uᵢ/pᵢ)/n for terms i drawn with probabilities pᵢ, (N²/n) Cov(∇Uᵢ) when all are alike, of which without
+    replacement a share 1 - n/N is left; zero for an exact gradient.
     """
     d, n_data = provider.dim, provider.n_data
     if provider.exact:
         return np.zeros((d, d))
-    scale = getattr(provider, "scale", None)
-    if scale is not None:  # noise added on purpose
-        return np.diag(np.broadcast_to(np.asarray(scale, dtype=float), (d,)) ** 2)
+    if isinstance(provider, Noisy):
+        return np.diag(provider.scale**2)
+    inverse = np.full(n_data, float(n_data))  # 1 / pᵢ
+    draw = getattr(provider, "draw", "iid")
+    if draw == "importance":
+        contributions = provider.contributions()
+        inverse = contributions.sum() / np.where(contributions > 0.0, contributions, np.inf)
     total, square = np.zeros(d), np.zeros((d, d))
     for rows in np.array_split(np.arange(n_data), max(1, n_data // 20_000)):
         terms = provider.model.term_gradients(x, rows)
         if provider.anchor is not None:
             terms = terms - provider.model.term_gradients(provider.anchor, rows)
         total += terms.sum(axis=0)
-        square += terms.T @ terms
+        square += terms.T @ (inverse[rows, None] * terms)
     n = provider.size
-    covariance = square / n_data - np.outer(total, total) / n_data**2
-    if getattr(provider, "draw", "iid") != "iid":
+    covariance = square - np.outer(total, total)
+    if draw in ("distinct", "reshuffle", "epoch"):
         covariance *= (n_data - n) / max(n_data - 1, 1)
-    return n_data**2 / n * covariance
+    return covariance / n
 
 
 def langevin_covariance(hessian, noise, step):

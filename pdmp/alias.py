@@ -5,9 +5,8 @@ construction takes O(N): a column with less than the mean is filled up from one 
 
 References
 ----------
-Walker (1977), An efficient method for generating discrete random variables with general distributions, ACM Trans.
-Math. Softw. 3. Vose (1991), A linear algorithm for generating random numbers with a given distribution, IEEE Trans.
-Softw. Eng. 17.
+Walker (1977), ACM Trans. Math. Softw. 3, 253-256. Vose (1991), A linear algorithm for generating random numbers with a
+given distribution, IEEE Trans. Softw. Eng. 17.
 """
 
 from __future__ import annotations
@@ -88,9 +87,9 @@ class AliasTable(Compiled):
 
 
 @entry
-def _build(alias, weights, total, waiting):
+def _build(kernel, weights, total, waiting):
     """Fill the table. `waiting` holds the columns below the mean from its front, those above it from its back."""
-    n, table = weights.shape[0], alias.table
+    n, table = weights.shape[0], kernel.table
     low, high = 0, n
     for k in range(n):
         table[k, THRESHOLD] = weights[k] * (n / total)

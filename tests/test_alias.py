@@ -144,7 +144,6 @@ def test_partial_derivatives_of_terms_and_of_the_prior(model):
             assert kernel_call(model, "term_partial", X, i, j, scratch) == pytest.approx(terms[i, j], rel=1e-12)
             difference = kernel_call(model, "term_partial_difference", X, Y, i, j, scratch)
             assert difference == pytest.approx(terms[i, j] - others[i, j], rel=1e-9, abs=1e-13)
-    assert kernel_call(model, "prior_slope", v) == pytest.approx(precision @ v**2, rel=1e-14)
 
 
 def kernel_call(model, method, *args):

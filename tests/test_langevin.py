@@ -377,6 +377,18 @@ def test_the_noise_of_batches_is_that_of_all_batches_listed(draw):
     np.testing.assert_allclose(noise_covariance(Minibatch(model, n, draw=draw), x), expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("draw", ["uniform", "importance"])
+def test_the_noise_of_control_variates_is_that_of_all_batches_listed(draw):
+    model, x, n = data(), np.array([0.3, -0.4]), 2
+    provider = ControlVariate(model, n, anchor=[0.1, 0.2], draw=draw)
+    terms = model.term_gradients(x, np.arange(6)) - model.term_gradients(provider.anchor, np.arange(6))
+    p = provider.contributions() / provider.contributions().sum() if draw == "importance" else np.full(6, 1.0 / 6.0)
+    batches = [list(rows) for rows in itertools.product(range(6), repeat=n)]
+    sums = np.array([(terms[rows] / p[rows, None]).mean(axis=0) for rows in batches])
+    expected = np.cov(sums.T, ddof=0, aweights=[p[rows].prod() for rows in batches])
+    np.testing.assert_allclose(noise_covariance(provider, x), expected, rtol=1e-10)
+
+
 def test_control_variates_have_no_noise_at_their_anchor():
     model = data()
     provider = ControlVariate(model, 2)

@@ -92,13 +92,6 @@ class LinearGaussian(Model):
         return self.prior_precision * v[j] * v[j]
 
     @compiled
-    def prior_slope(self, v):
-        total = 0.0
-        for j in range(self.size):
-            total += v[j] * v[j]
-        return self.prior_precision * total
-
-    @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
         total = 0.0
