@@ -323,15 +323,20 @@ class Chain:
         elif status == scheduler.VIOLATED:
             now = ring
             text = (
-                f"the rate of {type(process).__name__} exceeded the bound that {who} gives by a factor "
-                f"{1.0 + state.excess[1]:.6g}; the samples would not be those of the target: check its bound"
+                f"the rate of {type(process).__name__} exceeded {process.describe_bound()} by a factor "
+                f"{1.0 + state.excess[1]:.6g}; the samples would not be those of the target: check that bound"
+            )
+        elif status == scheduler.BAD_BOUND:
+            text = (
+                f"{process.describe_bound()} is negative or not finite, so that {type(process).__name__} cannot thin "
+                "its clock: check that bound"
             )
         elif status == scheduler.UNKNOWN_KIND:
             text = f"`jump` of {type(process).__name__} returned a kind of event that is not a place in its `events`"
         elif status == scheduler.TIME_UP:
             text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
         else:
-            text = f"a clock of {type(process).__name__} gave a time in the past, or a negative bound"
+            text = f"a clock of {type(process).__name__} gave a time in the past"
         cause = getattr(process.model, "failure", None)  # what a function of Python raised
         if cause is not None:
             text += f" ({type(cause).__name__}: {cause})"

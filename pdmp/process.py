@@ -222,6 +222,10 @@ class Process(Compiled):
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
         return copy.copy(self)
 
+    def describe_bound(self):
+        """What a message calls the bound on the rate, and whose it is."""
+        return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
+
     def velocity(self, x, rng):
         """Initial velocities (d,), for a chain that starts at `x`."""
         return np.ones(self.dim)

@@ -37,8 +37,8 @@ from pdmp.process import (
 )
 from pdmp.recording import fill_grid, integrate, integrate_all, mark, record, record_one
 
-#: Why the loop returned. The first two are continued at once, the last four are failures.
-CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST, UNKNOWN_KIND = range(10)
+#: Why the loop returned. The first two are continued at once, the last five are failures.
+CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST, UNKNOWN_KIND, BAD_BOUND = range(11)
 
 #: Rates and bounds are computed along different routes: only an excess above rounding is a violation.
 ROUNDING = 1e-6
@@ -128,10 +128,13 @@ def advance(process, state, recording, limits, chunk, rng):
         for k in range(first, last):
             j = process.order[k] if what == DEPENDENTS else k
             time, bound = process.clock(state, j, now, rng)
-            if math.isnan(time) or math.isnan(bound):
+            if math.isnan(time):
                 status = NOT_FINITE
                 break
-            if time < now or bound < HORIZON:
+            if math.isnan(bound) or bound < HORIZON:
+                status = BAD_BOUND
+                break
+            if time < now:
                 status = LOST
                 break
             bounds[j] = bound

@@ -118,17 +118,18 @@ class Rates:
         for j, f in enumerate(self.functions):
             out[j] = f(now)
 
-    def state(self, width, violations=0):
+    def state(self, bound, width, violations=0, other=math.inf):
         counts = np.zeros(20, np.int64)
         counts[VIOLATIONS] = violations
-        nodes = np.zeros((3, len(self.functions)))
-        return SimpleNamespace(memory=SimpleNamespace(grid=np.array([width, 0.0, 0.0]), nodes=nodes), counts=counts)
+        memory = SimpleNamespace(bound=bound.memory(len(self.functions), 1, width))
+        return SimpleNamespace(memory=memory, counts=counts, keys=np.array([0.0, other]), heap=np.array([0, 1]))
 
 
-def propose(rates, now, width, e, safety=6.0, violations=0):
-    state = rates.state(width, violations)
-    time, bound = grid.Grid(safety).kernel.propose(rates, state, 0, now, Draws(e))
-    return time, bound, state.memory.grid
+def propose(rates, now, width, e, safety=6.0, violations=0, other=math.inf):
+    bound = grid.Grid(safety)
+    state = rates.state(bound, width, violations, other)
+    time, level = bound.kernel.propose(rates, state, 0, now, Draws(e))
+    return time, level, state.memory.bound.grid
 
 
 @pytest.mark.parametrize("a, b", [(1.0, 2.0), (3.0, -1.0), (0.5, 0.0)])
@@ -153,19 +154,19 @@ def test_the_grid_adds_the_positive_parts_of_its_components():
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_the_grid_covers_a_parabola_with_the_least_room(curve):
     """With safety 1 the bound touches a concave parabola in the quarters of the cell, and is never below it."""
-    width = 0.8
-    rates = Rates(lambda t: 2.0 + t + curve * t * t)
-    nodes = np.array([rates.functions[0](t) for t in (0.0, 0.4, 0.8)])
+    width = 0.6
+    rates = Rates(lambda t: 2.0 + 6.0 * t + curve * t * t)
+    nodes = np.array([rates.functions[0](t) for t in (0.0, 0.3, 0.6)])
     room = -(nodes[0] - 2.0 * nodes[1] + nodes[2]) / 8.0 if curve < 0.0 else 0.0
     gaps, times = [], []
     for e in np.linspace(1e-6, 1.5, 400):
         time, bound, _ = propose(rates, 0.0, width, e, safety=1.0)
         if bound == HORIZON:
             continue
-        expected = np.interp(time, [0.0, 0.4, 0.8], nodes + room)
+        expected = np.interp(time, [0.0, 0.3, 0.6], nodes + room)
         assert bound == pytest.approx(expected, rel=1e-12)
-        knots = np.concatenate([[0.0], [0.4] if time > 0.4 else [], [time]])
-        levels = np.interp(knots, [0.0, 0.4, 0.8], nodes + room)
+        knots = np.concatenate([[0.0], [0.3] if time > 0.3 else [], [time]])
+        levels = np.interp(knots, [0.0, 0.3, 0.6], nodes + room)
         assert integrate.trapezoid(levels, knots) == pytest.approx(e, rel=1e-10)
         gaps.append(bound - rates.functions[0](time))
         times.append(time)
@@ -176,10 +177,10 @@ def test_the_grid_covers_a_parabola_with_the_least_room(curve):
 
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_safety_multiplies_the_room_for_curvature(curve):
-    rates = Rates(lambda t: 20.0 + curve * t * t)
-    bend = curve * 0.4**2 * 2.0
+    rates = Rates(lambda t: 20.0 + 20.0 * t + curve * t * t)
+    bend = curve * 0.3**2 * 2.0
     for safety in (1.0, 3.0):
-        _, bound, _ = propose(rates, 0.0, 0.8, 1e-9, safety=safety)
+        _, bound, _ = propose(rates, 0.0, 0.6, 1e-9, safety=safety)
         room = (-safety if curve < 0.0 else safety - 1.0) * bend / 8.0
         assert bound == pytest.approx(20.0 + room, abs=1e-6)
 

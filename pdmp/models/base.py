@@ -100,6 +100,10 @@ class Model(Compiled):
             "term_bound": "self, i, j, sign",
             "term_bounds": "self, i, out",
             "term_lipschitz": "self, i, scale, out",
+            "directional_bound": "self, v",
+            "partial_bounds": "self, v, out",
+            "directional_slope_within": "self, x, v, s",
+            "partial_slopes_within": "self, x, v, s, out",
         }
         check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
@@ -250,7 +254,43 @@ class Model(Compiled):
                 out[j] += scratch[j]
                 squares[j] += scratch[j] * scratch[j]
 
+    # -- compiled: pieces of the rates along straight paths, for the bounds of `pdmp.thinning` ----------------------
+
+    @compiled
+    def add_prior_parts(self, x, v, out):
+        pass
+
+    @compiled
+    def add_term_parts(self, x, v, i, out):
+        pass
+
+    @compiled
+    def add_parts(self, x, v, out):
+        """Add the convex and concave parts of all rates vⱼ ∂ⱼU, or of their sum, to `out` (d or 1, 3)."""
+        self.add_prior_parts(x, v, out)
+        for i in range(self.terms):
+            self.add_term_parts(x, v, i, out)
+
+    @compiled
+    def add_prior_coefficients(self, x, v, out):
+        pass
+
+    @compiled
+    def add_term_coefficients(self, x, v, i, out):
+        pass
+
+    @compiled
+    def add_coefficients(self, x, v, out):
+        """Add the coefficients of all rates vⱼ ∂ⱼU as polynomials in time, or of their sum, to `out` (d or 1, n)."""
+        self.add_prior_coefficients(x, v, out)
+        for i in range(self.terms):
+            self.add_term_coefficients(x, v, i, out)
+
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def defines(self, method):
+        """Whether the model's class defines this compiled method itself, other than by the base's default."""
+        return method in self._methods and self._methods[method] is not Model._methods.get(method)
 
     @property
     def model(self):

@@ -76,7 +76,7 @@ class BPS(ExactGradient):
             refresh_on_sphere(state.v, rng)
         return i
 
-    # What the thinning asks for: the one signed rate v·∇U, and a bound on its slope v·Hv.
+    # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
 
     @compiled
     def along(self, state):
@@ -93,6 +93,14 @@ class BPS(ExactGradient):
     @compiled
     def slopes(self, state, out):
         out[0] = self.provider.model.directional_slope(state.v)
+
+    @compiled
+    def levels(self, state, out):
+        out[0] = self.provider.model.directional_bound(state.v)
+
+    @compiled
+    def slopes_within(self, state, now, s, out):
+        out[0] = self.provider.model.directional_slope_within(state.memory.here, state.v, s)
 
     def resolve(self, x):
         process = super().resolve(x)

@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.compiled import compiled, inlined
 from pdmp.gradients import as_provider
-from pdmp.process import Process, positions
-from pdmp.thinning.affine import Affine, Inversion
-from pdmp.thinning.grid import Grid
+from pdmp.process import DATA, Process, positions
+from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant
 
 
 class Memory(NamedTuple):
@@ -21,10 +20,8 @@ class Memory(NamedTuple):
     at: np.ndarray  #: (1,) that time; NaN before the first evaluation
     here: np.ndarray  #: (d,) the position there
     rates: np.ndarray  #: (m,) signed rates
-    slopes: np.ndarray  #: (m,) bounds on their slopes
-    nodes: np.ndarray  #: (3, m) signed rates in a cell of the grid
-    grid: np.ndarray  #: (3,) see `pdmp.thinning.grid`
     chosen: np.ndarray  #: (1,) Zig-Zag: the coordinate that would flip
+    bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
 
 
@@ -43,6 +40,10 @@ class ExactGradient(Process):
         self.thinning = choose_thinning(thinning, self.model, slope_method)
         self.exact_bounds = self.thinning.exact
         super().__init__(self.model.dim, **kwargs)
+        #: Of what the signed rates are made: "directional", v·∇U; "partial", each vᵢ ∂ᵢU; None: something else.
+        self.form = slope_method.partition("_")[0] if slope_method else None
+        components = 1 if self.form == "directional" else self.model.dim
+        self.thinning.check(self.model, self.form, self.flow, components)
 
     @compiled
     def look(self, state, now, rng):
@@ -53,22 +54,52 @@ class ExactGradient(Process):
             self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
             memory.at[0] = now
 
+    # What some bounds ask for.
+
+    @compiled
+    def parts(self, state, now, out):
+        """The convex and concave parts of the signed rates at time `now`, into `out` (m, 3)."""
+        here = state.memory.bound.here
+        positions(self.flow, state, now, here)
+        clear(out)
+        self.provider.model.add_parts(here, state.v, out)
+        state.counts[DATA] += self.provider.model.terms
+
+    @compiled
+    def coefficients(self, state, now, out):
+        """The coefficients of the signed rates as polynomials in the time since `now`, into `out` (m, degree + 1)."""
+        here = state.memory.bound.here
+        positions(self.flow, state, now, here)
+        clear(out)
+        self.provider.model.add_coefficients(here, state.v, out)
+        state.counts[DATA] += self.provider.model.terms
+
+    def describe_bound(self):
+        """What a message calls the bound on the rate, and whose it is."""
+        return self.thinning.describe(self.model, self.form)
+
     def exact_memory(self, x, rng, components):
         """Empty `Memory` for rates with this many components."""
         curvature = 1.0
-        if not self.exact_bounds:
+        if self.thinning.adapts:
             curvature = curvature_at(self.model, x, "the first width of the grid") * components
         return Memory(
             gradient=np.zeros(self.dim),
             at=np.full(1, math.nan),
             here=np.zeros(self.dim),
             rates=np.zeros(components),
-            slopes=np.zeros(components),
-            nodes=np.zeros((3, components)),
-            grid=np.array([1.0 / math.sqrt(curvature), 0.0, 0.0]),
             chosen=np.zeros(1, np.int64),
+            bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
         )
+
+
+@inlined
+def clear(table):
+    """Set a table to zero."""
+    for j in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            table[j, k] = 0.0
 
 
 def exact_provider(target, name):
@@ -82,22 +113,27 @@ def exact_provider(target, name):
     return provider
 
 
+#: Bounds by name; those that need a number or more are given as instances.
+BOUNDS = {
+    "affine": Affine,
+    "constant": ModelConstant,
+    "hessian": LocalHessian,
+    "concave-convex": ConcaveConvex,
+    "grid": Grid,
+    "maxima": Maxima,
+}
+
+
 def choose_thinning(thinning, model, slope_method):
     """The bound on the rate: a given one, the model's own, or the adaptive grid."""
-    if thinning == "auto":
-        return Affine() if model.knows(slope_method) else Grid()
-    if thinning == "affine":
-        if not model.knows(slope_method):
-            raise ValueError(
-                f'`thinning="affine"` needs a bound from the model: {type(model).__name__} has no '
-                f'`{slope_method}`. Use thinning="grid".'
-            )
-        return Affine()
-    if thinning == "grid":
-        return Grid()
-    if isinstance(thinning, (Affine, Grid, Inversion)):
+    if isinstance(thinning, Bound):
         return thinning
-    raise ValueError(f'`thinning` must be "auto", "affine", "grid" or one of pdmp.thinning, got {thinning!r}.')
+    if isinstance(thinning, str) and thinning == "auto":
+        return Affine() if model.knows(slope_method) else Grid()
+    if isinstance(thinning, str) and thinning in BOUNDS:
+        return BOUNDS[thinning]()
+    known = ", ".join(f'"{name}"' for name in BOUNDS)
+    raise ValueError(f'`thinning` must be "auto", {known} or a bound of pdmp.thinning, got {thinning!r}.')
 
 
 def check_rate(name, value):

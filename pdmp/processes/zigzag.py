@@ -50,13 +50,15 @@ class ZigZag(ExactGradient):
     def __init__(self, provider, thinning="auto"):
         model = provider.model if hasattr(provider, "model") else None
         affine = model is not None and model.knows("affine_partial")
-        if thinning == "auto" and affine or thinning == "inversion":
+        if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
+            thinning = Inversion()
+        if isinstance(thinning, Inversion):
             if not affine:
                 raise ValueError(
                     f'`thinning="inversion"` needs a quadratic potential: {type(model).__name__} has no '
                     f'`affine_partial`. Use thinning="auto".'
                 )
-            super().__init__(provider, Inversion(), None, clocks=model.dim, dependents=model.neighbours(), local=True)
+            super().__init__(provider, thinning, None, clocks=model.dim, dependents=model.neighbours(), local=True)
         else:
             super().__init__(provider, thinning, "partial_slopes", local=True)
         self.single = int(self.clocks == 1 and not isinstance(self.thinning, Inversion))
@@ -97,7 +99,7 @@ class ZigZag(ExactGradient):
         state.v[j] = -state.v[j]
         return 0
 
-    # What the thinning asks for: the signed rates vᵢ ∂ᵢU, and bounds on their slopes.
+    # What the bounds ask for: the signed rates vᵢ ∂ᵢU, and what the model knows of them and of their slopes.
 
     @compiled
     def rates(self, state, now, rng, out):
@@ -108,6 +110,14 @@ class ZigZag(ExactGradient):
     @compiled
     def slopes(self, state, out):
         self.provider.model.partial_slopes(state.v, out)
+
+    @compiled
+    def levels(self, state, out):
+        self.provider.model.partial_bounds(state.v, out)
+
+    @compiled
+    def slopes_within(self, state, now, s, out):
+        self.provider.model.partial_slopes_within(state.memory.here, state.v, s, out)
 
     @compiled
     def affine_partial(self, state, i, now):

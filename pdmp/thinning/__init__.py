@@ -1,0 +1,47 @@
+"""Bounds on the rates of clocks, and the first arrivals under them: one file each.
+
+A bound is asked ``propose(process, state, i, now, rng)`` and answers (time, bound): when clock i proposes next, and
+what its rate cannot exceed there; or (time, `pdmp.HORIZON`): nothing comes before that time, propose anew there. A
+process takes an instance, or a name, as its argument ``thinning``.
+
+==================  =================================================  =======  ======================================
+bound               what it needs                                      exact    cost of one proposal
+==================  =================================================  =======  ======================================
+`Inversion`         a quadratic potential (``affine_partial``)         yes      one partial derivative; never rejected
+`Constant`          a number                                           yes      nothing
+`ModelConstant`     the model's ``directional_bound`` or               yes      nothing
+                    ``partial_bounds``
+`Affine`            the model's ``directional_slope`` or               yes      nothing: the rates where it was last
+                    ``partial_slopes``                                          rejected are known
+`Lipschitz`         a Lipschitz constant of the gradient               yes      as `Affine`
+`Hessian`           a matrix that dominates the Hessian                yes      as `Affine`, and one product with it
+`LocalHessian`      the model's ``directional_slope_within`` or        yes      as `Affine`; horizons between
+                    ``partial_slopes_within``
+`ConcaveConvex`     the model's ``add_prior_parts`` and                yes      two passes over the parts for each cell
+                    ``add_term_parts``
+`Polynomial`        the model's ``add_prior_coefficients`` and         yes      one pass over them for each cell
+                    ``add_term_coefficients``
+`Grid`              nothing                                            no       two gradients for each cell, and one
+                                                                                for each of its halvings
+`Maxima`            nothing                                            no       as `Grid`, and up to four more where
+                                                                                the middle of the cell is highest
+`regression`        noisy observations of the rate (`pdmp.SBPS`)       no       nothing
+==================  =================================================  =======  ======================================
+
+To each comes the look at the true rate where the clock rings. A rate above an exact bound stops the run with an error
+that names the bound; one above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon
+shrinks. To write a bound, derive from `Bound`; to have a process thinned by these, see there too.
+"""
+
+from pdmp.thinning.affine import Affine as Affine
+from pdmp.thinning.affine import Inversion as Inversion
+from pdmp.thinning.bound import Bound as Bound
+from pdmp.thinning.concave_convex import ConcaveConvex as ConcaveConvex
+from pdmp.thinning.constant import Constant as Constant
+from pdmp.thinning.constant import ModelConstant as ModelConstant
+from pdmp.thinning.grid import Grid as Grid
+from pdmp.thinning.hessian import Hessian as Hessian
+from pdmp.thinning.hessian import Lipschitz as Lipschitz
+from pdmp.thinning.hessian import LocalHessian as LocalHessian
+from pdmp.thinning.maxima import Maxima as Maxima
+from pdmp.thinning.polynomial import Polynomial as Polynomial

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import Compiled, compiled, inlined, positive
-from pdmp.process import CERTAIN
+from pdmp.compiled import compiled, inlined, positive
+from pdmp.process import CERTAIN, HORIZON
+from pdmp.thinning.bound import Bound
 
 
 @inlined
@@ -31,11 +32,40 @@ def first_arrival(a, b, e):
     return 2.0 * e / (a + math.sqrt(rest))
 
 
-class Inversion(Compiled):
+@inlined
+def affine_proposal(a, b, now, rng):
+    """First arrival of Σⱼ max(0, aⱼ + bⱼ s) after `now`, and the intensity there; both NaN when they are not finite."""
+    s, starts, slopes = math.inf, 0.0, 0.0
+    for j in range(a.shape[0]):
+        starts += a[j]
+        slopes += b[j]
+    if not math.isfinite(starts):
+        return math.nan, HORIZON
+    if not math.isfinite(slopes):
+        return now, math.nan
+    for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts
+        s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
+    if s == math.inf:
+        return math.inf, CERTAIN
+    bound = 0.0
+    for j in range(a.shape[0]):
+        bound += positive(a[j] + b[j] * s)
+    return now + s, bound
+
+
+class Inversion(Bound):
     """Exact arrivals of Zig-Zag's clock i for a quadratic potential: nothing is thinned."""
 
     name = "exact inversion"
-    exact = True
+    straight = True
+
+    def check(self, model, form, flow, components):
+        super().check(model, form, flow, components)
+        if form == "directional" or not model.knows("affine_partial"):
+            raise ValueError(
+                f'`thinning="inversion"` is for pdmp.ZigZag on a quadratic potential: {type(model).__name__} must have '
+                f'`affine_partial`. Use thinning="auto".'
+            )
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -44,23 +74,16 @@ class Inversion(Compiled):
         return now + first_arrival(v * partial, v * slope, rng.standard_exponential()), CERTAIN
 
 
-class Affine(Compiled):
+class Affine(Bound):
     """Σ max(0, aᵢ + bᵢ s) with the rates aᵢ at `now` and the model's bounds bᵢ on their slopes, for every s."""
 
     name = "the model's slope bound"
-    exact = True
+    wants = ("directional_slope", "partial_slopes")
+    straight = True
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b = state.memory.rates, state.memory.slopes
+        a, b = state.memory.bound.rates, state.memory.bound.slopes
         process.rates(state, now, rng, a)
         process.slopes(state, b)
-        s = math.inf
-        for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts
-            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
-        if s == math.inf:
-            return math.inf, CERTAIN
-        bound = 0.0
-        for j in range(a.shape[0]):
-            bound += positive(a[j] + b[j] * s)
-        return now + s, bound
+        return affine_proposal(a, b, now, rng)

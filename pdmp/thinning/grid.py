@@ -1,10 +1,15 @@
 """A bound for any smooth target, without knowledge of it: rates at three points of a cell, and room for curvature.
 
-The cell [now, now + h] is bounded by the chords through the rates at its ends and its middle, raised by what a
-parabola through the three may exceed them by, and clipped at zero; each signed component of the rate by itself, so that
-Zig-Zag's kinks cost nothing. For a quadratic potential the bound is the rate itself. When nothing arrives in the cell
-the next one starts at its end, with the gradient already known there. The width follows the process: it grows when
-cells pass without an arrival and shrinks when they end early, or when the true rate is found above the bound. Those
+A cell [now, now + h] is bounded by the chords through the rates at its ends and its middle, raised by what a parabola
+through the three may exceed them by, and clipped at zero; each signed component of the rate by itself, so that
+Zig-Zag's kinks cost nothing. For a quadratic potential the bound is the rate itself. Where the three rates are not
+those of a smooth function (a kink of the potential lies between them), the bound is the larger rate of both ends.
+
+The width follows two rules. Economy: it is adapted so that a quarter of the cells pass without an arrival. Accuracy: a
+cell over which the bend of the rates would be worth more than half an event is halved, at the cost of one more
+gradient, and the next one is at most twice as wide; so wide cells of a tail do not jump over the centre. A cell ends
+where another clock is known to ring. After a rejected proposal the rest of the cell serves on; at its end the gradient
+already known there starts the next one. When the true rate is found above the bound, the width shrinks; those
 violations are counted, with their excess: this bound is an approximation.
 
 References
@@ -16,15 +21,70 @@ Automated techniques for efficient sampling of PDMPs (grids of tangents).
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from pdmp.compiled import Compiled, compiled, positive
+import numpy as np
+
+from pdmp.compiled import compiled, inlined, positive
 from pdmp.process import HORIZON, VIOLATIONS
+from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.piecewise import segment_arrival
 
-WIDTH, CELLS, SEEN = range(3)  #: of `memory.grid`: the cell's width, how many there were, violations seen so far
+WIDTH, CELLS, SEEN, LOCAL = range(4)  #: of `grid`: the economical width, cells so far, violations seen, accurate width
+#: Of `cell`: when it begins and ends, the bound at its begin, middle and end; for which path and clock it was laid.
+BEGIN, END, LEFT, MIDDLE, RIGHT, EVENTS, CLOCK = range(7)
+
+PASSING = 0.25  #: part of the cells that pass without an arrival, when the width is economical
+MISJUDGED = 0.5  #: number of events that the bend of the rates over one cell may be worth
 
 
-class Grid(Compiled):
+class Cell(NamedTuple):
+    """Memory of a bound that lays a grid."""
+
+    nodes: np.ndarray  #: (3, m) signed rates at the begin, the middle and the end of the cell
+    grid: np.ndarray  #: (4,) see above
+    cell: np.ndarray  #: (7,)
+
+
+def no_cell(m, width):
+    """Empty `Cell`."""
+    return Cell(
+        nodes=np.zeros((3, m)),
+        grid=np.array([width, 0.0, 0.0, width]),
+        cell=np.array([0.0, -1.0, 0.0, 0.0, 0.0, -1.0, -1.0]),
+    )
+
+
+@inlined
+def current(memory, state, i, now):
+    """Whether the cell laid last still holds: the path has gone straight on, and has not left it."""
+    cell = memory.cell
+    return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i and cell[BEGIN] <= now < cell[END]
+
+
+@inlined
+def total_rate(nodes, row):
+    """Σ max(0, rⱼ) of one row of signed rates; NaN if any is not finite."""
+    total, check = 0.0, 0.0
+    for j in range(nodes.shape[1]):
+        total += positive(nodes[row, j])
+        check += nodes[row, j]
+    return total if math.isfinite(check) else math.nan
+
+
+@inlined
+def adapt(memory, state, passed):
+    """Stochastic approximation of the economical width; a violation since the last time shrinks it."""
+    grid = memory.grid
+    grid[CELLS] += 1.0
+    gain = max(0.05, 1.0 / (1.0 + 0.1 * grid[CELLS]))
+    grid[WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - PASSING))
+    if state.counts[VIOLATIONS] > grid[SEEN]:
+        grid[SEEN] = state.counts[VIOLATIONS]
+        grid[WIDTH] *= 0.7
+
+
+class Grid(Bound):
     """The adaptive-grid bound.
 
     Parameters
@@ -38,6 +98,7 @@ class Grid(Compiled):
 
     name = "the adaptive grid"
     exact = False
+    adapts = True
 
     def __init__(self, safety=6.0):
         if not safety >= 1.0:
@@ -46,50 +107,80 @@ class Grid(Compiled):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        memory = state.memory
-        width = memory.grid[WIDTH]
-        nodes = memory.nodes
+        memory = state.memory.bound
+        cell = memory.cell
+        if not current(memory, state, i, now):
+            if not self.lay(process, state, i, now, rng):
+                return math.nan, HORIZON
+        # The piecewise-linear bound from `now` on: what is left of the first half, and the second.
+        e = rng.standard_exponential()
+        half = 0.5 * (cell[END] - cell[BEGIN])
+        left, s = cell[LEFT], now - cell[BEGIN]
+        if s < half:
+            left += (cell[MIDDLE] - left) * (s / half)
+            t = segment_arrival(left, cell[MIDDLE], half - s, e)
+            if t < math.inf:
+                adapt(memory, state, False)
+                return now + t, left + (cell[MIDDLE] - left) * (t / (half - s))
+            e -= 0.5 * (left + cell[MIDDLE]) * (half - s)
+            left, s = cell[MIDDLE], half
+        else:
+            left = cell[MIDDLE] + (cell[RIGHT] - cell[MIDDLE]) * ((s - half) / half)
+        rest = 2.0 * half - s
+        t = segment_arrival(left, cell[RIGHT], rest, e)
+        adapt(memory, state, t == math.inf)
+        if t == math.inf:
+            return cell[END], HORIZON
+        return max(now, cell[BEGIN] + s + t), left + (cell[RIGHT] - left) * (t / rest)
+
+    @compiled(inline=False)
+    def lay(self, process, state, i, now, rng):
+        """Lay a cell that begins at `now`; whether the rates are finite in it."""
+        memory = state.memory.bound
+        nodes, grid, cell = memory.nodes, memory.grid, memory.cell
+        width = min(grid[WIDTH], 2.0 * grid[LOCAL])
+        capped = next_other(state, i, now) - now < width
+        if capped:
+            width = next_other(state, i, now) - now
         process.rates(state, now, rng, nodes[0])
-        end, total = now, 0.0
-        for _ in range(60):  # the cell may reach to where the target is not defined, the path never goes there
-            end = now + width
+        if math.isnan(total_rate(nodes, 0)):
+            return False
+        known = False  # whether the rates at the end are
+        for _ in range(60):
             process.rates(state, now + 0.5 * width, rng, nodes[1])
-            process.rates(state, end, rng, nodes[2])
-            total = 0.0
+            if not known:
+                process.rates(state, now + width, rng, nodes[2])
+            if math.isnan(total_rate(nodes, 1)):  # the path never goes to where the target is not defined
+                known, capped, width = False, False, 0.5 * width
+                continue
+            bend = 0.0
             for j in range(nodes.shape[1]):
-                total += nodes[0, j] + nodes[1, j] + nodes[2, j]
-            if math.isfinite(total):
+                if max(nodes[0, j], nodes[1, j], nodes[2, j]) > 0.0:
+                    bend += abs(nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j])
+            if not math.isnan(total_rate(nodes, 2)) and bend * width <= MISJUDGED:
                 break
-            width *= 0.5
-        if not math.isfinite(total) or end <= now:  # it does go there
-            return math.nan, HORIZON
+            known, capped, width = True, False, 0.5 * width
+            for j in range(nodes.shape[1]):
+                nodes[2, j] = nodes[1, j]
+        if math.isnan(total_rate(nodes, 1) + total_rate(nodes, 2)) or now + width <= now:
+            return False
         left, middle, right = 0.0, 0.0, 0.0
         for j in range(nodes.shape[1]):
-            bend = nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j]
-            room = -self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend
-            left += positive(nodes[0, j] + room / 8.0)
-            middle += positive(nodes[1, j] + room / 8.0)
-            right += positive(nodes[2, j] + room / 8.0)
+            a, b, c = nodes[0, j], nodes[1, j], nodes[2, j]
+            bend = a - 2.0 * b + c
+            if abs(bend) > 0.5 * (abs(b - a) + abs(c - b)):  # not the rates of a smooth function
+                top = max(a, b, c)
+                a, b, c = max(a, b), top, max(b, c)
+            room = (-self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend) / 8.0
+            left += positive(a + room)
+            middle += positive(b + room)
+            right += positive(c + room)
+        if not capped:
+            grid[LOCAL] = width
+        cell[BEGIN], cell[END] = now, now + width
+        cell[LEFT], cell[MIDDLE], cell[RIGHT] = left, middle, right
+        cell[EVENTS], cell[CLOCK] = events_so_far(state), i
+        return True
 
-        half = 0.5 * width
-        e = rng.standard_exponential()
-        s = segment_arrival(left, middle, half, e)
-        bound = left + (middle - left) * (s / half) if s < math.inf else 0.0
-        if s == math.inf:
-            e -= 0.5 * (left + middle) * half
-            s = segment_arrival(middle, right, half, e)
-            if s < math.inf:
-                bound = middle + (right - middle) * (s / half)
-                s += half
-
-        # Stochastic approximation of the width at which 40 % of the cells pass without an arrival.
-        memory.grid[CELLS] += 1.0
-        gain = max(0.05, 1.0 / (1.0 + 0.1 * memory.grid[CELLS]))
-        passed = 1.0 if s == math.inf else 0.0
-        memory.grid[WIDTH] = width * math.exp(gain * (passed - 0.4))
-        if state.counts[VIOLATIONS] > memory.grid[SEEN]:
-            memory.grid[SEEN] = state.counts[VIOLATIONS]
-            memory.grid[WIDTH] *= 0.7
-        if s == math.inf:
-            return end, HORIZON
-        return now + s, bound
+    def memory(self, m, dim, width):
+        return no_cell(m, width)

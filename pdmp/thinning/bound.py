@@ -1,0 +1,126 @@
+"""What every bound on a rate is: it proposes when the next event may come, given the state and a horizon of its own."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.process import KINDS
+
+
+class Scratch(NamedTuple):
+    """Memory of a bound that remembers nothing."""
+
+    rates: np.ndarray  #: (m,) signed rates
+    slopes: np.ndarray  #: (m,) what bounds their slopes, or themselves
+
+
+class Bound(Compiled):
+    """Base of the bounds on the rate Σⱼ max(0, rⱼ) of one clock, with signed rates r₁ … rₘ along the path.
+
+    A process that is thinned by a bound gives ``rates(state, now, rng, out)``, which writes r at the time `now` into
+    `out` (m,), and keeps ``thinning.memory(m, dim, width)`` as the entry `bound` of its memory. Some bounds ask for
+    more: see the table in `pdmp.thinning`. One bound serves one clock.
+
+    Attributes
+    ----------
+    name : str
+        What a message or a table calls it.
+    exact : bool
+        Whether it is a theorem (a rate above it is an error) or an approximation (violations are counted).
+    wants : tuple of str
+        Compiled methods of the model that it is made of, for a process with one rate v·∇U and for one with a rate
+        vᵢ ∂ᵢU for each coordinate; empty when it needs nothing from the model.
+    straight : bool
+        Whether it holds on straight paths only.
+    adapts : bool
+        Whether it has a horizon that adapts, starting from `width`.
+    """
+
+    name = "a bound"
+    exact = True
+    wants = ()
+    straight = False
+    adapts = False
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        """When clock i proposes next, and the bound there; or (time, HORIZON) when nothing comes before that time."""
+        return np.nan, np.nan
+
+    def memory(self, m, dim, width):
+        """What one chain keeps for this bound: a named tuple of arrays.
+
+        Parameters
+        ----------
+        m : int
+            Number of signed rates.
+        dim : int
+            Dimension of the target.
+        width : float
+            A time over which the rate is expected to change much.
+        """
+        return Scratch(np.zeros(m), np.zeros(m))
+
+    def check(self, model, form, flow, components):
+        """Raise a `ValueError` that says what is missing, if this bound does not fit.
+
+        Parameters
+        ----------
+        model : Model
+        form : {"directional", "partial", None}
+            Of what the rates are made: v·∇U, vᵢ ∂ᵢU, or something else.
+        flow : Compiled
+            One of `pdmp.flow`.
+        components : int
+            Number of signed rates.
+        """
+        who = f"pdmp.thinning.{type(self).__name__}"
+        if self.straight and flow.kind != "linear":
+            raise ValueError(f'{who} holds on straight paths only; use thinning="grid".')
+        if self.wants:
+            method = self.method(form)
+            if method is None:
+                raise ValueError(f'{who} does not know the rates of this process; use thinning="grid".')
+            if not model.knows(method):
+                raise ValueError(
+                    f"{who} needs a bound from the model: {type(model).__name__} has no `{method}`. Use "
+                    'thinning="grid".'
+                )
+
+    def method(self, form):
+        """Name of the model's method that it is made of; None without one."""
+        if not self.wants or form is None:
+            return None
+        return self.wants[0 if form == "directional" else -1]
+
+    def describe(self, model, form):
+        """What a message calls it: the bound, and whose it is."""
+        method = self.method(form)
+        if method is not None:
+            return f"the bound `{method}` of {type(model).__name__}"
+        return f"{self.name} for {type(model).__name__}"
+
+
+@inlined
+def events_so_far(state):
+    """How many events there have been: as long as this does not change, the path goes straight on."""
+    total = 0
+    for k in range(KINDS, state.counts.shape[0]):
+        total += state.counts[k]
+    return total
+
+
+@inlined
+def next_other(state, i, now):
+    """The earliest time after `now` at which another clock is known to ring; infinite when none is."""
+    keys, heap = state.keys, state.heap
+    other = np.inf
+    if heap[0] != i:
+        other = keys[0]
+    else:
+        for k in range(1, min(3, heap.shape[0])):
+            other = min(other, keys[k])
+    return other if other > now else np.inf

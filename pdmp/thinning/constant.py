@@ -1,0 +1,62 @@
+"""A constant bound: the rate never exceeds it, wherever the path goes.
+
+Fits potentials with a bounded gradient: heavy tails, a Laplace prior, the logistic likelihood by itself.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdmp.compiled import compiled, positive
+from pdmp.process import CERTAIN
+from pdmp.thinning.bound import Bound
+
+
+class Constant(Bound):
+    """A number that the total rate never exceeds.
+
+    Parameters
+    ----------
+    level : float
+        At least sup over x and v of the clock's rate: sup|∇U| |v| for BPS, Σᵢ sup|∂ᵢU| for Zig-Zag.
+
+    Raises
+    ------
+    ValueError
+        Unless `level` is a positive finite number.
+    """
+
+    level: float
+
+    name = "the constant bound"
+
+    def __init__(self, level):
+        if not isinstance(level, (int, float, np.number)) or not 0.0 < level < math.inf:
+            raise ValueError(f"`level` must be a positive finite number, a bound on the rate, got {level!r}.")
+        self.level = float(level)
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        return now + rng.standard_exponential() / self.level, self.level
+
+
+class ModelConstant(Bound):
+    """The model's bounds on the signed rates themselves, for every x."""
+
+    name = "the model's constant bound"
+    wants = ("directional_bound", "partial_bounds")
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        levels = state.memory.bound.rates
+        process.levels(state, levels)
+        total = 0.0
+        for j in range(levels.shape[0]):
+            total += positive(levels[j])
+        if not math.isfinite(total):
+            return now, math.nan
+        if total == 0.0:
+            return math.inf, CERTAIN
+        return now + rng.standard_exponential() / total, total

@@ -1,0 +1,181 @@
+"""Bounds from the size of the Hessian H of the potential: a rate grows along a straight path no faster than v·Hv.
+
+References
+----------
+Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 47, section 3.3
+(a Hessian that is dominated, and Lipschitz constants); Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle
+Sampler, JASA 113, section 2.3.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import compiled, inlined, positive
+from pdmp.process import HORIZON
+from pdmp.thinning.affine import affine_proposal, first_arrival
+from pdmp.thinning.bound import Bound
+
+
+class _Dominated(Bound):
+    """Of rates v·∇U or vᵢ ∂ᵢU: no others are known to follow the Hessian so."""
+
+    straight = True
+
+    def check(self, model, form, flow, components):
+        super().check(model, form, flow, components)
+        if form is None:
+            raise ValueError(
+                f'pdmp.thinning.{type(self).__name__} does not know the rates of this process; use thinning="grid".'
+            )
+
+
+class Lipschitz(_Dominated):
+    """A Lipschitz constant L of the gradient: |∇U(x) - ∇U(y)| <= L |x - y| for all x and y.
+
+    The slope of v·∇U is at most L|v|², that of vᵢ ∂ᵢU at most L|vᵢ||v|.
+
+    Parameters
+    ----------
+    constant : float
+        L, in the Euclidean norm: the largest absolute eigenvalue of any Hessian.
+
+    Raises
+    ------
+    ValueError
+        Unless `constant` is a positive finite number.
+    """
+
+    constant: float
+
+    name = "the Lipschitz bound"
+
+    def __init__(self, constant):
+        if not isinstance(constant, (int, float, np.number)) or not 0.0 < constant < math.inf:
+            raise ValueError(f"`constant` must be a positive finite number, got {constant!r}.")
+        self.constant = float(constant)
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        a, b, v = state.memory.bound.rates, state.memory.bound.slopes, state.v
+        process.rates(state, now, rng, a)
+        square = 0.0
+        for j in range(v.shape[0]):
+            square += v[j] * v[j]
+        if b.shape[0] == 1:
+            b[0] = self.constant * square
+        else:
+            for j in range(b.shape[0]):
+                b[j] = self.constant * abs(v[j]) * math.sqrt(square)
+        return affine_proposal(a, b, now, rng)
+
+
+class Hessian(_Dominated):
+    """A matrix M that dominates the Hessian entry by entry: |Hᵢⱼ(x)| <= Mᵢⱼ for every x.
+
+    The slope of vᵢ ∂ᵢU is at most |vᵢ| Σⱼ Mᵢⱼ |vⱼ|, that of v·∇U at most the sum of these.
+
+    Parameters
+    ----------
+    matrix : array_like, shape (d, d)
+        M >= 0.
+
+    Raises
+    ------
+    ValueError
+        If M is not square, or not finite and >= 0, or does not fit the model.
+    """
+
+    matrix: np.ndarray
+
+    name = "the Hessian bound"
+
+    def __init__(self, matrix):
+        matrix = np.ascontiguousarray(matrix, dtype=float)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"`matrix` must have shape (d, d), got {matrix.shape}.")
+        if not np.all(np.isfinite(matrix)) or np.any(matrix < 0.0):
+            raise ValueError(
+                "`matrix` must be finite and >= 0: it bounds absolute values of the Hessian's entries."
+            )
+        self.matrix = matrix
+
+    def check(self, model, form, flow, components):
+        super().check(model, form, flow, components)
+        if len(self.matrix) != model.dim:
+            raise ValueError(f"`matrix` must have shape ({model.dim}, {model.dim}), got {self.matrix.shape}.")
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        a, b, v = state.memory.bound.rates, state.memory.bound.slopes, state.v
+        process.rates(state, now, rng, a)
+        m = b.shape[0]
+        b[0] = 0.0
+        for j in range(v.shape[0]):
+            row = 0.0
+            for k in range(v.shape[0]):
+                row += self.matrix[j, k] * abs(v[k])
+            if m == 1:
+                b[0] += abs(v[j]) * row
+            else:
+                b[j] = abs(v[j]) * row
+        return affine_proposal(a, b, now, rng)
+
+
+class Reach(NamedTuple):
+    """Memory of a bound that expires."""
+
+    rates: np.ndarray  #: (m,) signed rates
+    slopes: np.ndarray  #: (m,) bounds on their slopes, up to the horizon
+    reach: np.ndarray  #: (2,) how far the horizon lies, and how many there were
+
+
+@inlined
+def adapt_reach(reach, passed):
+    """Move the horizon, on a logarithmic scale, towards where 30 % of them are reached without an arrival."""
+    reach[1] += 1.0
+    gain = max(0.05, 1.0 / (1.0 + 0.1 * reach[1]))
+    reach[0] *= math.exp(gain * ((1.0 if passed else 0.0) - 0.3))
+
+
+class LocalHessian(Bound):
+    """The model's bounds on the slopes of the rates over the path's next piece; they expire at its end.
+
+    For Hessians without a global bound: ``directional_slope_within(x, v, s)`` of the model bounds v·H(x + uv)v over
+    0 <= u <= s; ``partial_slopes_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece adapts.
+    """
+
+    name = "the model's local slope bound"
+    wants = ("directional_slope_within", "partial_slopes_within")
+    straight = True
+    adapts = True
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        a, b, reach = state.memory.bound.rates, state.memory.bound.slopes, state.memory.bound.reach
+        process.rates(state, now, rng, a)
+        width = reach[0]
+        process.slopes_within(state, now, width, b)
+        starts, slopes, s = 0.0, 0.0, math.inf
+        for j in range(a.shape[0]):
+            starts += a[j]
+            slopes += b[j]
+        if not math.isfinite(starts):
+            return math.nan, HORIZON
+        if not math.isfinite(slopes):
+            return now, math.nan
+        for j in range(a.shape[0]):
+            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
+        adapt_reach(reach, s >= width)
+        if s >= width:
+            return now + width, HORIZON
+        bound = 0.0
+        for j in range(a.shape[0]):
+            bound += positive(a[j] + b[j] * s)
+        return now + s, bound
+
+    def memory(self, m, dim, width):
+        return Reach(np.zeros(m), np.zeros(m), np.array([width, 0.0]))

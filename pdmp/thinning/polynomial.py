@@ -1,0 +1,81 @@
+r"""Bounds for polynomial potentials: along a line every rate is a polynomial in time with known coefficients.
+
+On s >= 0 the terms cₖ sᵏ with cₖ > 0 are convex and those with cₖ < 0 concave, so that `pdmp.thinning.concave_convex`
+applies. Nothing but the coefficients at the begin of a cell is looked at, and a cell that was laid serves until the
+velocity changes or its end is reached.
+
+References
+----------
+Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph. Statist. 32, section 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pdmp.compiled import compiled
+from pdmp.thinning.bound import Bound
+from pdmp.thinning.concave_convex import arrive, check_pieces, current, lay, no_lines, settle_cell
+
+
+class Polynomial(Bound):
+    """The model's rates as polynomials in time, added up over prior and data.
+
+    The model defines, beside each gradient, ``add_prior_coefficients(x, v, out)`` and
+    ``add_term_coefficients(x, v, i, out)``. They add the coefficient of sᵏ in vⱼ ∂ⱼU(x + sv) to ``out[j, k]``, `out`
+    having shape (d, degree + 1) — or, when `out` has one row, those of v·∇U to this.
+
+    Parameters
+    ----------
+    degree : int
+        Of the rates: one less than that of the potential.
+
+    Raises
+    ------
+    ValueError
+        Unless `degree` is an integer >= 1.
+    """
+
+    degree: int
+
+    name = "the polynomial bound"
+    wants = ("add_prior_coefficients", "add_term_coefficients")
+    straight = True
+    adapts = True
+
+    def __init__(self, degree):
+        if int(degree) != degree or not degree >= 1:
+            raise ValueError(f"`degree` must be an integer >= 1, the degree of the rates, got {degree!r}.")
+        self.degree = int(degree)
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        memory = state.memory.bound
+        if not current(memory, state, i, now):
+            h, table = memory.reach[0], memory.start
+            process.coefficients(state, now, table)
+            total = 0.0
+            for j in range(table.shape[0]):
+                convex, concave, slope, power = 0.0, table[j, 0], 0.0, 1.0  # at h
+                for k in range(1, table.shape[1]):
+                    if k > 1 and table[j, k] > 0.0:
+                        convex += table[j, k] * power * h
+                    else:
+                        concave += table[j, k] * power * h
+                        slope += k * table[j, k] * power
+                    power *= h
+                lay(memory.lines, j, h, 0.0, convex, table[j, 0], table[j, 1], concave, slope)
+                total += convex + concave
+            if not math.isfinite(total):
+                return now, math.nan
+            settle_cell(memory, state, i, now, h)
+        return arrive(memory, now, rng)
+
+    def memory(self, m, dim, width):
+        return no_lines(m, dim, self.degree + 1, width)
+
+    def check(self, model, form, flow, components):
+        check_pieces(self, model, form, flow, "coefficients")
+
+    def describe(self, model, form):
+        return f"the sum of `add_prior_coefficients` and `add_term_coefficients` of {type(model).__name__}"
