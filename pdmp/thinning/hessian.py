@@ -98,9 +98,7 @@ class Hessian(_Dominated):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"`matrix` must have shape (d, d), got {matrix.shape}.")
         if not np.all(np.isfinite(matrix)) or np.any(matrix < 0.0):
-            raise ValueError(
-                "`matrix` must be finite and >= 0: it bounds absolute values of the Hessian's entries."
-            )
+            raise ValueError("`matrix` must be finite and >= 0: it bounds absolute values of the Hessian's entries.")
         self.matrix = matrix
 
     def check(self, model, form, flow, components):
