@@ -54,7 +54,8 @@ def cases():
     skew, three = SkewNormal(3.0), np.array([1.0, -1.0, 0.0])
     one, events, steps = np.array([0.5]), {"events": EVENTS}, {"steps": STEPS}
     return {
-        "BPS affine": (pdmp.BPS(gaussian), three, events, 0.0),
+        "BPS inversion": (pdmp.BPS(gaussian), three, events, 0.0),
+        "BPS affine": (pdmp.BPS(gaussian, thinning="affine"), three, events, 0.0),
         "BPS grid": (pdmp.BPS(skew, refresh_rate=1.0), one, events, 0.0),
         "ZigZag inversion": (pdmp.ZigZag(gaussian), three, events, 0.0),
         "ZigZag affine": (pdmp.ZigZag(gaussian, thinning="affine"), three, events, 0.0),

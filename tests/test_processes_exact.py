@@ -108,7 +108,8 @@ def test_moments_along_a_segment_are_those_of_gauss_nodes(flow):
 
 
 PROCESSES = {
-    "BPS affine": lambda: pdmp.BPS(MODEL),
+    "BPS inversion": lambda: pdmp.BPS(MODEL),
+    "BPS affine": lambda: pdmp.BPS(MODEL, thinning="affine"),
     "BPS grid": lambda: pdmp.BPS(MODEL, thinning="grid"),
     "ZigZag inversion": lambda: pdmp.ZigZag(MODEL),
     "ZigZag affine": lambda: pdmp.ZigZag(MODEL, thinning="affine"),
@@ -135,7 +136,7 @@ def test_paths_are_continuous_and_their_speed_is_kept(name):
         assert set(path.kinds) == {BOUNCE, REFRESH}
 
 
-@pytest.mark.parametrize("name", ["BPS affine", "ZigZag inversion"])
+@pytest.mark.parametrize("name", ["BPS inversion", "ZigZag inversion"])
 def test_averages_add_up_by_length_and_are_integrals_of_the_path(name):
     run = pdmp.sample(PROCESSES[name](), events=200, initial=[1.0, -1.0, 0.0], seed=4, warmup=0.1)
     path = run.trajectories[0]
@@ -245,7 +246,7 @@ class Draw:
         self.standard_exponential = lambda: exponential
 
 
-@pytest.mark.parametrize("name", ["BPS affine", "BPS grid", "ZigZag inversion", "ZigZag affine"])
+@pytest.mark.parametrize("name", ["BPS inversion", "BPS affine", "BPS grid", "ZigZag inversion", "ZigZag affine"])
 def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
     """On a Gaussian; the superposition of Zig-Zag's clocks is the earliest of all, under equal exponentials."""
     process = PROCESSES[name]().resolve(MEAN)
@@ -278,6 +279,10 @@ def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
             total = sum(max(0.0, a + b * times[0]) for a, b in lines)
             assert bounds[0] == pytest.approx(total, rel=1e-10)
             rung += 1
+        elif name == "BPS inversion" and times[0] < math.inf:
+            assert hazard(lines[0], times[0]) == pytest.approx(e, abs=1e-3)
+            assert bounds[0] == math.inf  # nothing to thin
+            rung += 1
         elif name == "BPS affine" and times[0] < math.inf:
             assert hazard(lines[0], times[0]) == pytest.approx(e, abs=1e-3)
             assert bounds[0] == pytest.approx(lines[0][0] + lines[0][1] * times[0], rel=1e-10)
@@ -292,7 +297,7 @@ def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
 
 
 def test_bounces_are_only_accepted_uphill():
-    path = pdmp.sample(PROCESSES["BPS affine"](), events=200, initial=MEAN, seed=8).trajectories[0]
+    path = pdmp.sample(PROCESSES["BPS inversion"](), events=200, initial=MEAN, seed=8).trajectories[0]
     for k in np.flatnonzero(path.kinds == BOUNCE):
         gradient = MODEL.gradient(path.positions[k + 1])
         assert path.velocities[k] @ gradient > 0.0

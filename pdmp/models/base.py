@@ -36,6 +36,7 @@ class Model(Compiled):
     curvature, for the clocks:
 
     - ``directional_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
+    - ``gradient_slope(v, out)``: for a quadratic U, out = Hv, the slope of ∇U along v (BPS by exact inversion);
     - ``partial_slopes(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
     - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
       slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
@@ -92,6 +93,7 @@ class Model(Compiled):
         super().__init_subclass__(**kwargs)
         bounds = {
             "directional_slope": "self, v",
+            "gradient_slope": "self, v, out",
             "partial_slopes": "self, v, out",
             "affine_partial": "self, x, v, moved, now, i",
             "prior_slope": "self, v",

@@ -127,22 +127,27 @@ class Gaussian(Model):
         return total
 
     @compiled
-    def partial_slopes(self, v, out):
-        """out[i] = vᵢ (Qv)ᵢ, exactly."""
+    def gradient_slope(self, v, out):
+        """out = Qv, by which ∇U changes in a unit of time along v, at any x."""
         if self.full.shape[0] > 0:
             for i in range(self.size):
                 out[i] = 0.0
             for j in range(self.size):
                 for i in range(self.size):
                     out[i] += self.full[j, i] * v[j]
-            for i in range(self.size):
-                out[i] *= v[i]
         else:
             for i in range(self.size):
                 row = 0.0
                 for k in range(self.indptr[i], self.indptr[i + 1]):
                     row += self.data[k] * v[self.indices[k]]
-                out[i] = v[i] * row
+                out[i] = row
+
+    @compiled
+    def partial_slopes(self, v, out):
+        """out[i] = vᵢ (Qv)ᵢ, exactly."""
+        self.gradient_slope(v, out)
+        for i in range(self.size):
+            out[i] *= v[i]
 
     @compiled
     def affine_partial(self, x, v, moved, now, i):

@@ -141,6 +141,11 @@ class LinearGaussian(Model):
         return self.law.directional_slope(v)
 
     @compiled
+    def gradient_slope(self, v, out):
+        """out = Λv, at any x; no datum is looked at."""
+        self.law.gradient_slope(v, out)
+
+    @compiled
     def partial_slopes(self, v, out):
         """out[i] = vᵢ (Λv)ᵢ, exactly."""
         self.law.partial_slopes(v, out)

@@ -1,58 +1,119 @@
 r"""The Bouncy Particle Sampler.
 
 =====  ===============================================================================================
-flow   straight lines, x + v s, |v| = 1
-clock  bounce: Poisson, by thinning under a bound on (v·∇U)₊; refreshment: Poisson of constant rate
+flow   straight lines, x + v s, with v = L u, u on the unit sphere or N(0, I), and L Lᵀ = M⁻¹
+clock  bounce: Poisson, inverted exactly for quadratic targets, else by thinning under a bound on (v·∇U)₊;
+       refreshment: Poisson of constant rate
 rate   (v·∇U(x))₊
-jump   bounce: v ← v - 2 (v·∇U) ∇U / |∇U|²; refreshment: v uniform on the sphere
+jump   bounce: u ← u - 2 (u·a) a / |a|², a = Lᵀ∇U; refreshment: u drawn anew, or in part
 =====  ===============================================================================================
+
+With the mass M = I, the default, L = I, u is v, and the bounce is v ← v - 2 (v·∇U) ∇U / |∇U|².
+
+For a quadratic target ∇U changes along a ray by Hv in a unit of time. So the gradient is carried along, one product
+with H is all that an event costs, and now and then the gradient is computed afresh, to bound what rounding adds up to.
 
 References
 ----------
 Peters & de With (2012), Rejection-free Monte Carlo sampling for general potentials, Phys. Rev. E 85. Bouchard-Côté,
-Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 2 (rate: eq. 5; reflection: eq. 6).
+Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 2 (rate: eq. 5; reflection: eq. 6; inversion:
+section 2.3.1; partial refreshment, "restricted" and "autoregressive": section 2.2 and supplement). Pakman, Gilboa,
+Carlson & Paninski (2017), Stochastic Bouncy Particle Sampler, ICML, section 4 (preconditioning).
 """
 
 from __future__ import annotations
 
-from pdmp.compiled import compiled, positive
+import math
+import warnings
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, positive
+from pdmp.models.base import Model
 from pdmp.process import CERTAIN
-from pdmp.processes.exact import ExactGradient, check_rate, refresh_rate_at, sphere
-from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
+from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, sphere
+from pdmp.processes.mass import Identity, check_mass, make_mass
+from pdmp.processes.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
+from pdmp.thinning import RayInversion
 
 BOUNCE, REFRESH = 0, 1
+#: A gradient that is carried along is computed afresh when it has been carried over so many events.
+CARRIED = 256
 
 
 class BPS(ExactGradient):
-    """Bouncy Particle Sampler of exp(-U) with the exact gradient, velocities uniform on the unit sphere.
+    """Bouncy Particle Sampler of exp(-U) with the exact gradient.
 
     Parameters
     ----------
     target : Model or pdmp.gradients.Full
         What to sample.
     refresh_rate : float or "auto", default "auto"
-        Rate of the refreshments, per unit of time (a time unit is a unit of length, since \\|v\\| = 1). "auto":
-        0.1 √(tr H / (2πd)) with the Hessian H where the run starts, a tenth of the bounce rate. With 0 the process is
-        reducible on isotropic targets.
-    thinning : "auto", "affine", "grid" or a bound of `pdmp.thinning`
-        "affine" is the model's bound on v·Hv and exact; "grid" the adaptive grid for targets that give none, whose
-        violations are counted. "auto" takes the model's where there is one.
+        Rate of the refreshments, per unit of time. "auto": 0.1 |v| √(tr(M⁻¹H) / (2πd)) with the Hessian H where the run
+        starts, a tenth of the bounce rate. With 0 the process is reducible on isotropic targets, which is warned of.
+    refresh : {"full", "partial"}, default "full"
+        "full": velocities are drawn anew. "partial" (autoregressive): u ← ρ u + √(1 - ρ²) w, with w ~ N(0, I) for
+        Gaussian velocities, and on the sphere uniform among the unit vectors orthogonal to u; ρ is `persistence`.
+    velocities : {"sphere", "gaussian"}, default "sphere"
+        The law of u: uniform on the unit sphere, or N(0, I), with which the speed is about √d.
+    mass : None, array_like of shape (d,) or (d, d), "hessian", "adaptive" or "adaptive dense", default None
+        The mass matrix M: velocities are L u with L Lᵀ = M⁻¹, and bounces are reflections under it. Good is the
+        target's precision: the process then sees an isotropic target. "hessian": that of U at the mode. "adaptive": a
+        diagonal, fitted to the path's variances in the warm-up (``warmup=`` of `pdmp.sample`) and frozen after it;
+        "adaptive dense": a full matrix, likewise. None: the identity; a unit of time is then a unit of length on the
+        sphere.
+    persistence : float, default 0.5
+        ρ of a partial refreshment, in [0, 1).
+    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+        "inversion": exact arrivals, for quadratic targets (those with `gradient_slope`). "affine": the model's bound on
+        v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the
+        first of these that the model supports.
 
     Raises
     ------
     TypeError
         For a gradient with noise: `SBPS` is the process for that.
     ValueError
-        For a negative or non-finite rate, or thinning that the model does not support.
+        For a rate, an option or a mass that is not one of these, or thinning that the model does not support.
     """
 
     refresh_rate: float
+    gaussian: int  #: 1: u ~ N(0, I); 0: u on the unit sphere
+    persistence: float  #: of a refreshment; 0: full
+    inverts: int  #: 1: a quadratic target, whose gradient is carried along
+    mass: object
 
     events = ("bounce", "refresh")
 
-    def __init__(self, target, refresh_rate="auto", thinning="auto"):
+    def __init__(
+        self,
+        target,
+        refresh_rate="auto",
+        refresh="full",
+        velocities="sphere",
+        mass=None,
+        persistence=0.5,
+        thinning="auto",
+    ):
+        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.knows("gradient_slope")
+        if isinstance(thinning, str) and thinning == "auto" and quadratic:
+            thinning = RayInversion()
         super().__init__(target, thinning, "directional_slope", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
+        self.inverts = int(isinstance(self.thinning, RayInversion))
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
+        if refresh not in ("full", "partial"):
+            raise ValueError(f'`refresh` must be "full" or "partial", got {refresh!r}.')
+        if velocities not in ("sphere", "gaussian"):
+            raise ValueError(f'`velocities` must be "sphere" or "gaussian", got {velocities!r}.')
+        if isinstance(persistence, (str, bool)) or not 0.0 <= persistence < 1.0:
+            raise ValueError(f"`persistence` must be a number in [0, 1), got {persistence!r}.")
+        self.persistence = float(persistence) if refresh == "partial" else 0.0
+        self.gaussian = int(velocities == "gaussian")
+        self.mass = check_mass(mass, self.dim)
+        if self.mass is None:
+            self.mass = Identity()
+
+    # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
     @compiled
     def clock(self, state, i, now, rng):
@@ -70,20 +131,38 @@ class BPS(ExactGradient):
     @compiled
     def jump(self, state, i, now, rng):
         if i == BOUNCE:
-            reflect(state.v, state.memory.gradient)
-            rescale(state.v, 1.0)
+            self.carry(state, now)
+            self.mass.bounce(self, state, now, rng)
         else:
-            refresh_on_sphere(state.v, rng)
+            self.mass.refresh(self, state, now, rng)
         return i
 
-    # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
+    # -- in other words ---------------------------------------------------------------------------------------------
+
+    @compiled
+    def bounce(self, u, a, rng):
+        """Change u at an event of the rate (u·a)₊; a = Lᵀ∇U."""
+        reflect(u, a)
+        if self.gaussian == 0:
+            rescale(u, 1.0)
+
+    @compiled
+    def refresh(self, u, scratch, rng):
+        """Draw u from its law, or move it by a kernel that keeps that."""
+        if self.gaussian == 1:
+            autoregress(u, self.persistence, rng)
+        elif self.persistence > 0.0:
+            turn_partly(u, self.persistence, scratch, rng)
+            rescale(u, 1.0)
+        else:
+            refresh_on_sphere(u, rng)
 
     @compiled
     def along(self, state):
-        total = 0.0
-        for j in range(state.v.shape[0]):
-            total += state.v[j] * state.memory.gradient[j]
-        return total
+        """v·∇U."""
+        return dot(state.v, state.memory.gradient)
+
+    # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
 
     @compiled
     def rates(self, state, now, rng, out):
@@ -102,14 +181,87 @@ class BPS(ExactGradient):
     def slopes_within(self, state, now, s, out):
         out[0] = self.provider.model.directional_slope_within(state.memory.here, state.v, s)
 
+    @compiled
+    def carry(self, state, now):
+        """Quadratic targets: bring the gradient to the time `now`, along the ray since the last look."""
+        memory = state.memory
+        if self.inverts == 1:
+            s = now - memory.at[0]
+            for j in range(memory.gradient.shape[0]):
+                memory.gradient[j] += s * memory.slope[j]
+            memory.at[0] = now
+
+    @compiled
+    def affine_rate(self, state, now, rng):
+        """v·∇U at `now` and its slope v·Hv, for a quadratic U."""
+        memory = state.memory
+        if memory.chosen[0] < CARRIED and not math.isnan(memory.at[0]):
+            self.carry(state, now)
+            memory.chosen[0] += 1
+        else:
+            memory.at[0] = math.nan
+            self.look(state, now, rng)
+            memory.chosen[0] = 0
+        self.provider.model.gradient_slope(state.v, memory.slope)
+        return self.along(state), dot(state.v, memory.slope)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
     def resolve(self, x):
         process = super().resolve(x)
+        if not isinstance(process.mass, Compiled):
+            process.mass = make_mass(process.mass, self.model, x)
         if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
+            process.refresh_rate = self.automatic_rate(process.mass, x)
+        if process.refresh_rate == 0.0:
+            self.warn_if_reducible(process.mass, x)
         return process
 
+    def automatic_rate(self, mass, x):
+        """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
+        if isinstance(mass, Identity):
+            curvature = curvature_at(self.model, x, '`refresh_rate="auto"`')
+        else:
+            curvature = mass.trace(self.model, x)
+            if not 0.0 < curvature < math.inf:
+                curvature = 1.0
+        return 0.1 * math.sqrt(curvature * (self.dim if self.gaussian else 1.0) / (2.0 * math.pi))
+
+    def warn_if_reducible(self, mass, x):
+        """Warn where level sets are spheres in the metric of the mass, on which bounces leave a plane invariant."""
+        if self.dim > 1 and isotropic(self.model, mass, x):
+            warnings.warn(
+                f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: the path never "
+                "leaves the plane through the mode in which it starts, and averages depend on the start. Give a "
+                "`refresh_rate` above 0.",
+                UserWarning,
+                stacklevel=2,
+            )
+
     def velocity(self, x, rng):
-        return sphere(rng, self.dim)
+        u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
+        return self.mass.transform(u)
+
+    def begin(self, x, rng):
+        state = super().begin(x, rng)
+        if not isinstance(self.mass, Identity):
+            state.memory.mass.u[:] = self.mass.inverse(state.v)
+        return state
 
     def memory(self, x, rng):
-        return self.exact_memory(x, rng, components=1)
+        memory = self.exact_memory(x, rng, components=1)
+        return memory._replace(slope=np.zeros(self.dim), mass=self.mass.memory(x))
+
+
+def isotropic(model, mass, x, points=4):
+    """Whether ∇U points to the mode from everywhere, in the coordinates in which `mass` is the identity."""
+    mode = model.mode()
+    if mode is None:
+        return False
+    rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(mass.trace(model, mode), 1e-300))
+    for _ in range(points):
+        z = root * rng.standard_normal(model.dim)
+        a = mass.transposed(model.gradient(mode + mass.transform(z)))
+        if abs(z @ a) < (1.0 - 1e-6) * math.sqrt((z @ z) * (a @ a)):
+            return False
+    return True

@@ -10,7 +10,8 @@ import numpy as np
 from pdmp.compiled import compiled, inlined
 from pdmp.gradients import as_provider
 from pdmp.process import DATA, Process, positions
-from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant
+from pdmp.processes.mass import NoMemory
+from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, RayInversion
 
 
 class Memory(NamedTuple):
@@ -20,9 +21,11 @@ class Memory(NamedTuple):
     at: np.ndarray  #: (1,) that time; NaN before the first evaluation
     here: np.ndarray  #: (d,) the position there
     rates: np.ndarray  #: (m,) signed rates
-    chosen: np.ndarray  #: (1,) Zig-Zag: the coordinate that would flip
+    slope: np.ndarray  #: (d,) Hv, by which the gradient of a quadratic target changes along the ray; else (1,)
+    chosen: np.ndarray  #: (1,) Zig-Zag: the coordinate that would flip; BPS: events that the gradient was carried over
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
+    mass: tuple  #: what `pdmp.processes.mass` keeps, where the process has one
 
 
 class ExactGradient(Process):
@@ -88,9 +91,11 @@ class ExactGradient(Process):
             at=np.full(1, math.nan),
             here=np.zeros(self.dim),
             rates=np.zeros(components),
+            slope=np.zeros(1),
             chosen=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
+            mass=NoMemory(np.zeros(1)),
         )
 
 
@@ -115,6 +120,7 @@ def exact_provider(target, name):
 
 #: Bounds by name; those that need a number or more are given as instances.
 BOUNDS = {
+    "inversion": RayInversion,
     "affine": Affine,
     "constant": ModelConstant,
     "hessian": LocalHessian,

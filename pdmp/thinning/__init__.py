@@ -8,6 +8,7 @@ process takes an instance, or a name, as its argument ``thinning``.
 bound               what it needs                                      exact    cost of one proposal
 ==================  =================================================  =======  ======================================
 `Inversion`         a quadratic potential (``affine_partial``)         yes      one partial derivative; never rejected
+`RayInversion`      a quadratic potential (``gradient_slope``)         yes      one product Hv; never rejected
 `Constant`          a number                                           yes      nothing
 `ModelConstant`     the model's ``directional_bound`` or               yes      nothing
                     ``partial_bounds``
@@ -35,6 +36,7 @@ shrinks. To write a bound, derive from `Bound`; to have a process thinned by the
 
 from pdmp.thinning.affine import Affine as Affine
 from pdmp.thinning.affine import Inversion as Inversion
+from pdmp.thinning.affine import RayInversion as RayInversion
 from pdmp.thinning.bound import Bound as Bound
 from pdmp.thinning.concave_convex import ConcaveConvex as ConcaveConvex
 from pdmp.thinning.constant import Constant as Constant

@@ -74,6 +74,22 @@ class Inversion(Bound):
         return now + first_arrival(v * partial, v * slope, rng.standard_exponential()), CERTAIN
 
 
+class RayInversion(Bound):
+    """Exact arrivals of v·∇U for a quadratic potential: max(0, a + b s) along the ray, and nothing is thinned.
+
+    It asks the process for ``affine_rate(state, now, rng)``, which returns a and b.
+    """
+
+    name = "exact inversion"
+    wants = ("gradient_slope",)
+    straight = True
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        a, b = process.affine_rate(state, now, rng)
+        return now + first_arrival(a, b, rng.standard_exponential()), CERTAIN
+
+
 class Affine(Bound):
     """Σ max(0, aᵢ + bᵢ s) with the rates aᵢ at `now` and the model's bounds bᵢ on their slopes, for every s."""
 

@@ -147,8 +147,8 @@ BUGS = [
     Bug(
         "reflection: factor 1 in place of 2",
         "pdmp/processes/velocities.py",
-        "c = 2.0 * dot / square",
-        "c = dot / square",
+        "c = 2.0 * along / square",
+        "c = along / square",
         (EXACT,),
     ),
     Bug(
@@ -161,14 +161,14 @@ BUGS = [
     Bug(
         "refreshment: velocities from a cube",
         "pdmp/processes/velocities.py",
-        "v[j] = rng.standard_normal()",
-        "v[j] = 2.0 * rng.random() - 1.0",
+        "v[j] = rng.standard_normal()\n        square",
+        "v[j] = 2.0 * rng.random() - 1.0\n        square",
         (EXACT,),
     ),
     Bug(
         "BPS: refreshments are dropped",
         "pdmp/processes/bps.py",
-        "            refresh_on_sphere(state.v, rng)",
+        "            refresh_on_sphere(u, rng)",
         "            pass",
         (EXACT, PDMP_LAWS),
     ),
@@ -182,8 +182,8 @@ BUGS = [
     Bug(
         "BPS: the bounce clock is not redrawn after a refreshment",
         "pdmp/processes/bps.py",
-        "dependents=[[BOUNCE], [BOUNCE, REFRESH]])",
-        "dependents=[[BOUNCE], [REFRESH]])",
+        "dependents=[[BOUNCE], [BOUNCE, REFRESH]]",
+        "dependents=[[BOUNCE], [REFRESH]]",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(

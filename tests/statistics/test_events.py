@@ -33,7 +33,7 @@ def gaps(path, hazards, kind):
     return np.diff(total[np.flatnonzero(path.kinds == kind)])
 
 
-@pytest.mark.parametrize("thinning", ["affine", "grid"])
+@pytest.mark.parametrize("thinning", ["inversion", "affine", "grid"])
 def test_bps_bounces_at_its_rate_and_refreshes_at_its_own(thinning):
     process = pdmp.BPS(GAUSSIAN, refresh_rate=0.3, thinning=thinning)
     path = pdmp.sample(process, events=EVENTS, seed=11).trajectories[0]

@@ -83,7 +83,8 @@ def test_without_refreshment_bps_is_reducible_on_an_isotropic_target():
     # Identity B6: E|x|² depends on the start; with refreshment it is d.
     target = pdmp.models.Gaussian(np.zeros(2), np.ones(2))
     start = [0.5, 0.0]
-    stuck = pdmp.sample(pdmp.BPS(target, refresh_rate=0.0), initial=start, time=4_000.0, seed=25, store="moments")
+    with pytest.warns(UserWarning, match="reducible"):
+        stuck = pdmp.sample(pdmp.BPS(target, refresh_rate=0.0), initial=start, time=4_000.0, seed=25, store="moments")
     assert stuck.var().sum() + (stuck.mean() ** 2).sum() < 1.9
     free = pdmp.sample(pdmp.BPS(target, refresh_rate=0.5), initial=start, time=40_000.0, seed=25, store="moments")
     assert abs(free.var().sum() + (free.mean() ** 2).sum() - 2.0) < 0.1  # five standard errors

@@ -1,0 +1,399 @@
+r"""Mass matrices of the processes whose velocities have a rotation-invariant law: what "isotropic" means to them.
+
+A mass M, positive definite, gives the velocity v = L u, where u is uniform on the unit sphere or N(0, I), and
+L Lᵀ = M⁻¹. So v is uniform on the ellipsoid vᵀMv = 1, or N(0, M⁻¹), as in Hamiltonian Monte Carlo; a good M is near the
+target's precision. Jumps act on u and on the pulled-back gradient a = Lᵀ∇U: there every mass is the identity, and the
+reflection of u in a is that of v in ∇U under the metric M (Pakman et al. 2017, section 4, for a diagonal M).
+
+In compiled code each class has two methods, which carry out an event of a process by means of the process's own words
+``bounce(u, a, rng)`` and ``refresh(u, scratch, rng)``, both of which change u in place:
+
+- ``bounce(process, state, now, rng)``: pulls the gradient in ``state.memory.gradient`` back to a, and bounces;
+- ``refresh(process, state, now, rng)``.
+
+Both then set v = L u. An adaptive mass looks at where the path has been first, and adapts L during the warm-up.
+
+References
+----------
+Pakman, Gilboa, Carlson & Paninski (2017), Stochastic Bouncy Particle Sampler, ICML. Bertazzi & Bierkens (2022),
+Adaptive schemes for piecewise deterministic Monte Carlo algorithms, Bernoulli 28.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, helper
+from pdmp.process import ADAPTING
+
+#: Largest dimension for which a start from the Hessian, or a dense adaptive mass, is made.
+LARGEST = 200
+#: A new covariance counts as many events less than it has seen, and is mixed with the old one in that proportion.
+PRIOR_EVENTS = 20.0
+FIRST_WINDOW = 100  #: events before the first adaptation; each next window is twice as long
+
+LAST, WEIGHT, SEEN, WINDOW, CHANGES = range(5)  #: of `Memory.window`
+
+
+class Memory(NamedTuple):
+    """What a mass keeps: the velocity in its own coordinates, its root, and the moments that it is adapted to."""
+
+    u: np.ndarray  #: (d,)
+    pulled: np.ndarray  #: (d,) a = Lᵀ∇U
+    root: np.ndarray  #: (d,) or (d, d): L, lower triangular
+    columns: np.ndarray  #: Lᵀ, so that products with either run along memory; (0, 0) for a diagonal
+    centre: np.ndarray  #: (d,) what the moments are about
+    first: np.ndarray  #: (d,) integral of x - centre over the window
+    second: np.ndarray  #: (d,) or (d, d), of the products
+    window: np.ndarray  #: (5,) time of the last look; the window's time, its events and length; adaptations so far
+
+
+class NoMemory(NamedTuple):
+    """That of the identity, and of a process without a mass."""
+
+    scratch: np.ndarray  #: (d,)
+
+
+class Identity(Compiled):
+    """v = u."""
+
+    adaptive = False
+
+    @compiled
+    def bounce(self, process, state, now, rng):
+        process.bounce(state.v, state.memory.gradient, rng)
+
+    @compiled
+    def refresh(self, process, state, now, rng):
+        process.refresh(state.v, state.memory.mass.scratch, rng)
+
+    def memory(self, x):
+        return NoMemory(np.zeros(len(x)))
+
+    def transform(self, z):
+        """L z, in Python."""
+        return z
+
+    def inverse(self, v):
+        """L⁻¹ v, in Python."""
+        return v
+
+    def transposed(self, g):
+        """Lᵀ g, in Python."""
+        return g
+
+    def trace(self, model, x):
+        """tr(M⁻¹H) / d, the mean curvature at x as the velocities see it."""
+        return model.curvature(x)
+
+    def identity(self):
+        return ()
+
+
+class _Scaled(Compiled):
+    """What both other masses share."""
+
+    learns: int
+
+    def __init__(self, root, adaptive=False):
+        self.root = root
+        self.adaptive = adaptive
+        self.learns = int(adaptive)
+
+    @compiled
+    def bounce(self, process, state, now, rng):
+        mass = state.memory.mass
+        self.pull(mass, state.memory.gradient)
+        process.bounce(mass.u, mass.pulled, rng)
+        if self.learns == 1 and state.counts[ADAPTING] == 1:
+            self.learn(mass, state.x, state.v, now)
+        self.push(mass, state.v)
+
+    @compiled
+    def refresh(self, process, state, now, rng):
+        mass = state.memory.mass
+        process.refresh(mass.u, mass.pulled, rng)
+        if self.learns == 1 and state.counts[ADAPTING] == 1:
+            self.learn(mass, state.x, state.v, now)
+        self.push(mass, state.v)
+
+    def memory(self, x):
+        d = len(self.root)
+        return Memory(
+            u=np.zeros(d),
+            pulled=np.zeros(d),
+            root=self.root.copy(),
+            columns=np.ascontiguousarray(self.root.T) if self.root.ndim == 2 else np.zeros((0, 0)),
+            centre=np.array(x, dtype=float),
+            first=np.zeros(d),
+            second=np.zeros(self.root.shape),
+            window=np.array([0.0, 0.0, 0.0, float(self.window()), 0.0]),
+        )
+
+    def identity(self):
+        return (self.root, self.adaptive)
+
+
+class Diagonal(_Scaled):
+    """M diagonal: L = diag(M)^(-1/2)."""
+
+    def window(self):
+        return FIRST_WINDOW
+
+    @compiled
+    def pull(self, mass, gradient):
+        for j in range(gradient.shape[0]):
+            mass.pulled[j] = mass.root[j] * gradient[j]
+
+    @compiled
+    def push(self, mass, v):
+        for j in range(mass.u.shape[0]):
+            v[j] = mass.root[j] * mass.u[j]
+
+    @compiled(inline=False)
+    def learn(self, mass, x, v, now):
+        s = now - mass.window[LAST]
+        for j in range(mass.u.shape[0]):  # straight from x - v s to x
+            middle = x[j] - 0.5 * s * v[j] - mass.centre[j]
+            mass.first[j] += s * middle
+            mass.second[j] += s * (middle * middle + s * s * v[j] * v[j] / 12.0)
+        if _window_is_over(mass.window, now, s):
+            share, time = _share(mass.window), mass.window[WEIGHT]
+            for j in range(mass.u.shape[0]):
+                mean = mass.first[j] / time
+                variance = max(mass.second[j] / time - mean * mean, 0.0)
+                mass.root[j] = math.sqrt(share * variance + (1.0 - share) * mass.root[j] * mass.root[j])
+                mass.first[j] = 0.0
+                mass.second[j] = 0.0
+            mass.window[CHANGES] += 1.0
+            _next_window(mass.window)
+
+    def transform(self, z):
+        return self.root * z
+
+    def inverse(self, v):
+        return v / self.root
+
+    def transposed(self, g):
+        return self.root * g
+
+    def trace(self, model, x):
+        if len(self.root) <= LARGEST:
+            return float(np.mean(np.diag(model.hessian(x)) * self.root**2))
+        return _probed_trace(self, model, x)
+
+
+class Dense(_Scaled):
+    """M dense: L is lower triangular."""
+
+    def window(self):
+        return FIRST_WINDOW + 10 * len(self.root)
+
+    @compiled
+    def pull(self, mass, gradient):
+        for j in range(gradient.shape[0]):
+            mass.pulled[j] = 0.0
+        for i in range(gradient.shape[0]):
+            for j in range(i + 1):
+                mass.pulled[j] += mass.root[i, j] * gradient[i]
+
+    @compiled
+    def push(self, mass, v):
+        d = mass.u.shape[0]
+        for i in range(d):
+            v[i] = 0.0
+        for j in range(d):
+            for i in range(j, d):
+                v[i] += mass.columns[j, i] * mass.u[j]
+
+    @compiled(inline=False)
+    def learn(self, mass, x, v, now):
+        d, s = mass.u.shape[0], now - mass.window[LAST]
+        for j in range(d):
+            middle = x[j] - 0.5 * s * v[j] - mass.centre[j]
+            mass.pulled[j] = middle
+            mass.first[j] += s * middle
+            for k in range(j + 1):
+                mass.second[j, k] += s * (middle * mass.pulled[k] + s * s * v[j] * v[k] / 12.0)
+        if _window_is_over(mass.window, now, s):
+            share, time = _share(mass.window), mass.window[WEIGHT]
+            for j in range(d):
+                for k in range(j + 1):
+                    old = 0.0
+                    for i in range(k + 1):
+                        old += mass.root[j, i] * mass.root[k, i]
+                    new = mass.second[j, k] / time - mass.first[j] * mass.first[k] / (time * time)
+                    mass.columns[j, k] = share * new + (1.0 - share) * old
+            if cholesky(mass.columns):
+                for j in range(d):
+                    for k in range(j + 1):
+                        mass.root[j, k] = mass.columns[j, k]
+                mass.window[CHANGES] += 1.0
+            for j in range(d):
+                mass.first[j] = 0.0
+                for k in range(d):
+                    mass.second[j, k] = 0.0
+                    mass.columns[j, k] = mass.root[k, j]
+            _next_window(mass.window)
+
+    def transform(self, z):
+        return self.root @ z
+
+    def inverse(self, v):
+        return np.linalg.solve(self.root, v)
+
+    def transposed(self, g):
+        return self.root.T @ g
+
+    def trace(self, model, x):
+        if len(self.root) <= LARGEST:
+            return float(np.sum((self.root.T @ model.hessian(x)) * self.root.T)) / len(self.root)
+        return _probed_trace(self, model, x)
+
+
+@helper
+def cholesky(matrix):
+    """Overwrite the lower triangle of a symmetric matrix by its Cholesky factor; whether it is positive definite."""
+    for j in range(matrix.shape[0]):
+        pivot = matrix[j, j]
+        for k in range(j):
+            pivot -= matrix[j, k] * matrix[j, k]
+        if not pivot > 0.0:
+            return False
+        pivot = math.sqrt(pivot)
+        matrix[j, j] = pivot
+        for i in range(j + 1, matrix.shape[0]):
+            entry = matrix[i, j]
+            for k in range(j):
+                entry -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = entry / pivot
+    return True
+
+
+@helper
+def _window_is_over(window, now, s):
+    window[LAST] = now
+    window[WEIGHT] += s
+    window[SEEN] += 1.0
+    return window[SEEN] >= window[WINDOW] and window[WEIGHT] > 0.0
+
+
+@helper
+def _share(window):
+    """The new covariance's share in the mixture with the old one; events of one path are far from independent."""
+    return window[SEEN] / (window[SEEN] + PRIOR_EVENTS)
+
+
+@helper
+def _next_window(window):
+    window[WEIGHT] = 0.0
+    window[SEEN] = 0.0
+    window[WINDOW] *= 2.0
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# In Python
+
+
+def check_mass(mass, d):
+    """`mass` as None, an option or a checked array, or a `ValueError` that says what is allowed.
+
+    Raises
+    ------
+    ValueError
+        For another option or shape, and for a matrix that is not finite, symmetric or positive definite.
+    """
+    if mass is None:
+        return None
+    if isinstance(mass, str):
+        if mass in ("adaptive", "adaptive dense", "hessian"):
+            return mass
+        raise ValueError(
+            f'`mass` must be None, an array, "hessian", "adaptive" (diagonal) or "adaptive dense", got {mass!r}.'
+        )
+    array = np.array(mass, dtype=float)
+    if array.shape not in ((d,), (d, d)):
+        raise ValueError(f"`mass` must have shape ({d},) or ({d}, {d}), got {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError("`mass` must be finite.")
+    if array.ndim == 1:
+        if not np.all(array > 0.0):
+            j = int(np.argmin(array))
+            raise ValueError(f"`mass` must be positive definite; entry {j} of its diagonal is {array[j]:g}.")
+        return array
+    difference = np.abs(array - array.T).max()
+    if difference > 1e-8 * np.abs(array).max():
+        raise ValueError(f"`mass` must be symmetric; it differs from its transpose by up to {difference:.3g}.")
+    root_of(0.5 * (array + array.T))
+    return 0.5 * (array + array.T)
+
+
+def root_of(mass):
+    """L with L Lᵀ = mass⁻¹: (d,), or lower triangular (d, d); a `ValueError` where `mass` is not positive definite."""
+    if mass.ndim == 1:
+        return 1.0 / np.sqrt(mass)
+    try:
+        upper = np.linalg.cholesky(mass[::-1, ::-1])[::-1, ::-1]  # mass = upper upperᵀ
+    except np.linalg.LinAlgError:
+        low = np.linalg.eigvalsh(mass)[0]
+        raise ValueError(f"`mass` must be positive definite; its smallest eigenvalue is {low:.3g}.") from None
+    return np.tril(np.linalg.inv(upper).T)
+
+
+def make_mass(mass, model, x):
+    """The mass that a checked option stands for, in runs that start around `x` (d,).
+
+    Parameters
+    ----------
+    mass : None, ndarray, "hessian", "adaptive" or "adaptive dense"
+        "hessian": the Hessian at the model's mode, or at `x` if there is none. The adaptive ones start from that at `x`
+        (from its diagonal, and above 200 dimensions from the mean curvature) and follow the path in the warm-up.
+    model : Model
+    x : ndarray, shape (d,)
+
+    Raises
+    ------
+    ValueError
+        When "hessian" is asked for where the Hessian is not positive definite.
+    """
+    if mass is None:
+        return Identity()
+    if isinstance(mass, np.ndarray):
+        return (Diagonal if mass.ndim == 1 else Dense)(root_of(mass))
+    if mass == "hessian":
+        mode = model.mode()
+        try:
+            return Dense(root_of(model.hessian(x if mode is None else mode)))
+        except ValueError:
+            raise ValueError(
+                '`mass="hessian"` needs a positive definite Hessian, and it is not where the target has its mode. '
+                'Give a matrix, or mass="adaptive dense".'
+            ) from None
+    d = model.dim
+    hessian = model.hessian(x) if d <= LARGEST else None
+    if mass == "adaptive dense":
+        if hessian is not None:
+            try:
+                return Dense(root_of(0.5 * (hessian + hessian.T)), adaptive=True)
+            except ValueError:  # between modes: the path will tell
+                pass
+        return Dense(np.eye(d) / math.sqrt(_mean_curvature(model, x)), adaptive=True)
+    if hessian is not None and np.all(np.diag(hessian) > 0.0):
+        return Diagonal(1.0 / np.sqrt(np.diag(hessian)), adaptive=True)
+    return Diagonal(np.full(d, 1.0 / math.sqrt(_mean_curvature(model, x))), adaptive=True)
+
+
+def _mean_curvature(model, x):
+    curvature = model.curvature(x)
+    return curvature if 0.0 < curvature < math.inf else 1.0
+
+
+def _probed_trace(mass, model, x, probes=32):
+    rng, total, x = np.random.default_rng(0), 0.0, np.asarray(x, dtype=float)
+    for _ in range(probes):
+        z = 1e-5 * mass.transform(rng.choice([-1.0, 1.0], model.dim))
+        total += z @ (model.gradient(x + z) - model.gradient(x - z)) / 2e-10
+    return total / probes / model.dim
