@@ -94,6 +94,7 @@ class Record:
     excess: np.ndarray
     centre: np.ndarray  #: (D,) what an elliptic path turns around; else (0,)
     statistics: dict = field(default_factory=dict)
+    tallies: dict = field(default_factory=dict)  #: arrays that the process accumulated itself
 
     ARRAYS = ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess", "centre")
     NUMBERS = ("warmup", "end", "stopped", "seconds", "statistics")
@@ -227,6 +228,8 @@ class Chain:
                 self._adapt_chunk(took, budget.seconds - self.seconds)
             elif status == scheduler.FULL:
                 self._store()
+            elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:
+                self.stopped = self.process.ended(self.state)
             elif status in _REASONS and not (status == scheduler.TIME_UP and math.isinf(budget.time)):
                 self._reach(_REASONS[status])
             else:
@@ -271,6 +274,7 @@ class Chain:
         """Start the integrals and the grid at the time `now`."""
         integrals, grid = self.recording.integrals, self.recording.grid
         integrals.since[0] = now
+        self.process.count_from(self.state, now)
         if self.total is not None and self.total > now:  # else they find their scale by doubling
             if len(integrals.marks):
                 integrals.stretch[0] = (self.total - now) / len(integrals.marks)
@@ -389,6 +393,7 @@ class Chain:
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
             statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
+            tallies=self.process.tallies(self.state, float(recording.integrals.since[0]), end),
         )
 
     def _joined(self):

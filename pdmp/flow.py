@@ -39,6 +39,19 @@ class Linear(Compiled):
         x, y = x - c, y - e
         return s * (x * y + 0.5 * s * (x * w + y * v) + s * s * v * w / 3.0)
 
+    @compiled
+    def around(self, j):
+        """What coordinate j turns around: `first_passage` takes positions relative to it."""
+        return 0.0
+
+    @compiled
+    def first_passage(self, y, w, level):
+        """First time s >= 0 at which a path from y <= level with velocity w reaches the level from below, or infinity.
+
+        y is a coordinate, or a linear combination of coordinates, relative to what it turns around, and so is `level`.
+        """
+        return max(level - y, 0.0) / w if w > 0.0 else math.inf
+
 
 class Still(Compiled):
     """Piecewise-constant paths: each state is held until the next tick."""
@@ -129,3 +142,15 @@ class Elliptic(Compiled):
         total += 0.5 * v * w * (lag + swing * rise)  # of sin²
         total -= 0.5 * (v * d + w * b) * rise * rise  # of sin (1 - cos)
         return total + 0.5 * b * d * (3.0 * lag - swing * rise)  # of (1 - cos)²
+
+    @compiled
+    def around(self, j):
+        return self.mean[j]
+
+    @compiled
+    def first_passage(self, y, w, level):
+        radius = math.hypot(y, w)  # y cos s + w sin s = radius cos(s - phase)
+        if level >= radius:
+            return math.inf
+        wait = math.atan2(w + 0.0, y) - math.acos(max(level / radius, -1.0))
+        return max(wait, 0.0) if w >= 0.0 else wait + 2.0 * math.pi  # on its way up, a wait below zero is rounding

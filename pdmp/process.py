@@ -189,6 +189,10 @@ class Process(Compiled):
     def coordinate(self, k):
         return self.scope[k]
 
+    @compiled
+    def turned(self, state, now, rng):
+        """Told that a boundary changed the velocity at time `now`: bring along what was computed from it."""
+
     # -- what Python asks of a process ---------------------------------------------------------------------------
 
     #: The model whose law this process samples; None for one without a target.
@@ -198,6 +202,12 @@ class Process(Compiled):
 
     #: Whether a comparison that names no samplers includes this one.
     featured = True
+
+    #: What a boundary does to the velocity: "reflect" it, or "flip" the coordinates that its normal names. None: the
+    #: process has not been made for boundaries.
+    at_walls = None
+    #: Where the law of the velocities is not isotropic, a method ``mirror(normal)``: their covariance times it, (d,).
+    mirror = None
 
     @classmethod
     def candidates(cls, model, batch, mode, error):
@@ -241,6 +251,17 @@ class Process(Compiled):
     def alongside(self, state):
         """A context in which the compiled loop runs: for threads that help it."""
         return contextlib.nullcontext()
+
+    def ended(self, state):
+        """Why the process has come to an end by itself, one word for ``run.stopped``; None while it has not."""
+        return None
+
+    def count_from(self, state, now):
+        """Told at the end of the warm-up, time `now`: what the process accumulates itself counts from there."""
+
+    def tallies(self, state, since, end):
+        """What the process accumulated over [since, end], beside the path: a dict of arrays, added up over chains."""
+        return {}
 
     def statistics(self, state):
         """Further entries for ``run.stats`` from one chain's final state, a dict of numbers.

@@ -30,12 +30,15 @@ def load(path):
         def part(name, i=i):
             return arrays[f"chain/{i}/{name}"]
 
+        begin = f"chain/{i}/tallies/"
+
         records.append(
             Record(
                 **values,
                 **{name: part(name) for name in Record.ARRAYS},
                 integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
                 grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
+                tallies={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
             )
         )
     return Run(header["info"], records)
@@ -414,6 +417,7 @@ class Run:
         for i, r in enumerate(self._records):
             records.append({name: getattr(r, name) for name in Record.NUMBERS})
             arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
+            arrays |= {f"chain/{i}/tallies/{name}": array for name, array in r.tallies.items()}
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
         storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
 

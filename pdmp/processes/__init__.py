@@ -1,5 +1,6 @@
 """The continuous-time processes, one file each."""
 
+from pdmp.processes.bounded import Bounded as Bounded
 from pdmp.processes.bps import BPS as BPS
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS as LocalBPS

@@ -84,6 +84,7 @@ class BPS(ExactGradient):
     mass: object
 
     events = ("bounce", "refresh")
+    at_walls = "reflect"
 
     def __init__(
         self,

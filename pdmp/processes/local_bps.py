@@ -70,6 +70,7 @@ class LocalBPS(Process):
 
     events = ("bounce", "refresh")
     featured = False
+    at_walls = "reflect"
 
     def __init__(self, target, graph=None, refresh_rate="auto", refresh="variable", thinning="auto"):
         self.model = exact_provider(target, type(self).__name__).model

@@ -46,6 +46,7 @@ class ZigZag(ExactGradient):
     single: int  #: 1: one clock for the sum of the rates; 0: a clock for each coordinate
 
     events = ("flip",)
+    at_walls = "flip"
 
     def __init__(self, provider, thinning="auto"):
         model = provider.model if hasattr(provider, "model") else None

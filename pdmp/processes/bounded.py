@@ -1,0 +1,378 @@
+r"""Boundaries: a process on a box, or on an intersection of half-spaces, for truncated targets.
+
+=====  ================================================================================================
+flow   that of the process within, straight lines or ellipses
+clock  those of the process within; and a boundary's: when the path hits it, in closed form, certain
+rate   of the process within
+jump   at a wall with the outward normal n the position is put on the wall, and
+       reflect  v ← v - 2 (v·n) Σn / (n·Σn), Σ the covariance of the velocities (BPS, Boomerang)
+       flip     vⱼ ← -vⱼ wherever nⱼ ≠ 0 (Zig-Zag)
+       absorb   nothing: the run ends there
+=====  ================================================================================================
+
+Both rules leave the flux through the wall balanced: (v'·n) = -(v·n), and v' is as likely as v under the law of the
+velocities, so that the truncated target is invariant.
+
+References
+----------
+Bierkens, Bouchard-Côté, Doucet, Duncan, Fearnhead, Lienart, Roberts & Vollmer (2018), Piecewise deterministic Markov
+processes for scalable Monte Carlo on restricted domains, Stat. Probab. Lett. 136 (the condition at the boundary).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled
+from pdmp.process import CERTAIN, Process
+from pdmp.processes.extended import Extended
+
+REFLECT, FLIP, ABSORB = 0, 1, 2
+
+#: The wall of a half-space a·x <= b is put so far inside, relatively, that rounding does not lead beyond it.
+SHY = 1e-14
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    wall: np.ndarray  #: (own clocks,) which wall each hits next: 2j the lower one of coordinate j, 2j + 1 the upper
+    #: one, 2d + k half-space k
+    ended: np.ndarray  #: (1,) 1 when the path was absorbed
+    inner: tuple
+
+
+class Within(Compiled):
+    """A flow as the process within a box knows it: rounding does not lead beyond a wall, where nothing may be defined."""
+
+    path: Compiled
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def __init__(self, path, lower, upper):
+        self.path, self.lower, self.upper, self.kind = path, lower, upper, path.kind
+
+    @compiled
+    def position(self, j, x, v, s):
+        return min(max(self.path.position(j, x, v, s), self.lower[j]), self.upper[j])
+
+    @compiled
+    def velocity(self, j, x, v, s):
+        return self.path.velocity(j, x, v, s)
+
+
+class Bounded(Extended):
+    """A process confined to lower <= x <= upper and a·x <= b, with walls that reflect or absorb.
+
+    Walls are hit at closed-form times; the position is put on them, to the last bit for a box, to rounding for a
+    half-space. Bounds on rates that look ahead do not look beyond a wall, so the potential need not be defined there.
+    Around a local process the cost of an event does not depend on the dimension.
+
+    Parameters
+    ----------
+    process : Process
+        A process with straight or elliptic paths that knows what a wall does to its velocity: `BPS`, `ZigZag`, …
+    lower, upper : float or array_like, shape (d,), optional
+        The box; infinite where there is no wall.
+    halfspaces : sequence of pairs (a, b), or one pair (A, b), optional
+        Half-spaces a·x <= b, a of shape (d,) and b a number; or all of them, A of shape (m, d), dense or sparse, and
+        b of shape (m,).
+    kind : {"reflect", "absorb"}, default "reflect"
+        "reflect": the process stays inside and samples the target truncated to it. "absorb": the run ends at the
+        first wall, with ``run.stopped == "absorbed"``; ``run.end`` is when, and the path's last position where.
+
+    Raises
+    ------
+    TypeError
+        For a process that has no rule at a wall.
+    ValueError
+        For walls that are not numbers, `lower` not below `upper`, a normal of zero, or no walls at all. Before a run:
+        for a start outside.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> target = pdmp.models.Gaussian([-1.0, 0.0], np.eye(2))
+    >>> process = pdmp.Bounded(pdmp.ZigZag(target), lower=0.0)
+    >>> run = pdmp.sample(process, time=2_000.0, seed=1)
+    >>> bool(run.trajectories[0].positions.min() == 0.0)
+    True
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    boxed: np.ndarray  #: the coordinates with a wall
+    #: The normals a by rows: of half-space k data[q] in coordinate indices[q] for indptr[k] <= q < indptr[k + 1].
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    offsets: np.ndarray  #: (m,)
+    around: np.ndarray  #: (m,) a·c, where coordinate j turns around c[j]
+    mirrors: np.ndarray  #: (m, d) Σa; no rows where that is a itself
+    box_mirrors: np.ndarray  #: (d, d) Σ; likewise
+    rule: int
+    wall_kind: int  #: the kind of event
+
+    featured = False
+
+    def __init__(self, process, lower=None, upper=None, halfspaces=None, kind="reflect"):
+        name = type(self).__name__
+        if not isinstance(process, Process):
+            raise TypeError(f"pdmp.{name} takes a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
+        if process.at_walls is None or not hasattr(process.flow, "around"):
+            raise TypeError(
+                f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.BPS, pdmp.ZigZag or "
+                f"another with `at_walls`, got a {type(process).__name__}."
+            )
+        if kind not in ("reflect", "absorb"):
+            raise ValueError(f'`kind` must be "reflect" or "absorb", got {kind!r}.')
+        d = process.dim
+        self.lower, self.upper = _box(lower, upper, d)
+        self.boxed = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
+        self.indptr, self.indices, self.data, self.offsets = _halfspaces(halfspaces, d)
+        m = len(self.offsets)
+        if len(self.boxed) + m == 0:
+            raise ValueError("no boundary: give `lower`, `upper` or `halfspaces`.")
+        self.rule = ABSORB if kind == "absorb" else FLIP if process.at_walls == "flip" else REFLECT
+        centre = np.array([process.flow.around(j) for j in np.unique(self.indices)])
+        self.around = np.zeros(m)
+        if len(centre):
+            terms = self.data * centre[np.searchsorted(np.unique(self.indices), self.indices)]
+            self.around = np.add.reduceat(terms, self.indptr[:-1])
+        self.mirrors = self.box_mirrors = np.zeros((0, 0))
+        if self.rule == REFLECT and process.mirror is not None:
+            normals = _matrix(self.indptr, self.indices, self.data, d).toarray()
+            self.mirrors = np.array([process.mirror(a) for a in normals]).reshape(m, d)
+            self.box_mirrors = np.array([process.mirror(a) for a in np.eye(d)])
+        n = len(self.boxed)
+        watched = np.append(np.arange(n), n + self.indptr), np.concatenate([self.boxed, self.indices])
+        flow, process = process.flow, copy.copy(process)
+        process.flow = Within(flow, self.lower, self.upper)
+        super().__init__(process, watched, flow, final=kind == "absorb")
+        self.wall_kind = len(process.events)
+        self.events = (*process.events, "wall")
+
+    # -- compiled ---------------------------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if state.memory.ended[0] == 1:
+            return math.inf, CERTAIN
+        if i >= self.own:
+            return self.inner.clock(self.inside(state), i - self.own, now, rng)
+        time = math.inf
+        n = self.boxed.shape[0]
+        if self.single == 0:
+            time = self.box_hit(state, i, i, now, time) if i < n else self.halfspace_hit(state, i, i - n, now, time)
+        else:
+            for k in range(n):
+                time = min(time, self.box_hit(state, i, k, now, time))
+            for k in range(self.offsets.shape[0]):
+                time = min(time, self.halfspace_hit(state, i, k, now, time))
+        return time, CERTAIN
+
+    @compiled
+    def box_hit(self, state, i, k, now, before):
+        """When the k-th coordinate with walls hits one; if that is before `before`, note which for clock i."""
+        j = self.boxed[k]
+        c = self.flow.around(j)
+        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
+        y, v, high, low = state.x[j] - c, state.v[j], self.upper[j] - c, self.lower[j] - c
+        rise = self.flow.first_passage(y, v, high) if high < math.inf else math.inf
+        fall = self.flow.first_passage(-y, -v, -low) if low > -math.inf else math.inf
+        time = max(moved + min(rise, fall), now)
+        if time < before:
+            state.memory.wall[i] = 2 * j + (1 if rise < fall else 0)
+        return time
+
+    @compiled
+    def halfspace_hit(self, state, i, k, now, before):
+        """When half-space k's wall is hit."""
+        y, w, size = -self.around[k], 0.0, abs(self.offsets[k])
+        for q in range(self.indptr[k], self.indptr[k + 1]):
+            j = self.indices[q]
+            s = now - (state.moved[0] if state.moved.shape[0] == 1 else state.moved[j])
+            term = self.data[q] * self.flow.position(j, state.x[j], state.v[j], s)
+            y += term
+            size += abs(term)
+            w += self.data[q] * self.flow.velocity(j, state.x[j], state.v[j], s)
+        time = now + self.flow.first_passage(y, w, self.offsets[k] - SHY * size - self.around[k])
+        if time < before:
+            state.memory.wall[i] = 2 * self.dimension() + k
+        return time
+
+    @compiled
+    def dimension(self):
+        return self.lower.shape[0]
+
+    @compiled
+    def span(self, state, i):
+        if self.single == 0:
+            return self.scope_start[i], self.scope_start[i + 1]
+        n, wall = self.boxed.shape[0], state.memory.wall[i]
+        if wall >= 2 * self.dimension():
+            k = wall - 2 * self.dimension()
+            return n + self.indptr[k], n + self.indptr[k + 1]
+        for k in range(n):
+            if self.boxed[k] == wall // 2:
+                return k, k + 1
+        return 0, 0
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if i >= self.own:
+            return self.inner.jump(self.inside(state), i - self.own, now, rng)
+        wall = state.memory.wall[i]
+        if wall < 2 * self.dimension():
+            self.meet_box(state, wall // 2, wall % 2 == 1)
+        else:
+            self.meet_halfspace(state, wall - 2 * self.dimension())
+        if self.rule == ABSORB:
+            state.memory.ended[0] = 1
+        else:
+            self.inner.turned(self.inside(state), now, rng)
+        return self.wall_kind
+
+    @compiled
+    def meet_box(self, state, j, above):
+        """Put coordinate j on its upper or lower wall, and turn the velocity inwards."""
+        x, v = state.x, state.v
+        x[j] = self.upper[j] if above else self.lower[j]
+        if self.rule == ABSORB:
+            return
+        w = abs(v[j])
+        if self.box_mirrors.shape[0] > 0:
+            c = 2.0 * v[j] / self.box_mirrors[j, j]
+            for k in range(v.shape[0]):
+                v[k] -= c * self.box_mirrors[j, k]
+        v[j] = -w if above else w
+
+    @compiled
+    def meet_halfspace(self, state, k):
+        """Put the position on the wall of half-space k, and turn the velocity inwards."""
+        x, v = state.x, state.v
+        first, last = self.indptr[k], self.indptr[k + 1]
+        outside, square, along, size = -self.offsets[k], 0.0, 0.0, abs(self.offsets[k])
+        for q in range(first, last):
+            a, j = self.data[q], self.indices[q]
+            outside += a * x[j]
+            size += abs(a * x[j])
+            square += a * a
+            along += a * v[j]
+        for q in range(first, last):
+            x[self.indices[q]] -= (outside + SHY * size) / square * self.data[q]
+        if self.rule == FLIP:
+            for q in range(first, last):
+                v[self.indices[q]] = -v[self.indices[q]]
+        elif self.rule == REFLECT:
+            if self.mirrors.shape[0] == 0:
+                for q in range(first, last):
+                    v[self.indices[q]] -= 2.0 * along / square * self.data[q]
+                return
+            across = 0.0
+            for q in range(first, last):
+                across += self.data[q] * self.mirrors[k, self.indices[q]]
+            for j in range(v.shape[0]):
+                v[j] -= 2.0 * along / across * self.mirrors[k, j]
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def anchor(self):
+        """The start of the process within; for a box the point inside that is closest to it."""
+        x = self.inner.anchor
+        if x is None and self.model is not None:
+            x = self.model.mode()
+            x = self.model.initial if x is None else x
+        return None if x is None else np.clip(x, self.lower, self.upper)
+
+    def begin(self, x, rng):
+        self.check_inside(x)
+        return super().begin(x, rng)
+
+    def check_inside(self, x):
+        """Raise a `ValueError` that names the first wall beyond which x (d,) lies."""
+        for name, outside, wall in (("lower", x < self.lower, self.lower), ("upper", x > self.upper, self.upper)):
+            if np.any(outside):
+                j = int(np.argmax(outside))
+                side = "below" if name == "lower" else "above"
+                raise ValueError(
+                    f"`initial` lies outside the boundaries: x[{j}] = {x[j]:.6g} is {side} `{name}`[{j}] = "
+                    f"{wall[j]:.6g}; give `initial=` a point inside."
+                )
+        for k, b in enumerate(self.offsets):
+            row = slice(self.indptr[k], self.indptr[k + 1])
+            terms = self.data[row] * x[self.indices[row]]
+            if terms.sum() > b + 1e-12 * (np.abs(terms).sum() + abs(b)):  # a point on the wall is inside, to rounding
+                raise ValueError(
+                    f"`initial` lies outside the boundaries: a·x = {terms.sum():.6g} of half-space {k} is above b = "
+                    f"{b:.6g}; give `initial=` a point inside."
+                )
+
+    def memory(self, x, rng):
+        return Memory(np.zeros(self.own, np.int64), np.zeros(1, np.int64), self.inner.memory(x, rng))
+
+    def ended(self, state):
+        return "absorbed" if state.memory.ended[0] == 1 else None
+
+
+def _box(lower, upper, d):
+    """Both walls of every coordinate, (d,) each."""
+    walls = []
+    for name, value, none in (("lower", lower, -math.inf), ("upper", upper, math.inf)):
+        try:
+            wall = np.array(none if value is None else value, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"`{name}` must hold numbers, got {value!r}.") from None
+        if wall.shape not in ((), (d,)):
+            raise ValueError(f"`{name}` must be a number or have shape ({d},), got {wall.shape}.")
+        if np.any(np.isnan(wall)) or np.any(wall == -none):
+            raise ValueError(f"`{name}` must be finite, or {none} where there is no wall; got {value!r}.")
+        walls.append(np.array(np.broadcast_to(wall, (d,))))
+    crossed = ~(walls[0] < walls[1])
+    if np.any(crossed):
+        j = int(np.argmax(crossed))
+        raise ValueError(
+            f"`lower` must be below `upper`; in coordinate {j} they are {walls[0][j]:.6g} and {walls[1][j]:.6g}."
+        )
+    return walls
+
+
+def _halfspaces(given, d):
+    """Normals by rows, (indptr, indices, data), and offsets."""
+    from scipy import sparse
+
+    if given is None:
+        return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+    form = "`halfspaces` must be pairs (a, b), or one pair (A, b) with A of shape (m, d) and b of shape (m,)"
+    try:
+        if isinstance(given, tuple) and len(given) == 2 and (sparse.issparse(given[0]) or np.ndim(given[0]) == 2):
+            normals, offsets = given
+        else:
+            normals, offsets = zip(*given, strict=True)
+        normals = normals if sparse.issparse(normals) else np.array(normals, dtype=float)
+        rows = sparse.csr_array(normals, dtype=float)
+        offsets = np.array(offsets, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{form}; got {given!r}.") from None
+    if rows.ndim != 2 or rows.shape[1] != d or offsets.shape != rows.shape[:1]:
+        raise ValueError(f"{form}, here d = {d}; got normals of {rows.shape} and offsets of {offsets.shape}.")
+    if not (np.all(np.isfinite(rows.data)) and np.all(np.isfinite(offsets))):
+        raise ValueError("`halfspaces` must be finite.")
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    empty = np.diff(rows.indptr) == 0
+    if np.any(empty):
+        raise ValueError(f"`halfspaces`: the normal of number {int(np.argmax(empty))} is zero.")
+    return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data, offsets
+
+
+def _matrix(indptr, indices, data, columns):
+    """The matrix with these rows."""
+    from scipy import sparse
+
+    return sparse.csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns))

@@ -1,0 +1,169 @@
+"""A process with further clocks beside those of another: what boundaries and sticky processes share."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from pdmp.compiled import compiled
+from pdmp.process import Process, State
+
+
+class Extended(Process):
+    """Base of processes that let another one run and add events of their own.
+
+    The clocks of its own come first, so that at equal times they ring first. Around a local process with several
+    clocks each has its own; else one clock stands for all of them, and rings for the earliest.
+
+    Parameters
+    ----------
+    inner : Process
+        The process that runs between the further events.
+    watched : tuple of ndarray
+        Rows in compressed form, (indptr, indices): the coordinates whose paths the k-th further clock follows, and
+        which its events may change.
+    flow : Compiled, optional
+        How the whole moves; as the inner process does, when omitted.
+    final : bool, default False
+        Whether an event of its own concerns all clocks, as the last one does.
+    """
+
+    inner: object
+    own: int  #: clocks of its own
+    single: int  #: 1: one clock for all further events
+
+    _required = ()
+
+    def __init__(self, inner, watched, flow=None, final=False):
+        self.inner = inner
+        self.model = inner.model
+        reach = _reach(inner)
+        self.single = int(reach is None)
+        self.own = 1 if self.single else len(watched[0]) - 1
+        if self.single:
+            dependents = _all_together(inner)
+        else:
+            dependents = _one_by_one(inner, reach, watched, final)
+        clocks = self.own + inner.clocks
+        super().__init__(inner.dim, clocks, dependents, inner.flow if flow is None else flow, local=inner.local)
+        if self.local:
+            sizes = np.diff(watched[0])
+            sizes = sizes.max(initial=1, keepdims=True) if self.single else sizes
+            self.scope = np.ascontiguousarray(watched[1], np.int64)
+            self.scope_start = np.concatenate([[0], np.cumsum(sizes), sizes.sum() + inner.scope_start[1:]])
+            self.scope_start = self.scope_start.astype(np.int64)
+
+    # -- compiled ---------------------------------------------------------------------------------------------------
+
+    @compiled
+    def inside(self, state):
+        """The state as the inner process knows it."""
+        return State(
+            state.x,
+            state.v,
+            state.moved,
+            state.now,
+            state.heap,
+            state.keys,
+            state.place,
+            state.bounds,
+            state.pending,
+            state.counts,
+            state.excess,
+            state.memory.inner,
+        )
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        return self.inner.rate(self.inside(state), i - self.own, now, rng)
+
+    @compiled
+    def touches(self, state, i):
+        if i < self.own:
+            return self.span(state, i)
+        shift = self.scope.shape[0]
+        begin, end = self.inner.touches(self.inside(state), i - self.own)
+        return shift + begin, shift + end
+
+    @compiled
+    def coordinate(self, k):
+        shift = self.scope.shape[0]
+        return self.scope[k] if k < shift else self.inner.coordinate(k - shift)
+
+    @compiled
+    def span(self, state, i):
+        """Range of the coordinates that the next event of its own clock i changes."""
+        return self.scope_start[i], self.scope_start[i + 1]
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def anchor(self):
+        return self.inner.anchor
+
+    @property
+    def exact_bounds(self):
+        return self.inner.exact_bounds
+
+    def describe_bound(self):
+        return self.inner.describe_bound()
+
+    def resolve(self, x):
+        resolved = copy.copy(self)
+        resolved.inner = self.inner.resolve(x)
+        return resolved
+
+    def velocity(self, x, rng):
+        return self.inner.velocity(x, rng)
+
+    def statistics(self, state):
+        return self.inner.statistics(state._replace(memory=state.memory.inner))
+
+
+def _reach(process):
+    """Rows of the coordinates that an event of each clock may change; None when not known in advance."""
+    if not process.local or process.clocks == 1:
+        return None
+    own = process._methods["touches"] is not Process._methods["touches"]
+    if own and not (process.clocks == process.dim and np.array_equal(process.scope, np.arange(process.dim))):
+        return None
+    return process.scope_start, process.scope
+
+
+def _all_together(inner):
+    """Dependents of one further clock, 0, and the inner process's clocks, 1 …: every event concerns clock 0."""
+    indptr = inner.start + np.arange(inner.clocks + 1)
+    indices = np.insert(inner.order + 1, inner.start[:-1], 0)
+    every = np.unique(np.append(inner.order + 1, 0))
+    return np.concatenate([[0], len(every) + indptr]), np.concatenate([every, indices])
+
+
+def _one_by_one(inner, reach, watched, final):
+    """Dependents of the further clocks, those that watch what an event changes, and of the inner process's."""
+    from scipy import sparse
+
+    def matrix(rows, columns):
+        indptr, indices = rows
+        return sparse.csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(indptr) - 1, columns))
+
+    reaches, watches = matrix(reach, inner.dim), matrix(watched, inner.dim)
+    rings = matrix((inner.start, inner.order), inner.clocks)
+    # Whoever changes the velocity of coordinate j has all clocks redrawn that this concerns, and perhaps more: take
+    # the least.
+    transposed = reaches.T.tocsr()
+    size = np.diff(inner.start)[transposed.indices]
+    rows = np.repeat(np.arange(inner.dim), np.diff(transposed.indptr))
+    least = np.lexsort([size, rows])
+    first = np.unique(rows[least], return_index=True)
+    one = sparse.csr_array(
+        (np.ones(len(first[0]), np.int32), (first[0], transposed.indices[least[first[1]]])),
+        shape=(inner.dim, inner.clocks),
+    )
+    own = sparse.hstack([watches @ watches.T, watches @ one @ rings])
+    if final:
+        own = sparse.csr_array(np.ones((1, own.shape[1]), np.int32))
+        own = sparse.vstack([own] * watches.shape[0])
+    both = sparse.csr_array(sparse.vstack([own, sparse.hstack([reaches @ watches.T, rings])]))
+    both.sort_indices()
+    return both.indptr.astype(np.int64), both.indices.astype(np.int64)
