@@ -47,7 +47,7 @@ class Memory(NamedTuple):
 
 
 class Within(Compiled):
-    """A flow as the process within a box knows it: rounding does not lead beyond a wall, where nothing may be defined."""
+    """A flow as the process within a box knows it: rounding does not lead beyond a wall."""
 
     path: Compiled
     lower: np.ndarray
@@ -162,35 +162,41 @@ class Bounded(Extended):
     def clock(self, state, i, now, rng):
         if state.memory.ended[0] == 1:
             return math.inf, CERTAIN
-        if i >= self.own:
-            return self.inner.clock(self.inside(state), i - self.own, now, rng)
+        if i < self.first:
+            for k in range(self.start[i], self.start[i + 1]):
+                j = self.order[k]
+                if j < self.first:
+                    break
+                if state.keys[state.place[j]] <= now:  # a wall is hit now: what comes beyond it is not asked
+                    return math.inf, CERTAIN
+            return self.inner.clock(self.inside(state), i, now, rng)
         time = math.inf
-        n = self.boxed.shape[0]
+        c, n = i - self.first, self.boxed.shape[0]
         if self.single == 0:
-            time = self.box_hit(state, i, i, now, time) if i < n else self.halfspace_hit(state, i, i - n, now, time)
+            time = self.box_hit(state, c, c, now, time) if c < n else self.halfspace_hit(state, c, c - n, now, time)
         else:
             for k in range(n):
-                time = min(time, self.box_hit(state, i, k, now, time))
+                time = min(time, self.box_hit(state, 0, k, now, time))
             for k in range(self.offsets.shape[0]):
-                time = min(time, self.halfspace_hit(state, i, k, now, time))
+                time = min(time, self.halfspace_hit(state, 0, k, now, time))
         return time, CERTAIN
 
     @compiled
-    def box_hit(self, state, i, k, now, before):
-        """When the k-th coordinate with walls hits one; if that is before `before`, note which for clock i."""
+    def box_hit(self, state, c, k, now, before):
+        """When the k-th coordinate with walls hits one; if that is before `before`, note which for its own clock c."""
         j = self.boxed[k]
-        c = self.flow.around(j)
+        centre = self.flow.around(j)
         moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
-        y, v, high, low = state.x[j] - c, state.v[j], self.upper[j] - c, self.lower[j] - c
+        y, v, high, low = state.x[j] - centre, state.v[j], self.upper[j] - centre, self.lower[j] - centre
         rise = self.flow.first_passage(y, v, high) if high < math.inf else math.inf
         fall = self.flow.first_passage(-y, -v, -low) if low > -math.inf else math.inf
         time = max(moved + min(rise, fall), now)
         if time < before:
-            state.memory.wall[i] = 2 * j + (1 if rise < fall else 0)
+            state.memory.wall[c] = 2 * j + (1 if rise < fall else 0)
         return time
 
     @compiled
-    def halfspace_hit(self, state, i, k, now, before):
+    def halfspace_hit(self, state, c, k, now, before):
         """When half-space k's wall is hit."""
         y, w, size = -self.around[k], 0.0, abs(self.offsets[k])
         for q in range(self.indptr[k], self.indptr[k + 1]):
@@ -202,7 +208,7 @@ class Bounded(Extended):
             w += self.data[q] * self.flow.velocity(j, state.x[j], state.v[j], s)
         time = now + self.flow.first_passage(y, w, self.offsets[k] - SHY * size - self.around[k])
         if time < before:
-            state.memory.wall[i] = 2 * self.dimension() + k
+            state.memory.wall[c] = 2 * self.dimension() + k
         return time
 
     @compiled
@@ -210,23 +216,23 @@ class Bounded(Extended):
         return self.lower.shape[0]
 
     @compiled
-    def span(self, state, i):
+    def span(self, state, k):
         if self.single == 0:
-            return self.scope_start[i], self.scope_start[i + 1]
-        n, wall = self.boxed.shape[0], state.memory.wall[i]
+            return self.scope_start[k], self.scope_start[k + 1]
+        n, wall = self.boxed.shape[0], state.memory.wall[0]
         if wall >= 2 * self.dimension():
-            k = wall - 2 * self.dimension()
-            return n + self.indptr[k], n + self.indptr[k + 1]
-        for k in range(n):
-            if self.boxed[k] == wall // 2:
-                return k, k + 1
+            h = wall - 2 * self.dimension()
+            return n + self.indptr[h], n + self.indptr[h + 1]
+        for c in range(n):
+            if self.boxed[c] == wall // 2:
+                return c, c + 1
         return 0, 0
 
     @compiled
     def jump(self, state, i, now, rng):
-        if i >= self.own:
-            return self.inner.jump(self.inside(state), i - self.own, now, rng)
-        wall = state.memory.wall[i]
+        if i < self.first:
+            return self.inner.jump(self.inside(state), i, now, rng)
+        wall = state.memory.wall[i - self.first]
         if wall < 2 * self.dimension():
             self.meet_box(state, wall // 2, wall % 2 == 1)
         else:

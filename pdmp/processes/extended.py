@@ -7,14 +7,15 @@ import copy
 import numpy as np
 
 from pdmp.compiled import compiled
-from pdmp.process import Process, State
+from pdmp.process import DEPENDENTS, Process, State
 
 
 class Extended(Process):
     """Base of processes that let another one run and add events of their own.
 
-    The clocks of its own come first, so that at equal times they ring first. Around a local process with several
-    clocks each has its own; else one clock stands for all of them, and rings for the earliest.
+    The inner process's clocks keep their numbers, those of its own come after them, but are drawn before them. Around a
+    local process with several clocks each further event has a clock; else one stands for all of them, and rings for the
+    earliest.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ class Extended(Process):
     """
 
     inner: object
-    own: int  #: clocks of its own
+    first: int  #: number of the first clock of its own
     single: int  #: 1: one clock for all further events
 
     _required = ()
@@ -40,12 +41,13 @@ class Extended(Process):
         self.model = inner.model
         reach = _reach(inner)
         self.single = int(reach is None)
+        self.first = inner.clocks
         self.own = 1 if self.single else len(watched[0]) - 1
         if self.single:
             dependents = _all_together(inner)
         else:
             dependents = _one_by_one(inner, reach, watched, final)
-        clocks = self.own + inner.clocks
+        clocks = self.first + self.own
         super().__init__(inner.dim, clocks, dependents, inner.flow if flow is None else flow, local=inner.local)
         if self.local:
             sizes = np.diff(watched[0])
@@ -53,6 +55,7 @@ class Extended(Process):
             self.scope = np.ascontiguousarray(watched[1], np.int64)
             self.scope_start = np.concatenate([[0], np.cumsum(sizes), sizes.sum() + inner.scope_start[1:]])
             self.scope_start = self.scope_start.astype(np.int64)
+        self.order = np.concatenate([self.order, self.first + np.arange(self.own), np.arange(self.first)])
 
     # -- compiled ---------------------------------------------------------------------------------------------------
 
@@ -76,14 +79,14 @@ class Extended(Process):
 
     @compiled
     def rate(self, state, i, now, rng):
-        return self.inner.rate(self.inside(state), i - self.own, now, rng)
+        return self.inner.rate(self.inside(state), i, now, rng)
 
     @compiled
     def touches(self, state, i):
-        if i < self.own:
-            return self.span(state, i)
+        if i >= self.first:
+            return self.span(state, i - self.first)
         shift = self.scope.shape[0]
-        begin, end = self.inner.touches(self.inside(state), i - self.own)
+        begin, end = self.inner.touches(self.inside(state), i)
         return shift + begin, shift + end
 
     @compiled
@@ -92,9 +95,9 @@ class Extended(Process):
         return self.scope[k] if k < shift else self.inner.coordinate(k - shift)
 
     @compiled
-    def span(self, state, i):
-        """Range of the coordinates that the next event of its own clock i changes."""
-        return self.scope_start[i], self.scope_start[i + 1]
+    def span(self, state, k):
+        """Range of the coordinates that the next event of its own k-th clock changes."""
+        return self.scope_start[k], self.scope_start[k + 1]
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -117,6 +120,11 @@ class Extended(Process):
     def velocity(self, x, rng):
         return self.inner.velocity(x, rng)
 
+    def begin(self, x, rng):
+        state = super().begin(x, rng)
+        state.pending[:] = self.start[-1], len(self.order), DEPENDENTS
+        return state
+
     def statistics(self, state):
         return self.inner.statistics(state._replace(memory=state.memory.inner))
 
@@ -132,15 +140,17 @@ def _reach(process):
 
 
 def _all_together(inner):
-    """Dependents of one further clock, 0, and the inner process's clocks, 1 …: every event concerns clock 0."""
-    indptr = inner.start + np.arange(inner.clocks + 1)
-    indices = np.insert(inner.order + 1, inner.start[:-1], 0)
-    every = np.unique(np.append(inner.order + 1, 0))
-    return np.concatenate([[0], len(every) + indptr]), np.concatenate([every, indices])
+    """Dependents of the inner process's clocks and of one further clock, which every event concerns."""
+    n = inner.clocks
+    indptr = inner.start + np.arange(n + 1)
+    last = inner.start[-1]
+    indices = np.insert(inner.order[:last], inner.start[:-1], n)
+    every = np.append(n, np.unique(inner.order[:last]))
+    return np.append(indptr, indptr[-1] + len(every)), np.concatenate([indices, every])
 
 
 def _one_by_one(inner, reach, watched, final):
-    """Dependents of the further clocks, those that watch what an event changes, and of the inner process's."""
+    """Dependents of the inner process's clocks, and of the further ones: these watch what an event changes."""
     from scipy import sparse
 
     def matrix(rows, columns):
@@ -148,7 +158,7 @@ def _one_by_one(inner, reach, watched, final):
         return sparse.csr_array((np.ones(len(indices), np.int32), indices, indptr), shape=(len(indptr) - 1, columns))
 
     reaches, watches = matrix(reach, inner.dim), matrix(watched, inner.dim)
-    rings = matrix((inner.start, inner.order), inner.clocks)
+    rings = matrix((inner.start, inner.order[: inner.start[-1]]), inner.clocks)
     # Whoever changes the velocity of coordinate j has all clocks redrawn that this concerns, and perhaps more: take
     # the least.
     transposed = reaches.T.tocsr()
@@ -164,6 +174,8 @@ def _one_by_one(inner, reach, watched, final):
     if final:
         own = sparse.csr_array(np.ones((1, own.shape[1]), np.int32))
         own = sparse.vstack([own] * watches.shape[0])
-    both = sparse.csr_array(sparse.vstack([own, sparse.hstack([reaches @ watches.T, rings])]))
-    both.sort_indices()
-    return both.indptr.astype(np.int64), both.indices.astype(np.int64)
+    both = sparse.csr_array(sparse.vstack([sparse.hstack([reaches @ watches.T, rings]), own]))
+    both.sort_indices()  # the further clocks first
+    indices = both.indices.astype(np.int64)
+    further = watches.shape[0]
+    return both.indptr.astype(np.int64), np.where(indices < further, inner.clocks + indices, indices - further)
