@@ -174,7 +174,9 @@ class Process(Compiled):
         if len(cls.events) > MAX_KINDS:
             raise TypeError(f"{cls.__name__}.events: at most {MAX_KINDS} kinds, got {len(cls.events)}.")
         ring = "self, state, i, now, rng"
-        check_methods(cls, Process, cls._required, {"clock": ring, "jump": ring})
+        check_methods(
+            cls, Process, cls._required, {"clock": ring, "jump": ring, "true_rates": "self, x, v, scratch, out"}
+        )
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -193,7 +195,16 @@ class Process(Compiled):
     def turned(self, state, now, rng):
         """Told that a boundary changed the velocity at time `now`: bring along what was computed from it."""
 
+    @compiled
+    def channel(self, state, i):
+        """For `pdmp.diagnostics.check_clocks`, after an event of clock i: which of `channels` it was of."""
+        return i
+
     # -- what Python asks of a process ---------------------------------------------------------------------------
+
+    def channels(self):
+        """Names of what `true_rates` gives the rates of: the clocks, or what one clock stands for."""
+        return self.events if len(self.events) == self.clocks else [f"clock {i}" for i in range(self.clocks)]
 
     #: The model whose law this process samples; None for one without a target.
     model = None

@@ -1,6 +1,7 @@
 """How good samples are."""
 
 from pdmp.diagnostics import stein as stein
+from pdmp.diagnostics.clocks import check_clocks as check_clocks
 from pdmp.diagnostics.ess import ess as ess
 from pdmp.diagnostics.ess import rhat as rhat
 from pdmp.diagnostics.predictive import accuracy as accuracy

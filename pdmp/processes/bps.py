@@ -206,6 +206,14 @@ class BPS(ExactGradient):
         self.provider.model.gradient_slope(state.v, memory.slope)
         return self.along(state), dot(state.v, memory.slope)
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        self.true_gradient(x, scratch)
+        out[BOUNCE] = 0.0
+        for j in range(x.shape[0]):
+            out[BOUNCE] += v[j] * scratch[j]
+        out[REFRESH] = self.refresh_rate
+
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def resolve(self, x):

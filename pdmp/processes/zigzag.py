@@ -124,6 +124,19 @@ class ZigZag(ExactGradient):
     def affine_partial(self, state, i, now):
         return self.provider.model.affine_partial(state.x, state.v, state.moved, now, i)
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        self.true_gradient(x, scratch)
+        for j in range(x.shape[0]):
+            out[j] = v[j] * scratch[j]
+
+    @compiled
+    def channel(self, state, i):
+        return state.memory.chosen[0] if self.single == 1 else i
+
+    def channels(self):
+        return [f"coordinate {j}" for j in range(self.dim)]
+
     def velocity(self, x, rng):
         return rng.choice([-1.0, 1.0], self.dim)
 
