@@ -15,6 +15,8 @@ from pdmp.processes import SBPS as SBPS
 from pdmp.processes import Bounded as Bounded
 from pdmp.processes import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes import LocalBPS as LocalBPS
+from pdmp.processes import StickyBPS as StickyBPS
+from pdmp.processes import StickyZigZag as StickyZigZag
 from pdmp.processes import ZigZag as ZigZag
 from pdmp.run import Run as Run
 from pdmp.run import load as load

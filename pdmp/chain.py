@@ -393,8 +393,12 @@ class Chain:
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
             statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
-            tallies=self.process.tallies(self.state, float(recording.integrals.since[0]), end),
+            tallies=self._tallies(end),
         )
+
+    def _tallies(self, end):
+        since = float(self.recording.integrals.since[0])
+        return self.process.tallies(self.state, since, end) if end > since else {}
 
     def _joined(self):
         if not self.blocks:

@@ -271,7 +271,7 @@ class Process(Compiled):
         """Told at the end of the warm-up, time `now`: what the process accumulates itself counts from there."""
 
     def tallies(self, state, since, end):
-        """What the process accumulated over [since, end], beside the path: a dict of arrays, added up over chains."""
+        """What the process accumulated over [since, end], beside the path: a dict of arrays."""
         return {}
 
     def statistics(self, state):

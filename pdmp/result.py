@@ -13,6 +13,7 @@ from pdmp import storage
 from pdmp.chain import Record
 from pdmp.checks import check_count
 from pdmp.diagnostics.ess import batch_ess, batch_rhat, draws_ess, draws_rhat
+from pdmp.diagnostics.inclusion import inclusion
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 from pdmp.recording import Grid, Integrals
 from pdmp.trajectory import Trajectory, integrate_function
@@ -376,6 +377,10 @@ class Run:
             for part in (slice(0, whole), slice(whole, 2 * whole)):
                 halves.append(r.integrals.centre[:d] + r.batches[:d, part].sum(axis=1) / (whole * stretch))
         return batch_rhat([self._chain_var(r) for r in used], halves)
+
+    def inclusion(self):
+        """Posterior inclusion probabilities, (d,), of a sticky process: see `pdmp.diagnostics.inclusion`."""
+        return inclusion(self)
 
     def _chain_var(self, r):
         """Variance along one chain's path, first copy, (d,)."""

@@ -4,6 +4,8 @@ from pdmp.diagnostics import stein as stein
 from pdmp.diagnostics.clocks import check_clocks as check_clocks
 from pdmp.diagnostics.ess import ess as ess
 from pdmp.diagnostics.ess import rhat as rhat
+from pdmp.diagnostics.inclusion import inclusion as inclusion
+from pdmp.diagnostics.inclusion import sparsity as sparsity
 from pdmp.diagnostics.predictive import accuracy as accuracy
 from pdmp.diagnostics.predictive import ece as ece
 from pdmp.diagnostics.predictive import log_loss as log_loss

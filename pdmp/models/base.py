@@ -299,6 +299,10 @@ class Model(Compiled):
         """Itself: a model is its own exact gradient."""
         return self
 
+    def slab_density(self):
+        """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""
+        return None
+
     def knows(self, *methods):
         """Whether the model defines these compiled methods."""
         return all(m in self._methods for m in methods)

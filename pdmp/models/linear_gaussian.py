@@ -181,6 +181,9 @@ class LinearGaussian(Model):
         """A factor for each datum, on the coordinates where its row of `A` is not zero; one for each prior."""
         return data_and_coordinates(self.A)
 
+    def slab_density(self):
+        return np.full(self.dim, math.sqrt(self.prior_precision / (2.0 * math.pi)))
+
     def posterior(self):
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""
         return self.law.mode(), self.law.covariance()

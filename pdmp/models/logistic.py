@@ -681,6 +681,9 @@ class LogisticRegression(Model):
         tiles = -(-size // BLOCK) if size * self.dim <= LARGEST_COPY else 0
         return np.zeros((tiles, self.dim, BLOCK), self.data.dtype)
 
+    def slab_density(self):
+        return np.sqrt(self.precision / (2.0 * math.pi))
+
     def _weighted_gram(self, x):
         """Xᵀ W X with W = 1, or diag(p (1 - p)) at `x`, in pieces; X as it is stored."""
         total = np.zeros((self.dim, self.dim))

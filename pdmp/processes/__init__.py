@@ -5,4 +5,6 @@ from pdmp.processes.bps import BPS as BPS
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS as LocalBPS
 from pdmp.processes.sbps import SBPS as SBPS
+from pdmp.processes.sticky_bps import StickyBPS as StickyBPS
+from pdmp.processes.sticky_zigzag import StickyZigZag as StickyZigZag
 from pdmp.processes.zigzag import ZigZag as ZigZag

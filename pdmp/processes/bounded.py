@@ -125,8 +125,8 @@ class Bounded(Extended):
             raise TypeError(f"pdmp.{name} takes a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
         if process.at_walls is None or not hasattr(process.flow, "around"):
             raise TypeError(
-                f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.BPS, pdmp.ZigZag or "
-                f"another with `at_walls`, got a {type(process).__name__}."
+                f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.ZigZag, pdmp.LocalBPS, "
+                f"pdmp.BPS without a mass, or another with `at_walls`; got a {type(process).__name__}."
             )
         if kind not in ("reflect", "absorb"):
             raise ValueError(f'`kind` must be "reflect" or "absorb", got {kind!r}.')

@@ -226,6 +226,11 @@ class BPS(ExactGradient):
             self.warn_if_reducible(process.mass, x)
         return process
 
+    @property
+    def at_walls(self):
+        """A wall reflects velocities that have no mass matrix."""
+        return "reflect" if isinstance(self.mass, Identity) else None
+
     def automatic_rate(self, mass, x):
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
         if isinstance(mass, Identity):

@@ -1,0 +1,81 @@
+"""Which coordinates a spike-and-slab posterior includes: exact fractions of time along sticky paths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def inclusion(run):
+    """Posterior inclusion probabilities: the fraction of time for which each coordinate moves, and is not 0.
+
+    Exact along the path, whatever is stored of it, chains pooled in proportion to their lengths.
+
+    Parameters
+    ----------
+    run : Run
+        Of `pdmp.StickyZigZag`, `pdmp.StickyBPS` or `pdmp.StickyBoomerang`.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        1 for coordinates that never stick.
+
+    Raises
+    ------
+    ValueError
+        For a run of another process, or without a path after the warm-up.
+    """
+    records = _records(run)
+    return sum(r.tallies["included"] for r in records) / sum(r.length for r in records)
+
+
+def sparsity(run):
+    """Posterior probabilities of the models: of each set of coordinates that is included while the others are 0.
+
+    Parameters
+    ----------
+    run : Run
+        Of a sticky process. With at most ten coordinates that stick these are accumulated along the path; with more
+        they are read from the skeleton.
+
+    Returns
+    -------
+    dict of tuple of int to float
+        Included among the coordinates that stick, and its probability, the most probable first; only models that were
+        visited.
+
+    Raises
+    ------
+    ValueError
+        As `inclusion`; and for more than ten coordinates, unless the skeleton was stored.
+    """
+    records = _records(run)
+    sticking, length = records[0].tallies["sticking"], sum(r.length for r in records)
+    found = {}
+    if len(records[0].tallies["models"]):
+        total = sum(r.tallies["models"] for r in records)
+        for k in np.flatnonzero(total):
+            found[tuple(int(j) for b, j in enumerate(sticking) if k >> b & 1)] = float(total[k])
+    else:
+        for path in run.trajectories:
+            if path.end <= path.warmup:
+                continue
+            for h, x, v in path.segments():
+                rows, place = np.unique((x[:, sticking] != 0.0) | (v[:, sticking] != 0.0), axis=0, return_inverse=True)
+                spent = np.bincount(place.ravel(), weights=h, minlength=len(rows))
+                for row, time in zip(rows, spent, strict=True):
+                    name = tuple(sticking[row].tolist())
+                    found[name] = found.get(name, 0.0) + float(time)
+    return {name: time / length for name, time in sorted(found.items(), key=lambda item: -item[1])}
+
+
+def _records(run):
+    records = [r for r in run._records if r.length > 0.0]
+    if not records:
+        raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
+    if not all("included" in r.tallies for r in records):
+        raise ValueError(
+            f"inclusion is for runs of sticky processes, such as pdmp.StickyZigZag; this is one of "
+            f"{run._info['sampler']}, whose coordinates are never exactly 0."
+        )
+    return records

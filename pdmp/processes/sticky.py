@@ -1,0 +1,242 @@
+r"""Sticky coordinates, for spike-and-slab selection: what the sticky processes share.
+
+=====  ================================================================================================
+flow   that of the process within; a frozen coordinate stays at 0
+clock  those of the process within; and for each coordinate i that sticks: while it moves, when its
+       path reaches 0, certain; while it is frozen, a Poisson clock of the constant rate κᵢ|vᵢ|
+rate   of the process within, with the velocity of frozen coordinates taken as 0
+jump   freeze: xᵢ is put at 0, and vᵢ remembered; thaw: it goes on with the velocity that it had
+=====  ================================================================================================
+
+With a prior that gives coordinate i the density wᵢ sᵢ(xᵢ) with the probability wᵢ, and xᵢ = 0 with 1 - wᵢ, the
+posterior has against the slab posterior exp(-U(x)) dx the mass (1 - wᵢ) / (wᵢ sᵢ(0)) on xᵢ = 0 for dxᵢ. Through 0 flows
+|vᵢ| for a density of 1, out of the frozen state κᵢ|vᵢ| for a mass of 1, so the rate must be κᵢ = wᵢ sᵢ(0) / (1 - wᵢ).
+
+References
+----------
+Bierkens, Grazzi, van der Meulen & Schauer (2023), Sticky PDMP samplers for sparse and local inference problems, Stat.
+Comput. 33.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import compiled
+from pdmp.process import CERTAIN
+from pdmp.processes.extended import Extended
+
+#: Of a row of `memory.coordinates`: the velocity that a frozen one remembers, since when it is frozen, for how long it
+#: was before.
+KEPT, SINCE, TOTAL = range(3)
+#: Up to so many sticking coordinates the time in each of the 2^m models is accumulated.
+LISTED = 10
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    coordinates: np.ndarray  #: (d, 3)
+    next: np.ndarray  #: (1,) which coordinate freezes or thaws next, when one clock serves them all
+    model: np.ndarray  #: (1,) the present model, bit k for the k-th coordinate that sticks; -1 where they are too many
+    changed: np.ndarray  #: (1,) since when it is
+    occupied: np.ndarray  #: (2^m,) time in each model before
+    inner: tuple
+
+
+class Sticky(Extended):
+    """Base of the sticky processes.
+
+    Parameters
+    ----------
+    inner : Process
+        Whose velocities in frozen coordinates are 0, and stay so.
+    inclusion, always, slab_density, kappa
+        As in `StickyZigZag`.
+    """
+
+    kappa: np.ndarray  #: (d,) thawing rates at unit speed; 0 for coordinates that never stick
+    sticking: np.ndarray  #: (m,) those that do
+    freeze: int  #: kinds of event
+    thaw: int
+
+    featured = False
+
+    def __init__(self, inner, inclusion, always, slab_density, kappa):
+        model, d = inner.model, inner.dim
+        self.kappa = thawing_rates(model, d, inclusion, slab_density, kappa, type(self).__name__)
+        self.kappa[_coordinates("always", always, d)] = 0.0
+        self.sticking = np.flatnonzero(self.kappa)
+        if len(self.sticking) == 0:
+            raise ValueError("`always` names every coordinate: none is left that sticks.")
+        super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking))
+        self.freeze = len(inner.events)
+        self.thaw = self.freeze + 1
+        self.events = (*inner.events, "freeze", "thaw")
+
+    # -- compiled ---------------------------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i < self.first:
+            return self.inner.clock(self.inside(state), i, now, rng)
+        if self.single == 0:
+            j = self.sticking[i - self.first]
+            if self.frozen(state, j):
+                return now + rng.standard_exponential() / self.thawing(state, j), CERTAIN
+            return self.reaches_zero(state, j, now), CERTAIN
+        time, total = math.inf, 0.0
+        for k in range(self.sticking.shape[0]):
+            j = self.sticking[k]
+            if self.frozen(state, j):
+                total += self.thawing(state, j)
+            else:
+                hit = self.reaches_zero(state, j, now)
+                if hit < time:
+                    time, state.memory.next[0] = hit, k
+        if total > 0.0:
+            thaw = now + rng.standard_exponential() / total
+            rest = rng.random() * total
+            if thaw < time:
+                time = thaw
+                for k in range(self.sticking.shape[0]):
+                    j = self.sticking[k]
+                    if self.frozen(state, j):
+                        state.memory.next[0] = k
+                        rest -= self.thawing(state, j)
+                        if rest < 0.0:
+                            break
+        return time, CERTAIN
+
+    @compiled
+    def frozen(self, state, j):
+        return state.x[j] == 0.0 and state.v[j] == 0.0
+
+    @compiled
+    def thawing(self, state, j):
+        """Rate at which the frozen coordinate j thaws."""
+        return self.kappa[j] * abs(state.memory.coordinates[j, KEPT])
+
+    @compiled
+    def reaches_zero(self, state, j, now):
+        """When the moving coordinate j is at 0 next; one that has just thawed leaves first."""
+        x, v, centre = state.x[j], state.v[j], self.flow.around(j)
+        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
+        side = 1.0 if x < 0.0 or (x == 0.0 and v < 0.0) else -1.0
+        return max(moved + self.flow.first_passage(side * (x - centre), side * v, -side * centre), now)
+
+    @compiled
+    def span(self, state, k):
+        k = state.memory.next[0] if self.single == 1 else k
+        return k, k + 1
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if i < self.first:
+            return self.inner.jump(self.inside(state), i, now, rng)
+        memory = state.memory
+        k = memory.next[0] if self.single == 1 else i - self.first
+        j = self.sticking[k]
+        row = memory.coordinates
+        if memory.model[0] >= 0:
+            memory.occupied[memory.model[0]] += now - memory.changed[0]
+            memory.changed[0] = now
+            memory.model[0] ^= 1 << k
+        if self.frozen(state, j):
+            state.v[j] = row[j, KEPT]
+            row[j, TOTAL] += now - row[j, SINCE]
+            return self.thaw
+        row[j, KEPT], row[j, SINCE] = state.v[j], now
+        state.x[j], state.v[j] = 0.0, 0.0
+        return self.freeze
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def velocity(self, x, rng):
+        v = np.array(self.inner.velocity(x, rng), dtype=float)
+        v[self.sticking[x[self.sticking] == 0.0]] = 0.0
+        return v
+
+    def memory(self, x, rng):
+        coordinates = np.zeros((self.dim, 3))
+        coordinates[:, KEPT] = self.inner.velocity(x, rng)
+        m = len(self.sticking)
+        listed = m <= LISTED
+        moving = x[self.sticking] != 0.0
+        return Memory(
+            coordinates=coordinates,
+            next=np.zeros(1, np.int64),
+            model=np.array([moving @ (1 << np.arange(m)) if listed else -1], dtype=np.int64),
+            changed=np.zeros(1),
+            occupied=np.zeros(2**m if listed else 0),
+            inner=self.inner.memory(x, rng),
+        )
+
+    def count_from(self, state, now):
+        memory = state.memory
+        memory.coordinates[:, TOTAL] = 0.0
+        memory.coordinates[:, SINCE] = np.maximum(memory.coordinates[:, SINCE], now)
+        memory.occupied[:] = 0.0
+        memory.changed[:] = now
+
+    def tallies(self, state, since, end):
+        """Time for which each coordinate moved, ``included`` (d,), and for few coordinates that in each model.
+
+        ``models`` (2^m,): bit k of the place stands for coordinate ``sticking[k]``, set while it moves.
+        """
+        memory, length = state.memory, end - since
+        frozen = (state.x == 0.0) & (state.v == 0.0)
+        spent = memory.coordinates[:, TOTAL] + np.where(frozen, end - memory.coordinates[:, SINCE], 0.0)
+        models = memory.occupied.copy()
+        if len(models):
+            models[memory.model[0]] += end - memory.changed[0]
+        return {"included": length - spent, "models": models, "sticking": self.sticking}
+
+
+def thawing_rates(model, d, inclusion, slab_density, kappa, name):
+    """κ (d,) from the prior's inclusion probabilities and slab, or as given."""
+    if kappa is not None:
+        if inclusion is not None or slab_density is not None:
+            raise ValueError("give `kappa`, or `inclusion` and the slab, not both.")
+        return _vector("kappa", kappa, d, 0.0, math.inf, "> 0 and finite")
+    inclusion = _vector(
+        "inclusion", 0.5 if inclusion is None else inclusion, d, 0.0, 1.0, "between 0 and 1; `always` is for certainty"
+    )
+    if slab_density is None:
+        slab_density = model.slab_density()
+        if slab_density is None:
+            raise ValueError(
+                f"pdmp.{name} needs the density of the slab at 0, which {type(model).__name__} does not say: give "
+                "`slab_density=`, a number or one for each coordinate."
+            )
+    slab_density = _vector("slab_density", slab_density, d, 0.0, math.inf, "> 0 and finite")
+    return inclusion / (1.0 - inclusion) * slab_density
+
+
+def _vector(name, value, d, low, high, what):
+    """A number or d of them, all between `low` and `high`, as an array (d,)."""
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"`{name}` must hold numbers, got {value!r}.") from None
+    if array.shape not in ((), (d,)):
+        raise ValueError(f"`{name}` must be a number or have shape ({d},), got {array.shape}.")
+    wrong = ~((array > low) & (array < high))
+    if np.any(wrong):
+        raise ValueError(f"`{name}` must be {what}, got {array[wrong].flat[0]:.6g}.")
+    return np.array(np.broadcast_to(array, (d,)))
+
+
+def _coordinates(name, value, d):
+    """Numbers of coordinates, from a sequence of them or a mask."""
+    array = np.atleast_1d(np.asarray(value))
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype == bool and array.shape == (d,):
+        return np.flatnonzero(array)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or array.min() < 0 or array.max() >= d:
+        raise ValueError(f"`{name}` must name coordinates 0 … {d - 1}, or be a mask of shape ({d},); got {value!r}.")
+    return array

@@ -1,0 +1,77 @@
+"""The sticky Bouncy Particle Sampler: BPS whose coordinates freeze at 0 for a while (see `pdmp.processes.sticky`).
+
+Velocities are N(0, I), and those remembered by frozen coordinates belong to them. Bounces and refreshments concern the
+coordinates that move: given the others, their velocities are N(0, I) as well.
+
+References
+----------
+Bierkens, Grazzi, van der Meulen & Schauer (2023), Sticky PDMP samplers for sparse and local inference problems, Stat.
+Comput. 33.
+"""
+
+from __future__ import annotations
+
+import math
+
+from pdmp.compiled import compiled
+from pdmp.processes.bps import BPS
+from pdmp.processes.sticky import Sticky
+
+
+class MovingBPS(BPS):
+    """`BPS` among the coordinates whose velocity is not 0."""
+
+    at_walls = None
+
+    @compiled
+    def bounce(self, u, a, rng):
+        along, square = 0.0, 0.0
+        for j in range(u.shape[0]):
+            if u[j] != 0.0:
+                along += u[j] * a[j]
+                square += a[j] * a[j]
+        if square > 0.0:
+            for j in range(u.shape[0]):
+                if u[j] != 0.0:
+                    u[j] -= 2.0 * along / square * a[j]
+
+    @compiled
+    def refresh(self, u, scratch, rng):
+        rest = math.sqrt(1.0 - self.persistence**2)
+        for j in range(u.shape[0]):
+            if u[j] != 0.0:
+                u[j] = self.persistence * u[j] + rest * rng.standard_normal()
+
+
+class StickyBPS(Sticky):
+    """Sticky Bouncy Particle Sampler of a spike-and-slab posterior: coordinates are exactly 0 for a part of the time.
+
+    Parameters
+    ----------
+    target : Model or pdmp.gradients.Full
+        What to sample, with the slab as its prior.
+    inclusion, always, slab_density, kappa
+        As in `StickyZigZag`; frozen coordinates thaw at the rate κᵢ|vᵢ|.
+    refresh_rate, refresh, persistence, thinning
+        As in `BPS`, with Gaussian velocities.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `StickyZigZag` and `BPS`.
+    """
+
+    def __init__(
+        self,
+        target,
+        inclusion=None,
+        always=(),
+        slab_density=None,
+        kappa=None,
+        refresh_rate="auto",
+        refresh="full",
+        persistence=0.5,
+        thinning="auto",
+    ):
+        inner = MovingBPS(target, refresh_rate, refresh, "gaussian", None, persistence, thinning)
+        super().__init__(inner, inclusion, always, slab_density, kappa)
