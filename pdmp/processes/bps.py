@@ -84,7 +84,6 @@ class BPS(ExactGradient):
     mass: object
 
     events = ("bounce", "refresh")
-    at_walls = "reflect"
 
     def __init__(
         self,
