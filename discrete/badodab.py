@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 
+from discrete.baoab import BAOAB
 from discrete.kinetic import check_friction, mean_square
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
@@ -48,10 +49,12 @@ class BADODAB(Thermostatted):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U. The size of their noise need not be known.
-    step : float or schedule
-        ε, the integrator's step for the momentum p ~ N(0, I).
-    diffusion : float
-        A of dp = … + √(2A) dB; the paper's σ is √(2A). The thermostat starts there.
+    step : float, schedule or "auto", default "auto"
+        ε, the integrator's step for the momentum p ~ N(0, I). "auto": see
+        `discrete.schedules.automatic`.
+    diffusion : float, optional
+        A of dp = … + √(2A) dB; the paper's σ is √(2A). The thermostat starts there. 1 when omitted; with
+        an automatic step, the one of several that forgets the start fastest.
     mass : float, optional
         μ, the inertia of the thermostat; by default the dimension.
 
@@ -63,9 +66,12 @@ class BADODAB(Thermostatted):
 
     mass: float
 
-    def __init__(self, provider, step, diffusion=1.0, mass=None):
+    def __init__(self, provider, step="auto", diffusion=None, mass=None):
         super().__init__(provider, step, diffusion)
         self.mass = float(self.dim) if mass is None else check_friction("mass", mass)
+
+    def linear(self, step, friction, curvature):
+        return BAOAB._linear(step, friction, curvature)
 
     @property
     def bias_order(self):

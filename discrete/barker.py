@@ -128,8 +128,9 @@ class Barker(Metropolis):
     ----------
     target : pdmp.Model or pdmp.gradients.Full
         The target, with its exact gradient.
-    scale : float, array_like of shape (d,), or schedule
-        σ, in units of θ; where it starts if it is adapted (an array by a common factor). Every state is held for σ²,
+    scale : float, array_like of shape (d,), schedule or "auto", default "auto"
+        σ, in units of θ; where it starts if it is adapted (an array by a common factor). "auto": a start from the
+        largest curvature at the mode. Every state is held for σ²,
         the schedule's first, or its mean over the coordinates.
     increments : "bimodal" or "gaussian"
         Whether increments are ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
@@ -154,14 +155,23 @@ class Barker(Metropolis):
 
     size_name = "scale"
 
-    def __init__(self, target, scale, increments="bimodal", signs="coordinates", adapt=True, target_acceptance=0.4):
+    def __init__(
+        self, target, scale="auto", increments="bimodal", signs="coordinates", adapt=True, target_acceptance=0.4
+    ):
         for name, value, allowed in (("increments", increments, INCREMENTS), ("signs", signs, SIGNS)):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
         super().__init__(target, scale, adapt, target_acceptance)
-        self.held *= self.held * float(np.mean(self.shape**2))
         self.gaussian, self.single = int(increments == "gaussian"), int(signs == "single")
+
+    def first(self, hessian):
+        shape = self.shape if len(hessian) == self.dim else np.ones(1)
+        curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
+        return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))
+
+    def held_for(self, size):
+        return size**2 * float(np.mean(self.shape**2))
 
     @compiled
     def propose(self, x, memory, size, rng):

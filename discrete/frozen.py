@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.schedules import Constant, as_schedule
+from discrete.schedules import Automatic, Constant, as_schedule
 from discrete.tick import finite
 from pdmp.compiled import compiled
 from pdmp.flow import Linear
@@ -74,6 +74,8 @@ class FrozenRates(Process):
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step)
+        if isinstance(self.schedule, Automatic):
+            raise ValueError(f"`step`: {type(self).__name__} has no rule to choose it by; give a number or a schedule.")
         self.regular = int(isinstance(self.schedule, Constant))
         super().__init__(self.model.dim, flow=Linear())
 

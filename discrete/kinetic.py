@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.laws import kinetic_covariance, largest_step, noise_covariance
+from discrete.laws import kinetic_covariance, largest_step
+from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian
 from pdmp.compiled import inlined
 from pdmp.process import ADAPTING
 
-#: Frictions that `candidates` tries, in units of the one that is critical for the smallest curvature.
+#: Frictions that are tried, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
@@ -53,6 +54,12 @@ class Kinetic(Brownian):
 
     featured = False
 
+    def dynamics(self, name, value):
+        """A friction or diffusion: NaN for one that is chosen with an automatic step, 1 when nothing is said."""
+        if value is None:
+            return math.nan if isinstance(self.schedule, Automatic) else 1.0
+        return check_friction(name, value)
+
     def velocity(self, x, rng):
         return rng.standard_normal(self.dim)
 
@@ -77,9 +84,9 @@ class Underdamped(Kinetic):
 
     friction: float
 
-    def __init__(self, provider, step, friction=1.0):
+    def __init__(self, provider, step="auto", friction=None):
         super().__init__(provider, step)
-        self.friction = check_friction("friction", friction)
+        self.friction = self.dynamics("friction", friction)
 
     @staticmethod
     def _linear(step, friction, curvature):
@@ -95,30 +102,65 @@ class Underdamped(Kinetic):
         """
         raise NotImplementedError
 
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """For each of some frictions the largest step within `error`; then the pair that forgets its start fastest."""
-        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
-        curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
-        found = []
-        for friction in 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS):
+    def target_covariance(self, hessian):
+        """Of exp(-U), (d, d)."""
+        return np.linalg.inv(hessian)
 
-            def predicted(step, noise=noise, friction=friction):
-                return kinetic_covariance(hessian, noise, lambda curvature: cls._linear(step, friction, curvature))
+    def largest(self, hessian):
+        """Where the search for a step begins: the leapfrog's stability limit."""
+        return 2.0 / math.sqrt(float(np.linalg.eigvalsh(hessian)[-1]))
 
-            # Without the gradient's noise first: its error and the integrator's must not cancel at some large step.
-            limit = 2.0 / math.sqrt(curvature[-1])
-            step, worst = largest_step(functools.partial(predicted, noise=0.0 * noise), target, limit, error)
-            if not batch.exact:
-                step, worst = largest_step(predicted, target, step, error)
-            slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).max()
-            found.append((max(worst, error), slowest, step, float(friction)))
-        _, _, step, friction = min(found)
-        return {cls.__name__: cls(batch, step=step, friction=friction)}
+    def covariance(self, hessian, noise, step):
+        """Stationary covariance of θ with this step on a Gaussian target, (d, d); None where it is unstable."""
+        return kinetic_covariance(hessian, noise, lambda curvature: self._linear(step, self.friction, curvature))
+
+    def choose(self, hessian, noise, error):
+        step, friction, worst = choose_dynamics(
+            self._linear, hessian, noise, error, exact=self.provider.exact, friction=self.friction
+        )
+        return {"schedule": Constant(step), "friction": friction}, worst
 
     @property
     def note(self):
         return f"step {self.schedule.step(0):.3g}, friction {self.friction:.3g}"
+
+
+def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
+    """For each of some frictions the largest step within `error`; then the pair that forgets its start fastest.
+
+    Parameters
+    ----------
+    linear : callable
+        From a step, a friction and curvatures to what `kinetic_covariance` wants to know.
+    hessian, noise : ndarray, shape (d, d)
+    error : float
+        Largest relative error of a marginal variance.
+    exact : bool
+        Whether the gradient is.
+    friction : float
+        The only one to look at, unless it is NaN.
+
+    Returns
+    -------
+    step, friction, worst : float
+    """
+    curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
+    tried = 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS) if math.isnan(friction) else [friction]
+    found = []
+    for friction in tried:
+
+        def predicted(step, noise=noise, friction=friction):
+            return kinetic_covariance(hessian, noise, lambda curvature: linear(step, friction, curvature))
+
+        # Without the gradient's noise first: its error and the integrator's must not cancel at some large step.
+        limit = 2.0 / math.sqrt(curvature[-1])
+        step, worst = largest_step(functools.partial(predicted, noise=0.0 * noise), target, limit, error)
+        if not exact:
+            step, worst = largest_step(predicted, target, step, error)
+        slowest = np.abs(np.linalg.eigvals(linear(step, friction, curvature)[0])).max()
+        found.append((max(worst, error), slowest, step, float(friction)))
+    worst, _, step, friction = min(found)
+    return step, friction, worst
 
 
 def check_friction(name, value):

@@ -13,47 +13,32 @@ import warnings
 import numpy as np
 
 from discrete.barker import SPREAD, C
-from pdmp.gradients import Noisy
 
 
-def noise_covariance(provider, x):
-    """Covariance of the provider's estimate of ∇U at `x`, shape (d, d), for batches drawn independently.
+def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None):
+    """Stationary covariance of SGLD: x' = (I - γPH) x + N(0, I_γ + γ²PVP); None where it is unstable.
 
-    Cov(∇Uᵢ/pᵢ)/n for terms i drawn with probabilities pᵢ, (N²/n) Cov(∇Uᵢ) when all are alike, of which without
-    replacement a share 1 - n/N is left; zero for an exact gradient.
+    Parameters
+    ----------
+    hessian, noise : ndarray, shape (d, d)
+        H and V.
+    step : float
+        γ.
+    injected : ndarray, shape (d, d), optional
+        I_γ, the covariance of the injected noise; 2γP when omitted.
+    preconditioner : ndarray, shape (d, d), optional
+        P, the identity when omitted.
     """
-    d, n_data = provider.dim, provider.n_data
-    if provider.exact:
-        return np.zeros((d, d))
-    if isinstance(provider, Noisy):
-        return np.diag(provider.scale**2)
-    inverse = np.full(n_data, float(n_data))  # 1 / pᵢ
-    draw = getattr(provider, "draw", "iid")
-    if draw == "importance":
-        contributions = provider.contributions()
-        inverse = contributions.sum() / np.where(contributions > 0.0, contributions, np.inf)
-    total, square = np.zeros(d), np.zeros((d, d))
-    for rows in np.array_split(np.arange(n_data), max(1, n_data // 20_000)):
-        terms = provider.model.term_gradients(x, rows)
-        if provider.anchor is not None:
-            terms = terms - provider.model.term_gradients(provider.anchor, rows)
-        total += terms.sum(axis=0)
-        square += terms.T @ (inverse[rows, None] * terms)
-    n = provider.size
-    covariance = square - np.outer(total, total)
-    if draw in ("distinct", "reshuffle", "epoch"):
-        covariance *= (n_data - n) / max(n_data - 1, 1)
-    return covariance / n
-
-
-def langevin_covariance(hessian, noise, step):
-    """Stationary covariance of SGLD: x' = (I - γH) x + N(0, 2γI + γ²V); None where it is unstable."""
     from scipy import linalg
 
-    a = np.eye(len(hessian)) - step * hessian
-    if np.abs(np.linalg.eigvalsh(a)).max() >= 1.0:
+    p = np.eye(len(hessian)) if preconditioner is None else preconditioner
+    a = np.eye(len(hessian)) - step * p @ hessian
+    if np.abs(np.linalg.eigvals(a)).max() >= 1.0:
         return None
-    return linalg.solve_discrete_lyapunov(a, 2.0 * step * np.eye(len(a)) + step**2 * noise)
+    injected = 2.0 * step * p if injected is None else injected
+    with warnings.catch_warnings():  # "close to zero": tiny steps, for which the solution is still accurate
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return linalg.solve_discrete_lyapunov(a, injected + step**2 * p @ noise @ p.T)
 
 
 def kinetic_covariance(hessian, noise, linear):

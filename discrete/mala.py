@@ -36,9 +36,9 @@ class MALA(Metropolis):
     ----------
     target : pdmp.Model or pdmp.gradients.Full
         The target, with its exact gradient.
-    step : float or schedule
+    step : float, schedule or "auto", default "auto"
         γ of dθ = -∇U dt + √2 dB, as in `SGLD`; where it starts if it is adapted. Every state is held for the
-        schedule's first step.
+        schedule's first step. "auto": a start from the largest curvature at the mode.
     preconditioner : float, array_like of shape (d,) or (d, d), optional
         P, symmetric and positive definite; one-dimensional: its diagonal. The identity when omitted.
     adapt : bool, default True
@@ -59,9 +59,17 @@ class MALA(Metropolis):
     diagonal: np.ndarray
     lower: np.ndarray
 
-    def __init__(self, target, step, preconditioner=None, adapt=True, target_acceptance=0.574):
+    def __init__(self, target, step="auto", preconditioner=None, adapt=True, target_acceptance=0.574):
         super().__init__(target, step, adapt, target_acceptance)
         self.diagonal, self.lower = _factor(preconditioner, self.dim)
+
+    def first(self, hessian):
+        d = len(hessian)
+        root = np.tril(self.lower, -1) + np.diag(self.diagonal) if self.lower.size else np.diag(self.diagonal)
+        if d != self.dim:
+            root = np.eye(d) * float(self.diagonal.max())
+        curvature = float(np.linalg.eigvalsh(root.T @ hessian @ root)[-1])
+        return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)
 
     @classmethod
     def from_h(cls, target, h, **options):

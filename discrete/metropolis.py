@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discrete.schedules import Constant
 from discrete.tick import Ticking
 from pdmp.compiled import compiled
 from pdmp.gradients import as_provider
@@ -63,16 +64,29 @@ class Metropolis(Ticking):
     #: What the step is called, among the arguments and in the statistics.
     size_name = "step"
 
-    def __init__(self, target, step, adapt, target_acceptance, held=None):
+    def __init__(self, target, step, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__)
         if not isinstance(adapt, (bool, np.bool_)):
             raise TypeError(f"`adapt` must be True or False, got {adapt!r}.")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.size_name)
-        self.held = float(self.schedule.step(0)) if held is None else held
+        self.held = self.held_for(float(self.schedule.step(0)))
         self.constant = 1  # for the clock: whatever the schedule, states are held equally long
         self.adapt, self.target = int(adapt), float(target_acceptance)
+
+    def choose(self, hessian, noise, error):
+        """Where to start adapting: what is optimal for independent normal coordinates, scaled to the narrowest one."""
+        size = self.first(hessian)
+        return {"schedule": Constant(size), "held": self.held_for(size)}, 0.0
+
+    def first(self, hessian):
+        """A size to start adapting from."""
+        raise NotImplementedError
+
+    def held_for(self, size):
+        """How long a state is held."""
+        return size
 
     @compiled
     def holding(self, k):

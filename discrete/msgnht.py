@@ -29,6 +29,8 @@ from __future__ import annotations
 import math
 
 from discrete.kinetic import check_friction, mean_square, step_from_h
+from discrete.sghmc import SGHMC
+from discrete.sgnht import SGNHT
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
 from pdmp.compiled import compiled
@@ -44,10 +46,12 @@ class MSGNHT(Thermostatted):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U. The size of their noise need not be known.
-    step : float or schedule
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε².
-    diffusion : float
-        A of dp = … + √(2A) dB; the thermostats start there.
+    step : float, schedule or "auto", default "auto"
+        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        `discrete.schedules.automatic`.
+    diffusion : float, optional
+        A of dp = … + √(2A) dB; the thermostats start there. 1 when omitted; with
+        an automatic step, the one of several that forgets the start fastest.
     scheme : {"splitting", "euler"}
         The integrator; the module's text has their formulas.
 
@@ -59,7 +63,7 @@ class MSGNHT(Thermostatted):
 
     scheme: int
 
-    def __init__(self, provider, step, diffusion=1.0, scheme="splitting"):
+    def __init__(self, provider, step="auto", diffusion=None, scheme="splitting"):
         super().__init__(provider, step, diffusion)
         if scheme not in SCHEMES:
             raise ValueError(f"`scheme` must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}.")
@@ -71,6 +75,11 @@ class MSGNHT(Thermostatted):
         """From v = εp, h = ε², a = εA, α = εξ; Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h."""
         eps = step_from_h(h)
         return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
+
+    def linear(self, step, friction, curvature):
+        if self.scheme == SPLITTING:
+            return SGHMC._linear(step, friction, curvature)
+        return SGNHT.linear(self, step, friction, curvature)
 
     @property
     def bias_order(self):

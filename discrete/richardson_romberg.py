@@ -21,16 +21,19 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
+from discrete.curvature import local_law, noise_covariance
 from discrete.kinetic import check_friction, step_from_h
-from discrete.laws import langevin_covariance, largest_step, noise_covariance
+from discrete.laws import largest_step
+from discrete.schedules import Automatic, Constant, automatic
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
-from discrete.tick import Brownian, finite
+from discrete.tick import Brownian, finite, warn_of_bias
 from pdmp.compiled import compiled
 from pdmp.flow import Still
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
@@ -262,7 +265,29 @@ class RichardsonRomberg(Process):
             coarse=self.coarse.memory(x, rng),
         )
 
+    def with_step(self, hessian, noise):
+        """A copy in which an automatic step is chosen for the extrapolated variances."""
+        error = self.schedule.error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of the coarse chain by itself
+            coarse = self.coarse.with_step(hessian, noise)
+
+        def extrapolated(step):
+            found = [coarse.covariance(hessian, noise, s) for s in (0.5 * step, step)]
+            return None if found[1] is None else self.copies[0] * found[0] + self.copies[1] * found[1]
+
+        target = coarse.target_covariance(hessian)
+        step, worst = largest_step(extrapolated, target, coarse.largest(hessian), error)
+        coarse.schedule = Constant(step)
+        process = copy.copy(self)
+        process.coarse, process.fine, process.schedule = coarse, coarse.halved(), coarse.schedule
+        if worst > 1.01 * error:
+            warn_of_bias(type(self).__name__, step, worst, error)
+        return process
+
     def resolve(self, x):
+        if isinstance(self.schedule, Automatic):
+            return self.with_step(*local_law(self.provider, x)).resolve(x)
         resolved = copy.copy(self)
         resolved.coarse = self.coarse.resolve(x)
         resolved.fine = resolved.coarse.halved()
@@ -280,28 +305,24 @@ class SGRRLD(RichardsonRomberg):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U; the chains draw their batches independently.
-    step : float or schedule
-        γ of the coarse chain, in the convention of `SGLD`.
+    step : float, schedule or "auto", default "auto"
+        γ of the coarse chain, in the convention of `SGLD`. "auto": see `discrete.schedules.automatic`; it is chosen for
+        the extrapolated variances.
     correlation, order, weights, threads
         See `RichardsonRomberg`.
     **options
         Of `SGLD`.
     """
 
-    def __init__(self, provider, step, correlation=1.0, order=None, weights="holding", threads=1, **options):
+    def __init__(self, provider, step="auto", correlation=1.0, order=None, weights="holding", threads=1, **options):
         super().__init__(SGLD(provider, step, **options), correlation, order, weights, threads)
 
     @classmethod
     def candidates(cls, model, batch, mode, error):
-        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
-
-        def extrapolated(gamma):
-            fine, coarse = (langevin_covariance(hessian, noise, g) for g in (0.5 * gamma, gamma))
-            return None if coarse is None else 2.0 * fine - coarse
-
-        largest = 2.0 / np.linalg.eigvalsh(hessian)[-1]
-        step, _ = largest_step(extrapolated, np.linalg.inv(hessian), largest, error)
-        return {cls.__name__: cls(batch, step=step)}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
+        return {cls.__name__: process}
 
     @property
     def note(self):

@@ -89,6 +89,16 @@ class Constant(Schedule):
         return self.value
 
 
+class Automatic(Constant):
+    """A constant step that is chosen when a run starts; see `automatic`."""
+
+    error: float
+
+    def __init__(self, error):
+        super().__init__(math.nan)
+        self.error = float(error)
+
+
 class Polynomial(Schedule):
     """a (b + k)^-κ."""
 
@@ -166,6 +176,23 @@ def constant(value):
     return Constant(value)
 
 
+def automatic(error=0.1):
+    """The constant step that a sampler chooses where its run starts: ``step="auto"`` with the usual `error`.
+
+    It is the largest one at which no marginal variance is predicted to be off by more than `error`, relatively: from
+    the Hessian at the mode and the noise of the gradient there, for a posterior that is normal around it. Above 500
+    dimensions only the direction of largest curvature is looked at. Where no step is within `error`, the one that comes
+    closest is taken, with a `UserWarning`.
+
+    Parameters
+    ----------
+    error : float, default 0.1
+    """
+    if isinstance(error, (bool, str)) or not 0.0 < error < 1.0:
+        raise ValueError(f"`error` of an automatic step must lie in (0, 1), got {error!r}.")
+    return Automatic(error)
+
+
 def polynomial(a, b=1.0, kappa=0.33):
     """Decreasing steps a (b + k)^-κ, k = 0, 1, ….
 
@@ -240,6 +267,10 @@ def as_temperature(value):
 
 def as_schedule(step, name="step"):
     """A `Schedule` from a positive number or a schedule, or an error naming `name`."""
+    if isinstance(step, str) and step == "auto":
+        return automatic()
+    if isinstance(step, Automatic):
+        return step
     if isinstance(step, Schedule):
         step.check(name)
         return step

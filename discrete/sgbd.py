@@ -30,13 +30,15 @@ Livingstone & Zanella (2022), The Barker proposal, JRSS B 84.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 
 from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, coordinate_scales, probability
-from discrete.laws import barker_covariance, largest_step, noise_covariance
-from discrete.schedules import Schedule
+from discrete.curvature import noise_covariance
+from discrete.laws import barker_covariance, largest_step
+from discrete.schedules import Constant, Schedule, automatic
 from discrete.tick import Ticking
 from pdmp.compiled import compiled
 from pdmp.gradients import as_provider
@@ -66,7 +68,7 @@ class SGBD(Ticking):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U.
-    scale : float, array_like of shape (d,), schedule, or "adaptive"
+    scale : float, array_like of shape (d,), schedule, "adaptive" or "auto", default "auto"
         σ, in units of θ; to leading order the step γ = 0.505 σ² of SGLD. A state is held for σ², or its mean over
         coordinates. ``"adaptive"``: for each coordinate C / (1.233 τ), from the running average of the noise sd, and
         `max_scale` where that is larger. The first step has to take it from its own batch, and the state before it is
@@ -95,7 +97,7 @@ class SGBD(Ticking):
     adaptive: int
     measured: int  #: whether the noise is
 
-    def __init__(self, provider, scale, estimator="vanilla", beta=0.1, shape=None, max_scale=None):
+    def __init__(self, provider, scale="auto", estimator="vanilla", beta=0.1, shape=None, max_scale=None):
         if estimator not in ESTIMATORS:
             raise ValueError(f"`estimator` must be one of {', '.join(map(repr, ESTIMATORS))}, got {estimator!r}.")
         dim = as_provider(provider).dim
@@ -212,18 +214,26 @@ class SGBD(Ticking):
             found["mean_scale"] = float(np.mean(state.memory.scale))
         return found
 
+    def choose(self, hessian, noise, error):
+        name = next(name for name, number in ESTIMATORS.items() if number == self.estimator)
+        shape = self.shape if len(hessian) == self.dim else float(self.shape.max())
+        scale, worst = largest_step(
+            lambda sigma: barker_covariance(hessian, noise, sigma * shape, name),
+            np.linalg.inv(hessian),
+            10.0 / np.sqrt(np.linalg.eigvalsh(hessian)[0]) / np.min(shape),
+            error,
+        )
+        return {"schedule": Constant(scale)}, worst
+
     @classmethod
     def candidates(cls, model, batch, mode, error):
         hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
         found = {}
-        for estimator in ESTIMATORS:
-            scale, _ = largest_step(
-                lambda sigma, estimator=estimator: barker_covariance(hessian, noise, sigma, estimator),
-                np.linalg.inv(hessian),
-                10.0 / np.sqrt(np.linalg.eigvalsh(hessian)[0]),
-                error,
-            )
-            found[f"{cls.__name__} {estimator}"] = cls(batch, scale=scale, estimator=estimator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            for estimator in ESTIMATORS:
+                process = cls(batch, scale=automatic(error), estimator=estimator)
+                found[f"{cls.__name__} {estimator}"] = process.with_step(hessian, noise)
         return found
 
     @property

@@ -45,6 +45,7 @@ import warnings
 import numpy as np
 
 from discrete.kinetic import Underdamped, check_every, check_friction, step_from_h, tally
+from discrete.schedules import Automatic
 from discrete.tick import finite
 from pdmp.compiled import compiled
 
@@ -63,11 +64,13 @@ class SGHMC(Underdamped):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U.
-    step : float or schedule
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε².
-    friction : float
+    step : float, schedule or "auto", default "auto"
+        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        `discrete.schedules.automatic`.
+    friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
-        more of it stands more gradient noise.
+        more of it stands more gradient noise. 1 when omitted; with
+        an automatic step, the one of several that forgets the start fastest.
     scheme : {"splitting", "semi_implicit", "explicit"}
         The integrator; the module's text has their formulas. The explicit one needs ε < D / λ, λ the largest curvature.
     refresh_every : int, optional
@@ -97,7 +100,14 @@ class SGHMC(Underdamped):
     batch_every: int
 
     def __init__(
-        self, provider, step, friction=1.0, scheme="splitting", refresh_every=None, noise_estimate=0.0, batch_every=1
+        self,
+        provider,
+        step="auto",
+        friction=None,
+        scheme="splitting",
+        refresh_every=None,
+        noise_estimate=0.0,
+        batch_every=1,
     ):
         super().__init__(provider, step, friction)
         if scheme not in SCHEMES:
@@ -105,12 +115,21 @@ class SGHMC(Underdamped):
         self.scheme = SCHEMES[scheme]
         self.refresh_every = 0 if refresh_every is None else check_every("refresh_every", refresh_every)
         self.batch_every = check_every("batch_every", batch_every)
-        if isinstance(noise_estimate, (bool, str)) or not 0.0 <= noise_estimate <= self.friction:
+        if isinstance(self.schedule, Automatic) and (
+            self.scheme != SPLITTING or self.refresh_every or self.batch_every > 1 or noise_estimate
+        ):
+            raise ValueError(
+                '`step="auto"` is for the splitting without refreshment, repeated batches or a `noise_estimate`; '
+                "give a number or a schedule."
+            )
+        if isinstance(self.schedule, Automatic):
+            noise_estimate = 0.0
+        elif isinstance(noise_estimate, (bool, str)) or not 0.0 <= noise_estimate <= self.friction:
             raise ValueError(
                 f"`noise_estimate` must lie between 0 and the friction {self.friction:g}, got {noise_estimate!r}: "
                 "gradient noise that supplies more than that cannot be corrected; raise `friction` or lower `step`."
             )
-        self.noise_variance = 2.0 * float(noise_estimate) / self.schedule.step(0)
+        self.noise_variance = 2.0 * float(noise_estimate) / self.schedule.step(0) if noise_estimate else 0.0
         y = 0.5 * self.friction * self.schedule.step(0)
         if self.scheme == SPLITTING and self.refresh_every == 0 and y >= LARGE:
             warnings.warn(

@@ -51,9 +51,10 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.clipping import Unclipped, as_safeguard
-from discrete.laws import langevin_covariance, largest_step, noise_covariance
+from discrete.curvature import DENSE
+from discrete.laws import langevin_covariance, largest_step
 from discrete.preconditioners import as_preconditioner
-from discrete.schedules import Constant, Repeated, as_temperature
+from discrete.schedules import Automatic, Constant, Repeated, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
 from pdmp.compiled import Compiled, compiled
@@ -94,6 +95,10 @@ class Uncorrected(Compiled):
         """What is added to coordinate j."""
         return math.sqrt(2.0 * gamma * temperature) * preconditioner.noise(j, z, memory)
 
+    def injected(self, gamma, temperature, p, noise):
+        """Covariance of what is added, (d, d), for P and the covariance of the gradient's noise."""
+        return 2.0 * gamma * temperature * p
+
 
 class Extreme(Uncorrected):
     """No noise."""
@@ -101,6 +106,9 @@ class Extreme(Uncorrected):
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
         return 0.0
+
+    def injected(self, gamma, temperature, p, noise):
+        return 0.0 * p
 
 
 class Corrected(Uncorrected):
@@ -137,6 +145,10 @@ class Corrected(Uncorrected):
         memory.removed[0] += temperature > 0.0
         return 0.0
 
+    def injected(self, gamma, temperature, p, noise):
+        p = np.diag(p)
+        return np.diag(np.maximum(2.0 * gamma * temperature * p - gamma**2 * p**2 * np.diag(noise), 0.0))
+
 
 class Modified(Corrected):
     """The injected noise is scaled by 1 - 2γ c p τ² / T."""
@@ -155,6 +167,11 @@ class Modified(Corrected):
             return math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]
         memory.removed[0] += temperature > 0.0
         return 0.0
+
+    def injected(self, gamma, temperature, p, noise):
+        p = np.diag(p)
+        factor = np.maximum(temperature - 2.0 * gamma * self.coefficient * p * np.diag(noise), 0.0)
+        return np.diag(2.0 * gamma * p / temperature * factor**2)
 
 
 def _as_correction(correction, coefficient, beta, average, provider, preconditioner):
@@ -193,8 +210,9 @@ class SGLD(Brownian):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U.
-    step : float or schedule
-        γ of dθ = -∇U dt + √2 dB: θ ← θ - γ∇Û + √(2γ) ξ. Many papers write h = 2γ: see `from_h`.
+    step : float, schedule or "auto", default "auto"
+        γ of dθ = -∇U dt + √2 dB: θ ← θ - γ∇Û + √(2γ) ξ. Many papers write h = 2γ: see `from_h`. "auto": see
+        `discrete.schedules.automatic`.
     temperature : float or schedule, default 1
         T >= 0 of the target exp(-U/T); at 0 this is `SGD`.
     preconditioner : float, array_like of shape (d,) or (d, d), or `discrete.preconditioners.RMSprop`, optional
@@ -229,7 +247,7 @@ class SGLD(Brownian):
     def __init__(
         self,
         provider,
-        step,
+        step="auto",
         temperature=1.0,
         preconditioner=None,
         correction=None,
@@ -243,6 +261,10 @@ class SGLD(Brownian):
         super().__init__(provider, step)
         self.temperature = as_temperature(temperature)
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
+        if isinstance(self.schedule, Automatic) and self.preconditioner.adaptive:
+            raise ValueError(
+                '`step="auto"` knows nothing of a preconditioner that adapts; give a number or a schedule.'
+            )
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
             self.correction = Extreme()
@@ -342,7 +364,7 @@ class SGLD(Brownian):
 
     def resolve(self, x):
         p = self.preconditioner.matrix
-        if p is None:
+        if p is None or isinstance(self.schedule, Automatic):
             return super().resolve(x)
         hessian = self._constant_hessian(x)
         if hessian is not None:  # P H has the eigenvalues of the symmetric P^½ H P^½
@@ -351,16 +373,42 @@ class SGLD(Brownian):
             self._warn_above(2.0 / largest if largest > 0.0 else None)
         return copy.copy(self)
 
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
-        step, _ = largest_step(
-            lambda gamma: langevin_covariance(hessian, noise, gamma),
-            np.linalg.inv(hessian),
-            2.0 / np.linalg.eigvalsh(hessian)[-1],
+    def choose(self, hessian, noise, error):
+        step, worst = largest_step(
+            lambda gamma: self.covariance(hessian, noise, gamma),
+            self.target_covariance(hessian),
+            self.largest(hessian),
             error,
         )
-        return {cls.__name__: cls(batch, step=step)}
+        return {"schedule": Constant(step)}, worst
+
+    def target_covariance(self, hessian):
+        """Of exp(-U/T), (d, d)."""
+        return max(self.temperature.step(0), 1e-300) * np.linalg.inv(hessian)
+
+    def largest(self, hessian):
+        """Where the search for a step begins: the stability limit."""
+        return 2.0 / float(np.linalg.eigvals(self._constants(len(hessian)) @ hessian).real.max())
+
+    def covariance(self, hessian, noise, gamma):
+        """Stationary covariance with the step `gamma` on a Gaussian target, (d, d); None where it is unstable.
+
+        The noise of the gradient is taken to be known exactly to the corrections, and safeguards not to act.
+        """
+        p, temperature = self._constants(len(hessian)), self.temperature.step(0)
+        injected = self.correction.injected(gamma, temperature, p, noise)
+        return langevin_covariance(hessian, noise, gamma, injected, p)
+
+    def _constants(self, d):
+        """P as a matrix."""
+        p = self.preconditioner.matrix
+        if p is None:
+            return np.eye(d)
+        if d != self.dim:
+            raise ValueError(
+                f'step="auto" with a preconditioner is for at most {DENSE} dimensions, got {self.dim}; give a step.'
+            )
+        return np.diag(p) if p.ndim == 1 else p
 
     @property
     def note(self):

@@ -43,10 +43,12 @@ class SGNHT(Thermostatted):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U. The size of their noise need not be known.
-    step : float or schedule
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε².
-    diffusion : float
-        A of dp = … + √(2A) dB; the thermostat starts there.
+    step : float, schedule or "auto", default "auto"
+        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        `discrete.schedules.automatic`.
+    diffusion : float, optional
+        A of dp = … + √(2A) dB; the thermostat starts there. 1 when omitted; with
+        an automatic step, the one of several that forgets the start fastest.
     thermostat : {"scalar", "per_block"}
         One thermostat for all coordinates, or one for each block of them.
     blocks : sequence of int, optional
@@ -62,7 +64,7 @@ class SGNHT(Thermostatted):
     block: np.ndarray
     sizes: np.ndarray
 
-    def __init__(self, provider, step, diffusion=1.0, thermostat="scalar", blocks=None):
+    def __init__(self, provider, step="auto", diffusion=None, thermostat="scalar", blocks=None):
         super().__init__(provider, step, diffusion)
         if thermostat not in ("scalar", "per_block"):
             raise ValueError(f'`thermostat` must be "scalar" or "per_block", got {thermostat!r}.')
@@ -75,6 +77,19 @@ class SGNHT(Thermostatted):
         self.block = _block_of_each(blocks, self.dim)
         self.sizes = np.bincount(self.block).astype(float)
         self.thermostats = len(self.sizes)
+
+    def linear(self, step, friction, curvature):
+        kept = 1.0 - friction * step  # of p, which then moves θ
+        turn = step * curvature
+        transition = np.stack(
+            [
+                np.stack([1.0 - step * turn, np.full_like(curvature, step * kept)], axis=-1),
+                np.stack([-turn, np.full_like(curvature, kept)], axis=-1),
+            ],
+            axis=-2,
+        )
+        kick = step * np.array([step, 1.0])
+        return transition, kick, 2.0 * friction / step * np.outer(kick, kick)
 
     @classmethod
     def from_h(cls, provider, h, a=0.01, **options):

@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.kinetic import Kinetic, check_friction
+from discrete.kinetic import Kinetic, choose_dynamics
+from discrete.schedules import Constant
 from discrete.tick import finite
 from pdmp.compiled import compiled, inlined
 from pdmp.process import ADAPTING
@@ -57,7 +58,18 @@ class Thermostatted(Kinetic):
 
     def __init__(self, provider, step, diffusion):
         super().__init__(provider, step)
-        self.diffusion = check_friction("diffusion", diffusion)
+        self.diffusion = self.dynamics("diffusion", diffusion)
+
+    def linear(self, step, friction, curvature):
+        """The step with thermostats at rest at `friction`, as `kinetic_covariance` wants it."""
+        raise NotImplementedError
+
+    def choose(self, hessian, noise, error):
+        """With the thermostats at rest: what they take off the effect of gradient noise is not counted on."""
+        step, diffusion, worst = choose_dynamics(
+            self.linear, hessian, noise, error, exact=self.provider.exact, friction=self.diffusion
+        )
+        return {"schedule": Constant(step), "diffusion": diffusion}, worst
 
     def memory(self, x, rng):
         d = self.model.dim

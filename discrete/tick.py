@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.schedules import Constant, Halved, as_schedule
+from discrete.curvature import local_law, noise_covariance
+from discrete.schedules import Automatic, Constant, Halved, as_schedule, automatic
 from pdmp.compiled import compiled, inlined
 from pdmp.flow import Still
 from pdmp.gradients import as_provider
@@ -40,6 +41,16 @@ def finite(values):
     for j in range(values.shape[0]):
         total += values[j]
     return math.isfinite(total)
+
+
+def warn_of_bias(name, step, worst, error):
+    """Say that an automatic step could not keep to its error."""
+    warnings.warn(
+        f"{name}: no step keeps the marginal variances within {error:.0%}; at the one chosen, {step:.3g}, one is "
+        f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise.",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 class TickMemory(NamedTuple):
@@ -71,6 +82,10 @@ class Ticking(Process):
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
+        if isinstance(self.schedule, Automatic) and type(self).choose is Ticking.choose:
+            raise ValueError(
+                f"`{name}`: {type(self).__name__} has no rule to choose it by; give a number or a schedule."
+            )
         if self.schedule.exploring and not self.explorer:
             raise ValueError(f"`{name}`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
         self.constant = int(isinstance(self.schedule, Constant))
@@ -95,6 +110,40 @@ class Ticking(Process):
         d = self.model.dim
         return TickMemory(np.zeros(1, np.int64), np.zeros(d), np.zeros(self.normals * d), self.provider.memory(rng))
 
+    # -- an automatic step -------------------------------------------------------------------------------------------
+
+    def choose(self, hessian, noise, error):
+        """Settings for a target with this Hessian at its mode and this covariance of the gradient's noise there.
+
+        Returns
+        -------
+        settings : dict
+            Attributes by name; the schedule among them.
+        worst : float
+            The largest relative error of a marginal variance that is predicted with them.
+        """
+        raise NotImplementedError
+
+    def with_step(self, hessian, noise):
+        """A copy with what `choose` says in place of an automatic step."""
+        process, error = copy.copy(self), self.schedule.error
+        settings, worst = self.choose(hessian, noise, error)
+        for name, value in settings.items():
+            setattr(process, name, value)
+        if worst > 1.01 * error:
+            warn_of_bias(type(self).__name__, process.schedule.step(0), worst, error)
+        return process
+
+    @classmethod
+    def candidates(cls, model, batch, mode, error):
+        """With the step that it would choose itself; none where no formula predicts the error at a step."""
+        if cls.choose is Ticking.choose:
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
+        return {cls.__name__: process}
+
     # -- stability ---------------------------------------------------------------------------------------------------
 
     def limit(self, curvature):
@@ -110,6 +159,8 @@ class Ticking(Process):
         return hessian if np.all(np.isfinite(hessian)) else None
 
     def resolve(self, x):
+        if isinstance(self.schedule, Automatic):
+            return self.with_step(*local_law(self.provider, x)).resolve(x)
         if type(self).limit is not Ticking.limit:
             hessian = self._constant_hessian(x)
             if hessian is not None:

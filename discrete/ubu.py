@@ -57,11 +57,13 @@ class UBU(Underdamped):
     ----------
     provider : any of `pdmp.gradients`, or Model
         Estimates of ∇U; one a step.
-    step : float or schedule
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_c` for another momentum.
-    friction : float
+    step : float, schedule or "auto", default "auto"
+        ε, the integrator's step for the momentum p ~ N(0, I). See `from_c` for another momentum. "auto": see
+        `discrete.schedules.automatic`.
+    friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
-        more of it stands more gradient noise.
+        more of it stands more gradient noise. 1 when omitted; with
+        an automatic step, the one of several that forgets the start fastest.
 
     Raises
     ------
@@ -71,7 +73,7 @@ class UBU(Underdamped):
 
     normals = 3
 
-    def __init__(self, provider, step, friction=1.0):
+    def __init__(self, provider, step="auto", friction=None):
         super().__init__(provider, step, friction)
 
     @classmethod

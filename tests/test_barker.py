@@ -348,7 +348,7 @@ NOISY = Noisy(Gaussian(0.0, [1.0, 1.0]), 1.0)
             TypeError,
             "`max_scale`.*schedule",
         ),
-        (lambda: discrete.SGBD(NOISY, "auto"), TypeError, "`scale`.*auto"),
+        (lambda: discrete.SGBD(NOISY, "largest"), TypeError, "`scale`.*largest"),
         (lambda: discrete.SGBD(NOISY, 0.1, shape=[1.0]), ValueError, r"`shape`.*\(2,\).*\(1,\)"),
         (lambda: discrete.SGBD(NOISY, 0.1, shape=[1.0, -1.0]), ValueError, "`shape`.*positive"),
         (lambda: discrete.SGBD(NOISY, [0.1, 0.2], shape=[1.0, 1.0]), ValueError, "`shape`.*one number"),

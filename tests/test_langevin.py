@@ -10,7 +10,8 @@ from numba.core import config
 import discrete
 import pdmp
 from discrete import schedules
-from discrete.laws import langevin_covariance, largest_step, noise_covariance
+from discrete.curvature import noise_covariance
+from discrete.laws import langevin_covariance, largest_step
 from discrete.preconditioners import RMSprop
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian

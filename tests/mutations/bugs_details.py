@@ -11,7 +11,7 @@ BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
         ("SGLD: noise is removed where there is none", "discrete/sgld.py", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += temperature > 0.0", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += 1", DETAILS),
-        ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: langevin_covariance(hessian, noise, gamma)", "lambda gamma: langevin_covariance(hessian, 0.0 * noise, gamma)", DETAILS),
+        ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", DETAILS),
         ("SGD: exploration counts", "discrete/sgd.py", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", DETAILS),
         ("RMSprop: division by a gradient of zero", "discrete/preconditioners.py", "if self.gamma == 1 and root > 0.0:", "if self.gamma == 1:", DETAILS),
         ("SGBD: the first adaptive step is the largest", "discrete/sgbd.py", "                if memory.taken[0] == 0:\n                    s = new\n", "", BARKER),
@@ -20,7 +20,7 @@ BUGS = [
         ("SGHMC: the limit at large friction is lost", "discrete/sghmc.py", "np.linspace(2.0, 5.0, 400)", "np.linspace(2.0, 3.0, 400)", DETAILS),
         ("extrapolation: statistics of the coarse chain", "discrete/richardson_romberg.py", "self.fine.statistics(state._replace(memory=state.memory.fine))", "self.coarse.statistics(state._replace(memory=state.memory.coarse))", DETAILS),
         ("extrapolation: the noise of from_h is β̂", "discrete/richardson_romberg.py", "noise_estimate=beta_hat / eps", "noise_estimate=beta_hat", DETAILS),
-        ("extrapolation: the chosen step is the fine chain's", "discrete/richardson_romberg.py", "None if coarse is None else 2.0 * fine - coarse", "None if coarse is None else fine", DETAILS),
+        ("extrapolation: the chosen step is the fine chain's", "discrete/richardson_romberg.py", "None if found[1] is None else self.copies[0] * found[0] + self.copies[1] * found[1]", "None if found[1] is None else found[0]", DETAILS),
         ("laws: not the closest step but the last", "discrete/laws.py", "        if worst < best[0]:\n            best", "        if True:\n            best", DETAILS),
         ("SG-BPS: a bounce in a gradient that is not finite", "discrete/sgbps.py", "            if not finite(memory.gradient):\n                return False\n", "", DETAILS),
         ("splitting: the acceptance is not a number", "discrete/splitting.py", "elif log_accept < 0.0:", "else:", DETAILS),

@@ -59,6 +59,6 @@ BUGS = [
         ("Kinetic", KINETIC, "momenta start at rest", "return rng.standard_normal(self.dim)", "return 0.0 * rng.standard_normal(self.dim)"),
         ("Kinetic", "discrete/laws.py", "noise only along the axes", "s = (axes.T @ noise @ axes) *", "s = np.diag(np.diag(axes.T @ noise @ axes)) *"),
         ("Kinetic", KINETIC, "a step at which two errors cancel", "target, step, error)", "target, limit, error)"),
-        ("Kinetic", KINETIC, "the fastest mode counts", "slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).max()", "slowest = np.abs(np.linalg.eigvals(cls._linear(step, friction, curvature)[0])).min()"),
+        ("Kinetic", KINETIC, "the fastest mode counts", "slowest = np.abs(np.linalg.eigvals(linear(step, friction, curvature)[0])).max()", "slowest = np.abs(np.linalg.eigvals(linear(step, friction, curvature)[0])).min()"),
     ]
 ]  # fmt: skip

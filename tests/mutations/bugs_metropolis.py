@@ -34,7 +34,7 @@ BUGS = [
         ("Barker: Gaussian increments are bimodal", RULE, "w[j] = sigma * rng.standard_normal()\n", "w[j] = sigma + 0.1 * sigma * rng.standard_normal()\n", (METROPOLIS,)),
         ("Barker: the scale of a coordinate is forgotten", RULE, "sigma = size * self.shape[j]", "sigma = size * self.shape[0]", (METROPOLIS,)),
         ("Barker: softplus without its larger part", RULE, "return max(x, 0.0) + math.log1p", "return math.log1p", (METROPOLIS,)),
-        ("Barker: held for σ", RULE, "self.held *= self.held * float", "self.held *= float", (METROPOLIS,)),
+        ("Barker: held for σ", RULE, "return size**2 * float(np.mean(self.shape**2))", "return size * float(np.mean(self.shape**2))", (METROPOLIS,)),
         ("breaking point: its approximation", RULE, "np.where(a > 0.0, a / np.where(a < 1.0, near, far), 4.0 / math.sqrt(2.0 * math.pi))", "np.where(a > 0.0, C + 0.0 * near + 0.0 * far, C)", (BARKER,)),
         ("breaking point: the limit at zero", RULE, "4.0 / math.sqrt(2.0 * math.pi)", "2.0 / math.sqrt(2.0 * math.pi)", (BARKER,)),
         ("SGBD: the adaptive scale without its margin", SGBD, "else C / (MARGIN * tau)", "else C / tau", (BARKER,)),

@@ -1,0 +1,284 @@
+"""Steps that samplers choose themselves: by the law they are predicted to have, at the mode, with the noise there."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from discrete.curvature import local_law
+from discrete.laws import largest_step
+from discrete.schedules import automatic
+from pdmp.gradients import ControlVariate, Minibatch, Noisy
+
+pytestmark = pytest.mark.exact
+
+PRECISION = np.array([[2.0, 0.6], [0.6, 30.0]])
+GAUSSIAN = pdmp.models.Gaussian(np.array([1.0, -1.0]), PRECISION)
+NOISE = np.array([0.4, 3.0])
+NOISY = Noisy(GAUSSIAN, NOISE)
+
+
+def regression(n=400, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-X @ np.linspace(-1.0, 1.0, d)))).astype(float)
+    return pdmp.models.LogisticRegression(X, y)
+
+
+def worst(covariance, precision=PRECISION):
+    return np.abs(np.diag(covariance) / np.diag(np.linalg.inv(precision)) - 1.0).max()
+
+
+def ratio(process, covariance_at):
+    """How far off the law is at the chosen step, and whether a step 6 % larger is off by more."""
+    step = process.resolve(np.zeros(process.model.dim)).schedule.step(0)
+    return worst(covariance_at(step)), worst(covariance_at(1.06 * step))
+
+
+def recursion(a, injected):
+    s = np.zeros_like(injected)
+    for _ in range(200_000):
+        new = a @ s @ a.T + injected
+        if np.allclose(new, s, rtol=1e-13, atol=0.0):
+            return new
+        s = new
+    raise AssertionError("no stationary law")
+
+
+def sgld_law(step, temperature=1.0, p=None, injected=None):
+    p = np.eye(2) if p is None else p
+    added = 2.0 * step * temperature * p if injected is None else injected
+    return recursion(np.eye(2) - step * p @ PRECISION, added + step**2 * p @ np.diag(NOISE**2) @ p)
+
+
+def test_sgld_takes_the_largest_step_within_the_error():
+    at, beyond = ratio(discrete.SGLD(NOISY), sgld_law)
+    assert at <= 0.1 < beyond
+
+
+def test_another_error_is_kept_as_well():
+    at, beyond = ratio(discrete.SGLD(NOISY, automatic(error=0.02)), sgld_law)
+    assert at <= 0.02 < beyond
+
+
+def test_the_preconditioner_counts():
+    p = np.array([[0.5, -0.01], [-0.01, 0.05]])
+    at, beyond = ratio(discrete.SGLD(NOISY, preconditioner=p), lambda step: sgld_law(step, p=p))
+    assert at <= 0.1 < beyond
+
+
+def test_the_temperature_counts():
+    at, beyond = ratio(discrete.SGLD(NOISY, temperature=3.0), lambda step: sgld_law(step, temperature=3.0) / 3.0)
+    assert at <= 0.1 < beyond
+
+
+@pytest.mark.parametrize("correction", ["corrected", "modified"])
+def test_corrections_count(correction):
+    def law(step):
+        if correction == "corrected":
+            added = 2.0 * step - step**2 * NOISE**2
+        else:
+            added = 2.0 * step * (1.0 - 2.0 * step * 0.125 * NOISE**2) ** 2
+        return sgld_law(step, injected=np.diag(added))
+
+    batch = Minibatch(regression(), 10)  # its own noise is replaced below: `NOISY` has no variance to correct by
+    process = discrete.SGLD(batch, correction=correction)
+    hessian, noise = PRECISION, np.diag(NOISE**2)
+    step = process.with_step(hessian, noise).schedule.step(0)
+    assert worst(law(step)) <= 0.1 < worst(law(1.06 * step))
+
+
+def test_richardson_romberg_chooses_for_the_extrapolation():
+    at, beyond = ratio(discrete.SGRRLD(NOISY), lambda step: 2.0 * sgld_law(0.5 * step) - sgld_law(step))
+    assert at <= 0.1 < beyond
+    fine = discrete.SGRRLD(NOISY).resolve(np.zeros(2))
+    assert fine.fine.schedule.step(0) == 0.5 * fine.coarse.schedule.step(0) == 0.5 * fine.schedule.step(0)
+
+
+def kinetic_law(process, step, friction):
+    """By iterating the sampler's own update of (θ, p) for each of a basis, without what predicts its law."""
+    mean = GAUSSIAN.mean
+    exact = type(process)(GAUSSIAN, step, friction)
+    memory = pdmp.process.by_name(exact.memory(mean, np.random.default_rng(0)))
+
+    def move(theta, p, z, noise):
+        x, v = mean + theta, p.copy()
+        memory.taken[0] = 1
+        memory.gradient[:] = PRECISION @ theta + noise  # of the step before, for those that keep it
+        exact.provider = Shifted(noise)
+        exact.move(x, v, memory, z, None, np.zeros(20, np.int64))
+        return np.concatenate([x - mean, v])
+
+    zeros, units = np.zeros(2), np.eye(2)
+    normals = exact.normals
+    a = np.column_stack([move(e, zeros, np.zeros(2 * normals), zeros) for e in units])
+    a = np.column_stack([a, *(move(zeros, e, np.zeros(2 * normals), zeros) for e in units)])
+    b = np.column_stack([move(zeros, zeros, z, zeros) for z in np.eye(2 * normals)])
+    c = np.column_stack([move(zeros, zeros, np.zeros(2 * normals), NOISE[j] * units[j]) for j in range(2)])
+    return recursion(a, b @ b.T + c @ c.T)[:2, :2]
+
+
+class Shifted:
+    """The exact gradient and a constant."""
+
+    def __init__(self, noise):
+        self.noise = noise
+
+    def gradient(self, x, memory, rng, out, counts):
+        out[:] = PRECISION @ (x - GAUSSIAN.mean) + self.noise
+
+
+@pytest.mark.parametrize("friction", [None, 9.0])
+def test_sghmc_takes_the_largest_step_within_the_error(friction):
+    process = discrete.SGHMC(NOISY, friction=friction)
+    found = process.resolve(np.zeros(2))
+    assert friction is None or found.friction == friction
+    step = found.schedule.step(0)
+    at = worst(kinetic_law(process, step, found.friction))
+    beyond = worst(kinetic_law(process, 1.06 * step, found.friction))
+    assert at <= 0.1 < beyond
+
+
+@pytest.mark.parametrize("name", ["SGNHT", "MSGNHT", "BADODAB"])
+def test_thermostats_choose_what_their_dynamics_at_rest_would(name):
+    process = getattr(discrete, name)(NOISY).resolve(np.zeros(2))
+    step, friction = process.schedule.step(0), process.diffusion
+    integrator = {"SGNHT": "euler", "MSGNHT": "splitting", "BADODAB": "baoab"}[name]
+    if integrator == "euler":
+        a = np.block(
+            [
+                [np.eye(2) - step**2 * PRECISION, step * (1.0 - step * friction) * np.eye(2)],
+                [-step * PRECISION, (1.0 - step * friction) * np.eye(2)],
+            ]
+        )
+        kick = np.vstack([step * np.eye(2), np.eye(2)])
+        law = recursion(a, kick @ np.diag(2.0 * friction * step + step**2 * NOISE**2) @ kick.T)[:2, :2]
+        assert worst(law) <= 0.1
+    else:
+        same = discrete.SGHMC if integrator == "splitting" else discrete.BAOAB
+        other = same(NOISY).resolve(np.zeros(2))
+        assert (other.schedule.step(0), other.friction) == (step, friction)
+
+
+def test_the_scale_of_barker_dynamics_keeps_to_the_error():
+    from discrete.laws import barker_covariance
+
+    process = discrete.SGBD(NOISY).resolve(np.zeros(2))
+    scale = process.schedule.step(0)
+    assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), scale, "vanilla")) <= 0.1
+    assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), 1.06 * scale, "vanilla")) > 0.1
+    shaped = discrete.SGBD(NOISY, shape=[2.0, 0.5]).resolve(np.zeros(2)).schedule.step(0)
+    law = barker_covariance(PRECISION, np.diag(NOISE**2), shaped * np.array([2.0, 0.5]), "vanilla")
+    assert worst(law) <= 0.1
+
+
+def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
+    largest = np.linalg.eigvalsh(PRECISION)[-1]
+    mala = discrete.MALA(GAUSSIAN).resolve(np.zeros(2))
+    assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
+    assert mala.held == mala.schedule.step(0)
+    white = discrete.MALA(GAUSSIAN, preconditioner=np.linalg.inv(PRECISION)).resolve(np.zeros(2))
+    assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
+    barker = discrete.Barker(GAUSSIAN).resolve(np.zeros(2))
+    assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
+    assert barker.held == pytest.approx(barker.schedule.step(0) ** 2)
+
+
+def test_it_looks_at_the_mode_wherever_the_run_starts():
+    model = regression()
+    mode, far = model.mode(), model.mode() + 3.0
+    for provider in (Minibatch(model, 20), ControlVariate(model, 20)):
+        here, there = (discrete.SGLD(provider).resolve(x).schedule.step(0) for x in (mode, far))
+        assert there == pytest.approx(here, rel=1e-6)
+    noisy, anchored = (
+        discrete.SGLD(p).resolve(mode).schedule.step(0) for p in (Minibatch(model, 4), ControlVariate(model, 4))
+    )
+    assert anchored > 1.5 * noisy  # at the anchor control variates have no noise
+
+
+def test_in_many_dimensions_the_stiffest_direction_decides():
+    precision = np.linspace(1.0, 50.0, 600)
+    model = pdmp.models.Gaussian(0.0, precision)
+    hessian, noise = local_law(Noisy(model, 2.0), np.zeros(600))
+    assert hessian.shape == noise.shape == (1, 1)
+    assert hessian[0, 0] == pytest.approx(50.0, rel=0.05) and noise[0, 0] == pytest.approx(4.0)
+    step = discrete.SGLD(Noisy(model, 2.0)).resolve(np.zeros(600)).schedule.step(0)
+    variance = (2.0 + step * 4.0) / (50.0 * (2.0 - step * 50.0))
+    assert 0.08 < variance * 50.0 - 1.0 < 0.11
+    with pytest.raises(ValueError, match="preconditioner.*at most 500"):
+        discrete.SGLD(model, preconditioner=precision).resolve(np.zeros(600))
+
+
+def test_the_noise_along_the_stiffest_direction_is_that_of_batches(monkeypatch):
+    monkeypatch.setattr("discrete.curvature.DENSE", 2)
+    rng = np.random.default_rng(0)
+    model = pdmp.models.LogisticRegression(rng.standard_normal((80, 4)) * [1.0, 1.0, 1.0, 3.0], np.arange(80) % 2)
+    batch = Minibatch(model, 25, draw="distinct")
+    mode = model.mode()
+    hessian, noise = local_law(batch, mode)
+    values, vectors = np.linalg.eigh(model.hessian(mode))
+    assert hessian[0, 0] == pytest.approx(values[-1], rel=0.02)
+    terms = model.term_gradients(mode, np.arange(80)) @ vectors[:, -1]
+    assert noise[0, 0] == pytest.approx(80**2 / 25 * (55 / 79) * terms.var(), rel=0.05)
+
+
+def test_a_saddle_is_taken_to_curve_upwards():
+    class Hill(pdmp.Model):
+        def __init__(self):
+            super().__init__(dim=1)
+
+        @pdmp.compiled
+        def prior_potential(self, x):
+            return math.cos(2.0 * x[0]) + 1e-12 * x[0] * x[0]
+
+        @pdmp.compiled
+        def add_prior_gradient(self, x, out):
+            out[0] += -2.0 * math.sin(2.0 * x[0]) + 2e-12 * x[0]
+
+    model = Hill()
+    model.mode = lambda initial=None: None
+    hessian, _ = local_law(pdmp.gradients.Full(model), np.zeros(1))
+    assert hessian[0, 0] == pytest.approx(4.0, rel=1e-3)
+
+
+def test_an_error_that_cannot_be_kept_is_said():
+    with pytest.warns(UserWarning, match="no step keeps the marginal variances within 10%.*off by.*Larger batches"):
+        discrete.SGLD(NOISY, correction="extreme").resolve(np.zeros(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        discrete.SGLD(NOISY).resolve(np.zeros(2))
+        assert set(discrete.SGBD.candidates(GAUSSIAN, NOISY, GAUSSIAN.mean, 0.1)) == {
+            "SGBD vanilla",
+            "SGBD corrected",
+            "SGBD extreme",
+        }
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: discrete.SGD(NOISY, "auto"), "`step`: SGD has no rule"),
+        (lambda: discrete.SGZZ(NOISY, "auto"), "`step`: SGZZ has no rule"),
+        (lambda: discrete.ZigZagSplitting(NOISY, "auto"), "`step`: ZigZagSplitting has no rule"),
+        (lambda: discrete.SGLD(NOISY, preconditioner=discrete.preconditioners.RMSprop()), "preconditioner that adapts"),
+        (lambda: discrete.SGHMC(NOISY, scheme="explicit"), "splitting without refreshment"),
+        (lambda: discrete.SGHMC(NOISY, refresh_every=5), "splitting without refreshment"),
+        (lambda: discrete.SGHMC(NOISY, noise_estimate=0.1), "splitting without refreshment"),
+        (lambda: automatic(0.0), r"`error`.*\(0, 1\), got 0.0"),
+    ],
+)
+def test_what_has_no_automatic_step(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_step_given_keeps_its_friction():
+    assert discrete.SGHMC(NOISY, 0.01).friction == 1.0 and discrete.BADODAB(NOISY, 0.01).diffusion == 1.0
+
+
+def test_the_search_goes_from_large_steps_to_small_ones():
+    step, error = largest_step(lambda s: np.eye(1) * (1.0 + s), np.eye(1), 1.0, 0.1)
+    assert error <= 0.1 and 0.094 < step <= 0.1
