@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 
@@ -33,6 +34,7 @@ class Extended(Process):
     inner: object
     first: int  #: number of the first clock of its own
     single: int  #: 1: one clock for all further events
+    channels_inside: int  #: of the inner process
 
     _required = ()
 
@@ -41,7 +43,7 @@ class Extended(Process):
         self.model = inner.model
         reach = _reach(inner)
         self.single = int(reach is None)
-        self.first = inner.clocks
+        self.first, self.channels_inside = inner.clocks, len(inner.channels())
         self.own = 1 if self.single else len(watched[0]) - 1
         if self.single:
             dependents = _all_together(inner)
@@ -99,7 +101,20 @@ class Extended(Process):
         """Range of the coordinates that the next event of its own k-th clock changes."""
         return self.scope_start[k], self.scope_start[k + 1]
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """Those of the process within; its own clocks have none that x and v would tell."""
+        self.inner.true_rates(x, v, scratch, out)
+        out[self.channels_inside] = math.nan
+
+    @compiled
+    def channel(self, state, i):
+        return self.inner.channel(self.inside(state), i) if i < self.first else self.channels_inside
+
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def channels(self):
+        return [*self.inner.channels(), "further"]
 
     @property
     def anchor(self):

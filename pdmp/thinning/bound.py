@@ -115,12 +115,12 @@ def events_so_far(state):
 
 @inlined
 def next_other(state, i, now):
-    """The earliest time after `now` at which another clock is known to ring; infinite when none is."""
-    keys, heap = state.keys, state.heap
+    """The earliest time after `now` at which another clock is known to ring; infinite when none is.
+
+    Left out are clock i and the one that has just rung: the earliest of the others is among the heap's first seven.
+    """
     other = np.inf
-    if heap[0] != i:
-        other = keys[0]
-    else:
-        for k in range(1, min(3, heap.shape[0])):
-            other = min(other, keys[k])
-    return other if other > now else np.inf
+    for k in range(min(7, state.heap.shape[0])):
+        if state.heap[k] != i and now < state.keys[k] < other:
+            other = state.keys[k]
+    return other
