@@ -80,7 +80,7 @@ def sampled(process, events):
     return run.inclusion(), each.std(axis=0, ddof=1) / 2.0, run
 
 
-def draw(axes, names, found):
+def draw(axes, names, found, legend):
     """Bars for the enumeration, points with two standard errors for what was sampled."""
     place = np.arange(len(names))
     for k, (label, (values, error)) in enumerate(found.items()):
@@ -93,7 +93,7 @@ def draw(axes, names, found):
     axes.axvline(INCLUSION, color="0.5", lw=0.8, ls=":")
     axes.set(yticks=place, yticklabels=names, xlim=(0.0, 1.02), xlabel="posterior inclusion probability")
     axes.invert_yaxis()
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
+    axes.legend(frameon=False, fontsize=8, loc=legend)
 
 
 def main():
@@ -123,7 +123,7 @@ def main():
             f"({run.stats['total_events']:,} events, {time.perf_counter() - began:.1f} s)",
             flush=True,
         )
-    draw(left, names, found)
+    draw(left, names, found, "lower right")
     left.set_title("diabetes: linear regression")
 
     model, names = breast_cancer()
@@ -145,7 +145,7 @@ def main():
     passed = difference.max() < (0.2 if args.quick else 0.06)
     failed += not passed
     print(f"breast cancer, largest difference {difference.max():.3f}  {'pass' if passed else 'FAIL'}")
-    draw(right, names, found)
+    draw(right, names, found, "lower left")
     right.set_title("breast cancer: logistic regression")
     figure.savefig(args.output / "variable_selection.png", dpi=150)
     return int(failed > 0)
