@@ -17,7 +17,11 @@ SKEW = pdmp.models.SkewNormal(2.0)
 
 CASES = {
     "BPS of a mini-batch": (lambda: pdmp.BPS(BATCH), TypeError, "pdmp.BPS needs the exact gradient.*Minibatch.*SBPS"),
-    "Zig-Zag of a mini-batch": (lambda: pdmp.ZigZag(BATCH), TypeError, "pdmp.ZigZag needs the exact gradient"),
+    "Zig-Zag of noise": (
+        lambda: pdmp.ZigZag(pdmp.gradients.Noisy(MODEL, 1.0)),
+        TypeError,
+        "pdmp.ZigZag needs the exact gradient.*Minibatch and ControlVariate, got a Noisy. pdmp.SBPS",
+    ),
     "BPS of a function": (
         lambda: pdmp.BPS(np.sum),
         TypeError,
