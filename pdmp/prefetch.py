@@ -7,18 +7,19 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
+from pdmp.compiled import inlined
+
 LINE = 64  #: bytes in a cache line
 
 if config.DISABLE_JIT:
 
-    def prefetch(data, i):
+    def _fetch(data, i):
         pass
 
 else:
 
     @intrinsic
-    def prefetch(context, data, i):
-        """Ask for the cache lines of row i of a 2-d array; a long row's first four, the rest will follow by itself."""
+    def _fetch(context, data, i):
 
         def generate(context, builder, signature, args):
             array = context.make_array(signature.args[0])(context, builder, args[0])
@@ -38,3 +39,9 @@ else:
             return context.get_dummy_value()
 
         return types.none(data, i), generate
+
+
+@inlined
+def prefetch(data, i):
+    """Ask for the cache lines of row i of a 2-d array; a long row's first four, the rest will follow by itself."""
+    _fetch(data, i)

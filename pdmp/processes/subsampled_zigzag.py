@@ -93,7 +93,7 @@ class SubsampledZigZag(ZigZag):
     def __init__(self, provider, thinning="auto", speed=1.0, refresh_rate=0.0):
         if thinning != "auto":
             raise ValueError(
-                f'`thinning` must be "auto" for batches, whose bounds are the model\'s on single terms, got {thinning!r}.'
+                f'`thinning` must be "auto" for batches: bounds are the model\'s on single terms; got {thinning!r}.'
             )
         self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
         _check_provider(provider)
@@ -162,14 +162,13 @@ class SubsampledZigZag(ZigZag):
         s = now - memory.since[0]
         distance = sums[2] + sums[3] * s
         for j in range(d):
-            bounds[j] = self.thinning.each[j]
+            bounds[j] = memory.known[j] + memory.slope[j] * s + distance * self.thinning.each[j]
         if self.importance == 1:
             for m in range(n):
                 model.term_lipschitz(memory.rows[b, m], self.speed, memory.lipschitz)
+                share = distance * memory.weights[b, m]
                 for j in range(d):
-                    bounds[j] += memory.weights[b, m] * self.speed[j] * memory.lipschitz[j]
-        for j in range(d):
-            bounds[j] = memory.known[j] + memory.slope[j] * s + distance * bounds[j]
+                    bounds[j] += share * self.speed[j] * memory.lipschitz[j]
         total = sums[0] + sums[1] * s + distance * self.thinning.total
         j = self.choose(bounds, rng.random() * total)
         memory.chosen[0] = j
@@ -185,6 +184,10 @@ class SubsampledZigZag(ZigZag):
             else:
                 partial += weight * model.term_partial(here, row, j, memory.scratch)
         return total * ((positive(state.v[j] * partial) + self.refresh_rate[j]) / bounds[j])
+
+    def describe_bound(self):
+        method = "term_lipschitz" if self.anchored else "term_bounds"
+        return f"the bound on single terms, `{method}` of {type(self.model).__name__}"
 
     @compiled
     def look(self, state, now):
@@ -205,9 +208,10 @@ class SubsampledZigZag(ZigZag):
             for b in range(ring // 2):
                 self.redeem(memory, b, rng)
             turn = 0
-        self.redeem(memory, (turn + ring // 2) % ring, rng)
+        half = turn + ring // 2
+        self.redeem(memory, half if half < ring else half - ring, rng)
         drawing.tickets(memory.tickets, turn, memory.provider, rng)
-        memory.turn[0] = (turn + 1) % ring
+        memory.turn[0] = turn + 1 if turn + 1 < ring else 0
         return turn
 
     @compiled
@@ -250,8 +254,8 @@ def _check_provider(provider):
     model, name = provider.model, type(provider.model).__name__
     if not provider.independent:
         raise TypeError(
-            f"pdmp.ZigZag needs a fresh, independent batch at each proposal, and draw={provider.draw!r} gives none: use "
-            f'draw="iid" or "distinct".'
+            f"pdmp.ZigZag needs a fresh, independent batch at each proposal, and draw={provider.draw!r} gives none: "
+            f'use draw="iid" or "distinct".'
         )
     if isinstance(provider, ControlVariate):
         if not model.knows("term_lipschitz"):

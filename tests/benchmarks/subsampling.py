@@ -1,0 +1,150 @@
+"""Exactly sub-sampled Zig-Zag on logistic regression, from a thousand to ten million data.
+
+    python -m tests.benchmarks.subsampling [--quick] [--sizes 1000 10000 …] [--features normal t]
+    python -m tests.benchmarks.subsampling --ratio        importance against uniform draws, N = 10⁵, side by side
+
+Model: d features without intercept, a prior of scale 10, labels drawn from it at coefficients that are standard normal
+over √d. Features: "normal" are standard normal; "t" are Student's t with five degrees of freedom, over their standard
+deviation. They are generated in blocks into a `numpy.memmap`, and stored for the sampler in single precision.
+
+Data terms per flip, nanoseconds per proposal (data drawn at random from all N: memory latency is part of it), min-ESS
+over coordinates, per second and per pass over the data. Set-up (the mode, the alias table) and compilation are apart.
+"""
+
+import argparse
+import pathlib
+import statistics
+import tempfile
+import time
+
+import numpy as np
+
+import pdmp
+from pdmp.gradients import ControlVariate
+
+BLOCK = 2**18
+
+
+def logistic_data(n, d, features, folder, seed=0):
+    """A `LogisticRegression` whose design is a file."""
+    rng = np.random.default_rng(seed)
+    beta = rng.standard_normal(d) / np.sqrt(d)
+    X = np.lib.format.open_memmap(pathlib.Path(folder) / f"X_{features}_{n}.npy", "w+", np.float64, (n, d))
+    y = np.empty(n)
+    for start in range(0, n, BLOCK):
+        m = min(BLOCK, n - start)
+        if features == "normal":
+            block = rng.standard_normal((m, d))
+        else:
+            block = rng.standard_t(5, (m, d)) * np.sqrt(3.0 / 5.0)
+        X[start : start + m] = block
+        y[start : start + m] = rng.random(m) < 1.0 / (1.0 + np.exp(-block @ beta))
+    X.flush()
+    return pdmp.models.LogisticRegression(X, y, prior_scale=10.0, dtype=np.float32)
+
+
+def anchor_of(model):
+    """The mode; looked for from that of a thousandth of the data."""
+    initial = None
+    if model.n_data > 100_000:
+        step = 100
+        part = pdmp.models.LogisticRegression(model.X[::step], model.y[::step], prior_scale=model.prior_scale)
+        initial = part.mode()
+    return model.mode(initial)
+
+
+def measure(process, proposals, seed=1):
+    """One run: data terms per flip, nanoseconds per proposal, min-ESS, passes over the data, seconds."""
+    run = pdmp.sample(process, proposals=proposals, seed=seed, warmup=0.05, store="moments", progress=False)
+    stats = run.stats
+    return {
+        "terms": stats["data_terms"] / stats["total_events"],
+        "ns": 1e9 * stats["seconds"] / stats["proposals"],
+        "ess": float(np.min(run.ess())),
+        "passes": stats["data_terms"] / process.model.n_data,
+        "seconds": stats["seconds"],
+    }
+
+
+def table(sizes, features, d, proposals, draws=("uniform", "importance")):
+    """A row for each N and draw, printed as it is measured; returns them as dicts."""
+    rows = []
+    print(f"d = {d}, {features} features; {proposals:,} proposals each")
+    print(f"{'N':>10} {'draw':>11} {'set-up s':>9} {'terms/flip':>11} {'ns/prop':>8} {'ESS/s':>9} {'ESS/pass':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            model = logistic_data(n, d, features, folder)
+            anchor = anchor_of(model)
+            for draw in draws:
+                began = time.perf_counter()
+                process = pdmp.ZigZag(ControlVariate(model, 1, anchor=anchor, draw=draw))
+                setup = time.perf_counter() - began
+                measure(process, 1_000)
+                row = {"n": n, "draw": draw, "setup": setup} | measure(process, proposals)
+                rows.append(row)
+                print(
+                    f"{n:>10} {draw:>11} {setup:>9.2f} {row['terms']:>11.2f} {row['ns']:>8.0f} "
+                    f"{row['ess'] / row['seconds']:>9.0f} {row['ess'] / row['passes']:>10.3g}",
+                    flush=True,
+                )
+            del model, process
+    return rows
+
+
+def verdict(rows):
+    """What the figures should be, by importance: constant data terms, time as memory allows, more from each pass."""
+    ours = [r for r in rows if r["draw"] == "importance" and r["n"] >= 1_000]
+    terms, ns = [r["terms"] for r in ours], [r["ns"] for r in ours]
+    each = [r["ess"] / r["passes"] for r in ours]
+    large = [t for r, t in zip(ours, terms, strict=True) if r["n"] >= 10_000] or terms
+    print(f"data terms per flip, largest / smallest: {max(terms) / min(terms):.3f}")
+    print(f"  and from N = 10⁴ on: {max(large) / min(large):.3f}")
+    print(f"time per proposal over that of the smallest N: at most {max(ns) / ns[0]:.2f}")
+    slope = np.polyfit(np.log([r["n"] for r in ours]), np.log(each), 1)[0] if len(ours) > 1 else np.nan
+    print(f"ESS per pass grows as N^{slope:.2f}")
+
+
+def ratio(d, features, proposals, pairs=5, n=100_000):
+    """min-ESS per second, importance over uniform, alternating."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = logistic_data(n, d, features, folder)
+        anchor = anchor_of(model)
+        both = {
+            draw: pdmp.ZigZag(ControlVariate(model, 1, anchor=anchor, draw=draw)) for draw in ("uniform", "importance")
+        }
+        for process in both.values():
+            measure(process, 1_000)
+        found = []
+        for seed in range(pairs):
+            # Uniform draws need about ten times the proposals for the same effective sample size.
+            a = measure(both["importance"], proposals, seed)
+            b = measure(both["uniform"], 8 * proposals, seed)
+            found.append((a["ess"] / a["seconds"], b["ess"] / b["seconds"], a["ns"], b["ns"]))
+    ours, theirs, a, b = (statistics.median(c) for c in zip(*found, strict=True))
+    ratios = sorted(f[0] / f[1] for f in found)
+    print(
+        f"N = {n:,}, d = {d}, {features}: min-ESS/s importance {ours:,.0f} ({a:.0f} ns a proposal), uniform "
+        f"{theirs:,.0f} ({b:.0f} ns); ratio {statistics.median(ratios):.1f} ({ratios[0]:.1f}-{ratios[-1]:.1f})"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10**k for k in range(3, 8)])
+    parser.add_argument("--features", nargs="+", default=["normal", "t"], choices=["normal", "t"])
+    parser.add_argument("--dim", type=int, default=10)
+    parser.add_argument("--proposals", type=int, default=5_000_000)
+    parser.add_argument("--quick", action="store_true", help="up to N = 10⁵, a tenth of the proposals")
+    parser.add_argument("--ratio", action="store_true", help="only importance against uniform draws")
+    args = parser.parse_args()
+    if args.quick:
+        args.sizes, args.proposals = [n for n in args.sizes if n <= 100_000], args.proposals // 10
+    for features in args.features:
+        if args.ratio:
+            ratio(args.dim, features, args.proposals)
+        else:
+            verdict(table(args.sizes, features, args.dim, args.proposals))
+
+
+if __name__ == "__main__":
+    main()

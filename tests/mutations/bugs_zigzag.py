@@ -1,0 +1,291 @@
+"""Planted bugs in Zig-Zag with exact sub-sampling, its bounds, and importance draws."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import Bug
+
+ALIAS, ZIGZAG = "tests/test_alias.py", "tests/test_subsampled_zigzag.py"
+SUBSAMPLED, EXACT = "pdmp/processes/subsampled_zigzag.py", "pdmp/processes/zigzag.py"
+TABLE, PROVIDERS = "pdmp/alias.py", "pdmp/gradients.py"
+LOGISTIC, LINEAR = "pdmp/models/logistic.py", "pdmp/models/linear_gaussian.py"
+
+BUGS = [
+    Bug(f"zigzag: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        # the alias table
+        (
+            "alias: the aliases are taken instead",
+            TABLE,
+            "if rng.random() < self.table[k, THRESHOLD]:",
+            "if rng.random() > self.table[k, THRESHOLD]:",
+            ALIAS,
+        ),
+        (
+            "alias: what was given away is not subtracted",
+            TABLE,
+            "(table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0",
+            "table[large, THRESHOLD] - table[small, THRESHOLD]",
+            ALIAS,
+        ),
+        (
+            "alias: the alias's weight is the column's",
+            TABLE,
+            "return int(self.table[k, ALIAS]), self.table[k, OTHER]",
+            "return int(self.table[k, ALIAS]), self.table[k, SELF]",
+            ALIAS,
+        ),
+        (
+            "alias: the first column is never drawn",
+            TABLE,
+            "k = int(rng.random() * self.size)",
+            "k = 1 + int(rng.random() * (self.size - 1))",
+            ALIAS,
+        ),
+        (
+            "alias: a column that becomes small is forgotten",
+            TABLE,
+            "            waiting[low] = large\n            low += 1\n    #",
+            "            waiting[low] = large\n    #",
+            ALIAS,
+        ),
+        # bounds of terms
+        ("bounds: no factor ¼", LOGISTIC, "total = 0.25 * math.sqrt(total)", "total = math.sqrt(total)", ALIAS),
+        (
+            "bounds: the scale is forgotten",
+            LOGISTIC,
+            "            a = scale[j] * self.feature(i, j)\n            total += a * a\n        total = 0.25",
+            "            a = self.feature(i, j)\n            total += a * a\n        total = 0.25",
+            ALIAS,
+        ),
+        (
+            "bounds: of the label's sign",
+            LOGISTIC,
+            "            out[j] = abs(self.feature(i, j))\n\n",
+            "            out[j] = max(self.feature(i, j), 0.0)\n\n",
+            ALIAS,
+        ),
+        (
+            "bounds: the noise's precision is forgotten",
+            LINEAR,
+            "total = self.noise_precision * math.sqrt(total)",
+            "total = math.sqrt(total)",
+            ALIAS,
+        ),
+        (
+            "bounds: a slope without the speed's square",
+            LOGISTIC,
+            "    def prior_partial_slope(self, v, j):\n        return self.precision[j] * v[j] * v[j]",
+            "    def prior_partial_slope(self, v, j):\n        return self.precision[j] * v[j]",
+            ALIAS,
+        ),
+        (
+            "a partial difference the other way round",
+            LOGISTIC,
+            "return (_expit_of_minus(w) - _expit_of_minus(z)) * self.feature(i, j)",
+            "return (_expit_of_minus(z) - _expit_of_minus(w)) * self.feature(i, j)",
+            ALIAS,
+        ),
+        # importance
+        (
+            "importance: weights for a batch of one",
+            PROVIDERS,
+            "            memory.weights[k] = weight / self.size\n        return self.size, 1.0, 1.0",
+            "            memory.weights[k] = weight\n        return self.size, 1.0, 1.0",
+            ALIAS,
+        ),
+        (
+            "importance: the variance without weights",
+            PROVIDERS,
+            "            p, factor = 0.0, self.drawing.factor(memory, k)\n",
+            "            p, factor = 0.0, 1.0\n",
+            ALIAS,
+        ),
+        (
+            "importance: the sd without weights",
+            PROVIDERS,
+            "            factor = self.drawing.factor(memory, k)\n            for j",
+            "            factor = 1.0\n            for j",
+            ALIAS,
+        ),
+        (
+            "importance: contributions without the scale",
+            PROVIDERS,
+            "            c = scale[j] * bounds[j]\n",
+            "            c = bounds[j]\n",
+            ALIAS,
+        ),
+        (
+            "importance: differences without weights",
+            LOGISTIC,
+            "weights[k] = factors[start + k] * (weights[k] - others[k])",
+            "weights[k] = weights[k] - others[k]",
+            ALIAS,
+        ),
+        (
+            "noise: uniform draws are taken for distinct ones",
+            "discrete/laws.py",
+            'if draw in ("distinct", "reshuffle", "epoch"):',
+            'if draw in ("uniform", "distinct", "reshuffle", "epoch"):',
+            "tests/test_langevin.py",
+        ),
+        (
+            "noise: importance is taken for uniform",
+            "discrete/laws.py",
+            'if draw == "importance":',
+            'if draw == "by importance":',
+            "tests/test_langevin.py",
+        ),
+        # mini-batches
+        (
+            "batches: not scaled up",
+            PROVIDERS,
+            "            weights[k, m] = self.total / self.size",
+            "            weights[k, m] = 1.0 / self.size",
+            ZIGZAG,
+        ),
+        (
+            "batches: the bound of one datum is not scaled up",
+            SUBSAMPLED,
+            "each = n_data * self.speed * largest",
+            "each = self.speed * largest",
+            ZIGZAG,
+        ),
+        (
+            "batches: bounds without speeds",
+            SUBSAMPLED,
+            "each = n_data * self.speed * largest",
+            "each = n_data * largest",
+            ZIGZAG,
+        ),
+        (
+            "batches: the first datum's bound",
+            SUBSAMPLED,
+            "            out[j] = bounds[j] if not bounds[j] <= out[j] else out[j]\n",
+            "            out[j] = bounds[j] if i == 0 else out[j]\n",
+            ZIGZAG,
+        ),
+        (
+            "batches: no prior in the rate",
+            SUBSAMPLED,
+            "        partial = model.prior_partial(here, j) + self.anchor_gradient[j]\n        for",
+            "        partial = self.anchor_gradient[j]\n        for",
+            ZIGZAG,
+        ),
+        # control variates
+        (
+            "control variates: the distance does not grow",
+            SUBSAMPLED,
+            "distance, pace = math.sqrt(square), math.sqrt(float(d))",
+            "distance, pace = math.sqrt(square), 0.0",
+            ZIGZAG,
+        ),
+        (
+            "control variates: the known gradient is left out",
+            SUBSAMPLED,
+            "                partial += self.anchor_gradient[j]\n",
+            "",
+            ZIGZAG,
+        ),
+        (
+            "control variates: distances not in units of speeds",
+            SUBSAMPLED,
+            "z = (here[j] - self.anchor_point[j]) / self.speed[j]",
+            "z = here[j] - self.anchor_point[j]",
+            ZIGZAG,
+        ),
+        (
+            "control variates: the largest without N",
+            SUBSAMPLED,
+            "each = n_data * self.provider.largest()",
+            "each = self.provider.largest()",
+            ZIGZAG,
+        ),
+        (
+            "control variates: the rate where the clock looked last",
+            SUBSAMPLED,
+            "        # Its rate, for this batch.\n        self.look(state, now)\n",
+            "        # Its rate, for this batch.\n",
+            ZIGZAG,
+        ),
+        (
+            "control variates: speeds are not the provider's units",
+            SUBSAMPLED,
+            "            self.provider = self.provider.rescaled(self.speed)\n",
+            "            pass\n",
+            ZIGZAG,
+        ),
+        (
+            "importance: coordinates by bounds without weights",
+            SUBSAMPLED,
+            "share = distance * memory.weights[b, m]",
+            "share = distance",
+            ZIGZAG,
+        ),
+        (
+            "importance: the weight of a batch of one",
+            PROVIDERS,
+            "            weights[k, m] = weight / self.size",
+            "            weights[k, m] = weight",
+            ZIGZAG,
+        ),
+        # the ring
+        (
+            "ring: a batch is used twice",
+            SUBSAMPLED,
+            "memory.turn[0] = turn + 1 if turn + 1 < ring else 0",
+            "memory.turn[0] = turn + turn % 2 if turn + 1 < ring else 0",
+            ZIGZAG,
+        ),
+        (
+            "ring: batches are never renewed",
+            SUBSAMPLED,
+            "        drawing.tickets(memory.tickets, turn, memory.provider, rng)\n        memory.turn",
+            "        memory.turn",
+            ZIGZAG,
+        ),
+        ("data are not counted", SUBSAMPLED, "        state.counts[DATA] += n\n", "", ZIGZAG),
+        # excess rates and speeds
+        (
+            "excess: in the bound alone",
+            SUBSAMPLED,
+            "return total * ((positive(state.v[j] * partial) + self.refresh_rate[j]) / bounds[j])",
+            "return total * (positive(state.v[j] * partial) / bounds[j])",
+            ZIGZAG,
+        ),
+        (
+            "excess: of all coordinates for each",
+            EXACT,
+            "rate = self.total_refresh_rate if self.single == 1 else self.refresh_rate[i]",
+            "rate = self.total_refresh_rate",
+            ZIGZAG,
+        ),
+        (
+            "excess: always the same coordinate",
+            EXACT,
+            "state.memory.chosen[0] = self.choose(self.refresh_rate, rng.random() * rate)",
+            "state.memory.chosen[0] = 0",
+            ZIGZAG,
+        ),
+        (
+            "excess: added to the time of the flip",
+            EXACT,
+            "            if excess < time:\n",
+            "            if excess > time:\n",
+            ZIGZAG,
+        ),
+        (
+            "speeds: the curvature's root is not taken",
+            EXACT,
+            "return 1.0 / np.sqrt(curvatures)",
+            "return 1.0 / curvatures",
+            ZIGZAG,
+        ),
+        (
+            "speeds: all are one",
+            EXACT,
+            "return rng.choice([-1.0, 1.0], self.dim) * self.speed",
+            "return rng.choice([-1.0, 1.0], self.dim)",
+            ZIGZAG,
+        ),
+    ]
+]
