@@ -79,6 +79,11 @@ class AliasTable(Compiled):
         """i and 1 / pᵢ."""
         return self.resolve(self.column(rng), rng)
 
+    @compiled
+    def inverse(self, i):
+        """1 / pᵢ; 0 for what is never drawn."""
+        return self.table[i, SELF]
+
     def probabilities(self):
         """pᵢ as the table has them, shape (N,): what is drawn, whatever was rounded."""
         share = self.table[:, THRESHOLD]

@@ -369,6 +369,11 @@ class _Uniform(_Draw):
             rows[k, m] = tickets[k, m]
             weights[k, m] = self.total / self.size
 
+    @compiled
+    def inverse(self, i):
+        """1 / pᵢ of a single draw."""
+        return float(self.total)
+
 
 class _WithReplacement(_Uniform):
     @compiled
@@ -433,6 +438,10 @@ class _Importance(_Draw):
     @compiled
     def factor(self, memory, k):
         return memory.weights[k]
+
+    @compiled
+    def inverse(self, i):
+        return self.alias.inverse(i)
 
 
 class _Distinct(_Uniform):

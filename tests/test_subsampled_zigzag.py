@@ -144,6 +144,20 @@ def test_rates_balance_the_flow(name):
 
 @pytest.mark.exact
 @pytest.mark.parametrize("name", PROVIDERS)
+def test_what_the_clocks_are_checked_against(name):
+    x, v, out = np.array([0.7, -1.3]), np.array([0.5, -2.0]), np.zeros(D)
+    process(name).kernel.true_rates(x, v, np.zeros(D), out)
+    if PROVIDERS[name].size == 1:
+        np.testing.assert_allclose(out, rates(name, x, v), rtol=1e-9)
+    else:
+        assert np.all(np.isnan(out))
+    exact = pdmp.ZigZag(MODEL, speed=SPEED, refresh_rate=EXCESS)
+    exact.kernel.true_rates(x, v, np.zeros(D), out)
+    np.testing.assert_allclose(np.maximum(out, 0.0), np.maximum(v * MODEL.gradient(x), 0.0) + EXCESS, rtol=1e-9)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROVIDERS)
 def test_the_clocks_bound_is_the_papers(name):
     sampler = process(name)
     scaled = FEATURES * SPEED

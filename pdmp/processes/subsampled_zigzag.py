@@ -185,6 +185,22 @@ class SubsampledZigZag(ZigZag):
                 partial += weight * model.term_partial(here, row, j, memory.scratch)
         return total * ((positive(state.v[j] * partial) + self.refresh_rate[j]) / bounds[j])
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """All data, each with its probability; unknown for larger batches, which are too many to list."""
+        provider, model = self.provider, self.provider.model
+        for j in range(x.shape[0]):
+            known, total = model.prior_partial(x, j) + self.anchor_gradient[j], 0.0
+            for i in range(model.terms):
+                inverse = provider.drawing.inverse(i)
+                if inverse > 0.0:
+                    if self.anchored == 1:
+                        partial = model.term_partial_difference(x, self.anchor_point, i, j, scratch)
+                    else:
+                        partial = model.term_partial(x, i, j, scratch)
+                    total += positive(v[j] * (known + inverse * partial)) / inverse
+            out[j] = total + self.refresh_rate[j] if provider.drawing.size == 1 else math.nan
+
     def describe_bound(self):
         method = "term_lipschitz" if self.anchored else "term_bounds"
         return f"the bound on single terms, `{method}` of {type(self.model).__name__}"
