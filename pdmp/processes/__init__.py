@@ -2,6 +2,7 @@
 
 from pdmp.processes.bounded import Bounded as Bounded
 from pdmp.processes.bps import BPS as BPS
+from pdmp.processes.coordinate_sampler import CoordinateSampler as CoordinateSampler
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS as LocalBPS
 from pdmp.processes.sbps import SBPS as SBPS
