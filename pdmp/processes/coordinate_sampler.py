@@ -205,7 +205,7 @@ class Gradient(Compiled):
 
     @compiled
     def find(self, state, rest):
-        """The j where the partial sums of \|∂ⱼU\| first exceed `rest`."""
+        """The j where the partial sums of |∂ⱼU| first exceed `rest`."""
         gradient, last = state.memory.gradient, 0
         for j in range(gradient.shape[0]):
             if gradient[j] != 0.0:
@@ -219,7 +219,7 @@ class Gradient(Compiled):
 class Neighbours(Compiled):
     """The partial derivatives of a quadratic target: those of the neighbours of what moved, in a tree of sums.
 
-    Node n of the tree holds the sum of its children 2n and 2n + 1, the root is node 1, and the leaves are the \|∂ⱼU\|.
+    Node n of the tree holds the sum of its children 2n and 2n + 1, the root is node 1, and the leaves are the |∂ⱼU|.
     """
 
     indptr: np.ndarray
@@ -243,7 +243,7 @@ class Neighbours(Compiled):
 
     @compiled
     def find(self, state, rest):
-        """The j where the partial sums of \|∂ⱼU\| first exceed `rest`."""
+        """The j where the partial sums of |∂ⱼU| first exceed `rest`."""
         return find(state.memory.tree, rest)
 
 
