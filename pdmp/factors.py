@@ -33,10 +33,7 @@ class Memory(NamedTuple):
     gradient: np.ndarray  #: (largest scope,) of the factor last looked at, restricted to its coordinates
     here: np.ndarray  #: (d,) positions; only those of that factor are up to date
     out: np.ndarray  #: (d,)
-    nodes: np.ndarray  #: (3, 1) rates in a cell of the grid
-    grid: np.ndarray  #: (3,) see `pdmp.thinning.grid`
-    widths: np.ndarray  #: (factors, 2) the width of each factor's cells, and how many there were
-    of: np.ndarray  #: (1,) the factor that the grid looks at
+    cells: np.ndarray  #: (factors, 8), or (0, 8) without a grid: see `pdmp.thinning.factors`
 
 
 class Factors(Compiled):
@@ -73,18 +70,15 @@ class Factors(Compiled):
                 v[self.indices[k]] -= c * gradient[k - first]
         return square
 
-    def memory(self, width):
-        """Empty `Memory`; `width`: the first cells of the grid."""
+    def memory(self, cells):
+        """Empty `Memory`; `cells`: what the clocks keep."""
         d, largest = self.graph.dim, int(np.diff(self.indptr).max())
         scattered = d if isinstance(self, Terms) else 1
         return Memory(
             gradient=np.zeros(largest),
             here=np.zeros(scattered),
             out=np.zeros(scattered),
-            nodes=np.zeros((3, 1)),
-            grid=np.zeros(3),
-            widths=np.stack([np.full(len(self.graph), width), np.zeros(len(self.graph))], axis=1),
-            of=np.zeros(1, np.int64),
+            cells=cells,
         )
 
 

@@ -13,10 +13,13 @@ from numba.core import config
 from scipy import sparse
 
 import pdmp
+from pdmp.gradients import ControlVariate
 from pdmp.graph import FactorGraph, from_model
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
-from pdmp.process import DATA, EVENTS, HORIZON
+from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
+from pdmp.thinning.data import PRIOR, TERMS, column_tables, draw_row
+from pdmp.thinning.factors import BEGIN, END, LEFT, WIDTH, FactorGrid
 from tests.checks import new_chain, plain, run_chain
 
 pytestmark = pytest.mark.exact
@@ -47,6 +50,9 @@ PROCESSES = {
     "LocalBPS terms": lambda: pdmp.LocalBPS(LINEAR),
     "LocalBPS affine": lambda: pdmp.LocalBPS(LOGISTIC, from_model(LOGISTIC)),
     "LocalBPS grid": lambda: pdmp.LocalBPS(LOGISTIC, from_model(LOGISTIC), thinning="grid"),
+    "LocalBPS columns": lambda: pdmp.LocalBPS(LOGISTIC),
+    "LocalBPS rows": lambda: pdmp.LocalBPS(LOGISTIC, thinning="rows"),
+    "LocalBPS anchored": lambda: pdmp.LocalBPS(ControlVariate(LOGISTIC, 1, scale=[1.0, 2.0, 0.5])),
     "CoordinateSampler inversion": lambda: pdmp.CoordinateSampler(GAUSSIAN),
     "CoordinateSampler affine": lambda: pdmp.CoordinateSampler(LOGISTIC),
     "CoordinateSampler grid": lambda: pdmp.CoordinateSampler(LOGISTIC, thinning="grid"),
@@ -206,20 +212,21 @@ def hazard(rate, s, n=4_001):
 def test_quadratic_clocks_ring_where_their_rate_has_integrated_to_the_exponential():
     """Each factor, its coordinates having moved at different times."""
     rung = 0
-    for seed, (name, model) in itertools.product(range(4), (("inversion", GAUSSIAN), ("terms", LINEAR))):
+    for seed, name in itertools.product(range(4), ("inversion", "terms")):
         process, state = begun(PROCESSES[f"LocalBPS {name}"](), v=rng(seed).standard_normal(3))
         state.moved[:] = rng(seed + 9).random(3)
         for f in range(process.bounces):
             time, bound = process.kernel.clock(state, f, 1.2, Draw(exponential=0.4))
             assert bound == math.inf
+
+            def rate(s, process=process, state=state, f=f):
+                return process.kernel.rate(state, f, 1.2 + s, rng())
+
             if time < math.inf:
-                assert hazard(lambda s, f=f: process.kernel.rate(state, f, 1.2 + s, rng()), time - 1.2) == (
-                    pytest.approx(0.4, abs=1e-3)
-                )
+                assert hazard(rate, time - 1.2, 201) == pytest.approx(0.4, rel=0.01)
                 rung += 1
             else:
-                assert hazard(lambda s, f=f: process.kernel.rate(state, f, 1.2 + s, rng()), 50.0) < 0.4
-        assert model.dim == 3
+                assert hazard(rate, 50.0, 201) < 0.4
     assert rung > 20
 
 
@@ -244,7 +251,10 @@ def test_bounds_of_factors_are_never_exceeded_and_the_priors_are_their_rates():
                 assert (time, bound) == pytest.approx((0.3 / a, a), rel=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in PROCESSES if name.startswith("LocalBPS")])
+SHARED = ("LocalBPS columns", "LocalBPS rows", "LocalBPS anchored")
+
+
+@pytest.mark.parametrize("name", [name for name in PROCESSES if name.startswith("LocalBPS") and name not in SHARED])
 def test_a_bounce_reflects_in_the_factors_gradient_and_leaves_the_others_alone(name):
     """λ(x, v) - λ(x, Rv) = v·∇U_f, λ(x, -Rv) = λ(x, v), and the neighbours of f are the next to be redrawn."""
     for seed in range(3):
@@ -295,8 +305,8 @@ def test_a_refreshment_redraws_what_it_says_and_the_clocks_that_see_it(refresh):
 
 def test_local_rates_add_up_to_more_than_the_global_one():
     """Σ (v·∇U_f)₊ >= (v·∇U)₊, with equality for a single factor."""
-    whole, state = begun(pdmp.LocalBPS(GAUSSIAN, FactorGraph([[0, 1, 2]], 3)), v=[0.3, -1.0, 2.0])
-    parts, other = begun(pdmp.LocalBPS(GAUSSIAN), v=[0.3, -1.0, 2.0])
+    whole, state = begun(pdmp.LocalBPS(GAUSSIAN, FactorGraph([[0, 1, 2]], 3)), v=[-0.3, 1.0, -2.0])
+    parts, other = begun(pdmp.LocalBPS(GAUSSIAN), v=[-0.3, 1.0, -2.0])
     along = state.v @ GAUSSIAN.gradient(START)
     assert along > 0.0
     assert whole.kernel.rate(state, 0, 0.0, rng()) == pytest.approx(along, rel=1e-12)
@@ -305,19 +315,56 @@ def test_local_rates_add_up_to_more_than_the_global_one():
 
 def test_the_grid_narrows_the_cells_of_the_factor_that_it_underestimates():
     process, state = begun(PROCESSES["LocalBPS grid"](), v=[1.0, 1.0, 1.0])
-    widths = state.memory.widths
+    widths = state.memory.cells[:, WIDTH]
     f = next(f for f in range(12) if process.kernel.rate(state, f, 0.0, rng()) > 0.0)
-    before = widths[:, 0].copy()
+    before = widths.copy()
     state.bounds[f] = 0.5 * process.kernel.rate(state, f, 0.0, rng())
     process.kernel.rate(state, f, 0.0, rng())
-    assert widths[f, 0] == pytest.approx(0.7 * before[f])
-    assert np.array_equal(np.delete(widths[:, 0], f), np.delete(before, f))
     state.bounds[f] = HORIZON
     process.kernel.rate(state, f, 0.0, rng())
-    assert widths[f, 0] == pytest.approx(0.7 * before[f])
-    process.kernel.clock(state, f, 0.0, Draw(exponential=0.3))
-    assert widths[f, 1] == 1.0 and widths[f, 0] != pytest.approx(0.7 * before[f])
-    assert np.all(np.delete(widths[:, 1], f) == 0.0)
+    assert widths[f] == pytest.approx(0.7 * before[f])
+    assert np.array_equal(np.delete(widths, f), np.delete(before, f))
+
+
+def test_a_cell_of_the_grid_bounds_the_rate_and_serves_until_its_coordinates_turn():
+    """On all factors, of different curvature; arrivals are those of the chords, whatever part of the cell is left."""
+    process, state = begun(PROCESSES["LocalBPS grid"](), v=[0.8, -1.0, 0.5])
+    kernel, cells, rung = process.kernel, state.memory.cells, 0
+    for f in range(15):
+        kernel.clock(state, f, 0.0, Draw(exponential=0.02))
+        begin, end = cells[f, BEGIN], cells[f, END]
+        assert begin == 0.0 and end > 0.0
+        chords = cells[f, LEFT : LEFT + 3].copy()
+        for s in np.linspace(0.0, end, 9):
+            assert kernel.rate(state, f, s, rng()) <= np.interp(s, [0.0, 0.5 * end, end], chords) * (1.0 + 1e-9)
+        for now in (0.0, 0.3 * end, 0.7 * end):  # served by the same cell
+            looks = int(state.counts[DATA])
+            time, bound = kernel.clock(state, f, now, Draw(exponential=0.02))
+            assert state.counts[DATA] == looks and cells[f, END] == end
+            fine = np.linspace(now, min(time, end), 20_001)
+            total = np.mean(np.interp(fine, [0.0, 0.5 * end, end], chords)) * (min(time, end) - now)
+            if bound == HORIZON:
+                assert time == end and total < 0.02
+            else:
+                assert total == pytest.approx(0.02, rel=1e-3)
+                assert bound == pytest.approx(np.interp(time, [0.0, 0.5 * end, end], chords), rel=1e-9)
+                rung += 1
+        state.moved[process.factors.graph.scope(f)[0]] = 0.1 * end  # it turned there
+        kernel.clock(state, f, 0.1 * end, Draw(exponential=0.02))
+        assert cells[f, BEGIN] == 0.1 * end
+        state.moved[:] = 0.0
+    assert rung > 10
+
+
+def test_the_width_of_cells_follows_how_many_pass():
+    process, state = begun(PROCESSES["LocalBPS grid"](), v=[0.8, -1.0, 0.5])
+    cells = state.memory.cells
+    width = cells[3, WIDTH]
+    process.kernel.clock(state, 3, 0.0, Draw(exponential=1e9))
+    assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1))
+    process.kernel.clock(state, 3, 0.0, Draw(exponential=0.0))
+    assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1 - 0.25 / 1.2))
+    assert cells[3, 2] == 2.0 and np.all(np.delete(cells[:, 2], 3) == 0.0)
 
 
 def test_grid_violations_are_few_and_counted():
@@ -352,7 +399,7 @@ class Broken(pdmp.Model):
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run():
-    with pytest.raises(pdmp.SamplingError, match="the gradient or the rate of Broken is not finite"):
+    with pytest.raises(pdmp.SamplingError, match="gradient or the rate of Broken is not finite"):
         pdmp.sample(pdmp.LocalBPS(Broken(), thinning="grid"), events=10_000, seed=1, initial=[0.5, 0.5])
     process, state = begun(pdmp.LocalBPS(Broken()), x=np.array([0.5, 0.5]))
     state.x[1] = 3.0
@@ -363,9 +410,10 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
     "options, text",
     [
         ({"refresh_rate": -1.0}, "`refresh_rate` must be a number >= 0"),
-        ({"refresh": "partial"}, '`refresh` must be "variable", "factor" or "global"'),
+        ({"refresh": "partial"}, '`refresh` must be "auto", "variable", "factor" or "global"'),
         ({"thinning": "affine"}, "needs bounds from the model: Gaussian has no `bound_factor`"),
-        ({"thinning": "columns"}, '`thinning` must be "auto"'),
+        ({"thinning": "columns"}, '`thinning="columns"` needs .* Gaussian has no `signed_term_bound`'),
+        ({"thinning": "slopes"}, '`thinning` must be "auto"'),
         ({"thinning": 3}, "`thinning` must be"),
     ],
 )
@@ -384,6 +432,12 @@ def test_what_needs_other_models_or_gradients():
             make(3)
     with pytest.raises(ValueError, match="needs a quadratic potential: SkewNormal has no `affine_partial`"):
         pdmp.CoordinateSampler(SkewNormal(2.0), thinning="inversion")
+    with pytest.raises(ValueError, match="`thinning` of pdmp.CoordinateSampler must be a name or an Inversion"):
+        pdmp.CoordinateSampler(GAUSSIAN, thinning=FactorGrid())
+    with pytest.raises(ValueError, match='`thinning` must be "auto", "inversion"'):
+        pdmp.CoordinateSampler(GAUSSIAN, thinning="constant")
+    with pytest.raises(ValueError, match="`safety` must be at least 1"):
+        FactorGrid(0.5)
     with pytest.raises(ValueError, match="`partial_slopes`"):
         pdmp.CoordinateSampler(SkewNormal(2.0), thinning="affine")
     with pytest.raises(ValueError, match="`refresh_rate` must be a number >= 0"):
@@ -395,6 +449,165 @@ def test_both_are_declared_as_samplers_but_not_compared_unasked():
 
     for cls in (pdmp.LocalBPS, pdmp.CoordinateSampler):
         assert declared()[cls.__name__] is cls and not cls.featured
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Data that share a clock
+
+
+SIGNS, SCALE = 2.0 * LOGISTIC.y - 1.0, np.array([1.0, 2.0, 0.5])
+
+
+def datum(i, x, anchor=None):
+    """∇Uᵢ(x), or its difference to that at the anchor."""
+    gradient = -SIGNS[i] * X[i] / (1.0 + np.exp(SIGNS[i] * (X[i] @ x)))
+    return gradient if anchor is None else gradient - datum(i, anchor)
+
+
+def chi(name, i, v, distance):
+    """The bounds χᵢ, written out."""
+    if name == "LocalBPS columns":
+        return np.abs(X[i] * v)[SIGNS[i] * X[i] * v < 0.0].sum()
+    if name == "LocalBPS rows":
+        return max(0.0, -SIGNS[i] * (X[i] @ v))
+    return 0.25 * np.abs(X[i] * v).sum() * np.linalg.norm(X[i] * SCALE) * distance
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_data_that_share_a_clock_ring_at_the_sum_of_their_bounds(name):
+    """And each bound holds wherever the path goes; the prior's clock has the rate of the prior and what is linear."""
+    for seed in range(5):
+        x, v = rng(seed).standard_normal((2, 3))
+        process, state = begun(PROCESSES[name](), x=x, v=v)
+        anchor = process.anchor if "anchored" in name else None
+        begins = 0.0 if anchor is None else np.linalg.norm((x - anchor) / SCALE)
+
+        def total(s, begins=begins, v=v):
+            return sum(chi(name, i, v, begins + s * np.linalg.norm(v / SCALE)) for i in range(12))
+
+        time, bound = process.kernel.clock(state, TERMS, 0.0, Draw(exponential=0.9))
+        assert hazard(total, time, 101) == pytest.approx(0.9, rel=1e-9)
+        assert bound == pytest.approx(total(time), rel=1e-12)
+        for s in (0.0, time, 4.0):
+            far = 0.0 if anchor is None else np.linalg.norm((x + v * s - anchor) / SCALE)
+            for i in range(12):
+                assert v @ datum(i, x + v * s, anchor) <= chi(name, i, v, far) * (1.0 + 1e-12) + 1e-15
+
+        force = np.zeros(3) if anchor is None else sum(datum(i, anchor) for i in range(12))
+
+        def prior(s, x=x, v=v, force=force):
+            return max(0.0, v @ (0.25 * (x + v * s) + force))
+
+        time, bound = process.kernel.clock(state, PRIOR, 0.0, Draw(exponential=0.4))
+        assert hazard(prior, time) == pytest.approx(0.4, abs=1e-3)
+        assert bound == pytest.approx(prior(time), rel=1e-11)
+        assert process.kernel.rate(state, PRIOR, time, rng()) == pytest.approx(bound, rel=1e-11)
+        process.kernel.jump(state, PRIOR, time, rng())
+        a = 0.25 * (x + v * time) + force
+        np.testing.assert_allclose(state.v, v - 2.0 * (v @ a) / (a @ a) * a, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_each_datum_bounces_at_its_own_rate(name):
+    """P(i is drawn) times the rate that it is then given is (v·∇Uᵢ)₊, and the draws are in proportion to χᵢ."""
+    x, v = np.array([0.4, -0.3, 0.8]), np.array([0.7, -1.1, 0.4])
+    process, state = begun(PROCESSES[name](), x=x, v=v)
+    anchor = process.anchor if "anchored" in name else None
+    chis = np.array([chi(name, i, v, 1.0) for i in range(12)])
+    share = chis / chis.sum()
+    kernel, generator, n = process.kernel, rng(3), 20_000
+    kernel.clock(state, TERMS, 0.0, rng())
+    positions(kernel.flow, state, 0.0, state.memory.here)
+    drawn, rates = np.zeros(12), np.zeros(12)
+    for _ in range(n):
+        i, scale = kernel.factors.pick(kernel, state, generator)
+        drawn[i] += 1.0 / n
+        if not rates[i]:
+            kernel.factors.term(state, i)
+            np.testing.assert_allclose(state.memory.gradient, datum(i, x, anchor), rtol=1e-10, atol=1e-13)
+            rates[i] = scale * max(0.0, v @ state.memory.gradient)
+    assert np.all(np.abs(drawn - share) < 5.5 * np.sqrt(share * (1.0 - share) / n) + 1e-12)
+    wanted = np.array([max(0.0, v @ datum(i, x, anchor)) for i in range(12)])
+    np.testing.assert_allclose(rates * share, wanted, rtol=1e-9, atol=1e-12)
+    assert np.sum(wanted > 0.0) >= 3 and np.sum(share > 0.01) >= 5
+
+
+def test_a_datum_bounces_in_its_own_gradient():
+    for name in SHARED:
+        v = np.array([0.7, -1.1, 0.4])
+        process, state = begun(PROCESSES[name](), v=v)
+        anchor = process.anchor if "anchored" in name else None
+        process.kernel.clock(state, TERMS, 0.0, rng())
+        process.kernel.rate(state, TERMS, 0.0, rng(1))
+        gradient = state.memory.gradient.copy()
+        assert min(np.abs(gradient - datum(i, START, anchor)).max() for i in range(12)) < 1e-12
+        assert process.kernel.jump(state, TERMS, 0.0, rng()) == local_bps.BOUNCE
+        np.testing.assert_allclose(state.v, v - 2.0 * (v @ gradient) / (gradient @ gradient) * gradient, rtol=1e-12)
+        assert process.kernel.jump(state, 2, 0.0, rng(4)) == local_bps.REFRESH
+        np.testing.assert_array_equal(state.v, rng(4).standard_normal(3))
+        redrawn = [process.order[a:b].tolist() for a, b in itertools.pairwise(process.start)]
+        assert redrawn == [[0, 1], [0, 1], [0, 1, 2]]
+
+
+def test_what_proposals_look_at_is_counted():
+    """One datum each; the tighter bounds look at all of them for each new velocity."""
+    for name in ("LocalBPS columns", "LocalBPS anchored"):
+        counts = run_chain(PROCESSES[name](), START, 5, events=50).state.counts
+        assert 25 < counts[DATA] <= counts[PROPOSALS]
+    counts = run_chain(PROCESSES["LocalBPS rows"](), START, 5, events=50).state.counts
+    assert 49 * 12 < counts[DATA] <= 50 * 12 + counts[PROPOSALS]
+
+
+def test_tighter_bounds_reject_less():
+    accepted = []
+    for name in ("LocalBPS columns", "LocalBPS rows"):
+        stats = pdmp.sample(PROCESSES[name](), events=600, seed=3, initial=START, store="moments").stats
+        accepted.append(stats["total_events"] / stats["proposals"])
+    assert accepted[0] + 0.05 < accepted[1]
+
+
+def test_alias_tables_of_columns():
+    weights = np.array([[1.0, 0.0, 0.0], [2.0, 5.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0]])
+    tables, start, totals = column_tables(weights)
+    assert start.tolist() == [0, 3, 5, 5] and totals.tolist() == [6.0, 6.0, 0.0]
+    for j in (0, 1):
+        drawn = np.zeros(4)
+        for row in tables[start[j] : start[j + 1]]:  # each uniformly, then by its threshold
+            drawn[int(row[1])] += row[0]
+            drawn[int(row[2])] += 1.0 - row[0]
+        np.testing.assert_allclose(drawn / drawn.sum(), weights[:, j] / 6.0, atol=1e-14)
+        generator = rng(j)
+        rows = np.array([plain(draw_row)(tables, start, j, generator) for _ in range(6_000)])
+        assert np.abs(np.bincount(rows, minlength=4) / 6_000 - weights[:, j] / 6.0).max() < 0.04  # six standard errors
+
+
+def test_what_data_that_share_a_clock_refuse():
+    with pytest.raises(ValueError, match="are no graph"):
+        pdmp.LocalBPS(LOGISTIC, from_model(LOGISTIC), thinning="columns")
+    with pytest.raises(ValueError, match='`refresh` must be "global" where data share a clock, got "variable"'):
+        pdmp.LocalBPS(LOGISTIC, refresh="variable")
+    with pytest.raises(ValueError, match='`thinning` must be "auto" with control variates'):
+        pdmp.LocalBPS(ControlVariate(LOGISTIC, 1), thinning="rows")
+    with pytest.raises(ValueError, match="`size` must be 1.*got 2"):
+        pdmp.LocalBPS(ControlVariate(LOGISTIC, 2))
+    with pytest.raises(ValueError, match="LinearGaussian has no `signed_term_bound`"):
+        pdmp.LocalBPS(LINEAR, thinning="columns")
+    with pytest.raises(ValueError, match="control variates need terms with bounds .* Broken has no `term_lipschitz`"):
+        pdmp.LocalBPS(ControlVariate(Broken(), 1, anchor=np.zeros(2)))
+
+    class Sloped(LogisticRegression):
+        @pdmp.compiled
+        def bound_factor(self, x, v, f):
+            return 0.0, 1.0
+
+    with pytest.raises(ValueError, match="needs constant bounds: `bound_factor` of Sloped has a slope for term"):
+        pdmp.LocalBPS(Sloped(X, LOGISTIC.y), thinning="rows")
+
+    class Priorless(LogisticRegression):
+        prior_partial = pdmp.Model.prior_partial
+
+    with pytest.raises(ValueError, match="Priorless needs `prior_partial` and `prior_partial_slope`"):
+        pdmp.LocalBPS(Priorless(X, LOGISTIC.y))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -57,7 +57,8 @@ class Model(Compiled):
     - ``affine_factor(x, v, moved, now, f)``: for quadratic factors, v·∇U_f at the time `now` and its slope in time,
       when coordinate j was at x[j] at time moved[j] (exact inversion);
     - ``bound_factor(x, v, f)``: numbers (a, b) with v·∇U_f(x + v s) <= a + b s for every s >= 0 (exact thinning);
-    - ``term_bound(i, j, sign)``: a bound >= 0, for every x, on sign · ∂ⱼUᵢ(x) of term i (data that share one clock).
+    - ``signed_term_bound(i, j, sign)``: a bound >= 0, for every x, on sign · ∂ⱼUᵢ(x) of term i (data that share one
+      clock).
 
     Compiled methods allocate nothing: work in place on what they are given.
 
@@ -99,7 +100,7 @@ class Model(Compiled):
             "prior_slope": "self, v",
             "affine_factor": "self, x, v, moved, now, f",
             "bound_factor": "self, x, v, f",
-            "term_bound": "self, i, j, sign",
+            "signed_term_bound": "self, i, j, sign",
             "term_bounds": "self, i, out",
             "term_lipschitz": "self, i, scale, out",
             "directional_bound": "self, v",

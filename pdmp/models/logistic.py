@@ -640,7 +640,7 @@ class LogisticRegression(Model):
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     @compiled
-    def term_bound(self, i, j, sign):
+    def signed_term_bound(self, i, j, sign):
         """Bound on sign · ∂ⱼUᵢ: ∂ⱼUᵢ is the signed feature times a number in [-1, 0]."""
         return positive(-sign * self.feature(i, j))
 

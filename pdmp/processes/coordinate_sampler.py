@@ -29,7 +29,7 @@ from pdmp.compiled import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
-from pdmp.thinning.affine import Inversion
+from pdmp.thinning import Affine, Grid, Inversion, Maxima
 
 SWITCH, REFRESH = 0, 1
 
@@ -48,7 +48,7 @@ class CoordinateSampler(ExactGradient):
     refresh_rate : float or "auto", default "auto"
         λ₀, per unit of time (a time unit is a unit of length). "auto": 0.1 √(tr H / (2πd)) with the Hessian H where the
         run starts. With 0 the process need not be ergodic.
-    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "grid", "maxima", or such a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse. "affine": the model's
         bounds on the slopes of the rates, exact. "grid": the adaptive grid for targets that give none; its violations
         are counted. "auto" takes the first of these that the model supports.
@@ -77,6 +77,13 @@ class CoordinateSampler(ExactGradient):
                     f'`affine_partial`. Use thinning="auto".'
                 )
             thinning = Inversion()
+        if not isinstance(thinning, (str, Inversion, Affine, Grid, Maxima)):
+            raise ValueError(
+                f"`thinning` of pdmp.CoordinateSampler must be a name or an Inversion, Affine, Grid or Maxima of "
+                f"pdmp.thinning, got {thinning!r}."
+            )
+        if isinstance(thinning, str) and thinning not in ("auto", "affine", "grid", "maxima"):
+            raise ValueError(f'`thinning` must be "auto", "inversion", "affine", "grid" or "maxima", got {thinning!r}.')
         super().__init__(
             target, thinning, "partial_slopes", clocks=2, dependents=[[SWITCH], [SWITCH, REFRESH]], local=True
         )
