@@ -589,7 +589,8 @@ def _check_scale(scale, dim):
     return np.broadcast_to(scale, (dim,)).copy()
 
 
-def _one_of(name, value, allowed):
+def one_of(name, value, allowed):
+    """A `ValueError` that names the argument unless `value` is one of those allowed."""
     if value not in allowed:
         raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
 
@@ -649,7 +650,7 @@ class Minibatch(Provider):
 
     def __init__(self, model, size, draw="iid", seed=0):
         super().__init__(model)
-        _one_of("draw", draw, ("iid", "distinct", "reshuffle", "epoch"))
+        one_of("draw", draw, ("iid", "distinct", "reshuffle", "epoch"))
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ValueError(f"`seed` must be a whole number, at least 0, got {seed!r}.")
         self.size, self.draw, self.seed = _check_size(size, model), draw, seed
@@ -796,7 +797,7 @@ class ControlVariate(Provider):
 
     def __init__(self, model, size, anchor=None, draw="uniform", scale=1.0):
         super().__init__(model)
-        _one_of("draw", draw, ("uniform", "importance"))
+        one_of("draw", draw, ("uniform", "importance"))
         self.size, self.draw = _check_size(size, model), draw
         self.scale = _check_scale(scale, self.dim)
         if draw == "importance" and not model.knows("term_lipschitz"):

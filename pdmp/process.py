@@ -281,6 +281,10 @@ class Process(Compiled):
         """
         return {}
 
+    def concerns(self, stats):
+        """Reasons to mistrust a run with these ``stats``, in a sentence each; `sample` warns of them."""
+        return []
+
     def begin(self, x, rng):
         """The state of one chain that starts at `x` (d,), time 0."""
         x = self.lift(x)

@@ -414,6 +414,8 @@ class Run:
                     else "the step is too large for the friction, or the warm-up too short for the thermostat"
                 )
             )
+        if not isinstance(self.process, str):
+            notes += self.process.concerns(self.stats)
         return Summary(rows, "\n".join(notes))
 
     def save(self, path):

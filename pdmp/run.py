@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import threading
+import warnings
 from time import perf_counter
 
 import numpy as np
@@ -297,6 +298,8 @@ def _drive(chains, info, executor, progress, file, started):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
+    for text in run.process.concerns(run.stats):
+        warnings.warn(text, UserWarning, stacklevel=3)
     return run
 
 

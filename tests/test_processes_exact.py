@@ -364,7 +364,8 @@ def test_observations_are_placed_at_the_time_since_the_last_change_of_velocity(n
         kernel = chain.process.kernel
         time, bound = kernel.clock(state, BOUNCE, now, rng(11))
         if bound > HORIZON:
-            level = regression.bound_at(observations, kernel.k, time - moved)
+            k = kernel.k * math.sqrt(max(1.0, state.memory.means[sbps.MISFIT]))
+            level = regression.bound_at(observations, k, time - moved)
             assert level * (1.0 - 1e-9) <= bound <= level * 1.02 + 1e-3
     assert checked > 10
 

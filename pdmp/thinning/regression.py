@@ -11,7 +11,8 @@ is inverted exactly as interpolated between nodes; as b₀ + b₁ s + k ρ(s) is
 References
 ----------
 Pakman, Gilboa, Carlson & Paninski (2017), Stochastic Bouncy Particle Sampler, ICML, eqs 10 to 13 (regression and
-bound), and its supplement, section B.
+bound), and its supplement, section B. The marginal likelihood of m and τ² with a flat prior on b₀ is that of
+restricted maximum likelihood (Patterson & Thompson 1971).
 """
 
 from __future__ import annotations
@@ -71,6 +72,53 @@ def fit(observations, mean, variance):
     out[0] = out[2] * u0 + out[3] * u1
     out[1] = out[3] * u0 + out[4] * u1
     return out[1]
+
+
+#: Of what `learn` changes: mean and log variance of the slope's prior; running means of the information on each; steps.
+MEAN, LOG_VARIANCE, MEAN_INFORMATION, VARIANCE_INFORMATION, STEPS = range(5)
+LEAST_SD = 0.01  #: of the slope's prior, relative to its mean
+
+
+def new_prior(mean, variance):
+    """What `learn` starts from."""
+    return np.array([mean, math.log(variance), 0.0, 0.0, 0.0])
+
+
+@inlined
+def likelihood_gradient(observations, mean, variance):
+    """Derivatives of the log marginal likelihood in m and in log τ², and the information on each.
+
+    With W = diag(1/c²), P = W - W1(1ᵀW1)⁻¹1ᵀW, q = sᵀPs and t = sᵀP(G - ms), b₀ and b₁ being integrated out:
+    ∂/∂m = t / (1 + τ²q) and ∂/∂τ² = -½ [q / (1 + τ²q) - t² / (1 + τ²q)²].
+    """
+    sums = observations.sums
+    q = sums[2] - sums[1] * sums[1] / sums[0]
+    t = sums[4] - sums[1] * sums[3] / sums[0] - mean * q
+    spread = 1.0 + variance * q
+    share = variance * q / spread
+    return t / spread, 0.5 * (variance * t * t / (spread * spread) - share), q / spread, 0.5 * share * share
+
+
+@inlined
+def learn(observations, prior):
+    """One step of gradient ascent on the marginal likelihood of three observations or more, in m and in log τ².
+
+    Steps are scaled by the mean information so far, and fall like n^-0.6 (Robbins and Monro's conditions).
+    """
+    if observations.sums[6] < 3.0:
+        return
+    g, h, a, b = likelihood_gradient(observations, prior[MEAN], math.exp(prior[LOG_VARIANCE]))
+    prior[STEPS] += 1.0
+    n = prior[STEPS]
+    prior[MEAN_INFORMATION] += (a - prior[MEAN_INFORMATION]) / n
+    prior[VARIANCE_INFORMATION] += (b - prior[VARIANCE_INFORMATION]) / n
+    step = (n + 1.0) ** -0.6
+    if prior[MEAN_INFORMATION] > 0.0:
+        sd = math.exp(0.5 * prior[LOG_VARIANCE])
+        prior[MEAN] += min(max(step * g / prior[MEAN_INFORMATION], -sd), sd)
+    if prior[VARIANCE_INFORMATION] > 0.0:
+        prior[LOG_VARIANCE] += min(max(step * h / prior[VARIANCE_INFORMATION], -0.5), 0.5)
+    prior[LOG_VARIANCE] = max(prior[LOG_VARIANCE], 2.0 * math.log(LEAST_SD * abs(prior[MEAN]) + 1e-300))
 
 
 @inlined

@@ -347,7 +347,7 @@ BUGS += [
         ("laws: N in place of N²", "discrete/curvature.py", "return np.full(provider.n_data, float(provider.n_data))", "return np.full(provider.n_data, 1.0)", (LANGEVIN,)),
         ("laws: SGBD's response is halved", "discrete/laws.py", "2.0 * z**2 * stretch * slope, beyond", "z**2 * stretch * slope, beyond", (BARKER,)),
         ("SBPS: observations survive a refreshment", "pdmp/processes/sbps.py", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)\n            regression.forget(observations)", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)", (EXACT,)),
-        ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(observations, self.k, s, step", "first_arrival(observations, self.k, 0.0, step", (EXACT,)),
+        ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(observations, k, s, step", "first_arrival(observations, k, 0.0, step", (EXACT,)),
         ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = memory.scale[j] * memory.gradient[j]", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
         ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
         ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.chosen[0] if self.single == 1 else i\n        state.v[j] = -state.v[j]", "j = 0 if self.single == 1 else i\n        state.v[j] = -state.v[j]", (EXACT,)),

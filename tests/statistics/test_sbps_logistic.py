@@ -16,6 +16,8 @@ N, D, BATCH, PROPOSALS = 1_000, 20, 100, 200_000
 #: Violations per proposal at k = 0 … 6 with the authors' slope prior on these data, measured in an independent
 #: implementation. They depend on the true coefficients: over six draws of the data those at k = 6 ranged fivefold.
 VIOLATIONS = [0.335, 0.079, 0.028, 0.0104, 0.0041, 0.0016, 0.0008]
+#: What a run says of itself that violates its bounds often, as those here do on purpose.
+LOST = "ignore:pdmp.SBPS lost:UserWarning"
 
 
 @functools.cache
@@ -58,17 +60,19 @@ def violations(run):
     return stats["bound_violations"] / stats["thinned"]
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_violations_fall_with_k_as_in_the_paper():
-    found = [violations(run(k, slope_mean="running", slope_sd=1e5**0.5, cap=50.0, refresh_rate=0.05)) for k in range(7)]
+    paper = {"slope_mean": "running", "slope_sd": 1e5**0.5, "noise": "latest", "cap": 50.0, "refresh_rate": 0.05}
+    found = [violations(run(k, **paper)) for k in range(7)]
     assert np.all(np.diff(found) < 0.0)
     ratios = np.divide(found, VIOLATIONS)
     assert np.all((ratios > 0.5) & (ratios < 2.0)), ratios
 
 
-@pytest.mark.parametrize("k", [4.0, 6.0])
+@pytest.mark.parametrize("k", [3.0, 6.0])
 def test_the_defaults_sample_the_posterior(k):
     result = run(k)
-    assert violations(result) < 0.02
+    assert violations(result) < 0.01
     mean, variance = posterior()
     assert np.abs((result.mean() - mean) / np.sqrt(variance)).max() < 0.2  # Monte Carlo errors up to 0.05
     ratio = result.var() / variance
@@ -92,7 +96,8 @@ def test_an_adapted_preconditioner_keeps_the_law_and_is_frozen_after_the_warm_up
     assert np.sqrt(inverse[0] / inverse[2]) > 20.0  # fast where the posterior is wide
 
 
+@pytest.mark.filterwarnings(LOST)
 def test_small_k_is_biased():
-    # What k is for: at k = 1 the violations inflate the variances more than twice.
+    # What k is for: at k = 1, with the noise of each batch by itself, violations inflate the variances more than twice.
     mean, variance = posterior()
-    assert np.median(run(1.0).var() / variance) > 2.0
+    assert np.median(run(1.0, noise="latest").var() / variance) > 2.0

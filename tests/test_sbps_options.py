@@ -1,0 +1,278 @@
+"""SBPS beside its regression: pooled noise, the slope's prior by marginal likelihood, looks ahead, statistics."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+import pdmp
+from pdmp.gradients import ControlVariate, Minibatch, Noisy
+from pdmp.process import ADAPTING, DATA, HORIZONS, KINDS
+from pdmp.processes import sbps
+from pdmp.processes.sbps import BOUNCE
+from pdmp.thinning import regression
+from tests.checks import new_chain, plain, run_chain
+
+PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
+MEAN = np.array([1.0, -2.0, 0.5])
+MODEL = pdmp.models.Gaussian(MEAN, PRECISION)
+RNG = np.random.default_rng(1)
+A = RNG.standard_normal((40, 3))
+DATA_MODEL = pdmp.models.LinearGaussian(A, A @ np.ones(3) + RNG.standard_t(2.5, 40))
+
+
+def rays(n, mean, sd, seed, least=3):
+    """Observations along n rays: slopes from N(mean, sd²), any intercepts, noise of known variance."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        m = rng.integers(least, 9)
+        s, c2 = np.sort(rng.exponential(size=m)), rng.exponential(size=m) + 0.05
+        slope = mean + sd * rng.standard_normal()
+        yield s, 5.0 * rng.standard_normal() + slope * s + np.sqrt(c2) * rng.standard_normal(m), c2
+
+
+def observed(ray):
+    found = regression.no_observations()
+    for row in zip(*ray, strict=True):
+        regression.observe(found, *row)
+    return found
+
+
+def log_likelihood(ray, mean, variance):
+    """Density of all contrasts of the observations, the intercept being unknown: a dense normal density."""
+    s, g, c2 = ray
+    contrasts = np.linalg.qr(np.column_stack([np.ones_like(s), np.eye(len(s))[:, 1:]]))[0][:, 1:].T
+    covariance = contrasts @ (np.diag(c2) + variance * np.outer(s, s)) @ contrasts.T
+    return stats.multivariate_normal(mean * contrasts @ s, covariance).logpdf(contrasts @ g)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The prior of the slope by marginal likelihood
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mean, variance", [(0.5, 0.3), (-2.0, 4.0), (3.0, 1e-3)])
+def test_the_gradient_is_that_of_the_marginal_likelihood(mean, variance):
+    h = 1e-5
+    for ray in rays(10, 1.0, 1.0, seed=3):
+        g, k, *_ = regression.likelihood_gradient(observed(ray), mean, variance)
+        slope = (log_likelihood(ray, mean + h, variance) - log_likelihood(ray, mean - h, variance)) / (2.0 * h)
+        ratio = math.exp(h)
+        log_slope = (log_likelihood(ray, mean, variance * ratio) - log_likelihood(ray, mean, variance / ratio)) / (
+            2.0 * h
+        )
+        assert g == pytest.approx(slope, rel=1e-6, abs=1e-7)
+        assert k == pytest.approx(log_slope, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.exact
+def test_the_information_is_the_variance_of_the_gradient():
+    """Under the model itself; the same places and noise for each of many draws."""
+    s, c2 = np.array([0.1, 0.5, 1.2, 2.0]), np.array([0.3, 0.1, 0.5, 0.2])
+    rng, mean, variance = np.random.default_rng(5), 1.5, 0.7
+    slopes = mean + math.sqrt(variance) * rng.standard_normal(8_000)
+    drawn = slopes[:, None] * s + np.sqrt(c2) * rng.standard_normal((8_000, 4))
+    found = np.array([regression.likelihood_gradient(observed((s, g, c2)), mean, variance) for g in drawn])
+    np.testing.assert_allclose(found[:, :2].mean(axis=0), 0.0, atol=5.0 * np.sqrt(found[0, 2:].max() / 8_000))
+    np.testing.assert_allclose(found[:, :2].var(axis=0), found[0, 2:], rtol=0.1)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("start", [(20.0, 100.0), (0.0, 1e-4)])
+def test_the_learner_finds_the_maximum(start):
+    data = list(rays(2_000, 3.0, 0.8, seed=6))
+    prior = regression.new_prior(*start)
+    for ray in data:
+        regression.learn(observed(ray), prior)
+
+    def loss(parameters, some=data[::5]):
+        return -sum(log_likelihood(ray, parameters[0], math.exp(parameters[1])) for ray in some)
+
+    best = optimize.minimize(
+        loss, [3.0, math.log(0.64)], method="Nelder-Mead", options={"xatol": 1e-2, "fatol": 1e-2}
+    ).x
+    assert prior[regression.STEPS] == 2_000.0
+    assert prior[regression.MEAN] == pytest.approx(best[0], abs=0.15)
+    assert math.exp(0.5 * prior[regression.LOG_VARIANCE]) == pytest.approx(math.exp(0.5 * best[1]), abs=0.2)
+
+
+@pytest.mark.exact
+def test_two_observations_teach_nothing_and_the_spread_has_a_floor():
+    prior = regression.new_prior(2.0, 1.0)
+    for ray in rays(5, 3.0, 1.0, seed=7):
+        regression.learn(observed([part[:2] for part in ray]), prior)
+    assert prior.tolist() == regression.new_prior(2.0, 1.0).tolist()
+    for ray in rays(300, 3.0, 0.0, seed=8):  # all slopes equal
+        regression.learn(observed(ray), prior)
+    assert 0.01 * abs(prior[regression.MEAN]) * (1.0 - 1e-9) <= math.exp(0.5 * prior[regression.LOG_VARIANCE]) < 0.5
+
+
+@pytest.mark.exact
+def test_it_learns_in_the_warm_up_at_changes_of_velocity_and_is_used():
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), learner="likelihood", slope_mean=30.0, slope_sd="auto", refresh_rate=0.4)
+    given = run_chain(process, MEAN, 1, events=30, warmup=0.5)
+    prior = given.state.memory.prior
+    assert prior[regression.MEAN] != 30.0 and prior[regression.STEPS] > 3.0
+    assert given.process.kernel.slope_prior(given.state)[0] == 30.0  # `slope_mean` was given
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), learner="likelihood", refresh_rate=0.4)
+    chain = new_chain(process, MEAN, 1, events=300, warmup=0.5)
+    chain.advance()
+    learnt = chain.state.memory.prior.copy()
+    mean, sd = chain.process.kernel.slope_prior(chain.state)
+    assert (mean, sd) == (learnt[regression.MEAN], math.exp(0.5 * learnt[regression.LOG_VARIANCE]))
+    slopes = np.linalg.eigvalsh(PRECISION)
+    assert slopes[0] < mean < slopes[-1] and 0.05 < sd < slopes[-1]
+    half = new_chain(process, MEAN, 1, events=300, warmup=0.5)
+    while half.warming:
+        half.chunk = 1
+        half.advance(seconds=0.0)
+    assert half.state.memory.prior.tolist() == learnt.tolist()  # frozen after the warm-up
+    stats = run_chain(process, MEAN, 1, events=300, warmup=0.5).finish().statistics
+    assert (stats["mean_slope_mean"], stats["mean_slope_sd"]) == (mean, sd)
+    still = run_chain(process, MEAN, 1, events=50)
+    assert still.state.memory.prior[regression.STEPS] == 0.0  # no warm-up, no learning
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Pooled noise
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("noise", ["pooled", "latest"])
+def test_the_noise_of_an_observation(noise):
+    """Of the batches since the last change of velocity, and the running mean of all as one more."""
+    process = pdmp.SBPS(Minibatch(DATA_MODEL, 5), noise=noise, refresh_rate=0.5)
+    chain = new_chain(process, [1.0, -1.0, 0.0], 9)
+    kernel, memory, raw, everything = chain.process.kernel, chain.state.memory, [], []
+    for c2 in (3.0, 1.0, 0.2, 8.0):
+        raw.append(c2)
+        everything.append(c2)
+        expected = (sum(raw) + np.mean(everything)) / (len(raw) + 1.0) if noise == "pooled" else c2
+        assert kernel.noise(memory, c2) == pytest.approx(expected, rel=1e-14)
+    # A bounce goes on from the pooled one; a refreshment from nothing.
+    chain.state.counts[ADAPTING] = 0
+    kernel.rate(chain.state, BOUNCE, 0.0, chain.rng)
+    pooled = memory.observations.sums[5]
+    kernel.jump(chain.state, BOUNCE, 0.0, chain.rng)
+    assert memory.observations.sums[5] == pytest.approx(pooled, rel=1e-14)
+    assert memory.means[[sbps.RAY, sbps.RAYS]].tolist() == [pooled, 1.0]
+    kernel.jump(chain.state, sbps.REFRESH, 0.0, chain.rng)
+    assert memory.means[sbps.RAYS] == (1.0 if noise == "pooled" else 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:pdmp.SBPS lost:UserWarning")
+def test_pooled_noise_is_worth_several_violations():
+    """Gradients of the data with heavy tails, batches of five: an untypical batch underestimates the noise."""
+    violated = {}
+    for noise in ("pooled", "latest"):
+        process = pdmp.SBPS(Minibatch(DATA_MODEL, 5), noise=noise, k=4.0, refresh_rate=0.2)
+        run = pdmp.sample(process, proposals=60_000, seed=2, store="moments", warmup=0.1)
+        violated[noise] = run.stats["bound_violations"] / run.stats["thinned"]
+    assert violated["pooled"] < 0.5 * violated["latest"], violated
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Looking ahead
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("provider", [Noisy(MODEL, 3.0), Minibatch(DATA_MODEL, 5), ControlVariate(DATA_MODEL, 5)])
+def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider):
+    process = pdmp.SBPS(provider, auxiliary=True, slope_mean=-40.0, slope_sd=0.5, noise="latest", refresh_rate=0.0)
+    chain = new_chain(process, [1.0, -1.0, 0.0], 9)
+    kernel, state = chain.process.kernel, chain.state
+    memory, sums = state.memory, state.memory.observations.sums
+    kernel.clock(state, BOUNCE, 0.0, chain.rng)
+    assert memory.seen[sbps.AHEAD] == 1.0 and sums[6] == 2.0
+    then = 10.0 * memory.means[sbps.WAIT]
+    gradient, counts = np.zeros(3), state.counts.copy()
+    provider.kernel.again(state.x + state.v * then, memory.provider, gradient, counts)
+    weight = 1.0 / sums[5]
+    assert sums[0] == pytest.approx(2.0 * weight)
+    assert sums[1] / weight == pytest.approx(then, rel=1e-12)
+    assert sums[4] / weight == pytest.approx(then * (state.v @ gradient), rel=1e-10)
+    assert memory.seen[sbps.FITS] == 2.0 and memory.seen[sbps.NEGATIVE] >= 1.0
+    assert state.counts[DATA] == 2 * (counts[DATA] - state.counts[DATA])  # both looks are paid for
+
+
+@pytest.mark.exact
+def test_nobody_looks_ahead_uphill_or_unasked():
+    for slope, auxiliary in ((40.0, True), (-40.0, False)):
+        process = pdmp.SBPS(Noisy(MODEL, 0.5), auxiliary=auxiliary, slope_mean=slope, slope_sd=0.5)
+        chain = new_chain(process, MEAN, 9)
+        chain.process.kernel.clock(chain.state, BOUNCE, 0.0, chain.rng)
+        assert chain.state.memory.seen[sbps.AHEAD] == 0.0
+        assert chain.state.memory.observations.sums[6] == 1.0
+
+
+@pytest.mark.exact
+def test_the_bound_rises_with_the_misfit_of_the_line():
+    """k rms z-scores, where these are above 1 on average; the latest noise alone knows no misfit."""
+    for noise, misfit, factor in (("pooled", 9.0, 3.0), ("pooled", 0.5, 1.0), ("latest", 9.0, 1.0)):
+        chain = new_chain(pdmp.SBPS(Noisy(MODEL, 1.0), noise=noise, cap=50.0), MEAN, 9)
+        state, kernel = chain.state, chain.process.kernel
+        state.memory.means[sbps.MISFIT] = misfit
+        time, bound = kernel.clock(state, BOUNCE, 0.0, chain.rng)
+        level = plain(regression.bound_at)(state.memory.observations, 3.0 * factor, time)
+        assert level * (1.0 - 1e-9) <= bound <= level * 1.02 + 1e-3
+    chain = run_chain(pdmp.SBPS(Noisy(MODEL, 1.0)), MEAN, 9, proposals=200)
+    means, stats = chain.state.memory.means, chain.finish().statistics
+    n = 20.0 + stats["scores"]
+    assert means[sbps.MISFITS] == n > 200.0
+    assert means[sbps.MISFIT] == pytest.approx((20.0 + stats["score_squares"]) / n, rel=1e-12)
+
+
+def test_between_modes():
+    """Four modes with a barrier of 1.8 nats: what a falling slope promises is not believed, and the law is right."""
+    model = pdmp.models.MixtureSum.generated(200, seed=1, width=0.45)
+    w = np.linspace(-4.0, 4.0, 2_001)
+    truth = np.trapezoid(w**2 * model.marginal(0, w), w)
+    process = pdmp.SBPS(Minibatch(model, 10), auxiliary=True, k=4.0)
+    run = pdmp.sample(process, time=30_000.0, warmup=0.1, seed=3, store="moments")
+    assert run.stats["auxiliary"] > 100
+    np.testing.assert_allclose(run.mean(), 0.0, atol=0.15)
+    np.testing.assert_allclose(run.var() + run.mean() ** 2, truth, rtol=0.05)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Statistics, advice, bad input
+
+
+@pytest.mark.exact
+def test_statistics_are_those_of_the_sums():
+    chain = run_chain(pdmp.SBPS(Noisy(MODEL, 2.0), k=1.0, cap=0.3), MEAN, 6, events=150, store="moments")
+    stats, counts = chain.finish().statistics, chain.state.counts
+    mean = stats["score_sum"] / stats["scores"]
+    assert stats["mean_score"] == mean
+    assert stats["mean_score_sd"] == pytest.approx(math.sqrt(stats["score_squares"] / stats["scores"] - mean**2))
+    assert stats["capped"] == counts[HORIZONS] > 0
+    lost, bounces = chain.state.excess[0], counts[KINDS + BOUNCE]
+    assert stats["mean_lost_bounces"] == pytest.approx(lost / (lost + bounces)) and lost > 0.0
+
+
+def test_a_run_that_lost_many_bounces_says_so():
+    process = pdmp.SBPS(Noisy(MODEL, 2.0), k=0.0)
+    with pytest.warns(UserWarning, match=r"pdmp.SBPS lost \d+ % of its bounces.*k = 0.*raise `k`"):
+        run = pdmp.sample(process, events=2_000, seed=6, store="moments")
+    assert "of its bounces" in str(run.summary())
+    assert run.process.concerns(run.stats | {"mean_lost_bounces": 0.049}) == []
+    assert run.process.concerns(run.stats | {"events": {"bounce": 499}}) == []
+
+
+BAD = {
+    "learner": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), learner="guess"), "`learner`.*'guess'"),
+    "noise": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), noise="none"), "`noise`.*'none'"),
+    "running by likelihood": (
+        lambda: pdmp.SBPS(Noisy(MODEL, 1.0), learner="likelihood", slope_mean="running"),
+        '`slope_mean="running"`.*"moments"',
+    ),
+}
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    make, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        make()
