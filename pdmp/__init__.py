@@ -12,8 +12,10 @@ from pdmp.process import HORIZON as HORIZON
 from pdmp.process import Process as Process
 from pdmp.processes import BPS as BPS
 from pdmp.processes import SBPS as SBPS
+from pdmp.processes import Boomerang as Boomerang
 from pdmp.processes import Bounded as Bounded
 from pdmp.processes import CoordinateSampler as CoordinateSampler
+from pdmp.processes import FactorisedBoomerang as FactorisedBoomerang
 from pdmp.processes import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes import LocalBPS as LocalBPS
 from pdmp.processes import StickyBPS as StickyBPS

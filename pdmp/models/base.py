@@ -460,6 +460,30 @@ class Model(Compiled):
         """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
         return np.inf
 
+    def term_gradient_norms(self, root, first, last):
+        """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
+        bounds = self.term_partial_bounds(first, last)
+        return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
+
+    def term_lipschitz_norms(self, root, first, last):
+        """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
+        scale = np.linalg.norm(root, axis=1)
+        bounds = self.term_partial_lipschitz(first, last, scale)
+        if bounds is None:
+            return None
+        return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
+
+    def hessian_bounds(self):
+        """Symmetric matrices with lower <= H(x) <= upper for every x, each (dim, dim); None when the model knows none.
+
+        H is the Hessian of U, and A <= B says that B - A has no negative eigenvalue.
+        """
+        return None
+
+    def prior_hessian_bounds(self):
+        """The same for the prior's part of U alone."""
+        return None
+
     def mode(self, initial=None):
         """Minimum of U, shape (dim,); None when none was found."""
         from scipy import optimize

@@ -174,6 +174,10 @@ class Gaussian(Model):
         """The precision matrix, dense, shape (dim, dim); the same at every x."""
         return self._dense()
 
+    def hessian_bounds(self):
+        """The precision matrix twice: it is the Hessian everywhere. None above 5000 dimensions."""
+        return None if self.dim > DENSE else (self._dense(), self._dense())
+
     def covariance(self):
         """Inverse of the precision matrix, dense, shape (dim, dim), for dim <= 5000."""
         _refuse_dense(self.dim)

@@ -200,6 +200,15 @@ class LinearGaussian(Model):
         """Λ, shape (dim, dim); the same at every x."""
         return self.law.hessian()
 
+    def hessian_bounds(self):
+        """Λ twice: it is the Hessian everywhere."""
+        return self.law.hessian_bounds()
+
+    def prior_hessian_bounds(self):
+        """The prior's precision matrix, twice."""
+        precision = self.prior_precision * np.eye(self.dim)
+        return precision, precision
+
     def curvature(self, x=None, probes=None):
         """Trace of Λ divided by `dim`."""
         return self.law.curvature()

@@ -701,6 +701,24 @@ class LogisticRegression(Model):
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(p (1 - p)) X + diag(prior_scale⁻²)."""
         return self._weighted_gram(self.check(x)) + np.diag(self.precision)
 
+    def term_gradient_norms(self, root, first, last):
+        """|rootᵀ Xᵢ|."""
+        return np.linalg.norm(self.X[first:last] @ root, axis=1)
+
+    def term_lipschitz_norms(self, root, first, last):
+        """¼ |rootᵀ Xᵢ|²."""
+        return 0.25 * self.term_gradient_norms(root, first, last) ** 2
+
+    def hessian_bounds(self):
+        """diag(prior_scale⁻²) and that plus ¼ XᵀX, (d, d) each: p (1 - p) lies between 0 and ¼."""
+        prior = np.diag(self.precision)
+        gram = self.gram if self.gram.size else self._weighted_gram(None)
+        return prior, prior + 0.25 * gram
+
+    def prior_hessian_bounds(self):
+        """diag(prior_scale⁻²), twice."""
+        return np.diag(self.precision), np.diag(self.precision)
+
     def predict(self, x, X):
         """Probabilities of the label 1.
 

@@ -1,8 +1,10 @@
 """The continuous-time processes, one file each."""
 
+from pdmp.processes.boomerang import Boomerang as Boomerang
 from pdmp.processes.bounded import Bounded as Bounded
 from pdmp.processes.bps import BPS as BPS
 from pdmp.processes.coordinate_sampler import CoordinateSampler as CoordinateSampler
+from pdmp.processes.factorised_boomerang import FactorisedBoomerang as FactorisedBoomerang
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS as LocalBPS
 from pdmp.processes.sbps import SBPS as SBPS

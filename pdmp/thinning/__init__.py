@@ -26,6 +26,12 @@ bound               what it needs                                      exact    
                                                                                 for each of its halvings
 `Maxima`            nothing                                            no       as `Grid`, and up to four more where
                                                                                 the middle of the cell is highest
+`Conserved`         bounds on the Hessian, or on each term's        yes      as `Affine`; nothing for mini-batches
+                    gradient (`pdmp.Boomerang`)
+`ConservedParts`    the same (`pdmp.FactorisedBoomerang`)              yes      the same
+`Sinusoids`         a quadratic potential (`pdmp.Boomerang`)           yes      two gradients; rarely rejected
+`ProductInversion`  a quadratic potential                              yes      one partial derivative; never rejected
+                    (`pdmp.FactorisedBoomerang`)
 `regression`        noisy observations of the rate (`pdmp.SBPS`)       no       nothing
 ==================  =================================================  =======  ======================================
 
@@ -39,6 +45,8 @@ from pdmp.thinning.affine import Inversion as Inversion
 from pdmp.thinning.affine import RayInversion as RayInversion
 from pdmp.thinning.bound import Bound as Bound
 from pdmp.thinning.concave_convex import ConcaveConvex as ConcaveConvex
+from pdmp.thinning.conserved import Conserved as Conserved
+from pdmp.thinning.conserved import ConservedParts as ConservedParts
 from pdmp.thinning.constant import Constant as Constant
 from pdmp.thinning.constant import ModelConstant as ModelConstant
 from pdmp.thinning.grid import Grid as Grid
@@ -46,4 +54,7 @@ from pdmp.thinning.hessian import Hessian as Hessian
 from pdmp.thinning.hessian import Lipschitz as Lipschitz
 from pdmp.thinning.hessian import LocalHessian as LocalHessian
 from pdmp.thinning.maxima import Maxima as Maxima
+from pdmp.thinning.narrow import Narrow as Narrow
 from pdmp.thinning.polynomial import Polynomial as Polynomial
+from pdmp.thinning.sinusoid import ProductInversion as ProductInversion
+from pdmp.thinning.sinusoid import Sinusoids as Sinusoids

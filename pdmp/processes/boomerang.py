@@ -1,0 +1,332 @@
+r"""The Boomerang sampler.
+
+With a Gaussian reference N(m, Σ) the target is exp(-E(x)) times its density, E(x) = U(x) - ½ (x - m)ᵀ Σ⁻¹ (x - m).
+Where E is nearly flat there are few events.
+
+=====  ================================================================================================
+flow   ellipses: dx = v dt, dv = -(x - m) dt, which leave N(m, Σ) x N(0, Σ) invariant
+clock  bounce: Poisson, by thinning or inversion of a bound on (v·∇E)₊; refreshment: Poisson of
+       constant rate
+rate   (v·∇E(x))₊, with a fresh mini-batch for a sub-sampled gradient
+jump   bounce: v ← v - 2 (v·∇E) Σ∇E / (∇E·Σ∇E), with the gradient that was just accepted;
+       refreshment: v ~ N(0, Σ)
+=====  ================================================================================================
+
+References
+----------
+Bierkens, Grazzi, Kamatani & Roberts (2020), The Boomerang sampler, ICML: section 2.1 (process), 2.2 (sub-sampling), 2.3
+(bounds).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, positive
+from pdmp.flow import Elliptic
+from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.process import CERTAIN, Process, positions
+from pdmp.processes.exact import check_rate
+from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
+from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
+from pdmp.thinning.bound import Bound
+from pdmp.thinning.grid import Grid
+from pdmp.thinning.maxima import Maxima
+from pdmp.thinning.narrow import Narrow
+from pdmp.thinning.sinusoid import Sinusoids
+
+BOUNCE, REFRESH = 0, 1
+#: Widest cell of the adaptive grid: a parabola is no picture of a larger part of a turn.
+WIDEST = 0.5
+
+
+class Memory(NamedTuple):
+    """Beside the path of Boomerang."""
+
+    gradient: np.ndarray  #: (d,) ∇E at time `at`, or the last estimate of it
+    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
+    here: np.ndarray  #: (d,) the position there
+    offset: np.ndarray  #: (d,) scratch: x - m
+    scratch: np.ndarray  #: (d,)
+    energy: np.ndarray  #: (2,) the conserved energy, and the time of the event since which it holds
+    bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
+    provider: tuple
+
+
+class Boomerang(Process):
+    """Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
+
+    Parameters
+    ----------
+    provider : Model, pdmp.gradients.Full, Minibatch or ControlVariate
+        What to sample. Mini-batches must be independent (``draw="iid"``, or those of a control variate), of any size;
+        they need a model that bounds the gradients of its terms.
+    mean : array_like, shape (d,), optional
+        Mean m of the reference: the provider's anchor or the model's mode when omitted.
+    covariance : None, "diagonal", float or array_like, shape (d,) or (d, d)
+        Covariance Σ of the reference: the inverse of the Hessian at `mean` by default, and with "diagonal" of its
+        diagonal. A number or a vector is a diagonal.
+    refresh_rate : float, default 0.5
+        Rate of the refreshments per unit of time; an undisturbed turn takes 2π. Without any the process is reducible
+        where E is flat or a function of the conserved energy: 0 warns.
+    thinning : "auto", "sinusoids", "hessian", "grid" or a bound of `pdmp.thinning`
+        "sinusoids": for quadratic potentials, exact and nearly free of rejections. "hessian": by the model's bounds on
+        its Hessian, exact. "grid": the adaptive grid, whose violations are counted. "auto" takes the first of these
+        that the model supports. Mini-batches have a bound of their own, and only "auto".
+
+    Raises
+    ------
+    TypeError
+        For a gradient with noise of another kind.
+    ValueError
+        For a covariance that is not positive definite, shapes that do not fit, a rate that is negative, and bounds
+        that the model does not support.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.Boomerang(model), time=100.0, seed=1)
+    >>> run.stats["events"]["bounce"]
+    0
+    """
+
+    provider: Compiled
+    thinning: Compiled
+    reference: Compiled
+    mean: np.ndarray
+    drift: np.ndarray  #: ∇U(m)
+    refresh_rate: float
+    subsampled: int
+
+    events = ("bounce", "refresh")
+    featured = False
+
+    def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
+        provider = boomerang_provider(provider, type(self).__name__)
+        self.model = provider.model
+        self.mean = self.anchor = reference_mean(mean, provider)
+        self.reference = gaussian_reference(covariance, self.mean, self.model)
+        self.provider = in_units_of(self.reference, provider)
+        self.refresh_rate = check_refresh_rate(refresh_rate)
+        self.drift = self.model.gradient(self.mean)
+        self.thinning = self._choose_thinning(thinning)
+        self.exact_bounds = self.thinning.exact
+        self.subsampled = int(not provider.exact)
+        dependents = [[BOUNCE], [BOUNCE, REFRESH]]
+        super().__init__(self.model.dim, 2, dependents, flow=Elliptic(self.mean))
+        self.thinning.check(self.model, None, self.flow, 1)
+
+    def _choose_thinning(self, thinning):
+        if not self.provider.exact:
+            only_auto(thinning)
+            return bound_of_terms(self.provider, self.mean, self.reference)
+        by_hessian = functools.partial(bound_of_hessian, self.model, self.mean, self.reference)
+        return choose_thinning(thinning, self.model, {"sinusoids": Sinusoids}, by_hessian)
+
+    @compiled
+    def look(self, state, now, rng):
+        """Evaluate ∇E at time `now`, unless that was the last thing done."""
+        memory = state.memory
+        if memory.at[0] != now:
+            positions(self.flow, state, now, memory.here)
+            self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
+            for j in range(state.x.shape[0]):
+                memory.offset[j] = memory.here[j] - self.mean[j]
+            self.reference.flatten(memory.offset, memory.scratch)
+            for j in range(state.x.shape[0]):
+                memory.gradient[j] -= memory.scratch[j]
+            memory.at[0] = now
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i == BOUNCE:
+            return self.thinning.propose(self, state, i, now, rng)
+        if self.refresh_rate == 0.0:
+            return CERTAIN, CERTAIN  # never
+        return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        self.look(state, now, rng)
+        return positive(self.along(state, now))
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if i == REFRESH:
+            self.reference.draw(rng, state.v)
+            return REFRESH
+        self.look(state, now, rng)
+        gradient, raised = state.memory.gradient, state.memory.scratch
+        self.reference.raised(gradient, raised)
+        dot, square = 0.0, 0.0
+        for j in range(raised.shape[0]):
+            dot += state.v[j] * gradient[j]
+            square += raised[j] * gradient[j]
+        if math.isnan(dot + square):
+            return -1
+        if square > 0.0:
+            for j in range(raised.shape[0]):
+                state.v[j] -= 2.0 * dot / square * raised[j]
+        return BOUNCE
+
+    @compiled
+    def along(self, state, now):
+        """v·∇E at time `now`, where the gradient was last looked at."""
+        total, s = 0.0, now - state.moved[0]
+        for j in range(state.v.shape[0]):
+            total += self.flow.velocity(j, state.x[j], state.v[j], s) * state.memory.gradient[j]
+        return total
+
+    # What the thinning asks for: the signed rate, the waves that it is made of, and the conserved energy.
+
+    @compiled
+    def rates(self, state, now, rng, out):
+        self.look(state, now, rng)
+        out[0] = self.along(state, now)
+
+    @compiled
+    def waves(self, state, now, rng):
+        """Of a quadratic potential: v·∇E at now + t is a cos t + b sin t + c cos 2t + d sin 2t; and the energy."""
+        a, b, s = 0.0, 0.0, now - state.moved[0]
+        for j in range(state.x.shape[0]):
+            a += self.drift[j] * self.flow.velocity(j, state.x[j], state.v[j], s)
+            b -= self.drift[j] * (self.flow.position(j, state.x[j], state.v[j], s) - self.mean[j])
+        self.look(state, now, rng)
+        c = self.along(state, now) - a
+        eighth = now + 0.25 * math.pi
+        self.look(state, eighth, rng)
+        d = self.along(state, eighth) - math.sqrt(0.5) * (a + b)
+        return a, b, c, d, self.energy(state)
+
+    @compiled
+    def energy(self, state):
+        """(x - m)ᵀΣ⁻¹(x - m) + vᵀΣ⁻¹v."""
+        memory = state.memory
+        if memory.energy[1] != state.moved[0]:
+            total = 0.0
+            for j in range(state.x.shape[0]):
+                memory.offset[j] = state.x[j] - self.mean[j]
+            self.reference.flatten(memory.offset, memory.scratch)
+            for j in range(state.x.shape[0]):
+                total += memory.offset[j] * memory.scratch[j]
+            self.reference.flatten(state.v, memory.scratch)
+            for j in range(state.x.shape[0]):
+                total += state.v[j] * memory.scratch[j]
+            memory.energy[0], memory.energy[1] = total, state.moved[0]
+        return memory.energy[0]
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        out[BOUNCE] = math.nan  # of mini-batches: the mean over all of them
+        if self.subsampled == 0:
+            for j in range(x.shape[0]):
+                scratch[j] = 0.0
+            self.provider.model.add_gradient(x, scratch)
+            out[BOUNCE] = -self.reference.inner(v, x, self.mean)
+            for j in range(x.shape[0]):
+                out[BOUNCE] += v[j] * scratch[j]
+        out[REFRESH] = self.refresh_rate
+
+    def describe_bound(self):
+        return self.thinning.describe(self.model, None)
+
+    def velocity(self, x, rng):
+        v = np.zeros(self.dim)
+        self.reference.draw(rng, v)
+        return v
+
+    def memory(self, x, rng):
+        d = self.dim
+        return Memory(
+            gradient=np.zeros(d),
+            at=np.full(1, math.nan),
+            here=np.zeros(d),
+            offset=np.zeros(d),
+            scratch=np.zeros(d),
+            energy=np.array([0.0, math.nan]),
+            bound=self.thinning.memory(1, d, WIDEST),
+            provider=self.provider.memory(rng),
+        )
+
+
+def boomerang_provider(target, name):
+    """The provider that `target` is or stands for, or a `TypeError` that says what fits."""
+    provider = as_provider(target)
+    if not provider.exact and not (isinstance(provider, (Minibatch, ControlVariate)) and provider.independent):
+        drawn = f" with draw={provider.draw!r}" if isinstance(provider, Minibatch) else ""
+        raise TypeError(
+            f"pdmp.{name} takes the exact gradient (a model or pdmp.gradients.Full), or independent mini-batches: "
+            f'pdmp.gradients.Minibatch(model, size, draw="iid") or ControlVariate; got a '
+            f"{type(provider).__name__}{drawn}."
+        )
+    return provider
+
+
+def in_units_of(reference, provider):
+    """The provider, its data drawn in proportion to what they contribute over distances of the reference."""
+    if isinstance(provider, ControlVariate) and provider.draw == "importance":
+        return provider.rescaled(reference.sd)
+    return provider
+
+
+def only_auto(thinning):
+    """Refuse to choose the bound for mini-batches."""
+    if not isinstance(thinning, str) or thinning != "auto":
+        raise ValueError(
+            f'`thinning` must be "auto" for mini-batches, which have a bound of their own; got {thinning!r}.'
+        )
+
+
+def choose_thinning(thinning, model, quadratic, by_hessian):
+    """The bound on the rate: a given one, one for quadratic potentials, the model's own, or an adaptive grid.
+
+    Parameters
+    ----------
+    thinning : str or Bound
+        What the user said.
+    model : Model
+    quadratic : dict of str to type
+        The one bound for quadratic potentials, by its name.
+    by_hessian : callable
+        Returns the bound by the model's bounds on its Hessian, or None.
+    """
+    (best,) = quadratic
+    if isinstance(thinning, Bound):
+        return Narrow(thinning, WIDEST) if isinstance(thinning, (Grid, Maxima)) else thinning
+    if not isinstance(thinning, str) or thinning not in ("auto", best, "hessian", "grid"):
+        raise ValueError(
+            f'`thinning` must be "auto", "{best}", "hessian", "grid" or a bound of pdmp.thinning, got {thinning!r}.'
+        )
+    name, bound = type(model).__name__, None
+    if thinning == best and not model.knows("affine_partial"):
+        raise ValueError(
+            f'`thinning="{best}"` needs a quadratic potential: {name} has no `affine_partial`. Use "auto".'
+        )
+    if thinning == best or thinning == "auto" and model.knows("affine_partial"):
+        return quadratic[best]()
+    if thinning != "grid":
+        bound = by_hessian()
+    if bound is None and thinning == "hessian":
+        raise ValueError(f'`thinning="hessian"` needs a bound: {name} has no `hessian_bounds`. Use "grid".')
+    return Narrow(Grid(), WIDEST) if bound is None else bound
+
+
+def check_refresh_rate(value):
+    """A finite number >= 0; 0 warns."""
+    if isinstance(value, str):
+        raise ValueError(f"`refresh_rate` must be a number >= 0, got {value!r}.")
+    value = check_rate("refresh_rate", value)
+    if value == 0.0:
+        warnings.warn(
+            "`refresh_rate` = 0: without refreshments the process is reducible where the target is Gaussian with the "
+            "covariance of the reference, and slow to mix where it is nearly so.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return value

@@ -1,0 +1,259 @@
+r"""The factorised Boomerang sampler.
+
+With a reference N(m, diag(σ²)) the target is exp(-E(x)) times its density, E(x) = U(x) - ½ Σᵢ (xᵢ - mᵢ)² / σᵢ².
+
+=====  ================================================================================================
+flow   ellipses in each coordinate: dxᵢ = vᵢ dt, dvᵢ = -(xᵢ - mᵢ) dt
+clock  flips: where U is quadratic one clock for each coordinate, inverted exactly, and an event redraws
+       only those of its neighbours; otherwise their superposition, one clock, by thinning.
+       Refreshments: Poisson of constant rate for each coordinate
+rate   (vᵢ ∂ᵢE(x))₊, coordinate i; the superposition's is the sum, and i is drawn in proportion
+jump   flip: vᵢ ← -vᵢ; refreshment: vᵢ ~ N(0, σᵢ²)
+=====  ================================================================================================
+
+References
+----------
+Bierkens, Grazzi, Kamatani & Roberts (2020), The Boomerang sampler, ICML, section 2.1 (factorised Boomerang sampler).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.compiled import Compiled, compiled, positive
+from pdmp.flow import Elliptic
+from pdmp.process import CERTAIN, Process, positions
+from pdmp.processes.boomerang import (
+    WIDEST,
+    boomerang_provider,
+    check_refresh_rate,
+    choose_thinning,
+    in_units_of,
+    only_auto,
+)
+from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
+from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
+from pdmp.thinning.sinusoid import ProductInversion
+
+FLIP, REFRESH = 0, 1
+
+
+class Memory(NamedTuple):
+    """Beside the path of the factorised Boomerang."""
+
+    gradient: np.ndarray  #: (d,) ∇E at time `at`, or the last estimate of it
+    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
+    here: np.ndarray  #: (d,) the position there; of single neighbours, when flips are inverted
+    velocity: np.ndarray  #: (d,) of the same
+    bend: np.ndarray  #: (d,) x - m of the same
+    rates: np.ndarray  #: (d,) signed rates
+    chosen: np.ndarray  #: (2,) the coordinates that would flip and be refreshed, where one clock does it
+    bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
+    provider: tuple
+
+
+class FactorisedBoomerang(Process):
+    """Factorised Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
+
+    Parameters
+    ----------
+    provider : Model, pdmp.gradients.Full, Minibatch or ControlVariate
+        What to sample. Mini-batches must be independent (``draw="iid"``, or those of a control variate), of any size;
+        they need a model that bounds the partial derivatives of its terms. One batch serves all coordinates.
+    mean : array_like, shape (d,), optional
+        Mean m of the reference: the provider's anchor or the model's mode when omitted.
+    covariance : float or array_like, shape (d,), optional
+        Variances σ² of the reference: the inverse of the diagonal of the Hessian at `mean` when omitted.
+    refresh_rate : float, default 0.5
+        Rate at which each velocity is refreshed, per unit of time; an undisturbed turn takes 2π. 0 warns.
+    thinning : "auto", "inversion", "hessian", "grid" or a bound of `pdmp.thinning`
+        "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
+        event does not depend on the dimension. "hessian": by the model's bounds on its Hessian, exact. "grid": the
+        adaptive grid, whose violations are counted. "auto" takes the first of these that the model supports.
+        Mini-batches have a bound of their own, and only "auto".
+
+    Raises
+    ------
+    TypeError
+        For a gradient with noise of another kind.
+    ValueError
+        For variances that are not positive, shapes that do not fit, a rate that is negative, and bounds that the model
+        does not support.
+    """
+
+    provider: Compiled
+    thinning: Compiled
+    reference: Compiled
+    mean: np.ndarray
+    zeros: np.ndarray
+    refresh_rate: float
+    subsampled: int
+    single: int  #: 1: one clock for all flips and one for all refreshments; 0: one of each for each coordinate
+
+    events = ("flip", "refresh")
+    featured = False
+
+    def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
+        provider = boomerang_provider(provider, type(self).__name__)
+        model = self.model = provider.model
+        self.mean = self.anchor = reference_mean(mean, provider)
+        self.reference = gaussian_reference(covariance, self.mean, model, diagonal_only=True)
+        self.provider = in_units_of(self.reference, provider)
+        self.refresh_rate = check_refresh_rate(refresh_rate)
+        self.zeros = np.zeros(model.dim)
+        self.thinning = self._choose_thinning(thinning)
+        self.exact_bounds = self.thinning.exact
+        self.subsampled = int(not provider.exact)
+        self.single = int(not isinstance(self.thinning, ProductInversion))
+        clocks, dependents = 2, [[FLIP], [FLIP, REFRESH]]
+        if not self.single:
+            clocks, dependents = 2 * model.dim, _with_refreshments(*model.neighbours())
+        super().__init__(model.dim, clocks, dependents, flow=Elliptic(self.mean), local=True)
+        self.thinning.check(model, None, self.flow, model.dim)
+
+    def _choose_thinning(self, thinning):
+        if not self.provider.exact:
+            only_auto(thinning)
+            return bound_of_partial_terms(self.provider, self.mean, self.reference)
+        by_hessian = functools.partial(bound_of_entries, self.model, self.mean, self.reference)
+        return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
+
+    @compiled
+    def look(self, state, now, rng):
+        """Evaluate ∇E at time `now`, unless that was the last thing done."""
+        memory = state.memory
+        if memory.at[0] != now:
+            positions(self.flow, state, now, memory.here)
+            self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
+            for j in range(self.zeros.shape[0]):
+                memory.gradient[j] -= (memory.here[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
+            memory.at[0] = now
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        d = self.zeros.shape[0]
+        if i < (1 if self.single == 1 else d):
+            return self.thinning.propose(self, state, i, now, rng)
+        if self.refresh_rate == 0.0:
+            return CERTAIN, CERTAIN  # never
+        wait = rng.standard_exponential() / self.refresh_rate
+        if self.single == 1:
+            state.memory.chosen[REFRESH] = int(rng.random() * d)
+            wait /= d
+        return now + wait, CERTAIN
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        rates = state.memory.rates
+        self.rates(state, now, rng, rates)
+        total = 0.0
+        for j in range(rates.shape[0]):
+            total += positive(rates[j])
+        rest = rng.random() * total
+        chosen = rates.shape[0] - 1
+        for j in range(rates.shape[0]):
+            rest -= positive(rates[j])
+            if rest < 0.0:
+                chosen = j
+                break
+        state.memory.chosen[FLIP] = chosen
+        return total
+
+    @compiled
+    def touches(self, state, i):
+        d = self.zeros.shape[0]
+        j = state.memory.chosen[i] if self.single == 1 else (i if i < d else i - d)
+        return j, j + 1
+
+    @compiled
+    def coordinate(self, k):
+        return k
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        j, _ = self.touches(state, i)
+        if i < (1 if self.single == 1 else self.zeros.shape[0]):
+            state.v[j] = -state.v[j]
+            return FLIP
+        state.v[j] = self.reference.sd[j] * rng.standard_normal()
+        return REFRESH
+
+    # What the thinning asks for: the signed rates, the conserved energies, and the two factors of one rate.
+
+    @compiled
+    def rates(self, state, now, rng, out):
+        self.look(state, now, rng)
+        for j in range(out.shape[0]):
+            out[j] = self.flow.velocity(j, state.x[j], state.v[j], now - state.moved[j]) * state.memory.gradient[j]
+
+    @compiled
+    def energies(self, state, out):
+        """Roots of ((xⱼ - mⱼ)² + vⱼ²) / σⱼ²."""
+        for j in range(out.shape[0]):
+            out[j] = math.hypot(state.x[j] - self.mean[j], state.v[j]) / self.reference.sd[j]
+
+    @compiled
+    def factors(self, state, i, now):
+        """v, y, c₀, c₁, c₂ with vᵢ ∂ᵢE at now + t = (v cos t - y sin t)(c₀ + c₁ cos t + c₂ sin t)."""
+        memory = state.memory
+        for k in range(self.start[i], self.start[i + 1]):
+            j = self.order[k]
+            x, v, s = state.x[j], state.v[j], now - state.moved[j]
+            memory.here[j] = self.flow.position(j, x, v, s)
+            memory.velocity[j] = self.flow.velocity(j, x, v, s)
+            memory.bend[j] = self.flow.bend(j, memory.here[j], memory.velocity[j])
+        model = self.provider.model
+        partial, sine = model.affine_partial(memory.here, memory.velocity, self.zeros, 0.0, i)
+        _, cosine = model.affine_partial(memory.here, memory.bend, self.zeros, 0.0, i)
+        v, y, variance = memory.velocity[i], memory.bend[i], self.reference.sd[i] * self.reference.sd[i]
+        return v, y, partial - cosine, cosine - y / variance, sine - v / variance
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        d = x.shape[0]
+        for j in range(d):
+            scratch[j] = 0.0
+        self.provider.model.add_gradient(x, scratch)
+        for j in range(d):
+            partial = scratch[j] - (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
+            out[j] = v[j] * partial if self.subsampled == 0 else math.nan  # the mean over all mini-batches
+            out[d + j] = self.refresh_rate
+
+    @compiled
+    def channel(self, state, i):
+        return self.zeros.shape[0] * i + state.memory.chosen[i] if self.single == 1 else i
+
+    def channels(self):
+        return [f"{event} {j}" for event in self.events for j in range(self.dim)]
+
+    def describe_bound(self):
+        return self.thinning.describe(self.model, None)
+
+    def velocity(self, x, rng):
+        return self.reference.sd * rng.standard_normal(self.dim)
+
+    def memory(self, x, rng):
+        d, parts = self.dim, self.dim if self.single else 1
+        return Memory(
+            gradient=np.zeros(d),
+            at=np.full(1, math.nan),
+            here=np.zeros(d),
+            velocity=np.zeros(d),
+            bend=np.zeros(d),
+            rates=np.zeros(parts),
+            chosen=np.zeros(2, np.int64),
+            bound=self.thinning.memory(parts, d, WIDEST),
+            provider=self.provider.memory(rng),
+        )
+
+
+def _with_refreshments(indptr, indices):
+    """Dependents of d flips, their neighbours' flips, and of d refreshments, the same and themselves."""
+    d = len(indptr) - 1
+    ends = indptr[1:] + np.arange(1, d + 1)
+    refreshments = np.insert(indices, indptr[1:], d + np.arange(d))
+    return np.concatenate([indptr, indptr[-1] + ends]), np.concatenate([indices, refreshments])

@@ -1,0 +1,39 @@
+"""An adaptive bound whose cells are never wider than a given time: where rates repeat, wider ones would not see it."""
+
+from __future__ import annotations
+
+from pdmp.compiled import Compiled, compiled
+from pdmp.thinning.bound import Bound
+from pdmp.thinning.grid import WIDTH
+
+
+class Narrow(Bound):
+    """`Grid` or `Maxima` with cells of at most `widest`.
+
+    Parameters
+    ----------
+    bound : Grid or Maxima
+    widest : float
+    """
+
+    bound: Compiled
+    widest: float
+
+    exact = False
+    adapts = True
+
+    def __init__(self, bound, widest):
+        self.bound, self.widest = bound, float(widest)
+
+    @property
+    def name(self):
+        return self.bound.name
+
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        grid = state.memory.bound.grid
+        grid[WIDTH] = min(grid[WIDTH], self.widest)
+        return self.bound.propose(process, state, i, now, rng)
+
+    def memory(self, m, dim, width):
+        return self.bound.memory(m, dim, min(width, self.widest))
