@@ -34,6 +34,42 @@ class Quartic(pdmp.Model):
         for j in range(self.size):
             out[j] += x[j] * x[j] * x[j] if x[j] >= self.wall else math.nan
 
+    # What the bounds of `pdmp.thinning` may ask for. The rate of coordinate j is vⱼ yⱼ³, y = x + sv.
+
+    @pdmp.compiled
+    def add_prior_parts(self, x, v, out):
+        for j in range(self.size):
+            row = j if out.shape[0] > 1 else 0
+            cube = v[j] * x[j] * x[j] * x[j]
+            if v[j] * x[j] > 0.0:  # convex where it is positive
+                out[row, 0] += cube
+            else:
+                out[row, 1] += cube
+                out[row, 2] += 3.0 * v[j] * v[j] * x[j] * x[j]
+
+    @pdmp.compiled
+    def add_prior_coefficients(self, x, v, out):
+        for j in range(self.size):
+            row = j if out.shape[0] > 1 else 0
+            out[row, 0] += v[j] * x[j] * x[j] * x[j]
+            out[row, 1] += 3.0 * v[j] * v[j] * x[j] * x[j]
+            out[row, 2] += 3.0 * v[j] * v[j] * v[j] * x[j]
+            out[row, 3] += v[j] * v[j] * v[j] * v[j]
+
+    @pdmp.compiled
+    def directional_slope_within(self, x, v, s):
+        total = 0.0
+        for j in range(self.size):
+            y = max(abs(x[j]), abs(x[j] + s * v[j]))
+            total += 3.0 * y * y * v[j] * v[j]
+        return total
+
+    @pdmp.compiled
+    def partial_slopes_within(self, x, v, s, out):
+        for j in range(self.size):
+            y = max(abs(x[j]), abs(x[j] + s * v[j]))
+            out[j] = 3.0 * y * y * v[j] * v[j]
+
     def moments(self):
         """Mean and variance of a coordinate."""
         low = max(self.wall, -8.0)
@@ -41,3 +77,162 @@ class Quartic(pdmp.Model):
             integrate.quad(lambda x, k=k: x**k * math.exp(-0.25 * x**4), low, 8.0)[0] for k in range(3)
         )
         return first / mass, second / mass - (first / mass) ** 2
+
+
+class Cone(pdmp.Model):
+    """U = Σⱼ √(1 + xⱼ²): gradients below 1 and a Hessian below the identity; `scale` falsifies what it says of them."""
+
+    scale: float
+
+    def __init__(self, dim=2, scale=1.0):
+        super().__init__(dim=dim)
+        self.scale = float(scale)
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.size):
+            total += math.sqrt(1.0 + x[j] * x[j])
+        return total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.size):
+            out[j] += x[j] / math.sqrt(1.0 + x[j] * x[j])
+
+    @pdmp.compiled
+    def directional_bound(self, v):
+        total = 0.0
+        for j in range(self.size):
+            total += abs(v[j])
+        return self.scale * total
+
+    @pdmp.compiled
+    def partial_bounds(self, v, out):
+        for j in range(self.size):
+            out[j] = self.scale * abs(v[j])
+
+    @pdmp.compiled
+    def directional_slope(self, v):
+        total = 0.0
+        for j in range(self.size):
+            total += v[j] * v[j]
+        return self.scale * total
+
+    @pdmp.compiled
+    def partial_slopes(self, v, out):
+        for j in range(self.size):
+            out[j] = self.scale * v[j] * v[j]
+
+
+CORRELATED, BANANA, FUNNEL, MIXTURE, KINK, BARRIER, HEAVY = range(7)
+KINDS = ("correlated", "banana", "funnel", "mixture", "kink", "barrier", "heavy")
+
+
+class Plane(pdmp.Model):
+    """Targets in the plane, one class for all of them, so that each process compiles once. Nothing is known of bounds.
+
+    correlated  normal, standard deviations 1 and 2, correlation 0.9
+    banana      x normal, y - x² normal of standard deviation 0.5
+    funnel      x normal of standard deviation 1 within a potential that confines it to |x| < 2, y normal of standard
+                deviation exp(x / 2) given x
+    mixture     two normals of standard deviations 0.7 at (-1.2, 0) and (1.2, 0), weights 0.3 and 0.7
+    kink        |x| + y²/2 + |x - y|
+    barrier     Gamma(2) in x > 0 and Beta(3, 2) in 0 < y < 1: the gradient grows without bound at the walls
+    heavy       Student's t with 5 degrees of freedom, bivariate
+    """
+
+    which: int
+
+    def __init__(self, which):
+        start = np.array([1.0, 0.5]) if KINDS[which] == "barrier" else np.array([0.3, 0.2])
+        super().__init__(dim=2, initial=start)
+        self.which = which
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        a, b = x[0], x[1]
+        if self.which == CORRELATED:
+            return (a * a - 0.9 * a * b + 0.25 * b * b) / 0.38
+        if self.which == BANANA:
+            r = b - a * a
+            return 0.5 * a * a + 2.0 * r * r
+        if self.which == FUNNEL:
+            if abs(a) >= 2.0:
+                return math.inf
+            return 0.5 * a * a - 2.0 * math.log(1.0 - 0.25 * a * a) + 0.5 * a + 0.5 * b * b * math.exp(-a)
+        if self.which == MIXTURE:
+            left = math.log(0.3) - ((a + 1.2) * (a + 1.2) + b * b) / 0.98
+            right = math.log(0.7) - ((a - 1.2) * (a - 1.2) + b * b) / 0.98
+            top = max(left, right)
+            return -(top + math.log(math.exp(left - top) + math.exp(right - top)))
+        if self.which == KINK:
+            return abs(a) + 0.5 * b * b + abs(a - b)
+        if self.which == BARRIER:
+            if a <= 0.0 or b <= 0.0 or b >= 1.0:
+                return math.inf
+            return a - math.log(a) - 2.0 * math.log(b) - math.log(1.0 - b)
+        return 3.5 * math.log(1.0 + (a * a + b * b) / 5.0)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        a, b = x[0], x[1]
+        if self.which == CORRELATED:
+            out[0] += (2.0 * a - 0.9 * b) / 0.38
+            out[1] += (0.5 * b - 0.9 * a) / 0.38
+        elif self.which == BANANA:
+            r = b - a * a
+            out[0] += a - 8.0 * a * r
+            out[1] += 4.0 * r
+        elif self.which == FUNNEL:
+            if abs(a) >= 2.0:
+                out[0] = math.nan
+            else:
+                e = math.exp(-a)
+                out[0] += a + a / (1.0 - 0.25 * a * a) + 0.5 - 0.5 * b * b * e
+                out[1] += b * e
+        elif self.which == MIXTURE:
+            # P(left | x)
+            p = 1.0 / (1.0 + math.exp(math.log(0.7 / 0.3) + 2.4 * a / 0.49))
+            out[0] += (a + 1.2 * (2.0 * p - 1.0)) / 0.49
+            out[1] += b / 0.49
+        elif self.which == KINK:
+            side = 1.0 if a > b else -1.0
+            out[0] += (1.0 if a > 0.0 else -1.0) + side
+            out[1] += b - side
+        elif self.which == BARRIER:
+            if a <= 0.0 or b <= 0.0 or b >= 1.0:
+                out[0] = math.nan
+            else:
+                out[0] += 1.0 - 1.0 / a
+                out[1] += -2.0 / b + 1.0 / (1.0 - b)
+        else:
+            t = 7.0 / (5.0 + a * a + b * b)
+            out[0] += t * a
+            out[1] += t * b
+
+    def moments(self, n=1_601):
+        """Mean (2,) and variance (2,), by the trapezium rule on a grid that holds all but 1e-8 of the mass."""
+        name = KINDS[self.which]
+        if name == "heavy":
+            return np.zeros(2), np.full(2, 5.0 / 3.0)
+        if name == "barrier":  # Gamma(2) and Beta(3, 2)
+            return np.array([2.0, 0.6]), np.array([2.0, 0.04])
+        if name == "correlated":
+            return np.zeros(2), np.array([1.0, 4.0])
+        if name == "banana":
+            return np.array([0.0, 1.0]), np.array([1.0, 2.25])
+        if name == "mixture":
+            return np.array([0.48, 0.0]), np.array([0.49 + 1.44 * (1.0 - 0.16), 0.49])
+        if name == "funnel":  # given x, y is normal of variance eˣ
+            x = np.linspace(-2.0, 2.0, n)
+            weight = np.exp(-0.5 * x * x) * (1.0 - 0.25 * x * x) ** 2
+            weight /= weight.sum()
+            mean = weight @ x
+            return np.array([mean, 0.0]), np.array([weight @ (x - mean) ** 2, weight @ np.exp(x)])
+        g = np.linspace(-12.0, 12.0, n)
+        x, y = np.meshgrid(g, g, indexing="ij")
+        density = np.exp(-(np.abs(x) + 0.5 * y * y + np.abs(x - y)))
+        density /= density.sum()
+        mean = np.array([(density * x).sum(), (density * y).sum()])
+        return mean, np.array([(density * (x - mean[0]) ** 2).sum(), (density * (y - mean[1]) ** 2).sum()])

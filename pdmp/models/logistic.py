@@ -557,6 +557,29 @@ class LogisticRegression(Model):
             out[j] -= weight * self.feature(i, j)
 
     @compiled
+    def add_prior_parts(self, x, v, out):
+        for j in range(self.size):
+            row = j if out.shape[0] > 1 else 0
+            out[row, 1] += self.precision[j] * x[j] * v[j]
+            out[row, 2] += self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def add_term_parts(self, x, v, i, out):
+        """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
+        z, slope = self.margin(x, i), self.margin(v, i)
+        w = -_expit_of_minus(z)
+        steep = -w * (1.0 + w)
+        # The convex part c goes on as a straight line above 0; g is the rest.
+        c, dc, g, dg = w, steep, 0.0, 0.0
+        if z > 0.0:
+            c, dc, g, dg = 0.25 * z - 0.5, 0.25, w - (0.25 * z - 0.5), steep - 0.25
+        for j in range(out.shape[0]):
+            k = v[j] * self.feature(i, j) if out.shape[0] > 1 else slope
+            out[j, 0] += k * c if k > 0.0 else k * g
+            out[j, 1] += k * g if k > 0.0 else k * c
+            out[j, 2] += k * slope * (dg if k > 0.0 else dc)
+
+    @compiled
     def add_block_gradient(self, x, first, last, out):
         _rows_gradient(self.data, x, first, last, out)
 
