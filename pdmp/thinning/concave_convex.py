@@ -95,8 +95,10 @@ def arrival(lines, j, h, s, e):
 
 @inlined
 def current(memory, state, i, now):
-    """Whether the cell laid last still holds: the path has gone straight on, and has not left it."""
+    """Whether the cell laid last still holds: the path has gone straight on, has not left it, and it is not too wide."""
     cell = memory.cell
+    if cell[END] - cell[BEGIN] > 4.0 * memory.reach[0]:
+        return False
     return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i and cell[BEGIN] <= now < cell[END]
 
 
@@ -116,7 +118,7 @@ def arrive(memory, now, rng):
     h, s, first = cell[END] - cell[BEGIN], now - cell[BEGIN], math.inf
     for j in range(lines.shape[0]):
         first = min(first, arrival(lines, j, h, s, rng.standard_exponential()))
-    adapt_reach(memory.reach, first == math.inf)
+    adapt_reach(memory.reach, first - s, h)
     if first == math.inf:
         return cell[END], HORIZON
     bound = 0.0

@@ -17,7 +17,7 @@ from pdmp.compiled import Compiled, compiled, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.scheduler import ROUNDING
 from pdmp.thinning.affine import first_arrival
-from pdmp.thinning.grid import MISJUDGED, PASSING
+from pdmp.thinning.grid import PASSING, TOLERANCE
 from pdmp.thinning.piecewise import segment_arrival
 
 #: Of a factor's row in `cells`: the width to use, that of the cell laid last, how many there were; where that cell
@@ -130,7 +130,7 @@ class FactorGrid(Compiled):
             c = c if known else factors.along(state, f, now + width)
             bend = a - 2.0 * b + c
             high = max(a, b, c) > 0.0
-            if math.isfinite(bend) and (not high or abs(bend) * width <= MISJUDGED):
+            if math.isfinite(bend) and (not high or abs(bend) * width <= TOLERANCE):
                 break
             # The path never goes to where the target is not defined.
             known, c, width = math.isfinite(b), b, 0.5 * width

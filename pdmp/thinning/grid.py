@@ -1,16 +1,19 @@
 """A bound for any smooth target, without knowledge of it: rates at three points of a cell, and room for curvature.
 
 A cell [now, now + h] is bounded by the chords through the rates at its ends and its middle, raised by what a parabola
-through the three may exceed them by, and clipped at zero; each signed component of the rate by itself, so that
-Zig-Zag's kinks cost nothing. For a quadratic potential the bound is the rate itself. Where the three rates are not
-those of a smooth function (a kink of the potential lies between them), the bound is the larger rate of both ends.
+through the three may exceed them by, with a factor of safety that also covers one jump (a kink of the potential), and
+clipped at zero; each signed component of the rate by itself, so that Zig-Zag's kinks cost nothing. For a quadratic
+potential the bound is the rate itself.
 
 The width follows two rules. Economy: it is adapted so that a quarter of the cells pass without an arrival. Accuracy: a
 cell over which the bend of the rates would be worth more than half an event is halved, at the cost of one more
 gradient, and the next one is at most twice as wide; so wide cells of a tail do not jump over the centre. A cell ends
 where another clock is known to ring. After a rejected proposal the rest of the cell serves on; at its end the gradient
-already known there starts the next one. When the true rate is found above the bound, the width shrinks; those
-violations are counted, with their excess: this bound is an approximation.
+already known there starts the next one.
+
+When the true rate is found above the bound, both rules become stricter; those violations are counted, with their
+excess: this bound is an approximation. What it cannot see are features of the rate narrower than a cell, between its
+three points.
 
 References
 ----------
@@ -30,19 +33,21 @@ from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.piecewise import segment_arrival
 
-WIDTH, CELLS, SEEN, LOCAL = range(4)  #: of `grid`: the economical width, cells so far, violations seen, accurate width
+#: Of `grid`: the economical width, cells so far, violations seen, the accurate width, and what may be misjudged.
+WIDTH, CELLS, SEEN, LOCAL, MISJUDGED = range(5)
 #: Of `cell`: when it begins and ends, the bound at its begin, middle and end; for which path and clock it was laid.
 BEGIN, END, LEFT, MIDDLE, RIGHT, EVENTS, CLOCK = range(7)
 
 PASSING = 0.25  #: part of the cells that pass without an arrival, when the width is economical
-MISJUDGED = 0.5  #: number of events that the bend of the rates over one cell may be worth
+TOLERANCE = 0.5  #: number of events that the bend of the rates over one cell may be worth, before any violation
+FORGIVING = 0.001  #: how fast that is approached again, for each cell
 
 
 class Cell(NamedTuple):
     """Memory of a bound that lays a grid."""
 
     nodes: np.ndarray  #: (3, m) signed rates at the begin, the middle and the end of the cell
-    grid: np.ndarray  #: (4,) see above
+    grid: np.ndarray  #: (5,) see above
     cell: np.ndarray  #: (7,)
 
 
@@ -50,7 +55,7 @@ def no_cell(m, width):
     """Empty `Cell`."""
     return Cell(
         nodes=np.zeros((3, m)),
-        grid=np.array([width, 0.0, 0.0, width]),
+        grid=np.array([width, 0.0, 0.0, width, TOLERANCE]),
         cell=np.array([0.0, -1.0, 0.0, 0.0, 0.0, -1.0, -1.0]),
     )
 
@@ -82,6 +87,9 @@ def adapt(memory, state, passed):
     if state.counts[VIOLATIONS] > grid[SEEN]:
         grid[SEEN] = state.counts[VIOLATIONS]
         grid[WIDTH] *= 0.7
+        grid[MISJUDGED] *= 0.7
+    grid[MISJUDGED] = max(grid[MISJUDGED], 0.02 * TOLERANCE)
+    grid[MISJUDGED] += FORGIVING * (TOLERANCE - grid[MISJUDGED])
 
 
 class Grid(Bound):
@@ -89,9 +97,10 @@ class Grid(Bound):
 
     Parameters
     ----------
-    safety : float, default 6
-        Room for curvature, in units of what the parabola through the cell's three rates needs. On a skew-normal of
-        shape 5, a hard case, 2 is violated by 5 % of the proposals and 6 by none; on quadratic targets it is free.
+    safety : float, default 8
+        Room for curvature, in units of what the parabola through the cell's three rates needs. With 8 it is the whole
+        of their second difference, so that a single jump of the rate is covered wherever it lies. On quadratic targets
+        it is free.
     """
 
     safety: float
@@ -100,10 +109,10 @@ class Grid(Bound):
     exact = False
     adapts = True
 
-    def __init__(self, safety=6.0):
+    def __init__(self, safety=8.0):
         if not safety >= 1.0:
             raise ValueError(f"`safety` must be at least 1, got {safety}.")
-        self.safety = safety
+        self.safety = float(safety)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -157,7 +166,7 @@ class Grid(Bound):
             for j in range(nodes.shape[1]):
                 if max(nodes[0, j], nodes[1, j], nodes[2, j]) > 0.0:
                     bend += abs(nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j])
-            if not math.isnan(total_rate(nodes, 2)) and bend * width <= MISJUDGED:
+            if not math.isnan(total_rate(nodes, 2)) and bend * width <= grid[MISJUDGED]:
                 break
             known, capped, width = True, False, 0.5 * width
             for j in range(nodes.shape[1]):
@@ -167,11 +176,7 @@ class Grid(Bound):
         left, middle, right = 0.0, 0.0, 0.0
         for j in range(nodes.shape[1]):
             a, b, c = nodes[0, j], nodes[1, j], nodes[2, j]
-            bend = a - 2.0 * b + c
-            if abs(bend) > 0.5 * (abs(b - a) + abs(c - b)):  # not the rates of a smooth function
-                top = max(a, b, c)
-                a, b, c = max(a, b), top, max(b, c)
-            room = (-self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend) / 8.0
+            room = self.safety * abs(a - 2.0 * b + c) / 8.0
             left += positive(a + room)
             middle += positive(b + room)
             right += positive(c + room)

@@ -132,11 +132,16 @@ class Reach(NamedTuple):
 
 
 @inlined
-def adapt_reach(reach, passed):
-    """Move the horizon, on a logarithmic scale, towards where 30 % of them are reached without an arrival."""
+def adapt_reach(reach, wait, width):
+    """Move the horizon, on a logarithmic scale, towards where 30 % of them are reached without an arrival.
+
+    `wait` is the time to the arrival under a bound that held for `width`; infinite when there was none.
+    """
     reach[1] += 1.0
     gain = max(0.05, 1.0 / (1.0 + 0.1 * reach[1]))
-    reach[0] *= math.exp(gain * ((1.0 if passed else 0.0) - 0.3))
+    reach[0] *= math.exp(gain * ((1.0 if wait >= width else 0.0) - 0.3))
+    if wait < 0.01 * width:  # much too far
+        reach[0] *= 0.5
 
 
 class LocalHessian(Bound):
@@ -167,7 +172,7 @@ class LocalHessian(Bound):
             return now, math.nan
         for j in range(a.shape[0]):
             s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
-        adapt_reach(reach, s >= width)
+        adapt_reach(reach, s, width)
         if s >= width:
             return now + width, HORIZON
         bound = 0.0

@@ -65,12 +65,14 @@ class Maxima(Bound):
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
         cell = memory.cell
-        if not current(memory, state, i, now):
+        if not current(memory, state, i, now) or cell[END] - cell[BEGIN] > 4.0 * memory.grid[WIDTH]:
             if not self.lay(process, state, i, now, rng):
                 return math.nan, HORIZON
         s = rng.standard_exponential() / cell[LEFT] if cell[LEFT] > 0.0 else math.inf
         passed = now + s >= cell[END]
         adapt(memory, state, passed)
+        if s < 0.01 * (cell[END] - cell[BEGIN]):  # much too wide
+            memory.grid[WIDTH] *= 0.5
         if passed:
             return cell[END], HORIZON
         return now + s, cell[LEFT]
@@ -96,7 +98,7 @@ class Maxima(Bound):
             for j in range(nodes.shape[1]):
                 if max(nodes[0, j], nodes[1, j], nodes[2, j]) > 0.0:
                     bend += abs(nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j])
-            if not math.isnan(middle + high) and bend * width <= MISJUDGED:
+            if not math.isnan(middle + high) and bend * width <= grid[MISJUDGED]:
                 break
             capped, width, high = False, 0.5 * width, middle
             for j in range(nodes.shape[1]):
