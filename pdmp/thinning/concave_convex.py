@@ -95,7 +95,7 @@ def arrival(lines, j, h, s, e):
 
 @inlined
 def current(memory, state, i, now):
-    """Whether the cell laid last still holds: the path has gone straight on, has not left it, and it is not too wide."""
+    """Whether the cell laid last still holds: the path goes straight on, has not left it, and it is not too wide."""
     cell = memory.cell
     if cell[END] - cell[BEGIN] > 4.0 * memory.reach[0]:
         return False
