@@ -137,6 +137,85 @@ def compare(table, coordinates=None):
     return figure
 
 
+def ranks(run, coordinates=None, draws=1_000, bins=20):
+    """Rank plots by ArviZ: the ranks, among the draws of all chains, of those of each chain; flat where chains agree.
+
+    Parameters
+    ----------
+    run : Run
+    coordinates : sequence of int, optional
+        By default the six of the largest R-hat.
+    draws : int, default 1000
+        Equally spaced ones of each chain.
+    bins : int, default 20
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import warnings
+
+    from matplotlib import pyplot
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import arviz
+        except ImportError:
+            raise ImportError("`ranks` needs ArviZ: pip install 'pdmp[arviz]'.") from None
+        if coordinates is None:
+            rhat = np.nan_to_num(run.rhat(), nan=0.0)
+            coordinates = np.sort(np.argsort(-rhat, kind="stable")[:6])
+        coordinates = [int(k) for k in coordinates]
+        if not coordinates or not all(0 <= k < run.dim for k in coordinates):
+            raise ValueError(f"`coordinates` must be some of 0 … {run.dim - 1}, got {coordinates}.")
+        x, names = run.draws(draws), run.names()
+        posterior = {names[k]: x[:, :, k] for k in coordinates}
+        with pyplot.rc_context(STYLE):
+            if int(arviz.__version__.split(".")[0]) >= 1:
+                return arviz.plot_rank(arviz.from_dict({"posterior": posterior})).viz["figure"].item()
+            columns = min(3, len(coordinates))
+            rows = -(-len(coordinates) // columns)
+            figure, axes = pyplot.subplots(rows, columns, figsize=(3.2 * columns, 2.2 * rows + 0.3), squeeze=False)
+            arviz.plot_rank(posterior, bins=bins, ax=axes.ravel()[: len(coordinates)], colors="black")
+            for left in axes.ravel()[len(coordinates) :]:
+                left.remove()
+            figure.set_layout_engine("constrained")
+            return figure
+
+
+def reliability(y, p, bins=10, convention="standard"):
+    """Reliability diagram: the share of right predictions against their confidence, and how many there are.
+
+    Parameters as of `pdmp.diagnostics.reliability`; bars are binomial standard errors.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib import pyplot
+
+    from pdmp.diagnostics import predictive
+
+    found = predictive.reliability(y, p, bins, convention)
+    used = found["count"] > 0
+    confidence, accuracy, count = (found[name][used] for name in ("confidence", "accuracy", "count"))
+    with pyplot.rc_context(STYLE):
+        figure, (above, below) = pyplot.subplots(
+            2, 1, figsize=(3.6, 4.4), sharex=True, height_ratios=[3, 1], layout="constrained"
+        )
+        low = float(found["left"][used][0])
+        above.plot([low, 1.0], [low, 1.0], lw=0.8, color="0.55", ls=(0, (4, 2)))
+        error = np.sqrt(np.maximum(accuracy * (1.0 - accuracy), 0.25 / count) / count)
+        above.errorbar(confidence, accuracy, error, fmt="o-", ms=4, lw=1.2, elinewidth=0.8, color=COLOURS[0])
+        ece, mce = predictive.ece(y, p, bins, convention), predictive.mce(y, p, bins, convention)
+        above.set(ylabel="share of right predictions", ylim=(min(low, float(accuracy.min())) - 0.03, 1.03))
+        above.set_title(f"ECE {ece:.3f}, MCE {mce:.3f}")
+        below.bar(found["left"], found["count"], found["right"] - found["left"], align="edge", color="0.75", ec="white")
+        below.set(xlabel="confidence", ylabel="predictions", xlim=(low - 0.02, 1.02))
+    return figure
+
+
 def _check_coordinates(coordinates, dim, count):
     coordinates = [int(k) for k in coordinates]
     allowed = (2,) if count == 2 or dim < 3 else (2, 3)

@@ -12,14 +12,18 @@ import numpy as np
 from pdmp import storage
 from pdmp.chain import Record
 from pdmp.checks import check_count
+from pdmp.diagnostics import errors
 from pdmp.diagnostics.ess import batch_ess, batch_rhat, draws_ess, draws_rhat
 from pdmp.diagnostics.inclusion import inclusion
+from pdmp.diagnostics.stein import scores, stein_thin
+from pdmp.diagnostics.summary import summarise
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 from pdmp.recording import Grid, Integrals
-from pdmp.trajectory import Trajectory, integrate_function
+from pdmp.trajectory import Trajectory, apply, integrate_function
 
 #: Draws for diagnostics, for each chain, and numbers in all of them.
-DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 50_000_000
+DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
+STRETCHES = 1_024  #: of each chain, at most, over which the path is averaged for Monte Carlo errors
 
 
 def load(path):
@@ -43,9 +47,6 @@ def load(path):
             )
         )
     return Run(header["info"], records)
-
-
-COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
 
 
 class Run:
@@ -158,9 +159,10 @@ class Run:
         sums = sum(r.integrals.first + (r.integrals.centre - reference) * r.length for r in used)
         return (reference + sums / total).reshape(len(self.copies), self.dim)
 
-    def mean(self):
-        """Time average of x, (d,)."""
-        return np.array(self.copies) @ self._block_mean()
+    def mean(self, error=False):
+        """Time average of x, (d,); with `error` an `Estimate`, its Monte Carlo standard errors beside it."""
+        mean = np.array(self.copies) @ self._block_mean()
+        return errors.estimate(mean, *self._stretches()) if error else mean
 
     def var(self):
         """Time average of (x - mean)², (d,).
@@ -217,7 +219,7 @@ class Run:
         d = self.dim
         return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
 
-    def expectation(self, f):
+    def expectation(self, f, error=False):
         """Time average of f(x).
 
         Parameters
@@ -225,37 +227,119 @@ class Run:
         f : callable
             Takes a position, shape (d,), returns a number or an array. If it also takes many at once, (d, M) to
             (..., M), with the same values, it is called so.
+        error : bool, default False
+            Return an `Estimate`, with the Monte Carlo standard error as of `mcse`.
 
         Returns
         -------
-        float or ndarray
+        float, ndarray or pdmp.diagnostics.Estimate
             Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5;
             otherwise by three Gauss-Legendre nodes between each two events, on ellipses by eight in each radian. Under
             ``store="grid"`` the average over the grid.
         """
         self._refuse("expectation", "moments")
-        total, length, d = 0.0, 0.0, self.dim
+        length = sum(r.length for r in self._used())
+        total = sum(self._integral(i, f) for i, r in enumerate(self._records) if r.length > 0.0) / length
+        total = float(total) if np.ndim(total) == 0 else total
+        return errors.estimate(total, *self._stretches(f)) if error else total
+
+    def _combined(self, f):
+        """f of all that moves: of coupled copies the weighted sum."""
+        if len(self.copies) == 1:
+            return f
+        d = self.dim
+        return lambda x: sum(w * np.asarray(f(x[c * d : (c + 1) * d])) for c, w in enumerate(self.copies))
+
+    def _integral(self, i, f):
+        """∫ f along the path of chain i after its warm-up."""
+        r, f = self._records[i], self._combined(f)
+        if self.store == "grid":
+            rows = r.grid.rows[: int(r.grid.used[0])]
+            return integrate_function(f, np.full(len(rows), r.length / max(len(rows), 1)), rows, None)
+        path, total = self._paths[i], 0.0
+        for h, x, v in path.segments(r.warmup, r.end):
+            total = total + integrate_function(f, h, x, v, path.centre)
+        return total
+
+    def chain_means(self, f=None):
+        """Time average of x, or of f(x), for each chain by itself: (chains, d) or (chains, ...)."""
+        if f is not None:
+            self._refuse("chain_means", "moments")
+        self._used()
+        blocks, out = (len(self.copies), self.dim), []
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                raise ValueError(f"chain {i} has no path after its warm-up.")
+            if f is None:
+                mean = r.integrals.centre + r.integrals.first / r.length
+                out.append(np.array(self.copies) @ mean.reshape(blocks))
+            else:
+                out.append(self._integral(i, f) / r.length)
+        return np.array(out)
+
+    # -- Monte Carlo errors -----------------------------------------------------------------------------------------
+
+    def _stretches(self, f=None):
+        """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
+
+        From the skeleton for as many stretches as half the events, at most 1,024; else from what was noted on the way.
+        """
+        if f is not None:
+            self._refuse("the Monte Carlo error of an expectation", "moments")
+        series, each, lengths = [], [], []
         for i, r in enumerate(self._records):
             if r.length <= 0.0:
                 continue
-            for c, w in enumerate(self.copies):
-                part = slice(c * d, (c + 1) * d)
-                if self.store == "grid":
-                    rows = r.grid.rows[: int(r.grid.used[0]), part]
-                    h = np.full(len(rows), r.length / max(len(rows), 1))
-                    total = total + w * integrate_function(f, h, rows, None)
-                    continue
-                for h, x, v in self._paths[i].segments(r.warmup, r.end):
-                    centre = self._paths[i].centre
-                    value = integrate_function(
-                        *(f, h, x[:, part], None if v is None else v[:, part]),
-                        None if centre is None else centre[part],
-                    )
-                    total = total + w * value
-            length += r.length
+            if self.store == "skeleton":
+                path = self._paths[i]
+                events = len(path.times) - int(np.searchsorted(path.times, r.warmup, side="right"))
+                most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
+                n = max(min(STRETCHES, most, events // 2), 1)
+                averages = path.stretches(n, None if f is None else self._combined(f), r.warmup, r.end)
+                stretch = r.length / n
+            elif f is None:
+                stretch = float(r.integrals.stretch[0])
+                averages = r.batches.T / stretch + r.integrals.centre if stretch > 0.0 else np.zeros((0, len(r.x)))
+            else:
+                rows, stretch = r.grid.rows[: int(r.grid.used[0])], float(r.grid.spacing[0])
+                averages = np.moveaxis(apply(self._combined(f), rows.T), -1, 0)
+            if f is None:
+                averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)
+            series.append(averages)
+            each.append(stretch)
+            lengths.append(r.length)
         self._used()
-        total = total / length
-        return float(total) if np.ndim(total) == 0 else total
+        return series, each, lengths
+
+    def mcse(self, f=None, method="spectral"):
+        """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
+
+        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.errors`: nothing is
+        discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
+        grid; ``store="moments"`` has that of the mean only.
+
+        Parameters
+        ----------
+        f : callable, optional
+            As of `expectation`.
+        method : {"spectral", "batch"}
+        """
+        error = errors.standard_error(*self._stretches(f), errors.check_method(method))
+        return float(error) if np.ndim(error) == 0 else error
+
+    def asymptotic_variance(self, f=None, method="spectral"):
+        """σ² of the time average of x, (d,), or of f(x): its variance times the time it was taken over.
+
+        σ² = 2 ∫ cov(f(x(0)), f(x(t))) dt in stationarity, within chains, averaged over them.
+        """
+        series, stretches, lengths = self._stretches(f)
+        found = [errors.asymptotic_variance(s, h, method) for s, h in zip(series, stretches, strict=True)]
+        found = np.tensordot(np.array(lengths) / sum(lengths), np.array(found), 1)
+        return float(found) if found.ndim == 0 else found
+
+    def efficiency(self):
+        """Effective draws, and how many for each unit of what they cost: see `pdmp.diagnostics.efficiency`."""
+        return errors.efficiency(self)
 
     # -- paths and draws ------------------------------------------------------------------------------------------
 
@@ -326,7 +410,7 @@ class Run:
             n = min(int(r.grid.used[0]) for r in self._records)
         else:
             n = min(most, int(self.events.min()))
-        n = min(n, max(DIAGNOSTIC_NUMBERS // (self.chains * self.dim), 100))
+        n = min(n, max(DIAGNOSTIC_NUMBERS // (self.chains * self.dim), 50))
         if n < 4 or any(r.length <= 0.0 for r in self._records):
             return None
         return self.draws(n)
@@ -334,10 +418,15 @@ class Run:
     def ess(self, method="mean"):
         """Effective sample size of each coordinate, all chains together, (d,).
 
-        From 4,000 draws of each chain, or as many as there were events, and from up to sixteen times as many while the
-        draws are so many effective ones that their number bounds the result. Under ``store="moments"`` from the means
-        over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
+        "spectral" and "batch" are those of the exact path, var / mcse² (see `mcse`): no number of draws bounds them.
+        Other methods are ArviZ's of 4,000 draws of each chain, or as many as there were events, and of up to sixteen
+        times as many while the draws are so many effective ones that their number bounds the result. Under
+        ``store="moments"``, "mean" is from the means over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
         """
+        if method in errors.METHODS:
+            with np.errstate(all="ignore"):
+                error = self.mcse(method=method)
+                return np.where(error > 0.0, self.var() / error**2, np.nan)
         if self.store == "moments":
             if method != "mean":
                 raise ValueError(f'`method` {method!r} needs draws, of which `store="moments"` keeps none; use "mean".')
@@ -397,26 +486,39 @@ class Run:
         return out
 
     def summary(self):
-        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate."""
-        mean, sd, ess, rhat = self.mean(), self.sd(), self.ess(), self.rhat()
-        with np.errstate(all="ignore"):
-            mcse = sd / np.sqrt(ess)
-        columns = zip(self.names(), mean, sd, mcse, ess, rhat, strict=True)
-        rows = [dict(zip(Summary.COLUMNS, (n, *map(float, v)), strict=True)) for n, *v in columns]
-        notes = [] if len(self.copies) == 1 else ["mean and sd are extrapolated; ess and rhat are the fine chain's"]
-        temperature = self.stats.get("mean_kinetic_temperature", 1.0)
-        if not COLD < temperature < HOT and temperature == temperature:
-            notes.append(
-                f"kinetic temperature {temperature:.3g}, where it should be 1: "
-                + (
-                    "the step is too large for the noise of the gradient, or the warm-up too short"
-                    if temperature >= HOT
-                    else "the step is too large for the friction, or the warm-up too short for the thermostat"
-                )
-            )
-        if not isinstance(self.process, str):
-            notes += self.process.concerns(self.stats)
-        return Summary(rows, "\n".join(notes))
+        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and what is wrong.
+
+        Errors and ESS are those of the exact path, see `mcse`; warnings say in words what to change.
+        """
+        return summarise(self)
+
+    def thin(self, n=100, method="stein", candidates=5_000, target=None):
+        """A few positions that stand for the whole run: (n, d).
+
+        Parameters
+        ----------
+        n : int
+        method : {"stein", "time"}
+            "stein": those draws that bring the Stein discrepancy down fastest, chosen one after the other, some perhaps
+            more than once (`pdmp.diagnostics.stein_thin`); it also leaves out what a warm-up that was too short has
+            left. "time": equally spaced ones.
+        candidates : int
+            Draws to choose from, all chains together.
+        target : Model, optional
+            Whose law it is, for a run that was loaded; else the process knows.
+        """
+        n, candidates = check_count("n", n), check_count("candidates", candidates)
+        if method not in ("stein", "time"):
+            raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')
+        if method == "time":
+            each = -(-n // self.chains)
+            return self.draws(each).reshape(-1, self.dim)[np.linspace(0, each * self.chains - 1, n).round().astype(int)]
+        target = getattr(self.process, "model", None) if target is None else target
+        if target is None:
+            raise ValueError('`method="stein"` needs gradients: give the model as `target=`.')
+        most = int(self.events.min()) if self.store == "skeleton" else min(int(r.grid.used[0]) for r in self._records)
+        x = self.draws(max(min(candidates // self.chains, most), 1)).reshape(-1, self.dim)
+        return x[stein_thin(x, scores(target, x), n)]
 
     def save(self, path):
         """Write the run to one file, without pickle; `pdmp.load` reads it."""
@@ -464,40 +566,3 @@ class Run:
             data = arviz.from_dict({"posterior": posterior}) if new else arviz.from_dict(posterior=posterior)
             data["posterior"].attrs.update(attrs)
             return data
-
-
-class Summary:
-    """A table of one row for each coordinate; prints as text.
-
-    Attributes
-    ----------
-    rows : list of dict
-        With the keys `COLUMNS`: what ``pandas.DataFrame`` takes.
-    """
-
-    COLUMNS = ("name", "mean", "sd", "mcse", "ess", "rhat")
-    SHOWN = 60  #: rows that are printed
-
-    def __init__(self, rows, note=""):
-        self.rows, self.note = rows, note
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __repr__(self):
-        shown = self.rows[: self.SHOWN]
-        forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
-        table = [list(self.COLUMNS)]
-        table += [[row["name"], *(forms[c].format(row[c]) for c in self.COLUMNS[1:])] for row in shown]
-        table[0][0] = ""
-        widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
-        lines = []
-        for line in table:
-            first, *rest = (cell for cell in line)
-            cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
-            lines.append("  ".join(cells))
-        if len(shown) < len(self.rows):
-            lines.append(f"… and {len(self.rows) - len(shown)} more")
-        if self.note:
-            lines.append(self.note)
-        return "\n".join(lines)

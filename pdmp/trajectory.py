@@ -231,14 +231,17 @@ class Trajectory:
             raise ValueError(f"the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length.")
         return a, b
 
-    def segments(self, a=None, b=None):
+    def segments(self, a=None, b=None, cuts=()):
         """The path over [a, b] in blocks: lengths (m,), positions (m, d) at the segments' starts, velocities (m, d).
 
-        Velocities are None for constant paths. Elliptic segments turn around `centre`.
+        Velocities are None for constant paths. Elliptic segments turn around `centre`. With `cuts`, times within
+        [a, b], segments end there as well.
         """
         a, b = self._range(a, b)
         times = self.times
         inner = times[(times > a) & (times < b)]
+        if len(cuts):
+            inner = np.union1d(inner, cuts)
         knots = np.concatenate([[a], inner, [b]])
         size = max(BLOCK // self.dim, 1)
         for k in range(0, len(knots) - 1, size):
@@ -271,6 +274,76 @@ class Trajectory:
                 if self.centre is not None:
                     total = total - across @ _bend(x, v, self.centre)
         return total
+
+    def stretches(self, n, f=None, a=None, b=None):
+        """Averages of f(x(t)), of x itself without `f`, over n equal stretches of [a, b]: (n, ...).
+
+        As exact as `integral`.
+        """
+        a, b = self._range(a, b)
+        ends = a + np.arange(n + 1) * ((b - a) / n)
+        if f is None and self.local:
+            return self._local_stretches(ends) * (n / (b - a))
+        out, now = None, a
+        for h, x, v in self.segments(a, b, ends[1:-1]):
+            if f is None:
+                value = h[:, None] * x
+                if v is not None:
+                    along, across = (part[:, None] for part in _integrals(h, self.centre)[:2])
+                    value = value + along * v - across * _bend(x, v, self.centre)
+            else:
+                value = np.moveaxis(segment_integrals(f, h, x, v, self.centre), -1, 0)
+            until = now + np.cumsum(h)
+            which = np.clip(np.searchsorted(ends, until - 0.5 * h) - 1, 0, n - 1)
+            begin = np.flatnonzero(np.diff(which, prepend=-1))
+            if out is None:
+                out = np.zeros((n, *value.shape[1:]))
+            out[which[begin]] += np.add.reduceat(value, begin, axis=0)
+            now = until[-1]
+        return out * (n / (b - a))
+
+    def _local_stretches(self, ends):
+        """∫ x between each two of the times `ends`, (n, d), from each coordinate's own rows, many at a time."""
+        order, begin = self._columns
+        out = np.empty((len(ends) - 1, self.dim))
+        rows = max(BLOCK // 8, 1)  # of the path and of the ends, taken together
+        first = 0
+        while first < self.dim:
+            room = begin - begin[first] + len(ends) * (np.arange(self.dim + 1) - first)
+            last = min(max(int(np.searchsorted(room, rows, side="right")) - 1, first + 1), self.dim)
+            out[:, first:last] = self._columns_stretches(ends, first, last, order[begin[first] : begin[last]]).T
+            first = last
+        return out
+
+    def _columns_stretches(self, ends, first, last, rows):
+        """The same for the coordinates first … last - 1, whose rows these are: (last - first, n)."""
+        m = last - first
+        which = np.concatenate([np.arange(m), self._which[rows] - first])
+        times = np.concatenate([np.zeros(m), self._times[rows]])
+        start = self._x[first:last]
+        x = np.concatenate([np.zeros(m), self._xs[rows, 0] - start[which[m:]]])
+        v = np.concatenate([self._v[first:last], self._vs[rows, 0]]) if self.moving else None
+        sort = np.argsort(which, kind="stable")
+        which, times, x, v = which[sort], times[sort], x[sort], None if v is None else v[sort]
+        around = None if self.centre is None else (self.centre[first:last] - start)[which]
+
+        def integral(k, s):
+            if v is None:
+                return s * x[k]
+            centre = None if around is None else around[k]
+            along, across = _integrals(s, centre)[:2]
+            return s * x[k] + along * v[k] - across * _bend(x[k], v[k], centre)
+
+        # Rounding may put an end on the other side of an event next to it, which moves the integral by nothing.
+        line = 2.0 * (self.end + 1.0)
+        there = (line * np.arange(m)[:, None] + ends).ravel()
+        k = np.searchsorted(line * which + times, there, side="right") - 1
+        k = np.clip(k, np.repeat(np.searchsorted(which, np.arange(m)), len(ends)), None)
+        until = np.append(times[1:], 0.0)
+        until[np.append(which[1:] != which[:-1], True)] = self.end
+        whole = np.cumsum(integral(np.arange(len(times)), until - times))
+        so_far = np.concatenate([[0.0], whole])[k] + integral(k, np.tile(ends, m) - times[k])
+        return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)
 
     def _local_moments(self, centre, a, b):
         """∫ (x - centre) and ∫ (x - centre)² over [a, b], (d,) each, coordinate by coordinate from its own rows."""
@@ -384,24 +457,30 @@ def _angle_excess(s):
 
 def integrate_function(f, h, x, v, centre=None):
     """Σ over segments of ∫ f, for segments of lengths h (m,) from x (m, d) with velocities v (m, d) or None."""
+    return segment_integrals(f, h, x, v, centre).sum(axis=-1)
+
+
+def segment_integrals(f, h, x, v, centre=None):
+    """∫ f over each segment: an array (..., m)."""
     if v is None:
-        return apply(f, x.T) @ h
+        return apply(f, x.T) * h
     if centre is not None:
         return _integrate_arcs(f, h, x, v, centre)
-    return sum(w * (apply(f, (x + (u * h)[:, None] * v).T) @ h) for u, w in zip(NODES, WEIGHTS, strict=True))
+    return sum(apply(f, (x + (u * h)[:, None] * v).T) * (w * h) for u, w in zip(NODES, WEIGHTS, strict=True))
 
 
 def _integrate_arcs(f, h, x, v, centre):
     """The same along ellipses: a full turn is integrated once and counted as often as it was made."""
-    turns, total = np.floor(h / math.tau), 0.0
+    turns = np.floor(h / math.tau)
+    total = np.zeros((*np.shape(f(x[0].copy())), len(h)))
     for lengths, times in ((h - turns * math.tau, np.ones(len(h))), (np.full(len(h), math.tau), turns)):
         parts = np.where(times * lengths > 0.0, np.ceil(lengths / ARC), 0.0)
         for k in range(int(parts.max(initial=0.0))):
-            rows = parts > k
+            rows = np.flatnonzero(parts > k)
             width = lengths[rows] / parts[rows]
             for u, w in zip(ARC_NODES, ARC_WEIGHTS, strict=True):
                 there = _flow(x[rows], v[rows], ((k + u) * width)[:, None], centre)[0]
-                total = total + apply(f, there.T) @ (w * times[rows] * width)
+                total[..., rows] += apply(f, there.T) * (w * times[rows] * width)
     return total
 
 

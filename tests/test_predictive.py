@@ -104,3 +104,24 @@ def test_the_module_is_reachable():
     import pdmp
 
     assert pdmp.diagnostics.ece is predictive.ece
+
+
+def test_the_log_likelihood_is_a_sum():
+    mean = P.mean(axis=0)
+    assert predictive.log_likelihood(Y, P) == pytest.approx(np.log(np.where(Y == 1, mean, 1.0 - mean)).sum())
+
+
+@pytest.mark.parametrize("convention", ["standard", "mamba"])
+def test_the_reliability_diagram_shows_the_bins(convention):
+    import pdmp
+
+    rng = np.random.default_rng(2)
+    p = rng.random(500)
+    y = (rng.random(500) < p).astype(int)
+    figure = pdmp.plots.reliability(y, p, bins=5, convention=convention)
+    found = reliability(y, p, 5, convention)
+    used = found["count"] > 0
+    points = figure.axes[0].lines[1].get_xydata()
+    np.testing.assert_allclose(points, np.column_stack([found["confidence"], found["accuracy"]])[used])
+    assert [bar.get_height() for bar in figure.axes[1].patches] == found["count"].tolist()
+    assert f"ECE {ece(y, p, 5, convention):.3f}" in figure.axes[0].get_title()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+COLUMNS = 500_000  #: numbers that are ranked together
+
 
 def as_draws(draws):
     """Draws as a float array (chains, n, d); (n, d) is one chain."""
@@ -12,6 +14,9 @@ def as_draws(draws):
         array = array[None]
     if array.ndim != 3 or array.shape[1] < 4 or array.shape[2] == 0:
         raise ValueError(f"`draws` must have shape (chains, n, d) or (n, d) with n at least 4, got {np.shape(draws)}.")
+    bad = ~np.isfinite(array).all(axis=2)
+    if bad.any():
+        raise ValueError(f"`draws` must be finite; {int(bad.sum())} of {bad.size} are not.")
     return array
 
 
@@ -65,10 +70,53 @@ def rhat(draws, method="rank"):
 
 def draws_rhat(draws, method):
     """`rhat` of an array (chains, n, d)."""
+    if method == "rank":
+        return _rank_rhat(draws)
     if len(draws) == 1:  # arviz_stats splits chains, but wants two of them
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     return _each("rhat", draws, method=method)
+
+
+def _rank_rhat(draws):
+    """Rank-normalised split R-hat, the larger of that of the draws and of their distances from the median, (d,).
+
+    ArviZ's, to rounding, of many coordinates at a time: with 100,000 of them it takes seconds, not minutes. Vehtari,
+    Gelman, Simpson, Carpenter & Bürkner (2021), Rank-normalization, folding, and localization: an improved R-hat.
+    """
+    from scipy import special
+
+    half = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
+    count, out = len(halves) * half, np.empty(draws.shape[2])
+    width = max(COLUMNS // count, 1)
+    scores = special.ndtri((0.5 * np.arange(2 * count + 1) - 0.375) / (count + 0.25))  # of ranks 0, 1/2, 1, …
+    for begin in range(0, len(out), width):
+        x = np.ascontiguousarray(np.moveaxis(halves[:, :, begin : begin + width], 2, 0).reshape(-1, count))
+        bad, found = ~np.isfinite(x).all(axis=1), []
+        x[bad] = 0.0
+        for values in (x, np.abs(x - np.median(x, axis=1, keepdims=True))):
+            z = scores[_twice_ranks(values)].reshape(-1, len(halves), half)
+            with np.errstate(all="ignore"):
+                within = z.var(axis=2, ddof=1).mean(axis=1)
+                between = z.mean(axis=2).var(axis=1, ddof=1)
+                found.append(np.sqrt((half - 1.0) / half + between / within))
+        found = np.maximum(*found)
+        out[begin : begin + width] = np.where(bad | (np.ptp(x, axis=1) == 0.0), np.nan, found)
+    return out
+
+
+def _twice_ranks(x):
+    """Twice the ranks 1 … n within each row, the mean rank for equal values."""
+    from scipy.stats import rankdata
+
+    order = np.argsort(x, axis=1)
+    ranks = np.empty(x.shape, np.int64)
+    np.put_along_axis(ranks, order, 2 * np.arange(1, x.shape[1] + 1)[None], axis=1)
+    tied = np.flatnonzero((np.diff(np.take_along_axis(x, order, axis=1), axis=1) == 0.0).any(axis=1))
+    if len(tied):
+        ranks[tied] = np.rint(2.0 * rankdata(x[tied], axis=1)).astype(np.int64)
+    return ranks
 
 
 def batch_ess(variance, length, batches, stretch, means):

@@ -68,6 +68,11 @@ def accuracy(y, p):
     return float(np.mean(np.argmax(p, axis=1) == y))
 
 
+def log_likelihood(y, p):
+    """Test log-likelihood Σ log p(label) under the posterior predictive probabilities; parameters as of `log_loss`."""
+    return -len(np.asarray(y)) * log_loss(y, p)
+
+
 def running_log_loss(y, p):
     """Log-loss of the mean probabilities of the first 1, 2, …, P draws, shape (P,); `p` of shape (P, n)."""
     p = np.asarray(p, dtype=float)

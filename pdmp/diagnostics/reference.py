@@ -33,6 +33,15 @@ class Estimate:
     value: object
     error: object
 
+    def __sub__(self, other):
+        """The difference of two independent estimates."""
+        return Estimate(self.value - other.value, np.hypot(self.error, other.error))
+
+    def differs(self, other, z=3.0):
+        """Whether two independent estimates differ by more than z standard errors of their difference."""
+        difference = self - other
+        return abs(difference.value) > z * difference.error
+
     def __str__(self):
         if np.ndim(self.value):
             return f"{self.value} ± {self.error}"
@@ -106,17 +115,19 @@ def sd_error(draws, sd, stretches=STRETCHES):
     return jackknife(lambda x: float(np.linalg.norm(x.std(axis=0) - sd) / np.linalg.norm(sd)), draws, stretches)
 
 
-def wasserstein(draws, reference, stretches=STRETCHES):
+def wasserstein(draws, reference, stretches=STRETCHES, average=None):
     """Wasserstein-1 distance of each marginal to that of the reference's draws (P', d): an `Estimate` of arrays (d,).
 
-    Its floor is not zero: two samples of n from one law are about sd / √n apart.
+    With `average`, units (d,), the mean over the marginals of the distances in these units, one number. Its floor is
+    not zero: two samples of n from one law are about sd / √n apart.
     """
     from scipy.stats import wasserstein_distance
 
     reference = _other(reference, draws)
 
     def measure(x):
-        return np.array([wasserstein_distance(a, b) for a, b in zip(x.T, reference.T, strict=True)])
+        found = np.array([wasserstein_distance(a, b) for a, b in zip(x.T, reference.T, strict=True)])
+        return found if average is None else float(np.mean(found / average))
 
     return jackknife(measure, draws, stretches)
 
@@ -165,6 +176,74 @@ def mmd(draws, reference, bandwidth=None, stretches=STRETCHES):
         return float((kernel(x, x).sum() - m) / (m * (m - 1)) + inner - 2.0 * kernel(x, reference).mean())
 
     return jackknife(measure, draws, stretches)
+
+
+class Report:
+    """Errors of several samplers against one reference; prints as a table in which noise is not a difference.
+
+    Attributes
+    ----------
+    rows : dict of str to dict of str to Estimate
+        For each label its measures.
+    """
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def best(self, measure):
+        """Labels whose `measure` is the smallest, or not more than three standard errors above it."""
+        found = {label: row[measure] for label, row in self.rows.items()}
+        least = min(found.values(), key=lambda e: e.value)
+        return [label for label, e in found.items() if not e.differs(least)]
+
+    def __repr__(self):
+        measures = list(next(iter(self.rows.values())))
+        best = {name: self.best(name) for name in measures}
+        table = [["", *measures]]
+        for label, row in self.rows.items():
+            table.append([label, *(str(row[m]) + (" *" if label in best[m] else "  ") for m in measures)])
+        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table]
+        return "\n".join([*lines, "* least, or no further from it than three standard errors of the difference"])
+
+
+def report(draws, reference, mean=None, sd=None, stretches=STRETCHES):
+    """All errors of one or several samplers against a reference.
+
+    Parameters
+    ----------
+    draws : dict of str to array_like, or array_like
+        Of each sampler, (chains, n, d) or (n, d).
+    reference : array_like, shape (P, d)
+        The reference's draws.
+    mean, sd : array_like, shape (d,), optional
+        Of the reference, where they are known better than from its draws.
+    stretches : int
+        See `jackknife`.
+
+    Returns
+    -------
+    Report
+        With ``mean`` and ``variance`` (`mean_error`, `variance_error`), ``relative variance``, ``sd`` (`sd_error`),
+        ``W1`` (the mean over marginals of each distance over the reference's sd), ``sliced W1`` and ``MMD²``.
+    """
+    draws = draws if isinstance(draws, dict) else {"": draws}
+    if not draws:
+        raise ValueError("`draws` must have at least one sampler.")
+    rows = {}
+    for label, x in draws.items():
+        other = _other(reference, x)
+        m, s = other.mean(axis=0) if mean is None else mean, other.std(axis=0) if sd is None else sd
+        rows[label] = {
+            "mean": mean_error(x, m, s, stretches),
+            "variance": variance_error(x, s, stretches=stretches),
+            "relative variance": variance_error(x, s, True, stretches),
+            "sd": sd_error(x, s, stretches),
+            "W1": wasserstein(x, other, stretches, average=s),
+            "sliced W1": sliced_wasserstein(x, other, stretches=stretches),
+            "MMD²": mmd(x, other, stretches=stretches),
+        }
+    return Report(rows)
 
 
 def _other(reference, draws):

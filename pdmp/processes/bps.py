@@ -251,6 +251,14 @@ class BPS(ExactGradient):
                 stacklevel=2,
             )
 
+    def concerns(self, stats):
+        if self.refresh_rate != 0.0 or self.dim == 1:
+            return []
+        return [
+            "refresh_rate=0: without refreshments the process can be reducible, on isotropic targets it is; give a "
+            "positive one."
+        ]
+
     def velocity(self, x, rng):
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
         return self.mass.transform(u)

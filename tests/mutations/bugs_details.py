@@ -52,7 +52,7 @@ BUGS = [
         ("jackknife: a factor too little", "pdmp/diagnostics/reference.py", "error = np.sqrt((m - 1.0) / m * np.sum(", "error = np.sqrt(1.0 / m * np.sum(", REFERENCE),
         ("mmd: the diagonal counts", "pdmp/diagnostics/reference.py", "(kernel(x, x).sum() - m) / (m * (m - 1))", "kernel(x, x).mean()", REFERENCE),
         ("errors of variances in units of variances", "pdmp/diagnostics/reference.py", "unit = sd**2 if relative else sd", "unit = sd**2", REFERENCE),
-        ("summary: a frozen chain goes unsaid", "pdmp/result.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", DETAILS),
+        ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", DETAILS),
         ("stein: draws far away lose their digits", "pdmp/diagnostics/stein.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
         ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", DETAILS),
         ("chain: nothing goes alongside", "pdmp/chain.py", "with self.process.alongside(self.state):", "if True:", DETAILS),

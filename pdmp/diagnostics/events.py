@@ -1,0 +1,243 @@
+r"""What the events of a path tell: their rates against theory, the bounds, the time between them, and correlations.
+
+Rates
+-----
+In stationarity a bounce of BPS comes at the rate E (v·∇U)₊, with v uniform on the unit sphere and independent of x: at
+E|∇U| c_d, c_d = Γ(d/2) / (2 √π Γ((d+1)/2)). On a normal law of precision Λ that is E √(vᵀΛv) / √(2π). Zig-Zag's
+coordinate j flips at the rate E|∂ⱼU| / 2, on a normal law √(Λⱼⱼ / (2π)).
+
+Bounds that were exceeded
+-------------------------
+Where a rate λ exceeds its bound b the loop simulates min(λ, b). Let the right process and this one run together and
+take the same decisions until the first event that the right one has and this one has not; such events come at the rate
+(λ - b)₊, so the laws of the two paths up to time T differ in total variation by at most
+
+    1 - exp(-S),    S = E ∫₀ᵀ (λ - b)₊ dt
+
+(Jensen: the chance of no such event is E exp(-∫) ≥ exp(-S)). Proposals come at the rate b, so by Campbell's formula S
+is the mean of the sum of (λ/b - 1)₊ over the proposals, which is what a run adds up (``stats["mean_excess"]`` times
+``stats["bound_violations"]``). For the invariant law π' of the process that runs, π' - π = ∫ π'(L' - L) Pₜ dt, so that
+
+    TV(π', π) ≤ (S / T) ∫₀^∞ sup TV(Pₜ(z, ·), Pₜ(z', ·)) dt :
+
+missed events per unit of time, times how long the process takes to forget one. The second factor is rarely known;
+`bounds` puts the longest of the coordinates' correlation times in its place, so that one number is only a guess.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdmp.diagnostics import errors
+from pdmp.diagnostics.ess import as_draws
+from pdmp.diagnostics.reference import Estimate, jackknife
+
+
+def event_rates(run):
+    """Events of each kind per unit of process time after the warm-up, a dict of `Estimate`.
+
+    Of runs that kept no skeleton, over the whole run and without an error (NaN).
+    """
+    if run.store != "skeleton":
+        time = float(np.sum(run.end))
+        return {name: Estimate(count / time, math.nan) for name, count in run.stats["events"].items()}
+    found, lengths = {}, []
+    series = {name: [] for name in run.stats["events"]}
+    stretches = []
+    for path in run._paths:
+        if path.end <= path.warmup:
+            continue
+        n = max(min(1_024, int(np.sum(path.times > path.warmup)) // 8), 1)
+        ends = np.linspace(path.warmup, path.end, n + 1)
+        lengths.append(path.end - path.warmup)
+        stretches.append(lengths[-1] / n)
+        for kind, name in enumerate(series):
+            times = path.times[1:][path.kinds == kind]
+            series[name].append(np.histogram(times[times > path.warmup], ends)[0] / stretches[-1])
+    if not lengths:
+        raise ValueError("there is no path after the warm-up.")
+    for name, counts in series.items():
+        value = float(np.average([c.mean() for c in counts], weights=lengths))
+        found[name] = errors.estimate(value, counts, stretches, lengths)
+    return found
+
+
+def bounce_rate(model, draws):
+    """BPS's rate of bounces at unit speed, E|∇U| c_d, from draws (chains, n, d) or (n, d): an `Estimate`."""
+    gradients = _gradients(model, draws)
+    d = gradients.shape[2]
+    constant = math.exp(math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0 * math.sqrt(math.pi))
+    return jackknife(lambda g: constant * float(np.linalg.norm(g, axis=1).mean()), gradients)
+
+
+def flip_rates(model, draws):
+    """Zig-Zag's rates of flips E|∂ⱼU| / 2, (d,), from draws (chains, n, d) or (n, d): an `Estimate`."""
+    return jackknife(lambda g: 0.5 * np.abs(g).mean(axis=0), _gradients(model, draws))
+
+
+def _gradients(model, draws):
+    draws = as_draws(draws)
+    if draws.shape[2] != model.dim:
+        raise ValueError(f"`draws` must have {model.dim} coordinates, those of the model, got {draws.shape[2]}.")
+    return np.array([[model.gradient(x) for x in chain] for chain in draws])
+
+
+def _precision(precision):
+    precision = np.atleast_1d(np.asarray(precision, dtype=float))
+    precision = np.diag(precision) if precision.ndim == 1 else precision
+    if precision.ndim != 2 or not np.allclose(precision, precision.T) or np.linalg.eigvalsh(precision)[0] <= 0.0:
+        raise ValueError("`precision` must be (d,) and positive, or (d, d), symmetric and positive definite.")
+    return precision
+
+
+def gaussian_bounce_rate(precision):
+    """`bounce_rate` on a normal law: E √(vᵀΛv) / √(2π) over the unit sphere, by quadrature.
+
+    With g standard normal and Q = gᵀΛg, E √(vᵀΛv) = E √Q / E|g|, and E √Q = (2√π)⁻¹ ∫ (1 - E exp(-tQ)) t^(-3/2) dt with
+    E exp(-tQ) = Π (1 + 2tλⱼ)^-½.
+    """
+    from scipy.integrate import quad
+
+    values = np.linalg.eigvalsh(_precision(precision))
+    d, scale = len(values), float(np.sum(values))
+
+    def integrand(u):  # t = exp(u) / scale
+        return -math.expm1(-0.5 * float(np.sum(np.log1p(2.0 * math.exp(u) * values / scale)))) * math.exp(-0.5 * u)
+
+    root = math.sqrt(scale) / (2.0 * math.sqrt(math.pi)) * quad(integrand, -80.0, 80.0, limit=500, points=[0.0])[0]
+    length = math.sqrt(2.0) * math.exp(math.lgamma(0.5 * (d + 1)) - math.lgamma(0.5 * d))
+    return root / length / math.sqrt(2.0 * math.pi)
+
+
+def gaussian_flip_rates(precision):
+    """`flip_rates` on a normal law: √(Λⱼⱼ / (2π)), (d,)."""
+    return np.sqrt(np.diag(_precision(precision)) / (2.0 * math.pi))
+
+
+def bounds(run):
+    """How tight the bounds were, and what exceeding them may have done: a dict of numbers.
+
+    ``acceptance``
+        Share of the thinned proposals that became events; NaN if nothing was thinned.
+    ``violations``, ``violation_rate``
+        Proposals whose rate exceeded the bound, and their share of the thinned ones.
+    ``missed``
+        The sum of (rate / bound - 1)₊ over the proposals of all chains: an unbiased estimate of how many events the
+        right process would have had and this one missed.
+    ``path_distance``
+        The bound 1 - exp(-missed / chains) on the total variation distance of a chain's path from the right law.
+    ``law_distance``
+        Missed events per unit of time, times the longest correlation time of a coordinate: a guess at the distance of
+        the invariant law from the target, see the module's text.
+    """
+    stats = run.stats
+    thinned, rejected = stats["thinned"], stats["proposals"] - stats["total_events"]
+    missed = stats["bound_violations"] * stats["mean_excess"]
+    guess = 0.0
+    if missed > 0.0:
+        with np.errstate(all="ignore"):
+            correlation = run.mcse() ** 2 * float(np.sum(run.end - run.warmup)) / run.var()
+        guess = float(missed / np.sum(run.end) * np.max(correlation, where=np.isfinite(correlation), initial=0.0))
+    return {
+        "acceptance": 1.0 - rejected / thinned if thinned else math.nan,
+        "violations": stats["bound_violations"],
+        "violation_rate": stats["bound_violations"] / thinned if thinned else 0.0,
+        "missed": missed,
+        "path_distance": -math.expm1(-missed / run.chains),
+        "law_distance": guess,
+    }
+
+
+def time_between(run, kind=None):
+    """Process times between consecutive events after the warm-up, all chains, (m,); of one `kind` by name."""
+    names = list(run.stats["events"])
+    if kind is not None and kind not in names:
+        raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
+    gaps = []
+    for path in run._paths:
+        keep = path.times[1:] > path.warmup
+        if kind is not None:
+            keep &= path.kinds == names.index(kind)
+        gaps.append(np.diff(path.times[1:][keep]))
+    return np.concatenate(gaps)
+
+
+def acf(run, lags=100, directions=None, draws=4_000):
+    """Autocorrelation along the widest and the narrowest direction of the posterior, against the data looked at.
+
+    Parameters
+    ----------
+    run : pdmp.Run
+    lags : int
+        How many, from 0.
+    directions : array_like, shape (k, d), optional
+        By default the eigenvectors of the run's covariance with the largest and the smallest eigenvalue.
+    draws : int
+        Equally spaced draws of each chain: their distance is one lag.
+
+    Returns
+    -------
+    dict of ndarray
+        ``acf`` (k, lags), ``time``, ``data_terms`` and ``data_passes`` (lags,): the lags in process time, and in data
+        looked at meanwhile, on average over the run; and ``directions`` (k, d).
+    """
+    x = run.draws(draws)
+    if directions is None:
+        vectors = np.linalg.eigh(np.atleast_2d(np.cov(x.reshape(-1, run.dim).T)))[1]
+        directions = vectors[:, [-1, 0]].T
+    directions = np.atleast_2d(np.asarray(directions, dtype=float))
+    if directions.shape[1] != run.dim or not np.all(np.isfinite(directions)) or np.any(~directions.any(axis=1)):
+        raise ValueError(f"`directions` must be rows of {run.dim} numbers that are not all zero.")
+    if not 1 <= lags <= draws // 2:
+        raise ValueError(f"`lags` must be in 1 … {draws // 2}, half the draws, got {lags!r}.")
+    z = np.einsum("cnd,kd->kcn", x - x.mean(axis=(0, 1)), directions)
+    covariance = np.array([np.mean(z[:, :, : draws - k] * z[:, :, k:], axis=(1, 2)) for k in range(lags)]).T
+    spacing = float(np.mean(run.end - run.warmup)) / draws
+    time = spacing * np.arange(lags)
+    terms = time * run.stats["data_terms"] / float(np.sum(run.end))
+    passes = time * run.stats["data_passes"] / float(np.sum(run.end))
+    with np.errstate(all="ignore"):
+        correlation = covariance / covariance[:, :1]
+    return {"acf": correlation, "time": time, "data_terms": terms, "data_passes": passes, "directions": directions}
+
+
+def configurational_temperature(model, draws, form="virial"):
+    r"""The temperature of positions, 1 for draws from exp(-U): an `Estimate`.
+
+    Parameters
+    ----------
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+    form : {"virial", "gradient"}
+        "virial": <(x - x̄)·∇U> / d, because E (x - m)·∇U = d for any m. "gradient": <|∇U|²> / <ΔU>, the Laplacian by
+        central differences, 2 d gradients for each draw; it looks at the steep directions most.
+
+    Notes
+    -----
+    A discretised sampler whose gradient is noisy runs hot: SGLD with step γ and gradient noise of variance V at about
+    1 + γV/2. Rugh (1997), Dynamical approach to temperature, Phys. Rev. Lett. 78; Leimkuhler & Matthews (2015),
+    Molecular dynamics, section 6.
+    """
+    x, gradients = as_draws(draws), _gradients(model, draws)
+    d = x.shape[2]
+    if form == "virial":
+
+        def measure(both):
+            here = both[:, :d] - both[:, :d].mean(axis=0)
+            return float(np.einsum("ij,ij->", here, both[:, d:])) / ((len(both) - 1) * d)
+
+        return jackknife(measure, np.concatenate([x, gradients], axis=2))
+    if form != "gradient":
+        raise ValueError(f'`form` must be "virial" or "gradient", got {form!r}.')
+    widths = 1e-4 * np.maximum(x.reshape(-1, d).std(axis=0), 1e-12)
+    laplacian = np.zeros(x.shape[:2])
+    for place in np.ndindex(laplacian.shape):
+        for j, h in enumerate(widths):
+            step = np.zeros(d)
+            step[j] = h
+            laplacian[place] += (model.gradient(x[place] + step)[j] - model.gradient(x[place] - step)[j]) / (2.0 * h)
+    both = np.stack([np.einsum("cnd,cnd->cn", gradients, gradients), laplacian], axis=2)
+    return jackknife(lambda pair: float(pair[:, 0].mean() / pair[:, 1].mean()), both)

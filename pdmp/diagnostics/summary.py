@@ -1,0 +1,163 @@
+"""The table of a run, and in plain words what is wrong with it and what to change."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdmp.diagnostics import errors, events
+
+COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
+WARM = 1.3  #: the same of the configurational one, beyond its error
+FEW, LARGE = 100.0, 1.05  #: effective draws below and R-hat above which a summary says so
+TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
+
+
+class Summary:
+    """A table of one row for each coordinate; prints as text.
+
+    Attributes
+    ----------
+    rows : list of dict
+        With the keys `COLUMNS`: what ``pandas.DataFrame`` takes. ess and mcse are of the mean, along the exact path.
+    warnings : list of str
+        What is wrong and what to change, a sentence each.
+    note : str
+        What is printed below the table.
+    """
+
+    COLUMNS = ("name", "mean", "sd", "mcse", "ess", "rhat")
+    SHOWN = 60  #: rows that are printed
+
+    def __init__(self, rows, cost="", notes=(), warnings=()):
+        self.rows, self.cost, self.warnings = rows, cost, list(warnings)
+        self.note = "\n".join([*([cost] if cost else []), *notes, *(f"Warning: {w}" for w in warnings)])
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __repr__(self):
+        shown = self.rows[: self.SHOWN]
+        forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
+        table = [list(self.COLUMNS)]
+        table += [[row["name"], *(forms[c].format(row[c]) for c in self.COLUMNS[1:])] for row in shown]
+        table[0][0] = ""
+        widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
+        lines = []
+        for line in table:
+            first, *rest = (cell for cell in line)
+            cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
+            lines.append("  ".join(cells))
+        if len(shown) < len(self.rows):
+            lines.append(f"… and {len(self.rows) - len(shown)} more")
+        if self.note:
+            lines.append(self.note)
+        return "\n".join(lines)
+
+
+def summarise(run):
+    """The `Summary` of a run."""
+    mean, sd, mcse, rhat = run.mean(), run.sd(), run.mcse(), run.rhat()
+    with np.errstate(all="ignore"):
+        ess = np.where(mcse > 0.0, (sd / mcse) ** 2, np.nan)
+    names = run.names()
+    columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
+    rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
+    notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
+    return Summary(rows, _cost(run, ess), notes, cautions(run, names, sd, ess, rhat))
+
+
+def _cost(run, ess):
+    moved = ess[np.isfinite(ess)]
+    if not len(moved):
+        return ""
+    found = errors.efficiency(run, ess=ess)
+    parts = [("second", "per_second"), ("event", "per_event"), ("data pass", "per_data_pass")]
+    each = ", ".join(f"{found[key]:.3g} per {name}" for name, key in parts if math.isfinite(found[key]))
+    return f"least ess {found['ess_min']:,.0f}: {each}"
+
+
+def cautions(run, names, sd, ess, rhat):
+    """What a person should know before using the run, a list of sentences that say what to change."""
+    found, d, stats = [], run.dim, run.stats
+    if run.stopped == "failed":
+        found.append("the run failed; this is what it had until then.")
+    still = np.flatnonzero(sd == 0.0)
+    if len(still):
+        found.append(
+            f"{_some(names, still)} never moved: the step may be too large for any proposal to be accepted, or the "
+            "run too short."
+        )
+    low = np.flatnonzero(ess < FEW)
+    if len(low):
+        k = low[np.argmin(ess[low])]
+        found.append(
+            f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}): run about "
+            f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long, or precondition."
+        )
+    elif np.any(np.isnan(ess) & (sd != 0.0)):
+        found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
+    high = np.flatnonzero(rhat > LARGE)
+    if len(high) and (len(low) or np.mean(rhat > LARGE) > 1e-3):
+        k = high[np.argmax(rhat[high])]
+        found.append(
+            f"R-hat above {LARGE} for {_some(names, high)} (largest {rhat[k]:.3g}, of {names[k]}): the chains, or "
+            "their halves, have not seen the same; run longer, with a longer warm-up, and look at "
+            "`pdmp.plots.ranks(run)`."
+        )
+    if stats["bound_violations"]:
+        bound = events.bounds(run)
+        found.append(
+            f"{bound['violations']:,} of {stats['thinned']:,} proposals exceeded their bound, the largest by "
+            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are "
+            f"missing, and the law of a chain's path is off by at most {bound['path_distance']:.2g} in total variation"
+            + ("." if bound["path_distance"] < 0.01 else "; use a tighter horizon or an exact bound (`thinning=`).")
+        )
+    temperature = stats.get("mean_kinetic_temperature", 1.0)
+    if not COLD < temperature < HOT and temperature == temperature:
+        found.append(
+            f"kinetic temperature {temperature:.3g}, where it should be 1: "
+            + (
+                "the step is too large for the noise of the gradient, or the warm-up too short"
+                if temperature >= HOT
+                else "the step is too large for the friction, or the warm-up too short for the thermostat"
+            )
+            + "; try a smaller step."
+        )
+    found += _heat(run)
+    if not isinstance(run.process, str):
+        found += run.process.concerns(stats)
+    if np.any(np.isnan(sd)):
+        found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
+    return found if d else []
+
+
+def _heat(run):
+    """A sentence if a fixed-step chain is hotter than its target, measured with exact gradients."""
+    process = run.process
+    model = None if isinstance(process, str) else process.model
+    if model is None or not process.ticks or not hasattr(model, "gradient") or run.store == "moments":
+        return []
+    n = min(200, TERMS // max(model.n_data, 1) // run.chains, int(run.events.min()) // 2)
+    if run.store == "grid":
+        n = min(n, min(int(r.grid.used[0]) for r in run._records))
+    if n * run.chains < 16 or n < 4:
+        return []
+    try:
+        found = events.configurational_temperature(model, run.draws(n))
+    except (ValueError, TypeError):  # a path that ended at once, a state that is not the model's
+        return []
+    if not found.value > WARM + 4.0 * found.error:
+        return []
+    return [
+        f"configurational temperature {found}, where it should be 1: the step is too large for the noise of the "
+        "gradient or for the curvature, or the chain has not arrived; try a smaller step, larger batches or a control "
+        "variate, and a longer warm-up."
+    ]
+
+
+def _some(names, places):
+    """Up to three names, and how many more."""
+    text = ", ".join(names[k] for k in places[:3])
+    return text if len(places) <= 3 else f"{text} and {len(places) - 3:,} more"

@@ -1,0 +1,207 @@
+"""Rates of events and bounds against theory, times between events, correlations, temperatures."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as laws
+
+import discrete
+import pdmp
+from pdmp.diagnostics import (
+    acf,
+    bounce_rate,
+    bounds,
+    configurational_temperature,
+    event_rates,
+    flip_rates,
+    gaussian_bounce_rate,
+    gaussian_flip_rates,
+    time_between,
+)
+from pdmp.models import Gaussian
+from tests.toys import Telegraph, Ticks, Walls
+
+PRECISION = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
+MODEL = Gaussian(np.zeros(3), PRECISION)
+
+
+# -- rates ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+def test_rates_on_a_normal_law():
+    assert gaussian_bounce_rate([2.5] * 4) == pytest.approx(math.sqrt(2.5 / (2.0 * math.pi)), rel=1e-8)
+    assert gaussian_bounce_rate([3.0]) == pytest.approx(math.sqrt(3.0 / (2.0 * math.pi)), rel=1e-8)
+    rng = np.random.default_rng(1)
+    v = rng.standard_normal((400_000, 3))
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    by_hand = np.sqrt(np.einsum("ij,jk,ik->i", v, PRECISION, v) / (2.0 * math.pi))
+    assert gaussian_bounce_rate(PRECISION) == pytest.approx(by_hand.mean(), abs=6.0 * by_hand.std() / math.sqrt(4e5))
+    np.testing.assert_allclose(gaussian_flip_rates(PRECISION), np.sqrt(np.diag(PRECISION) / (2.0 * math.pi)))
+    # From draws, for any model.
+    x = rng.standard_normal((1, 4_000, 3)) @ np.linalg.cholesky(np.linalg.inv(PRECISION)).T
+    found = bounce_rate(MODEL, x)
+    assert abs(found.value - gaussian_bounce_rate(PRECISION)) < 5.0 * found.error < 0.06
+    found = flip_rates(MODEL, x)
+    assert np.all(np.abs(found.value - gaussian_flip_rates(PRECISION)) < 5.0 * found.error)
+    assert np.all(found.error < 0.02)
+
+
+def test_bounces_and_flips_come_at_their_rates():
+    run = pdmp.sample(pdmp.BPS(MODEL, refresh_rate=0.3), time=12_000.0, chains=2, warmup=0.01, seed=2)
+    found = event_rates(run)
+    for name, truth in (("bounce", gaussian_bounce_rate(PRECISION)), ("refresh", 0.3)):
+        assert abs(found[name].value - truth) < 5.0 * found[name].error < 0.03
+    assert found["refresh"].error == pytest.approx(math.sqrt(0.3 / 23_760.0), rel=0.25)  # a Poisson process
+    gaps = time_between(run, "refresh")
+    assert laws.kstest(gaps * 0.3, "expon").pvalue > 1e-6 and len(gaps) > 6_000
+    assert len(time_between(run)) == sum(int(np.sum(p.times > p.warmup)) for p in run.trajectories) - 2
+    run = pdmp.sample(pdmp.ZigZag(MODEL), time=4_000.0, warmup=0.01, seed=3)
+    found = event_rates(run)["flip"]
+    assert abs(found.value - gaussian_flip_rates(PRECISION).sum()) < 5.0 * found.error < 0.06
+
+
+@pytest.mark.exact
+def test_rates_count_after_the_warmup_only():
+    run = pdmp.sample(Telegraph(), time=80.0, warmup=0.5, chains=2, seed=1)
+    counts = [np.sum(p.times > 40.0) for p in run.trajectories]
+    found = event_rates(run)
+    assert sum(e.value for e in found.values()) == pytest.approx(sum(counts) / 80.0)
+    moments = event_rates(pdmp.sample(Telegraph(), time=80.0, chains=2, seed=1, store="moments"))
+    assert sum(e.value for e in moments.values()) == pytest.approx(
+        sum(len(p.times) - 1 for p in run.trajectories) / 160.0
+    )
+    assert all(math.isnan(e.error) for e in moments.values())
+
+
+# -- bounds ---------------------------------------------------------------------------------------------------------
+
+
+class Loose(pdmp.Process):
+    """A telegraph process of rate 1 under a bound of 4, or of 0.8."""
+
+    bound: float
+    events = ("switch",)
+    exact_bounds = False
+
+    def __init__(self, bound):
+        super().__init__(dim=1)
+        self.bound = bound
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential() / self.bound, self.bound
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        return 1.0
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        return 0
+
+    def velocity(self, x, rng):
+        return np.ones(1)
+
+
+@pytest.mark.exact
+def test_the_acceptance_of_bounds():
+    run = pdmp.sample(Loose(4.0), initial=[0.0], proposals=4_000, seed=4)
+    found = bounds(run)
+    assert found["acceptance"] == pytest.approx(run.stats["total_events"] / 4_000)
+    assert abs(found["acceptance"] - 0.25) < 0.04
+    assert found["violations"] == found["missed"] == found["path_distance"] == found["law_distance"] == 0.0
+    assert math.isnan(bounds(pdmp.sample(Ticks(), steps=50, seed=1))["acceptance"])
+
+
+@pytest.mark.exact
+def test_what_violated_bounds_missed():
+    """At a rate of 1 under a bound of 0.8, 0.2 of the events are missed in each unit of time."""
+    run = pdmp.sample(Loose(0.8), initial=[0.0], time=1_000.0, chains=2, seed=5)
+    found = bounds(run)
+    assert found["violation_rate"] == 1.0 and found["violations"] == run.stats["total_events"]
+    assert found["missed"] == pytest.approx(0.25 * run.stats["total_events"])
+    assert abs(found["missed"] - 0.2 * 2_000.0) < 6.0 * 0.25 * math.sqrt(1_600.0)
+    assert found["path_distance"] == pytest.approx(1.0)
+    short = bounds(pdmp.sample(Loose(0.8), initial=[0.0], events=4, chains=2, seed=5))
+    assert short["path_distance"] == pytest.approx(1.0 - math.exp(-0.25 * 8 / 2))
+    assert "exceeded their bound, the largest by 25 %" in repr(run.summary())
+
+
+# -- correlations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+def test_correlations_along_the_widest_and_the_narrowest_direction():
+    """SGLD on a normal law, one step a draw: ρ = 1 - γλ along each eigenvector, and one look at the data a step."""
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    model = Gaussian([0.0, 0.0], turn @ np.diag([0.5, 4.0]) @ turn.T)
+    run = pdmp.sample(discrete.SGLD(model, step=0.2), steps=20_000, seed=6)
+    found = acf(run, lags=6, draws=20_000)
+    np.testing.assert_allclose(np.abs(found["directions"] @ turn), np.eye(2), atol=0.05)
+    truth = np.array([0.9, 0.2])[:, None] ** np.arange(6)
+    np.testing.assert_allclose(found["acf"], truth, atol=0.06)
+    np.testing.assert_allclose(found["time"], 0.2 * np.arange(6))
+    np.testing.assert_allclose(found["data_passes"], np.arange(6), rtol=1e-3)
+    other = acf(run, lags=3, directions=[[1.0, 0.0]], draws=5_000)
+    assert other["acf"].shape == (1, 3) and other["acf"][0, 0] == 1.0
+    with pytest.raises(ValueError, match="`directions` must be rows of 2"):
+        acf(run, directions=[[0.0, 0.0]])
+    with pytest.raises(ValueError, match="`lags`"):
+        acf(run, lags=3_000, draws=5_000)
+
+
+@pytest.mark.exact
+def test_lags_are_in_the_data_looked_at():
+    run = pdmp.sample(Ticks(), steps=400, seed=1)  # 10 of 100 data a step
+    found = acf(run, lags=5, draws=100)
+    np.testing.assert_allclose(found["data_terms"], 40.0 * np.arange(5))
+    np.testing.assert_allclose(found["data_passes"], 0.4 * np.arange(5))
+
+
+# -- temperatures ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("form", ["virial", "gradient"])
+def test_the_configurational_temperature(form):
+    """Of draws from π^(1/T) it is T, wherever the mean is."""
+    rng = np.random.default_rng(7)
+    model = Gaussian([50.0, 0.0, 0.0], PRECISION)
+    x = rng.standard_normal((2, 1_000, 3)) @ np.linalg.cholesky(np.linalg.inv(PRECISION)).T
+    for temperature in (1.0, 1.5):
+        found = configurational_temperature(model, [50.0, 0.0, 0.0] + math.sqrt(temperature) * x, form)
+        assert abs(found.value - temperature) < 5.0 * found.error < 0.35
+
+
+@pytest.mark.exact
+def test_a_summary_says_that_the_noise_of_the_gradient_heats():
+    model = Gaussian([0.0, 0.0], [1.0, 1.0])
+    hot = discrete.SGLD(pdmp.gradients.Noisy(model, 10.0), step=0.05)  # 1 + γV/2 = 3.5
+    run = pdmp.sample(hot, steps=3_000, warmup=0.1, seed=8)
+    assert abs(configurational_temperature(model, run.draws(500)).value - 3.5) < 1.5
+    assert "too large for the noise of the gradient" in repr(run.summary())
+    cold = pdmp.sample(discrete.SGLD(model, step=0.05), steps=3_000, warmup=0.1, seed=8)
+    assert "temperature" not in repr(cold.summary())
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+CASES = {
+    "kind": (lambda: time_between(pdmp.sample(Walls(), time=5.0, seed=1), "flop"), "`kind` must be one of"),
+    "precision": (lambda: gaussian_bounce_rate([[1.0, 0.0], [0.5, 1.0]]), "`precision`"),
+    "negative": (lambda: gaussian_flip_rates([-1.0]), "`precision`"),
+    "draws": (lambda: bounce_rate(MODEL, np.zeros((20, 2))), "`draws` must have 3 coordinates"),
+    "form": (lambda: configurational_temperature(MODEL, np.zeros((40, 3)), "rugh"), "`form`"),
+}
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_line(name):
+    make, message = CASES[name]
+    with pytest.raises(ValueError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
