@@ -509,7 +509,7 @@ def test_summary_and_stats():
     table = run.summary()
     assert [row["name"] for row in table.rows] == ["beta[0]", "beta[1]", "sigma"]
     assert repr(table).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
-    assert len(repr(table).splitlines()) == 4
+    assert len(repr(table).splitlines()) == 5 and "per data pass" in repr(table)
     row = table.rows[2]
     assert row["mcse"] == pytest.approx(row["sd"] / math.sqrt(row["ess"]))
     stats = run.stats
