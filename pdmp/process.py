@@ -285,6 +285,10 @@ class Process(Compiled):
         """Reasons to mistrust a run with these ``stats``, in a sentence each; `sample` warns of them."""
         return []
 
+    def cautions(self):
+        """What a run's summary should remind of about the settings, a sentence each; nobody is warned of it."""
+        return []
+
     def begin(self, x, rng):
         """The state of one chain that starts at `x` (d,), time 0."""
         x = self.lift(x)

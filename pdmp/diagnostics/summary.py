@@ -127,7 +127,7 @@ def cautions(run, names, sd, ess, rhat):
         )
     found += _heat(run)
     if not isinstance(run.process, str):
-        found += run.process.concerns(stats)
+        found += [f"{text}." for text in run.process.concerns(stats)] + run.process.cautions()
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []

@@ -251,7 +251,7 @@ class BPS(ExactGradient):
                 stacklevel=2,
             )
 
-    def concerns(self, stats):
+    def cautions(self):
         if self.refresh_rate != 0.0 or self.dim == 1:
             return []
         return [
