@@ -152,6 +152,11 @@ class Metropolis(Ticking):
         }
 
     @classmethod
+    def tunable(cls, model, mode):
+        """None: the step adapts."""
+        return None
+
+    @classmethod
     def candidates(cls, model, batch, mode, error):
         """None: a comparison is one of samplers with an error that depends on their step."""
         return {}

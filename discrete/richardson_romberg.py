@@ -33,7 +33,7 @@ from discrete.schedules import Automatic, Constant, automatic
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
-from discrete.tick import Brownian, finite, warn_of_bias
+from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.compiled import compiled
 from pdmp.flow import Still
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
@@ -323,6 +323,10 @@ class SGRRLD(RichardsonRomberg):
             warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
             process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {cls.__name__: process}
+
+    @classmethod
+    def tunable(cls, model, mode):
+        return arms_around(cls, model, mode, "step")
 
     @property
     def note(self):

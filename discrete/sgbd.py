@@ -214,6 +214,8 @@ class SGBD(Ticking):
             found["mean_scale"] = float(np.mean(state.memory.scale))
         return found
 
+    step_name = "scale"
+
     def choose(self, hessian, noise, error):
         name = next(name for name, number in ESTIMATORS.items() if number == self.estimator)
         shape = self.shape if len(hessian) == self.dim else float(self.shape.max())

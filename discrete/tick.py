@@ -27,9 +27,11 @@ from discrete.curvature import local_law, noise_covariance
 from discrete.schedules import Automatic, Constant, Halved, as_schedule, automatic
 from pdmp.compiled import compiled, inlined
 from pdmp.flow import Still
-from pdmp.gradients import as_provider
+from pdmp.gradients import Full, Minibatch, as_provider
 from pdmp.process import CERTAIN, Process
 
+#: Steps that `tunable` offers, in units of the automatic one.
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: The stability limit on a quadratic U is looked for up to this many dimensions.
 LIMITED_DIMENSIONS = 500
 
@@ -53,6 +55,24 @@ def warn_of_bias(name, step, worst, error):
     )
 
 
+def arms_around(cls, model, mode, name):
+    """Settings around the automatic ones, for batches of 1 % and 10 % of the data: what `Process.tunable` returns."""
+    sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)}) if model.n_data > 2 else [0]
+    hessian, arms = model.hessian(mode), []
+    for size in sizes:
+        batch = Minibatch(model, size) if size else Full(model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the metric will say which is too far off
+            chosen = cls(batch, automatic()).with_step(hessian, noise_covariance(batch, mode))
+        beside = {key: getattr(chosen, key) for key in ("friction", "diffusion") if hasattr(chosen, key)}
+        arms += [({"size": size} if size else {}) | {name: chosen.schedule.step(0) * f} | beside for f in FACTORS]
+
+    def make(size=None, **settings):
+        return cls(Minibatch(model, size) if size else Full(model), **settings)
+
+    return make, arms
+
+
 class TickMemory(NamedTuple):
     """Beside the state of a fixed-step process. Others have more; `taken` and `provider` are in all of them."""
 
@@ -74,6 +94,8 @@ class Ticking(Process):
     exact_bounds = True
     #: Whether the sampler knows what to do at steps that only explore (`schedules.cyclical`).
     explorer = False
+    #: What the step size is called among the arguments.
+    step_name = "step"
     #: Standard normals that ``move`` needs for each coordinate and step.
     normals = 0
     _required = ()
@@ -143,6 +165,10 @@ class Ticking(Process):
             warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
             process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {cls.__name__: process}
+
+    @classmethod
+    def tunable(cls, model, mode):
+        return None if cls.choose is Ticking.choose else arms_around(cls, model, mode, cls.step_name)
 
     # -- stability ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The command ``pdmp``: compare, sample, list."""
+"""The command ``pdmp``: compare, sample, tune, list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pdmp import checks, comparison, data, plots, result
+from pdmp import checks, comparison, data, plots, result, tuning
 from pdmp.errors import SamplingError
 from pdmp.models.logistic import LogisticRegression
 from pdmp.run import sample as run_sample
@@ -19,6 +19,7 @@ PRIOR_SCALE = 1.0
 TERMS = 3e7  #: data terms that each chain may look at unless told otherwise, within the limits below
 LEAST_PASSES, MOST_PASSES = 200, 10_000
 QUICK = 10  #: by how much --quick divides
+TUNING = 10  #: the passes of the setting that wins a tuning, as a share of those of a run
 REFERENCE_ESS = 3_000
 
 app = typer.Typer(
@@ -156,6 +157,71 @@ def sample(
     if save is not None:
         run.save(save)
         typer.echo(f"written: {save}")
+
+
+@app.command()
+def tune(
+    sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    problem: Problem = None,
+    data: Table = None,
+    target: Target = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Data passes of the setting that is never dropped. [default: by the size of the data]"),
+    ] = None,
+    metric: Annotated[str, typer.Option(help="ksd or fssd: the discrepancy to make small.")] = "ksd",
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    out: Annotated[
+        pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
+    ] = pathlib.Path("."),
+):
+    """Choose a sampler's step, batch size ... by successive halving, with no reference to compare with.
+
+    The settings compete: all run for a while, the third with the least Stein discrepancy to the posterior runs on.
+    Prints every round; writes tuning.png and tuning.csv.
+
+    Example: pdmp tune SGLD --problem wine
+    """
+    dataset = _dataset(problem, data, target)
+    classes, _ = _choose(sampler)
+    _check_seed(seed)
+    if len(classes) != 1 or sampler.lower() not in (name.lower() for name in classes):
+        raise UserError(f"SAMPLER must be one name, got {sampler!r}.")
+    if metric not in ("ksd", "fssd"):
+        raise UserError(f"--metric must be ksd or fssd, got {metric!r}.")
+    ((name, cls),) = classes.items()
+    model, mode = _model(dataset)
+    if budget is None:
+        budget = default_passes(model.n_data) / TUNING
+    elif not 0.0 < budget < math.inf:
+        raise UserError(f"--budget must be positive and finite, got {budget:g}.")
+    found = cls.tunable(model, mode)
+    if found is None:
+        raise UserError(f"{name} has nothing to tune.")
+    _make_folder(out)
+    make, arms = found
+    typer.echo(_headline(dataset, model))
+    try:
+        result = tuning.mamba(
+            make,
+            arms,
+            budget,
+            metric=metric,
+            clock="data",
+            seed=seed,
+            initial=mode,
+            say=lambda text: _say(f"{name}: {text}"),
+        )
+    except ValueError as error:
+        raise UserError(str(error).replace("`budget`", "--budget")) from None
+    _say("")
+    typer.echo(f"\n{result}")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    plots.tuning(result).savefig(out / "tuning.png")
+    result.to_csv(out / "tuning.csv")
+    typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}")
 
 
 @app.command("list")

@@ -216,6 +216,58 @@ def reliability(y, p, bins=10, convention="standard"):
     return figure
 
 
+def tuning(result):
+    """The picture of a search: the score of every arm against what it had spent, round by round.
+
+    Parameters
+    ----------
+    result : Tuning
+        What `pdmp.tuning.mamba` or `pdmp.tuning.grid_search` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    from matplotlib import pyplot
+
+    table = result.table
+    own = {"round", "spent", "score", "kept", "draws", "why"}
+    names = [name for name in table[0] if name not in own]
+    paths = {}
+    for row in table:
+        paths.setdefault(tuple(row[name] for name in names), []).append(row)
+    best = tuple(result.best[name] for name in names)
+    with pyplot.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(7.2, 4.0))
+        for arm, rows in paths.items():
+            rows = [row for row in rows if math.isfinite(row["score"])]
+            won = arm == best
+            style = {"color": COLOURS[0], "lw": 1.8, "zorder": 3} if won else {"color": "0.65", "lw": 0.8}
+            axes.plot([r["spent"] for r in rows], [r["score"] for r in rows], "o-", ms=4 if won else 3, **style)
+        settings = ", ".join(f"{name} {_setting(value)}" for name, value in zip(names, best, strict=True))
+        failed = sum(not math.isfinite(row["score"]) for row in table)
+        text = f"{len(paths)} settings, dropped where their lines end" + (f"; {failed} failed" if failed else "")
+        axes.set_title(f"{text}\nbest: {settings}", fontsize=9, loc="left")
+        unit = {"data": "data passes", "seconds": "seconds", "steps": "steps"}[result.clock]
+        axes.set_xlabel(f"{unit} spent by a setting")
+        axes.set_ylabel(result.metric if result.metric not in ("ksd", "fssd") else result.metric.upper())
+        scores = [row["score"] for row in table if math.isfinite(row["score"])]
+        if min(scores) > 0.0:
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(_plain)
+            axes.yaxis.set_minor_formatter(_plain if max(scores) < 20.0 * min(scores) else "")
+        axes.set_xscale("log")
+        spent = sorted({row["spent"] for row in table})
+        axes.set_xticks(spent, [f"{value:,.3g}" for value in spent])
+        axes.set_xticks([], minor=True)
+        figure.tight_layout()
+    return figure
+
+
+def _setting(value):
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def _check_coordinates(coordinates, dim, count):
     coordinates = [int(k) for k in coordinates]
     allowed = (2,) if count == 2 or dim < 3 else (2, 3)

@@ -236,6 +236,14 @@ class Process(Compiled):
         """
         return {cls.__name__: cls(model)}
 
+    @classmethod
+    def tunable(cls, model, mode):
+        """Settings to choose from for `model`: a function from keyword arguments to a process, and a list of those.
+
+        None where a process has nothing to tune.
+        """
+        return None
+
     #: What a table should say about how this process was configured.
     note = ""
 

@@ -153,6 +153,21 @@ def test_help_without_arguments(command):
     assert "compare" in out + err and "sample" in out + err
 
 
+def test_tune(small, command):
+    call = "tune SGLD --data small.csv --target label --budget 100 --seed 3 --out found"
+    code, out, err = command(call)
+    assert code == 0, err
+    assert "best: size=" in out and "written: found/tuning.png, found/tuning.csv" in out
+    assert "SGLD: 16 of 16 runs scored" in err
+    with open(small / "found" / "tuning.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["size"] for row in rows} == {"2", "9"} and len(rows) == 16
+    assert matplotlib.image.imread(small / "found" / "tuning.png").shape[1] > 500
+    assert command(call)[1] == out
+    code, _, err = command("tune SGLD --data small.csv --target label --budget 0.0001")
+    assert code == 2 and "pdmp: --budget is too small for one round" in err
+
+
 # -- mistakes: one line on stderr, exit code 2 --------------------------------------------------------------------
 
 
@@ -181,6 +196,10 @@ def test_help_without_arguments(command):
         ("sample SGBD --problem wine", "'SGBD' names several processes; give one of 'SGBD vanilla'"),
         ("sample BPS --problem wine --save absent/run.npz", "not a folder"),
         ("sample BPS --chains 0", "Invalid value for '--chains'"),
+        ("tune ZigZag", "ZigZag has nothing to tune"),
+        ("tune SGLD,SBPS", "SAMPLER must be one name"),
+        ("tune SGLD --metric elbo", "--metric must be ksd or fssd, got 'elbo'"),
+        ("tune SGLD --budget 0", "--budget must be positive"),
         ("compair", "No such command"),
     ],
 )

@@ -197,6 +197,50 @@ def test_a_grid_search_runs_everything_to_the_end():
     assert found.best == {"step": best["step"]} and best["kept"]
 
 
+def test_a_score_reads_no_further_than_the_path():
+    """Of a round's stretch the last draw is its end, which a sum of its parts may miss by rounding."""
+    for seed in range(12):
+        tuning.mamba(langevin, tuning.grid(step=[0.1, 0.0123, 0.3]), budget=700, clock="steps", seed=seed, thin=1)
+
+
+def test_every_score_is_said():
+    said = []
+    tuning.mamba(langevin, ARMS, budget=300, clock="steps", seed=6, workers=1, say=said.append)
+    assert said == [f"{k} of 6 runs scored" for k in range(1, 7)]
+
+
+def test_the_table_and_the_picture_of_a_search(tmp_path):
+    found = tuning.mamba(langevin, tuning.grid(step=[0.4, 0.1, 0.05, 30.0] * 3), 600, clock="steps", seed=1)
+    found.to_csv(tmp_path / "tuning.csv")
+    rows = (tmp_path / "tuning.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "step,round,spent,score,kept,draws,why" and len(rows) == len(found.table) + 1
+    (axes,) = pdmp.plots.tuning(found).axes
+    best = [line for line in axes.lines if line.get_linewidth() > 1.0]
+    scores = [row["score"] for row in found.table if row["step"] == found.best["step"] and row["kept"]]
+    assert len(best) == 1 and best[0].get_ydata()[-1] == found.score == scores[-1]
+    assert axes.get_xlabel() == "steps spent by a setting" and "3 failed" in axes.get_title(loc="left")
+
+
+def test_what_processes_offer_to_tune():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 2))
+    model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0).astype(float))
+    mode = model.mode()
+    make, arms = discrete.SGHMC.tunable(model, mode)
+    assert [arm["size"] for arm in arms] == [5] * 6 + [50] * 6
+    chosen = discrete.SGHMC(pdmp.gradients.Minibatch(model, 50)).resolve(mode)
+    assert make(**arms[9]).schedule.step(0) == pytest.approx(chosen.schedule.step(0), rel=1e-9)
+    assert arms[9]["friction"] == pytest.approx(chosen.friction) and make(**arms[9]).friction == arms[9]["friction"]
+    make, arms = discrete.SGBD.tunable(model, mode)
+    assert set(arms[0]) == {"size", "scale"} and make(**arms[0]).provider.size == 5
+    make, arms = pdmp.SBPS.tunable(model, mode)
+    assert len(arms) == 10 and make(**arms[-1]).k == 4.0
+    make, arms = discrete.SGLD.tunable(MODEL, MODEL.mean)
+    assert set(arms[0]) == {"step"} and make(**arms[0]).provider.exact
+    assert pdmp.ZigZag.tunable(model, mode) is discrete.MALA.tunable(model, mode) is discrete.SGD.tunable(model, mode)
+    assert discrete.SGD.tunable(model, mode) is None
+
+
 def test_processes_of_both_kinds_and_any_hyper_parameter():
     def make(sampler, rate):
         return pdmp.BPS(MODEL, refresh_rate=rate) if sampler == "BPS" else pdmp.ZigZag(MODEL)

@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.compiled import compiled, positive
-from pdmp.gradients import as_provider, one_of
+from pdmp.gradients import Minibatch, as_provider, one_of
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
 from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
@@ -358,6 +358,12 @@ class SBPS(Process):
     @classmethod
     def candidates(cls, model, batch, mode, error):
         return {cls.__name__: cls(batch)}
+
+    @classmethod
+    def tunable(cls, model, mode):
+        sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)})
+        arms = [{"size": size, "k": k} for size in sizes for k in (1.0, 1.5, 2.0, 3.0, 4.0)]
+        return lambda size, k: cls(Minibatch(model, size), k=k), arms
 
     def resolve(self, x):
         process = super().resolve(x)

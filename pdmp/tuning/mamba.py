@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import csv
 import itertools
 import math
 import warnings
@@ -57,6 +58,13 @@ class Tuning:
     metric: str
     seed: int
     run: object = field(repr=False)
+
+    def to_csv(self, path):
+        """Write the table to a file, at full precision."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(self.table[0]))
+            writer.writeheader()
+            writer.writerows(self.table)
 
     def __str__(self):
         names = list(self.best)
@@ -122,7 +130,7 @@ class _Arm:
         if n < LEAST_DRAWS:
             self.failure = "too few steps"
             return math.inf
-        times = begun + (record.end - begun) * np.arange(1, n + 1) / n
+        times = np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)
         score = float(self.metric(self.run.trajectories[0].at(times), self.process.model))
         if math.isnan(score):
             self.failure = "the metric is NaN"
@@ -186,6 +194,7 @@ def mamba(
     window="round",
     executor=None,
     workers=None,
+    say=None,
 ):
     """Choose hyper-parameters by successive halving.
 
@@ -217,6 +226,8 @@ def mamba(
     workers : int, optional
         How many arms run side by side. By default one under ``clock="seconds"``, so that they do not slow each other
         down, else as many as there are processors. The result does not depend on it, but for ``clock="seconds"``.
+    say : callable, optional
+        Is given a line of text when an arm has been scored: progress.
 
     Returns
     -------
@@ -237,8 +248,16 @@ def mamba(
             f"`budget` is too small for one round: {rounds[0].each:.3g} steps of each of {len(made)} arms; at least "
             f"{thin * LEAST_DRAWS} are needed to score one."
         )
+    total, scored = sum(each.arms for each in rounds), itertools.count(1)
+
+    def play(i, spent):
+        score = made[i].play(spent)
+        if say is not None:
+            say(f"{next(scored)} of {total} runs scored")
+        return score
+
     with _pool(workers, clock) as pool:
-        best, played = successive_halving(len(made), lambda i, spent: made[i].play(spent), budget, eta, map=pool.map)
+        best, played = successive_halving(len(made), play, budget, eta, map=pool.map)
     return _result(made, best, played, clock, name, seed)
 
 
