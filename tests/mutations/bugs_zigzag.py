@@ -123,16 +123,16 @@ BUGS = [
         ),
         (
             "noise: uniform draws are taken for distinct ones",
-            "discrete/laws.py",
-            'if draw in ("distinct", "reshuffle", "epoch"):',
-            'if draw in ("uniform", "distinct", "reshuffle", "epoch"):',
+            "discrete/curvature.py",
+            '"draw", "iid") not in ("distinct", "reshuffle", "epoch"):',
+            '"draw", "iid") not in ("uniform", "distinct", "reshuffle", "epoch"):',
             "tests/test_langevin.py",
         ),
         (
             "noise: importance is taken for uniform",
-            "discrete/laws.py",
-            'if draw == "importance":',
-            'if draw == "by importance":',
+            "discrete/curvature.py",
+            '"draw", "iid") != "importance":',
+            '"draw", "iid") != "by importance":',
             "tests/test_langevin.py",
         ),
         # mini-batches
