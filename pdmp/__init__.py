@@ -18,6 +18,7 @@ from pdmp.processes import CoordinateSampler as CoordinateSampler
 from pdmp.processes import FactorisedBoomerang as FactorisedBoomerang
 from pdmp.processes import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes import LocalBPS as LocalBPS
+from pdmp.processes import StickyBoomerang as StickyBoomerang
 from pdmp.processes import StickyBPS as StickyBPS
 from pdmp.processes import StickyZigZag as StickyZigZag
 from pdmp.processes import ZigZag as ZigZag

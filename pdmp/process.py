@@ -251,6 +251,16 @@ class Process(Compiled):
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
         return copy.copy(self)
 
+    def changes(self):
+        """The coordinates that an event of each clock may change, as rows (indptr, indices).
+
+        None where that is all of them, or only known when it happens: so for a process with `touches` of its own that
+        does not define this as well.
+        """
+        if not self.local or self._methods["touches"] is not Process._methods["touches"]:
+            return None
+        return self.scope_start, self.scope
+
     def describe_bound(self):
         """What a message calls the bound on the rate, and whose it is."""
         return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"

@@ -8,6 +8,7 @@ from pdmp.processes.factorised_boomerang import FactorisedBoomerang as Factorise
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS as LocalBPS
 from pdmp.processes.sbps import SBPS as SBPS
+from pdmp.processes.sticky_boomerang import StickyBoomerang as StickyBoomerang
 from pdmp.processes.sticky_bps import StickyBPS as StickyBPS
 from pdmp.processes.sticky_zigzag import StickyZigZag as StickyZigZag
 from pdmp.processes.zigzag import ZigZag as ZigZag

@@ -106,6 +106,7 @@ class Boomerang(Process):
 
     events = ("bounce", "refresh")
     featured = False
+    at_walls = "reflect"
 
     def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
         provider = boomerang_provider(provider, type(self).__name__)
@@ -235,6 +236,12 @@ class Boomerang(Process):
 
     def describe_bound(self):
         return self.thinning.describe(self.model, None)
+
+    def mirror(self, normal):
+        """Σ times the normal of a wall."""
+        out = np.zeros(self.dim)
+        self.reference.raised(np.array(normal, dtype=float), out)
+        return out
 
     def velocity(self, x, rng):
         v = np.zeros(self.dim)

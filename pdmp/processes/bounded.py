@@ -35,6 +35,8 @@ REFLECT, FLIP, ABSORB = 0, 1, 2
 
 #: The wall of a half-space a·x <= b is put so far inside, relatively, that rounding does not lead beyond it.
 SHY = 1e-14
+#: A position beyond a box by no more, relatively, is beyond it by rounding.
+BIT = 1e-13
 
 
 class Memory(NamedTuple):
@@ -58,11 +60,18 @@ class Within(Compiled):
 
     @compiled
     def position(self, j, x, v, s):
-        return min(max(self.path.position(j, x, v, s), self.lower[j]), self.upper[j])
+        p, low, high = self.path.position(j, x, v, s), self.lower[j], self.upper[j]
+        if p < low:
+            return low if low - p <= BIT * (abs(low) + abs(x)) else p
+        return high if 0.0 < p - high <= BIT * (abs(high) + abs(x)) else p
 
     @compiled
     def velocity(self, j, x, v, s):
         return self.path.velocity(j, x, v, s)
+
+    @compiled
+    def bend(self, j, x, v):
+        return self.path.bend(j, x, v)
 
 
 class Bounded(Extended):

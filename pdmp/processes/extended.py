@@ -41,7 +41,7 @@ class Extended(Process):
     def __init__(self, inner, watched, flow=None, final=False):
         self.inner = inner
         self.model = inner.model
-        reach = _reach(inner)
+        reach = inner.changes()
         self.single = int(reach is None)
         self.first, self.channels_inside = inner.clocks, len(inner.channels())
         self.own = 1 if self.single else len(watched[0]) - 1
@@ -142,16 +142,6 @@ class Extended(Process):
 
     def statistics(self, state):
         return self.inner.statistics(state._replace(memory=state.memory.inner))
-
-
-def _reach(process):
-    """Rows of the coordinates that an event of each clock may change; None when not known in advance."""
-    if not process.local or process.clocks == 1:
-        return None
-    own = process._methods["touches"] is not Process._methods["touches"]
-    if own and not (process.clocks == process.dim and np.array_equal(process.scope, np.arange(process.dim))):
-        return None
-    return process.scope_start, process.scope
 
 
 def _all_together(inner):

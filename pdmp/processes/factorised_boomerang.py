@@ -96,6 +96,7 @@ class FactorisedBoomerang(Process):
 
     events = ("flip", "refresh")
     featured = False
+    at_walls = "flip"
 
     def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
         provider = boomerang_provider(provider, type(self).__name__)
@@ -226,6 +227,9 @@ class FactorisedBoomerang(Process):
     @compiled
     def channel(self, state, i):
         return self.zeros.shape[0] * i + state.memory.chosen[i] if self.single == 1 else i
+
+    def changes(self):
+        return None if self.single else (np.arange(2 * self.dim + 1), np.tile(np.arange(self.dim), 2))
 
     def channels(self):
         return [f"{event} {j}" for event in self.events for j in range(self.dim)]

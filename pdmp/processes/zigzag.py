@@ -185,6 +185,9 @@ class ZigZag(ExactGradient):
     def channel(self, state, i):
         return state.memory.chosen[0] if self.single == 1 else i
 
+    def changes(self):
+        return None if self.single else (np.arange(self.dim + 1), np.arange(self.dim))
+
     def channels(self):
         return [f"coordinate {j}" for j in range(self.dim)]
 
