@@ -76,6 +76,7 @@ def sparsities(process, models, initial, seed, **budget):
 PROCESSES = {
     "ZigZag": lambda: pdmp.StickyZigZag(LINEAR, PRIOR),
     "BPS": lambda: pdmp.StickyBPS(LINEAR, PRIOR),
+    "Boomerang": lambda: pdmp.StickyBoomerang(LINEAR, PRIOR),
 }
 
 
