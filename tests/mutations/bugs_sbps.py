@@ -1,0 +1,57 @@
+"""Planted bugs in SBPS's options, in the sampler with a bound on every batch, and in the models of their paper."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import Bug
+
+OPTIONS, LIPSCHITZ = "tests/test_sbps_options.py", "tests/test_lipschitz_sbps.py"
+MODELS = "tests/test_multimodal_models.py"
+SBPS, BOUND, FIT = "pdmp/processes/sbps.py", "pdmp/processes/lipschitz_sbps.py", "pdmp/thinning/regression.py"
+
+BUGS = [
+    Bug(f"sbps: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("the running mean of the noise does not count", SBPS, "return (means[RAY] + means[NOISE]) / (means[RAYS] + 1.0)", "return means[RAY] / means[RAYS]", OPTIONS),
+        ("the noise of the last ray is kept", SBPS, "        means[RAY], means[RAYS] = 0.0, 0.0\n", "", OPTIONS),
+        ("the misfit lowers the bound", SBPS, "k *= math.sqrt(max(1.0, memory.means[MISFIT]))", "k *= math.sqrt(min(1.0, memory.means[MISFIT]))", OPTIONS),
+        ("the misfit is not squared", SBPS, "memory.means[MISFIT] += (z * z - memory", "memory.means[MISFIT] += (z - memory", OPTIONS),
+        ("a look ahead is placed where the path is", SBPS, "regression.observe(memory.observations, then - state.moved[0], g", "regression.observe(memory.observations, now - state.moved[0], g", OPTIONS),
+        ("a look ahead stays here", SBPS, "positions(self.flow, state, then, memory.here)", "positions(self.flow, state, now, memory.here)", OPTIONS),
+        ("no second fit after a look ahead", SBPS, "            self.look_ahead(state, now)\n            self.predict(state)\n", "            self.look_ahead(state, now)\n", OPTIONS),
+        ("every fit looks ahead", SBPS, "if self.predict(state) < 0.0 and self.auxiliary == 1:", "if self.predict(state) < 1e9 and self.auxiliary == 1:", OPTIONS),
+        ("the prior is learnt after the warm-up too", SBPS, "if self.likelihood == 1 and state.counts[ADAPTING] == 1:", "if self.likelihood == 1:", OPTIONS),
+        ("what was learnt overrides what was given", SBPS, "mean = memory.prior[regression.MEAN] if self.learn_mean > 0 else mean", "mean = memory.prior[regression.MEAN]", OPTIONS),
+        ("lost bounces are counted, not weighed", SBPS, "        lost = float(state.excess[0])\n        return", "        lost = 0.0 * float(state.excess[0])\n        return", OPTIONS),
+        ("nobody is warned", SBPS, "        if lost <= LOST or", "        if True or", OPTIONS),
+        ("the likelihood forgets the unknown intercept", FIT, "q = sums[2] - sums[1] * sums[1] / sums[0]", "q = sums[2]", OPTIONS),
+        ("the likelihood's τ has half a gradient", FIT, "0.5 * (variance * t * t / (spread * spread) - share)", "0.5 * (variance * t * t / spread - share)", OPTIONS),
+        ("the learner goes downhill", FIT, "prior[MEAN] += min(max(step", "prior[MEAN] -= min(max(step", OPTIONS),
+        ("two observations teach a slope", FIT, "if observations.sums[6] < 3.0:", "if observations.sums[6] < 2.0:", OPTIONS),
+        ("the spread of the slopes may vanish", FIT, "    prior[LOG_VARIANCE] = max(prior[LOG_VARIANCE], 2.0 * math.log(LEAST_SD * abs(prior[MEAN]) + 1e-300))\n", "", OPTIONS),
+    ]
+] + [
+    Bug(f"Lipschitz SBPS: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("the prior is left out of the bound", BOUND, "s = first_arrival(self.level + a, b,", "s = first_arrival(self.level, 0.0,", LIPSCHITZ),
+        ("the bound is that of the start", BOUND, "positive(self.level + a + b * s)", "positive(self.level + a)", LIPSCHITZ),
+        ("one term, not N", BOUND, "self.level = self.model.n_data * float(bound)", "self.level = float(bound)", LIPSCHITZ),
+        ("the gradient is looked up where the path was", BOUND, "positions(self.flow, state, now, memory.here)\n        self.provider.gradient", "positions(self.flow, state, state.moved[0], memory.here)\n        self.provider.gradient", LIPSCHITZ),
+        ("refreshments go on without a rate", BOUND, "if self.refresh_rate == 0.0:", "if self.refresh_rate < 0.0:", LIPSCHITZ),
+        ("the velocity is not reflected", BOUND, "            reflect(state.v, state.memory.gradient)\n", "", LIPSCHITZ),
+        ("dependent batches are welcome", BOUND, "if not isinstance(target, Minibatch) or not target.independent:", "if not isinstance(target, Minibatch):", LIPSCHITZ),
+        ("the shortest row bounds them all", "pdmp/models/logistic.py", 'np.einsum("ij,ij->i", a, a).max()', 'np.einsum("ij,ij->i", a, a).min()', LIPSCHITZ),
+        ("the prior slope is off", "pdmp/models/logistic.py", '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = 0.0', '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = -0.1', LIPSCHITZ),
+    ]
+] + [
+    Bug(f"models: {name}", file, old, new, (MODELS,))
+    for name, file, old, new in [
+        ("the hyperboloid's gradient has its coordinates in place", "pdmp/models/hyperboloid.py", "out[0] += weight * x[1]", "out[0] += weight * x[0]"),
+        ("the hyperboloid's Hessian forgets that residuals change", "pdmp/models/hyperboloid.py", "across = 2.0 * a * b - self.y.mean()", "across = a * b - self.y.mean()"),
+        ("the product has no prior", "pdmp/models/hyperboloid.py", "return special.k0e(c) * math.exp(-c - 0.5", "return math.exp(-0.5"),
+        ("the mode ignores the prior", "pdmp/models/hyperboloid.py", "size = max(abs(mean) - self.prior_precision / (self.n_data * self.noise_precision), 0.0)", "size = abs(mean)"),
+        ("the mixture's components swap", "pdmp/models/mixture_sum.py", "(share * a + (1.0 - share) * b)", "(share * b + (1.0 - share) * a)"),
+        ("the mixture's scale is the sum's", "pdmp/models/mixture_sum.py", 'self.factor = 1.0 / n_data if scale == "mean" else 1.0', "self.factor = 1.0"),
+        ("the mixture's bound lacks N", "pdmp/models/mixture_sum.py", "return self.factor * self.terms * self.precision * square", "return self.factor * self.precision * square"),
+        ("the mixture's potential overflows", "pdmp/models/mixture_sum.py", "total += min(u, w) - math.log1p(math.exp(-abs(u - w)))", "total -= math.log(math.exp(-u) + math.exp(-w))"),
+    ]
+]  # fmt: skip
