@@ -2,13 +2,23 @@
 
 Logistic regression: 1,000 data, 20 covariates, the first of variance 6, coefficients uniform on (-5, 5).
 
-- Figure 3: the step of SGLD (for the gradient of U / N) against the variance of NLL/N, the mean negative log-likelihood,
+- Figure 3: the step of SGLD (for the gradient of U / N) against the variance of NLL/N, the mean loss,
   beside the d / (2 N²) of the Laplace approximation.
 - Figure 4: SBPS with batches of 50 to 900: NLL/N from a wide start, time between bounces, autocorrelations along the
   directions of the largest and the smallest posterior variance, all against the number of data looked at.
 - Figure 5: SBPS with k = 0 … 6: violations of the bound, bias, and autocorrelations. "As printed": the noise of each
   observation from its own batch, a nearly flat prior of the slope, no cap to speak of. "Default": what
   `pdmp.SBPS(batch, k=k)` does, which pools the noise along a ray and caps waits.
+
+What is reproduced: the variance of NLL/N reaches that of Laplace at a step of 0.1; the time between bounces grows with
+n; small batches settle first; violations fall with k, small k is biased, large k slow. What is not, quite:
+
+- The time between bounces is not a straight line: R² is near 0.98, with 0.09 for n = 50 above the line's intercept and
+  the points bent downwards, as a noise of variance 1/n would have it.
+- As printed, k = 0 … 2 are not merely biased: bounds that are wrong for long, with nothing to cap a wait, send the path
+  on excursions far from the posterior, and its variances are off by factors of 500 to 60,000 (by 1.2 at k = 2 with the
+  defaults). Bounces per proposal then do not fall from k = 1 to 2, and rates of violations at k = 5 and 6 hang on rare
+  excursions: they differ fivefold between data sets and twofold to fourfold between runs of 10⁵ proposals.
 
     python examples/sbps_batches_and_bounds.py [--quick] [--output FOLDER] [--only f3 f4 f5]
 
@@ -264,8 +274,13 @@ def f5(folder, quick):
     text = lambda values: " ".join(f"{v:.2g}" for v in values)  # noqa: E731
     return [
         ("F5 violations / proposal, as printed", text(violated), "falling", bool(np.all(np.diff(violated) < 0.0))),
-        ("F5 relative to an independent implementation", text(off), "0.5 … 2", bool(np.all((off > 0.5) & (off < 2.0)))),
-        ("F5 bounces / proposal, as printed", text(bounced), "falling", bool(np.all(np.diff(bounced) < 0.0))),
+        (
+            "F5 relative to an independent implementation",
+            text(off),
+            "0.5 … 2 to k = 3",
+            bool(np.all(np.abs(np.log2(off[:4])) < 1.0)),
+        ),
+        ("F5 bounces / proposal, as printed", text(bounced), "", None),
         ("F5 violations / proposal, default", text(ours), "falling", bool(np.all(np.diff(ours) <= 0.0))),
         ("F5 bounces / proposal, default", text(taken), "falling", bool(np.all(np.diff(taken) < 0.0))),
         ("F5 variance / exact, as printed", text(numbers["as printed"][4]), "", None),
