@@ -124,6 +124,17 @@ class Quadratic(Factors):
             slope += state.v[self.indices[k]] * h
         return value, slope
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """v·∇U_f of all factors at the position x with velocity v."""
+        for f in range(self.indptr.shape[0] - 1):
+            out[f], at = 0.0, self.block_start[f]
+            for k in range(self.indptr[f], self.indptr[f + 1]):
+                for m in range(self.indptr[f], self.indptr[f + 1]):
+                    j = self.indices[m]
+                    out[f] += v[self.indices[k]] * self.blocks[at] * (x[j] - self.mean[j])
+                    at += 1
+
 
 class Terms(Factors):
     """Factors of a model that says what they are by ``factors()``, or sums of them."""
@@ -184,6 +195,18 @@ class Terms(Factors):
             slope += b
         self._count(state, f)
         return value, slope
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """v·∇U_f of all factors, each over all coordinates."""
+        for f in range(self.indptr.shape[0] - 1):
+            for j in range(scratch.shape[0]):
+                scratch[j] = 0.0
+            for k in range(self.term_start[f], self.term_start[f + 1]):
+                self.model.add_factor_gradient(x, self.terms[k], scratch)
+            out[f] = 0.0
+            for j in range(scratch.shape[0]):
+                out[f] += v[j] * scratch[j]
 
     def check(self, x, seed=0):
         """Try factors near `x` (d,): a `ValueError` if one is not as local as the graph says, or they do not add up.

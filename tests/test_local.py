@@ -202,6 +202,28 @@ def test_rates_of_factors_are_those_of_their_own_gradients():
             assert process.kernel.rate(state, f, 0.0, rng()) == pytest.approx(max(0.0, v @ gradient), rel=1e-11)
 
 
+@pytest.mark.parametrize("name", PROCESSES)
+def test_what_clocks_are_checked_against_are_their_rates(name):
+    """`true_rates`, at several points; where data share a clock, the sum over them."""
+    for seed in range(3):
+        x, v = rng(seed).standard_normal((2, 3))
+        if name.startswith("CoordinateSampler"):
+            v = np.eye(3)[seed]
+        process, state = begun(PROCESSES[name](), x=x, v=v)
+        out, scratch = np.zeros(process.clocks), np.zeros(3)
+        process.kernel.true_rates(x, v, scratch, out)
+        if name in SHARED:
+            anchor = process.anchor if "anchored" in name else None
+            force = np.zeros(3) if anchor is None else sum(datum(i, anchor) for i in range(12))
+            wanted = [sum(max(0.0, v @ datum(i, x, anchor)) for i in range(12)), v @ (0.25 * x + force)]
+        elif name.startswith("CoordinateSampler"):
+            wanted = [v @ process.model.gradient(x)]
+        else:
+            wanted = [process.factors.kernel.along(state, f, 0.0) for f in range(process.bounces)]
+        np.testing.assert_allclose(out[: len(wanted)], wanted, rtol=1e-11, atol=1e-13)
+        assert np.all(out[len(wanted) :] == process.refresh_rate)
+
+
 def hazard(rate, s, n=4_001):
     """∫₀ˢ of a rate."""
     times = np.linspace(0.0, s, n)

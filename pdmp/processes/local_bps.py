@@ -148,6 +148,12 @@ class LocalBPS(Process):
             state.v[self.scope[k]] = rng.standard_normal()
         return REFRESH
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        self.factors.true_rates(x, v, scratch, out)
+        for i in range(self.bounces, out.shape[0]):
+            out[i] = self.refresh_rate
+
     def resolve(self, x):
         process = super().resolve(x)
         if process.refresh_rate == "auto":

@@ -119,6 +119,26 @@ class DataFactors(Compiled):
         reflect(state.v, gradient)
         return square
 
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior with what is linear, at the position x."""
+        out[TERMS], out[PRIOR] = 0.0, 0.0
+        for i in range(self.model.terms):
+            out[TERMS] += positive(self.along(x, v, i, scratch))
+        for j in range(x.shape[0]):
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
+
+    @compiled
+    def along(self, x, v, i, scratch):
+        """v·∇Uᵢ."""
+        total = 0.0
+        for j in range(x.shape[0]):
+            scratch[j] = 0.0
+        self.model.add_term_gradient(x, i, scratch)
+        for j in range(x.shape[0]):
+            total += v[j] * scratch[j]
+        return total
+
     def memory(self, n=0):
         d = self.model.dim
         return Memory(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(n), np.full(1, math.nan))
@@ -288,6 +308,14 @@ class Anchored(DataFactors):
         self.model.add_term_gradient(self.anchor, i, there)
         for j in range(gradient.shape[0]):
             gradient[j] -= there[j]
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        out[TERMS], out[PRIOR] = 0.0, 0.0
+        for i in range(self.model.terms):
+            out[TERMS] += positive(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
+        for j in range(x.shape[0]):
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
 
 
 @inlined
