@@ -83,9 +83,9 @@ def test_the_data_of_a_regression_bounce_at_their_rates(name):
     bounced = (kinds == 0) & (along.max(axis=1) > 1.0 - 1e-11)
     hazards = sum(softplus_rise(i, x, v, s, anchor) for i in range(30))
     assert_exponential(gaps(hazards, bounced), resolution=0.06)
-    first = int(np.argmax(np.linalg.norm(X, axis=1)))
-    of_one = bounced & (along.argmax(axis=1) == first)
-    assert_exponential(gaps(softplus_rise(first, x, v, s, anchor), of_one), resolution=0.2)
+    worst = int(np.argmax(np.linalg.norm(X, axis=1) * special.expit(-SIGNS * (X @ LOGISTIC.mode()))))
+    of_one = bounced & (along.argmax(axis=1) == worst)
+    assert_exponential(gaps(softplus_rise(worst, x, v, s, anchor), of_one), resolution=0.2)
     assert_exponential(gaps(0.3 * s, kinds == 1), resolution=0.4)
     if name in ("columns", "rows", "anchored"):  # the prior, and what is linear with it, has one clock
         force = np.zeros(2) if anchor is None else -(SIGNS * special.expit(-SIGNS * (X @ anchor))) @ X
