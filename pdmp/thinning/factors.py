@@ -74,8 +74,8 @@ class FactorGrid(Compiled):
 
     Parameters
     ----------
-    safety : float, default 6
-        Room for curvature, at least 1.
+    safety : float, default 8
+        Room for curvature and for one jump, as there; at least 1.
     """
 
     safety: float
@@ -83,7 +83,7 @@ class FactorGrid(Compiled):
     name = "an adaptive grid for each factor"
     exact = False
 
-    def __init__(self, safety=6.0):
+    def __init__(self, safety=8.0):
         if not safety >= 1.0:
             raise ValueError(f"`safety` must be at least 1, got {safety}.")
         self.safety = float(safety)
@@ -136,9 +136,7 @@ class FactorGrid(Compiled):
             known, c, width = math.isfinite(b), b, 0.5 * width
         if not math.isfinite(a + b + c) or now + width <= now:
             return False
-        if abs(bend) > 0.5 * (abs(b - a) + abs(c - b)):  # not the rates of a smooth function
-            a, b, c = max(a, b), max(a, b, c), max(b, c)
-        room = (-self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend) / 8.0
+        room = self.safety * abs(bend) / 8.0
         cells[f, LAST], cells[f, BEGIN], cells[f, END] = width, now, now + width
         cells[f, LEFT], cells[f, LEFT + 1] = positive(a + room), positive(b + room)
         cells[f, LEFT + 2] = positive(c + room)

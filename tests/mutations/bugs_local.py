@@ -155,7 +155,7 @@ BUGS = [
         (
             "cells have no room for curvature",
             "pdmp/thinning/factors.py",
-            "room = (-self.safety * bend if bend < 0.0 else (self.safety - 1.0) * bend) / 8.0",
+            "room = self.safety * abs(bend) / 8.0",
             "room = 0.0 * bend",
             LOCAL,
         ),
