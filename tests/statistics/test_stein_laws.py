@@ -60,3 +60,25 @@ def test_slices_see_in_many_dimensions_what_they_should():
     wrong = sliced_ksd(x, -x, optimise=False, statistic="u")
     turned = sliced_ksd(x, -x, statistic="u", iterations=10)
     assert abs(right) < 0.06 < 0.12 < min(wrong, turned)
+
+
+def test_ksd_falls_as_the_root_of_the_draws_and_rises_with_what_is_wrong():
+    """Of 2,000 draws of a normal law in two dimensions: shifts of 0, 0.1 and 0.3, and a variance too large."""
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((2_000, 2))
+    few, many = (np.mean([ksd(a, -a) ** 2 for a in x.reshape(-1, n, 2)]) for n in (100, 400))
+    assert few / many == np.clip(few / many, 3.0, 5.4)
+    shifted = [ksd(x + [m, 0.0], -x - [m, 0.0]) for m in (0.0, 0.1, 0.3)]
+    np.testing.assert_allclose(shifted, [0.045, 0.117, 0.298], atol=0.03)
+    assert ksd(1.2 * x, -1.2 * x) > 1.8 * shifted[0]
+
+
+def test_scores_integrate_by_parts():
+    """E [s f + f'] = 0 on a normal law, for f = x, x² and sin x."""
+    rng = np.random.default_rng(13)
+    model = LinearGaussian(np.ones((4, 1)), np.array([1.0, 2.0, 0.0, 1.0]))
+    mean, covariance = model.posterior()
+    x = mean + math.sqrt(covariance[0, 0]) * rng.standard_normal((100, 1_000, 1))
+    s = scores(model, x.reshape(-1, 1)).reshape(x.shape)
+    each = [s * x + 1.0, s * x**2 + 2.0 * x, s * np.sin(x) + np.cos(x)]
+    assert_unbiased(np.stack([e.mean(axis=(1, 2)) for e in each], axis=1), 0.0, resolution=0.06)

@@ -1,0 +1,69 @@
+"""Bugs in Monte Carlo errors, event rates, bounds, summaries, reports and Stein sums."""
+
+from tests.mutations.bugs import Bug
+
+ERRORS = ("tests/test_errors.py",)
+EVENTS = ("tests/test_diagnostic_events.py",)
+SUMMARY = ("tests/test_summary.py",)
+STEIN = ("tests/test_stein.py",)
+REFERENCE = ("tests/test_reference.py",)
+PREDICTIVE = ("tests/test_predictive.py",)
+E, V, S = "pdmp/diagnostics/errors.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
+T, K = "pdmp/trajectory.py", "pdmp/diagnostics/stein.py"
+
+BUGS = [
+    Bug(f"diagnostics: {name}", file, old, new, tests)
+    for name, file, old, new, tests in [
+        ("a factor 2 in the error", E, "return np.sqrt(within)", "return np.sqrt(2.0 * within)", ERRORS),
+        ("a factor 2 in ess", "pdmp/result.py", "self.var() / error**2, np.nan)", "2.0 * self.var() / error**2, np.nan)", ERRORS),
+        ("batches: their number for their size", E, "return size * means.var(axis=0, ddof=1)", "return count * means.var(axis=0, ddof=1) * 0.9", ERRORS),
+        ("batches: divided by their number", E, "return size * means.var(axis=0, ddof=1)", "return size * means.var(axis=0)", ERRORS),
+        ("spectral: not squared", E, "1e-12) ** 2\n", "1e-12)\n", ERRORS),
+        ("spectral: reflections of the wrong sign", E, "weights[:p] = weights[:p] - reflection", "weights[:p] = weights[:p] + reflection", ERRORS),
+        ("spectral: never an autoregression", E, "better = criterion < best", "better = criterion < -np.inf", ERRORS),
+        ("stretches do not count", E, "return (stretch * long).reshape(shape)", "return long.reshape(shape)", ERRORS),
+        ("chains that disagree go unseen", E, "within = np.where(differ, between, within)", "pass", ERRORS),
+        ("between chains: not divided", E, "between = apart * np.sum(weights**2) / (1.0 - np.sum(weights**2))", "between = apart", ERRORS),
+        ("chains weigh the same", E, "w * w * asymptotic_variance(one, stretch, method) / length", "w * asymptotic_variance(one, stretch, method) / length", ERRORS),
+        ("cost: of the wrong unit", E, '"per_event": stats["total_events"],', '"per_event": stats["proposals"] + 1,', ERRORS),
+        ("stretches: ends off by one", T, "which = np.clip(np.searchsorted(ends, until - 0.5 * h) - 1, 0, n - 1)", "which = np.clip(np.searchsorted(ends, until - 0.5 * h), 0, n - 1)", ERRORS),
+        ("stretches: velocities forgotten", T, "value = value + along * v - across", "value = value - across", ERRORS),
+        ("stretches: a local path without its start", T, "return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)", "return np.diff(so_far.reshape(m, -1), axis=1)", ERRORS),
+        ("stretches: blocks begin at the warm-up", T, "            now = until[-1]\n", "            now = a\n", ERRORS),
+        ("chain means: the centre is forgotten", "pdmp/result.py", "mean = r.integrals.centre + r.integrals.first / r.length", "mean = r.integrals.first / r.length", ERRORS),
+        ("errors: only the fine chain", "pdmp/result.py", "averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)", "averages = averages[:, : self.dim]", ERRORS),
+        ("rates: the warm-up counts", V, "np.histogram(times[times > path.warmup], ends)[0]", "np.histogram(np.maximum(times, path.warmup), ends)[0]", EVENTS),
+        ("rates: a sphere of another dimension", V, "math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0", "math.lgamma(0.5 * (d + 1)) - math.lgamma(0.5 * (d + 2))) / (2.0", EVENTS),
+        ("rates: both signs of a flip", V, "0.5 * np.abs(g).mean(axis=0)", "np.abs(g).mean(axis=0)", EVENTS),
+        ("rates: no 1/√(2π)", V, "return root / length / math.sqrt(2.0 * math.pi)", "return root / length", EVENTS),
+        ("rates: the precision for its root", V, "np.sqrt(np.diag(_precision(precision)) / (2.0 * math.pi))", "np.diag(_precision(precision)) / np.sqrt(2.0 * math.pi)", EVENTS),
+        ("bounds: acceptance of all proposals", V, '"acceptance": 1.0 - rejected / thinned', '"acceptance": rejected / thinned', EVENTS),
+        ("bounds: one chain's share", V, "-math.expm1(-missed / run.chains)", "-math.expm1(-missed)", EVENTS),
+        ("bounds: the mean excess for the sum", V, 'missed = stats["bound_violations"] * stats["mean_excess"]', 'missed = stats["mean_excess"]', EVENTS),
+        ("times between: of every kind", V, "keep &= path.kinds == names.index(kind)", "pass", EVENTS),
+        ("acf: lags in draws", V, 'spacing = float(np.mean(run.end - run.warmup)) / draws', "spacing = 1.0", EVENTS),
+        ("acf: the narrowest direction twice", V, "vectors[:, [-1, 0]].T", "vectors[:, [0, 0]].T", EVENTS),
+        ("acf: one lag late", V, "z[:, :, : draws - k] * z[:, :, k:]", "z[:, :, : draws - k - 1] * z[:, :, k + 1 :]", EVENTS),
+        ("temperature: about the origin", V, "here = both[:, :d] - both[:, :d].mean(axis=0)", "here = both[:, :d]", EVENTS),
+        ("temperature: not divided by d", V, "/ ((len(both) - 1) * d)", "/ (len(both) - 1)", EVENTS),
+        ("temperature: half the Laplacian", V, "- model.gradient(x[place] - step)[j]) / (2.0 * h)", "- model.gradient(x[place] - step)[j]) / (4.0 * h)", EVENTS),
+        ("summary: heat goes unsaid", S, "found += _heat(run)", "pass", EVENTS),
+        ("summary: few draws go unsaid", S, "low = np.flatnonzero(ess < FEW)", "low = np.flatnonzero(ess < 0.0)", SUMMARY),
+        ("summary: R-hat goes unsaid", S, "high = np.flatnonzero(rhat > LARGE)", "high = np.flatnonzero(rhat > 100.0)", SUMMARY),
+        ("summary: reducible processes go unsaid", "pdmp/processes/bps.py", "if self.refresh_rate != 0.0 or self.dim == 1:", "if self.refresh_rate == 0.0 or self.dim == 1:", SUMMARY),
+        ("R-hat: no folding", "pdmp/diagnostics/ess.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
+        ("R-hat: chains are not split", "pdmp/diagnostics/ess.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
+        ("R-hat: ties in the order of the draws", "pdmp/diagnostics/ess.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),
+        ("thin: the first draws", "pdmp/result.py", "return x[stein_thin(x, scores(target, x), n)]", "return x[:n]", SUMMARY),
+        ("stein: pairs of a tile counted twice", K, "total += (weights[p, j] if j > after else 0.0) * buffer[0, j]", "total += weights[p, j] * buffer[0, j]", STEIN),
+        ("stein: a row too many", K, "two += (weights[p, j] if j > after + 1 else 0.0) * value", "two += (weights[p, j] if j > after else 0.0) * value", STEIN),
+        ("stein: only the first two coordinates", K, "buffer[2, j] = (buffer[2, j] if k > 0 else 0.0)", "buffer[2, j] = 0.0", STEIN),
+        ("fssd: pull of the wrong sign", K, "out[j, k] -= 2.0 * total", "out[j, k] += 2.0 * total", STEIN),
+        ("fssd: the mean does not move the variance", K, "tilt = self.pull(v, 8.0 / (n * size) * along, mean, through_mean, 0.0)", "tilt = self.pull(v, 8.0 / (n * size) * along, mean, 0.0 * mean, 0.0)", STEIN),
+        ("fssd: padding counts", K, "return along * self.even, square * self.even", "return along, square + 1.0 - self.even", STEIN),
+        ("report: noise is a difference", "pdmp/diagnostics/reference.py", "abs(difference.value) > z * difference.error", "abs(difference.value) > 0.0 * z * difference.error", REFERENCE),
+        ("differences: errors subtract", "pdmp/diagnostics/reference.py", "np.hypot(self.error, other.error)", "abs(self.error - other.error)", REFERENCE),
+        ("log-likelihood: a mean", "pdmp/diagnostics/predictive.py", "return -len(np.asarray(y)) * log_loss(y, p)", "return -log_loss(y, p)", PREDICTIVE),
+        ("reliability diagram: left edges", "pdmp/plots.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
+    ]
+]  # fmt: skip
