@@ -103,8 +103,8 @@ def main():
         from stein_thinning.kernel import make_imq
         from stein_thinning.stein import ksd as peer
 
-        kernel = make_imq(x, s, preconditioner="id")
-        sides["stein_thinning"] = lambda: peer(x, s, kernel)[-1]
+        kernel = make_imq(x, preconditioner="id")
+        sides["stein_thinning"] = lambda: peer(lambda i, j: kernel(x[i], x[j], s[i], s[j]), n)[-1]
     except ImportError:
         print("stein_thinning is not installed")
     ksd(x[:300], s[:300])
