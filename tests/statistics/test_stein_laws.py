@@ -69,7 +69,7 @@ def test_ksd_falls_as_the_root_of_the_draws_and_rises_with_what_is_wrong():
     few, many = (np.mean([ksd(a, -a) ** 2 for a in x.reshape(-1, n, 2)]) for n in (100, 400))
     assert 3.0 < few / many < 5.4  # KSD² falls as 1 / draws
     shifted = [ksd(x + m, -x - m) for m in (0.0, 0.1, 0.3)]
-    np.testing.assert_allclose(shifted, [0.052, 0.117, 0.298], atol=0.02)
+    np.testing.assert_allclose(shifted, [0.052, 0.117, 0.298], atol=0.03)
     assert ksd(1.2 * x, -1.2 * x) > 1.8 * shifted[0]
 
 
