@@ -15,7 +15,10 @@ from pdmp.processes import SBPS as SBPS
 from pdmp.processes import Boomerang as Boomerang
 from pdmp.processes import Bounded as Bounded
 from pdmp.processes import CoordinateSampler as CoordinateSampler
+from pdmp.processes import DirectionalBPS as DirectionalBPS
 from pdmp.processes import FactorisedBoomerang as FactorisedBoomerang
+from pdmp.processes import ForwardEventChain as ForwardEventChain
+from pdmp.processes import GeneralisedBPS as GeneralisedBPS
 from pdmp.processes import LipschitzSBPS as LipschitzSBPS
 from pdmp.processes import LocalBPS as LocalBPS
 from pdmp.processes import StickyBoomerang as StickyBoomerang

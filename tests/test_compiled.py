@@ -56,6 +56,17 @@ def cases():
     return {
         "BPS inversion": (pdmp.BPS(gaussian), three, events, 0.0),
         "BPS affine": (pdmp.BPS(gaussian, thinning="affine"), three, events, 0.0),
+        "BPS with a dense mass": (
+            pdmp.BPS(gaussian, 0.5, "partial", "gaussian", "adaptive dense"),
+            three,
+            events,
+            0.0,
+        ),
+        "BPS with a diagonal mass": (pdmp.BPS(gaussian, 0.5, "partial", mass="adaptive"), three, events, 0.0),
+        "GeneralisedBPS": (pdmp.GeneralisedBPS(gaussian), three, events, 0.0),
+        "ForwardEventChain": (pdmp.ForwardEventChain(gaussian, "rotate", 0.5), three, events, 0.0),
+        "DirectionalBPS": (pdmp.DirectionalBPS(gaussian), three, events, 0.0),
+        "DirectionalBPS generic": (pdmp.DirectionalBPS(skew, 1.0, mass=None), one, events, 0.0),
         "BPS grid": (pdmp.BPS(skew, refresh_rate=1.0), one, events, 0.0),
         "ZigZag inversion": (pdmp.ZigZag(gaussian), three, events, 0.0),
         "ZigZag affine": (pdmp.ZigZag(gaussian, thinning="affine"), three, events, 0.0),

@@ -87,7 +87,7 @@ def test_bounces_and_refreshments_concern_the_coordinates_that_move():
         v, a = rng(seed).standard_normal((2, 4))
         v[[0, 2]] = 0.0
         w = v.copy()
-        kernel.bounce(w, a, rng())
+        kernel.bounce(w, a, np.zeros((2, len(w))), rng())
         active = [1, 3]
         np.testing.assert_array_equal(w[[0, 2]], 0.0)
         expected = v[active] - 2.0 * (v @ a) / (a[active] @ a[active]) * a[active]

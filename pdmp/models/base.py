@@ -49,6 +49,16 @@ class Model(Compiled):
     - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_slope(v, j)``: a bound, for every x, on its slope along
       v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
 
+    Derivatives along a ray x + v s, for `DirectionalBPS`: a Python method ``ray_room()``, the length of an array `ray`
+    in which the model keeps what it likes of the ray, and
+
+    - ``ray_begin(x, v, ray)``: the ray from x with the velocity v begins;
+    - ``ray_slopes(s, ray)``: the first and the second derivative of U(x + v s) by s;
+    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after ``ray_slopes``
+      at that s, also with h = ∞;
+    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_slopes`` there;
+    - ``ray_turn(x, s, v, ray)``: the velocity changes to v at s, where the position is x; s counts from there.
+
     A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:
     the lists of the coordinates of each term, in order, and of the prior at the end if there is one. For other factors
     than these it has its own ``add_factor_gradient(x, f, out)``, which reads and writes the coordinates of factor f
@@ -95,6 +105,11 @@ class Model(Compiled):
         bounds = {
             "directional_slope": "self, v",
             "gradient_slope": "self, v, out",
+            "ray_begin": "self, x, v, ray",
+            "ray_slopes": "self, s, ray",
+            "ray_bound": "self, s, h, ray",
+            "ray_gradient": "self, x, s, ray, out",
+            "ray_turn": "self, x, s, v, ray",
             "partial_slopes": "self, v, out",
             "affine_partial": "self, x, v, moved, now, i",
             "prior_slope": "self, v",

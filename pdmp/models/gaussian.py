@@ -160,7 +160,51 @@ class Gaussian(Model):
             slope += q * v[j]
         return value, slope
 
+    # Along a ray: ∇U where it began, then Hv; U'' is constant.
+
+    @compiled
+    def ray_begin(self, x, v, ray):
+        for j in range(self.size):
+            ray[j] = 0.0
+        self.add_prior_gradient(x, ray[: self.size])
+        self.gradient_slope(v, ray[self.size : 2 * self.size])
+        self._ray_derivatives(v, ray)
+
+    @compiled
+    def _ray_derivatives(self, v, ray):
+        d, first, second = self.size, 0.0, 0.0
+        for j in range(d):
+            first += v[j] * ray[j]
+            second += v[j] * ray[d + j]
+        ray[2 * d], ray[2 * d + 1] = first, second
+
+    @compiled
+    def ray_turn(self, x, s, v, ray):
+        d = self.size
+        for j in range(d):
+            ray[j] += s * ray[d + j]
+        self.gradient_slope(v, ray[d : 2 * d])
+        self._ray_derivatives(v, ray)
+
+    @compiled
+    def ray_slopes(self, s, ray):
+        d = self.size
+        return ray[2 * d] + s * ray[2 * d + 1], ray[2 * d + 1]
+
+    @compiled
+    def ray_bound(self, s, h, ray):
+        return ray[2 * self.size + 1]
+
+    @compiled
+    def ray_gradient(self, x, s, ray, out):
+        for j in range(self.size):
+            out[j] = ray[j] + s * ray[self.size + j]
+
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def ray_room(self):
+        """Length of the array that holds a ray."""
+        return 2 * self.dim + 2
 
     def neighbours(self):
         """Pattern of the precision matrix: (indptr, indices) of its rows, int64, indices ascending in each row."""

@@ -146,6 +146,26 @@ class LinearGaussian(Model):
         self.law.gradient_slope(v, out)
 
     @compiled
+    def ray_begin(self, x, v, ray):
+        self.law.ray_begin(x, v, ray)
+
+    @compiled
+    def ray_turn(self, x, s, v, ray):
+        self.law.ray_turn(x, s, v, ray)
+
+    @compiled
+    def ray_slopes(self, s, ray):
+        return self.law.ray_slopes(s, ray)
+
+    @compiled
+    def ray_bound(self, s, h, ray):
+        return self.law.ray_bound(s, h, ray)
+
+    @compiled
+    def ray_gradient(self, x, s, ray, out):
+        self.law.ray_gradient(x, s, ray, out)
+
+    @compiled
     def partial_slopes(self, v, out):
         """out[i] = vᵢ (Λv)ᵢ, exactly."""
         self.law.partial_slopes(v, out)
@@ -183,6 +203,10 @@ class LinearGaussian(Model):
 
     def slab_density(self):
         return np.full(self.dim, math.sqrt(self.prior_precision / (2.0 * math.pi)))
+
+    def ray_room(self):
+        """Length of the array that holds a ray."""
+        return self.law.ray_room()
 
     def posterior(self):
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""

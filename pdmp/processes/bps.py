@@ -140,7 +140,7 @@ class BPS(ExactGradient):
     # -- in other words ---------------------------------------------------------------------------------------------
 
     @compiled
-    def bounce(self, u, a, rng):
+    def bounce(self, u, a, scratch, rng):
         """Change u at an event of the rate (u·a)₊; a = Lᵀ∇U."""
         reflect(u, a)
         if self.gaussian == 0:
@@ -152,7 +152,7 @@ class BPS(ExactGradient):
         if self.gaussian == 1:
             autoregress(u, self.persistence, rng)
         elif self.persistence > 0.0:
-            turn_partly(u, self.persistence, scratch, rng)
+            turn_partly(u, self.persistence, scratch[0], rng)
             rescale(u, 1.0)
         else:
             refresh_on_sphere(u, rng)
@@ -241,12 +241,11 @@ class BPS(ExactGradient):
         return 0.1 * math.sqrt(curvature * (self.dim if self.gaussian else 1.0) / (2.0 * math.pi))
 
     def warn_if_reducible(self, mass, x):
-        """Warn where level sets are spheres in the metric of the mass, on which bounces leave a plane invariant."""
+        """Warn where level sets are spheres in the metric of the mass: bounces then keep |x ∧ v|."""
         if self.dim > 1 and isotropic(self.model, mass, x):
             warnings.warn(
-                f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: the path never "
-                "leaves the plane through the mode in which it starts, and averages depend on the start. Give a "
-                "`refresh_rate` above 0.",
+                f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: "
+                "averages depend on the start. Give a `refresh_rate` above 0.",
                 UserWarning,
                 stacklevel=2,
             )

@@ -102,7 +102,7 @@ class ExactGradient(Process):
             chosen=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
-            mass=NoMemory(np.zeros(1)),
+            mass=NoMemory(np.zeros((2, 0))),
         )
 
 

@@ -6,7 +6,7 @@ target's precision. Jumps act on u and on the pulled-back gradient a = Lᵀ∇U:
 reflection of u in a is that of v in ∇U under the metric M (Pakman et al. 2017, section 4, for a diagonal M).
 
 In compiled code each class has two methods, which carry out an event of a process by means of the process's own words
-``bounce(u, a, rng)`` and ``refresh(u, scratch, rng)``, both of which change u in place:
+``bounce(u, a, scratch, rng)`` and ``refresh(u, scratch, rng)``, which change u in place; `scratch` is of shape (2, d):
 
 - ``bounce(process, state, now, rng)``: pulls the gradient in ``state.memory.gradient`` back to a, and bounces;
 - ``refresh(process, state, now, rng)``.
@@ -43,6 +43,7 @@ class Memory(NamedTuple):
 
     u: np.ndarray  #: (d,)
     pulled: np.ndarray  #: (d,) a = Lᵀ∇U
+    scratch: np.ndarray  #: (2, d)
     root: np.ndarray  #: (d,) or (d, d): L, lower triangular
     columns: np.ndarray  #: Lᵀ, so that products with either run along memory; (0, 0) for a diagonal
     centre: np.ndarray  #: (d,) what the moments are about
@@ -54,7 +55,7 @@ class Memory(NamedTuple):
 class NoMemory(NamedTuple):
     """That of the identity, and of a process without a mass."""
 
-    scratch: np.ndarray  #: (d,)
+    scratch: np.ndarray  #: (2, d)
 
 
 class Identity(Compiled):
@@ -64,14 +65,14 @@ class Identity(Compiled):
 
     @compiled
     def bounce(self, process, state, now, rng):
-        process.bounce(state.v, state.memory.gradient, rng)
+        process.bounce(state.v, state.memory.gradient, state.memory.mass.scratch, rng)
 
     @compiled
     def refresh(self, process, state, now, rng):
         process.refresh(state.v, state.memory.mass.scratch, rng)
 
     def memory(self, x):
-        return NoMemory(np.zeros(len(x)))
+        return NoMemory(np.zeros((2, len(x))))
 
     def transform(self, z):
         """L z, in Python."""
@@ -107,7 +108,7 @@ class _Scaled(Compiled):
     def bounce(self, process, state, now, rng):
         mass = state.memory.mass
         self.pull(mass, state.memory.gradient)
-        process.bounce(mass.u, mass.pulled, rng)
+        process.bounce(mass.u, mass.pulled, mass.scratch, rng)
         if self.learns == 1 and state.counts[ADAPTING] == 1:
             self.learn(mass, state.x, state.v, now)
         self.push(mass, state.v)
@@ -115,7 +116,7 @@ class _Scaled(Compiled):
     @compiled
     def refresh(self, process, state, now, rng):
         mass = state.memory.mass
-        process.refresh(mass.u, mass.pulled, rng)
+        process.refresh(mass.u, mass.scratch, rng)
         if self.learns == 1 and state.counts[ADAPTING] == 1:
             self.learn(mass, state.x, state.v, now)
         self.push(mass, state.v)
@@ -125,6 +126,7 @@ class _Scaled(Compiled):
         return Memory(
             u=np.zeros(d),
             pulled=np.zeros(d),
+            scratch=np.zeros((2, d)),
             root=self.root.copy(),
             columns=np.ascontiguousarray(self.root.T) if self.root.ndim == 2 else np.zeros((0, 0)),
             centre=np.array(x, dtype=float),

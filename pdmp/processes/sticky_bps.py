@@ -24,7 +24,7 @@ class MovingBPS(BPS):
     at_walls = None
 
     @compiled
-    def bounce(self, u, a, rng):
+    def bounce(self, u, a, scratch, rng):
         along, square = 0.0, 0.0
         for j in range(u.shape[0]):
             if u[j] != 0.0:

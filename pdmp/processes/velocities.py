@@ -71,6 +71,14 @@ def autoregress(u, persistence, rng):
 
 
 @helper
+def across(v, a):
+    """Take from v its component along a."""
+    c = dot(v, a) / dot(a, a)
+    for j in range(v.shape[0]):
+        v[j] -= c * a[j]
+
+
+@helper
 def reflect(v, a):
     """v - 2 (v·a) a / |a|²: the specular reflection of v in the plane orthogonal to a."""
     along, square = dot(v, a), dot(a, a)
