@@ -280,6 +280,20 @@ def test_thawing_is_exponential_at_the_rate_of_the_speed():
     assert abs(gaps.mean() - 1.0) < 5.0 / math.sqrt(len(gaps))
 
 
+@plain_only
+def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
+    process, generator = pdmp.StickyBPS(MODEL, kappa=[1.0, 2.0, 3.0, 4.0], refresh_rate=0.5), rng(1)
+    state = process.begin(np.zeros(4), generator)
+    state.memory.coordinates[:, KEPT] = [-1.0, 2.0, 0.5, -0.25]
+    rates, first, waits = np.array([1.0, 4.0, 1.5, 1.0]), np.zeros(4), []
+    for _ in range(5_000):
+        time, _ = process.kernel.clock(state, process.first, 2.0, generator)
+        first[state.memory.next[0]] += 1
+        waits.append(time - 2.0)
+    assert stats.chisquare(first, 5_000 * rates / rates.sum()).pvalue > 1e-6
+    assert stats.kstest(np.array(waits) * rates.sum(), "expon").pvalue > 1e-6
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Bad input
 
