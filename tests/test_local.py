@@ -396,10 +396,12 @@ def test_grid_violations_are_few_and_counted():
     assert not PROCESSES["LocalBPS grid"]().exact_bounds
 
 
-def test_the_automatic_refreshment_is_a_tenth_of_the_bounce_rate():
-    for make in (pdmp.LocalBPS, pdmp.CoordinateSampler):
+def test_the_automatic_refreshment_is_a_part_of_the_bounce_rate():
+    for make, part in ((pdmp.LocalBPS, 0.03), (pdmp.CoordinateSampler, 0.1)):
         rate = make(GAUSSIAN).resolve(MEAN).refresh_rate
-        assert rate == pytest.approx(0.1 * math.sqrt(1.5 / (2.0 * math.pi)), rel=1e-9)
+        assert rate == pytest.approx(part * math.sqrt(1.5 / (2.0 * math.pi)), rel=1e-9)
+    rate = pdmp.LocalBPS(LOGISTIC).resolve(START).refresh_rate
+    assert rate == pytest.approx(0.1 * math.sqrt(LOGISTIC.curvature(START) / (2.0 * math.pi)), rel=1e-9)
 
 
 class Broken(pdmp.Model):
