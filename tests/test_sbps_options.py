@@ -144,7 +144,9 @@ def test_the_noise_of_an_observation(noise):
     """Of the batches since the last change of velocity, and the running mean of all as one more."""
     process = pdmp.SBPS(Minibatch(DATA_MODEL, 5), noise=noise, refresh_rate=0.5)
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
-    kernel, memory, raw, everything = chain.process.kernel, chain.state.memory, [], []
+    kernel, memory, raw, everything = chain.process.kernel, chain.state.memory, [], [50.0]
+    kernel.noise(memory, 50.0)
+    memory.means[[sbps.RAY, sbps.RAYS]] = 0.0  # another ray
     for c2 in (3.0, 1.0, 0.2, 8.0):
         raw.append(c2)
         everything.append(c2)

@@ -433,6 +433,6 @@ class SBPS(Process):
             return []
         return [
             f"pdmp.SBPS lost {100.0 * lost:.0f} % of its bounces where the rate exceeded the predicted bound (k = "
-            f"{self.k:g}): its moments may be off by more than 0.1 standard deviations and its standard deviations by "
+            f"{self.k:g}): its means may be off by more than 0.1 standard deviations and its standard deviations by "
             "more than 15 %; raise `k`, or take larger batches"
         ]
