@@ -221,21 +221,37 @@ def test_data_are_drawn_ahead_without_changing_what_they_are():
 
 
 @pytest.mark.exact
-def test_every_datum_has_its_share():
-    for name, p in (("importance", None), ("distinct", np.full(N, 1.0 / N))):
-        sampler = process(name)
-        state = sampler.begin(ANCHOR, np.random.default_rng(0))
-        generator, count, n = np.random.default_rng(2), np.zeros(N), 3_000
-        for _ in range(n):
-            b = sampler.kernel.next_batch(state.memory, generator)
-            rows = state.memory.rows[b]
-            assert len(set(rows)) == len(rows)
-            np.add.at(count, rows, 1.0 / len(rows))
-            if p is None:
-                rows_, chance, weights = batches(name)
-                assert state.memory.weights[b, 0] == pytest.approx(weights[rows[0], 0], rel=1e-12)
-        p = chance if p is None else p
-        assert np.abs(count / n - p).max() < 5.5 * np.sqrt(p.max() / n)
+@pytest.mark.parametrize("name", ["importance of two", "distinct"])
+def test_every_datum_has_its_share_and_its_weight(name):
+    scaled = FEATURES * SPEED
+    p = np.abs(scaled).sum(axis=1) * np.linalg.norm(scaled, axis=1)
+    p = np.full(N, 1.0 / N) if name == "distinct" else p / p.sum()
+    sampler, generator, count, n = process(name), np.random.default_rng(2), np.zeros(N), 3_000
+    memory = sampler.begin(ANCHOR, np.random.default_rng(0)).memory
+    for _ in range(n):
+        b = sampler.kernel.next_batch(memory, generator)
+        rows = memory.rows[b]
+        assert name != "distinct" or len(set(rows)) == 2
+        np.testing.assert_allclose(memory.weights[b], 0.5 / p[rows], rtol=1e-12)
+        np.add.at(count, rows, 0.5 / n)
+    assert np.abs(count - p).max() < 5.5 * np.sqrt(p.max() / n)
+
+
+@pytest.mark.exact
+def test_excess_rates_compete_with_the_flips():
+    speed, excess = np.array([0.5, 1.0, 2.0]), np.array([50.0, 0.0, 100.0])
+    for thinning in ("inversion", "affine"):
+        times = []
+        for rate in (0.0, excess):
+            sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, speed=speed, refresh_rate=rate)
+            state = sampler.begin(MEAN + 0.1, np.random.default_rng(0))
+            times.append([sampler.kernel.clock(state, i, 0.0, Constantly(0.7)) for i in range(sampler.clocks)])
+        plain, found = times
+        if thinning == "inversion":
+            assert found == [(0.7 / 50.0, np.inf), plain[1], (0.7 / 100.0, np.inf)]
+        else:
+            assert found == [(0.7 / 150.0, np.inf)] and plain[0][0] > 0.1
+            assert state.memory.chosen[0] == 2  # 0.7 of the sum of the rates lies in the last one
 
 
 @pytest.mark.exact

@@ -106,8 +106,8 @@ class ZigZag(ExactGradient):
     @compiled
     def clock(self, state, i, now, rng):
         time, bound = self.thinning.propose(self, state, i, now, rng)
-        if self.total_refresh_rate > 0.0:
-            rate = self.total_refresh_rate if self.single == 1 else self.refresh_rate[i]
+        rate = self.total_refresh_rate if self.single == 1 else self.refresh_rate[i]
+        if rate > 0.0:
             excess = now + rng.standard_exponential() / rate
             if excess < time:
                 time, bound = excess, CERTAIN
