@@ -384,7 +384,7 @@ def test_walls_that_make_no_sense_are_refused(walls, message):
 
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS with a gradient without noise")
 def test_processes_without_a_rule_at_a_wall_are_refused():
-    for process in (pdmp.SBPS(MODEL), pdmp.BPS(MODEL, mass=[1.0, 2.0, 3.0])):
+    for process in (pdmp.SBPS(MODEL), pdmp.BPS(MODEL, mass=[1.0, 2.0, 3.0]), pdmp.DirectionalBPS(MODEL, mass=None)):
         with pytest.raises(TypeError, match=f"knows what a wall does .*got a {type(process).__name__}"):
             pdmp.Bounded(process, lower=0.0)
     with pytest.raises(TypeError, match="takes a process such as pdmp.ZigZag"):

@@ -84,6 +84,7 @@ class DirectionalBPS(BPS):
     rays: object
 
     featured = False
+    at_walls = None  # what it keeps of its ray would have to turn with it
 
     def __init__(
         self, target, refresh_rate="auto", mass="hessian", refresh="full", velocities="sphere", persistence=0.5
