@@ -59,6 +59,24 @@ def test_positive_parts_are_integrated_to_the_tolerance():
         assert np.all(np.abs(work.hazards - expected) <= work.error + 1e-8)
 
 
+class Jumps(Slopes):
+    """A rate that jumps from 0 to 2 at the place x = 0, and one that jumps back there."""
+
+    @pdmp.compiled
+    def true_rates(self, x, v, scratch, out):
+        out[0] = 2.0 if x[0] > 0.0 else 0.0
+        out[1] = 3.0 if x[0] < 0.0 else -1.0
+
+
+@pytest.mark.parametrize("before", [1e-3, 0.01, 0.3, 0.97, 0.99, 0.999])
+def test_a_jump_near_the_end_of_a_segment_is_seen(before):
+    process = Jumps()
+    state = process.begin(np.array([-before, 3.0]), np.random.default_rng(0))
+    work = clocks._new_work(process, state, 2, 1)
+    plain(clocks._integrate)(process.kernel, process.flow.kernel, work, 1.0, 1e-5)
+    np.testing.assert_allclose(work.hazards, [2.0 * (1.0 - before), 3.0 * before], atol=1e-4)
+
+
 def test_the_nodes_are_those_of_gauss_and_kronrod():
     nodes = np.concatenate([-np.array(clocks.NODES[:0:-1]), clocks.NODES])
     kronrod, gauss = (np.concatenate([w[:0:-1], w]) for w in (clocks.WEIGHTS, clocks.GAUSS))

@@ -42,7 +42,7 @@ class Work(NamedTuple):
     there: np.ndarray  #: (d,) velocities within it
     scratch: np.ndarray  #: (d,) for `true_rates`
     since: np.ndarray  #: (1,) time of the last event
-    rates: np.ndarray  #: (7, channels) signed rates at the nodes of an interval
+    rates: np.ndarray  #: (9, channels) signed rates at the nodes of an interval, and at its ends
     hazards: np.ndarray  #: (channels,) integrated rate since the channel's last event
     stack: np.ndarray  #: (DEPTH, 2) intervals still to integrate
     error: np.ndarray  #: (channels,) estimated error of all integrals
@@ -68,15 +68,14 @@ def _integrate(process, flow, work, length, tolerance):
         waiting -= 1
         low, high = stack[waiting, 0], stack[waiting, 1]
         centre, half = 0.5 * (low + high), 0.5 * (high - low)
-        for k in range(7):
-            node = -NODES[3 - k] if k < 3 else NODES[k - 3]
-            s = centre + half * node
+        for k in range(9):
+            s = low if k == 7 else high if k == 8 else centre + half * (-NODES[3 - k] if k < 3 else NODES[k - 3])
             for j in range(x.shape[0]):
                 work.here[j] = flow.position(j, x[j], v[j], s)
                 work.there[j] = flow.velocity(j, x[j], v[j], s)
             process.true_rates(work.here, work.there, work.scratch, rates[k])
         # The channel that is known worst; a change of its sign is where to split.
-        worst, worst_error = -1, 0.0
+        worst, worst_error, at_end = -1, 0.0, 0
         for c in range(rates.shape[1]):
             fine, coarse = 0.0, 0.0
             for k in range(7):
@@ -85,10 +84,16 @@ def _integrate(process, flow, work, length, tolerance):
                 coarse += GAUSS[abs(k - 3)] * rate
             error = half * abs(fine - coarse)
             if error > worst_error:
-                worst, worst_error = c, error
+                worst, worst_error, at_end = c, error, 0
+            # A rate that jumps beyond the last node would not be seen: an event often follows such a jump at once.
+            for end in range(2):
+                a, b = _positive(rates[6 * end, c]), _positive(rates[7 + end, c])
+                error = half * (1.0 - NODES[3]) * max(a, b)
+                if (a > 0.0) != (b > 0.0) and error > worst_error:
+                    worst, worst_error, at_end = c, error, 2 * end - 1
         if worst_error > tolerance and high - low > SMALLEST * length and waiting + 2 <= DEPTH:
-            split = centre
-            for k in range(6):
+            split = centre + 0.98 * at_end * half
+            for k in range(6 if at_end == 0 else 0):
                 a, b = rates[k, worst], rates[k + 1, worst]
                 if a * b < 0.0:
                     left = centre + half * (-NODES[3 - k] if k < 3 else NODES[k - 3])
@@ -306,7 +311,7 @@ def _new_work(process, state, channels, events):
         there=np.zeros(d),
         scratch=np.zeros(d),
         since=np.zeros(1),
-        rates=np.zeros((7, channels)),
+        rates=np.zeros((9, channels)),
         hazards=np.zeros(channels),
         stack=np.zeros((DEPTH, 2)),
         error=np.zeros(channels),
