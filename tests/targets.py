@@ -125,8 +125,8 @@ class Cone(pdmp.Model):
             out[j] = self.scale * v[j] * v[j]
 
 
-CORRELATED, BANANA, FUNNEL, MIXTURE, KINK, BARRIER, HEAVY = range(7)
-KINDS = ("correlated", "banana", "funnel", "mixture", "kink", "barrier", "heavy")
+CORRELATED, BANANA, FUNNEL, MIXTURE, KINK, BARRIER, HEAVY, LOGISTIC = range(8)
+KINDS = ("correlated", "banana", "funnel", "mixture", "kink", "barrier", "heavy", "logistic")
 
 
 class Plane(pdmp.Model):
@@ -140,6 +140,7 @@ class Plane(pdmp.Model):
     kink        |x| + y²/2 + |x - y|
     barrier     Gamma(2) in x > 0 and Beta(3, 2) in 0 < y < 1: the gradient grows without bound at the walls
     heavy       Student's t with 5 degrees of freedom, bivariate
+    logistic    eight data (cos i, sin 2.3 i), three of four with label 1, prior standard deviation 2
     """
 
     which: int
@@ -172,6 +173,12 @@ class Plane(pdmp.Model):
             if a <= 0.0 or b <= 0.0 or b >= 1.0:
                 return math.inf
             return a - math.log(a) - 2.0 * math.log(b) - math.log(1.0 - b)
+        if self.which == LOGISTIC:
+            total = 0.125 * (a * a + b * b)
+            for i in range(8):
+                z = math.cos(i) * a + math.sin(2.3 * i) * b
+                total += math.log(1.0 + math.exp(z if i % 4 == 0 else -z))
+            return total
         return 3.5 * math.log(1.0 + (a * a + b * b) / 5.0)
 
     @pdmp.compiled
@@ -206,6 +213,15 @@ class Plane(pdmp.Model):
             else:
                 out[0] += 1.0 - 1.0 / a
                 out[1] += -2.0 / b + 1.0 / (1.0 - b)
+        elif self.which == LOGISTIC:
+            out[0] += 0.25 * a
+            out[1] += 0.25 * b
+            for i in range(8):
+                s = 1.0 if i % 4 == 0 else -1.0
+                z = math.cos(i) * a + math.sin(2.3 * i) * b
+                weight = s / (1.0 + math.exp(-s * z))
+                out[0] += weight * math.cos(i)
+                out[1] += weight * math.sin(2.3 * i)
         else:
             t = 7.0 / (5.0 + a * a + b * b)
             out[0] += t * a
@@ -232,7 +248,13 @@ class Plane(pdmp.Model):
             return np.array([mean, 0.0]), np.array([weight @ (x - mean) ** 2, weight @ np.exp(x)])
         g = np.linspace(-12.0, 12.0, n)
         x, y = np.meshgrid(g, g, indexing="ij")
-        density = np.exp(-(np.abs(x) + 0.5 * y * y + np.abs(x - y)))
+        potential = np.abs(x) + 0.5 * y * y + np.abs(x - y)
+        if name == "logistic":
+            potential = 0.125 * (x * x + y * y)
+            for i in range(8):
+                z = np.cos(i) * x + np.sin(2.3 * i) * y
+                potential += np.logaddexp(0.0, z if i % 4 == 0 else -z)
+        density = np.exp(-potential)
         density /= density.sum()
         mean = np.array([(density * x).sum(), (density * y).sum()])
         return mean, np.array([(density * (x - mean[0]) ** 2).sum(), (density * (y - mean[1]) ** 2).sum()])
