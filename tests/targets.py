@@ -193,7 +193,7 @@ class Plane(pdmp.Model):
             out[1] += 4.0 * r
         elif self.which == FUNNEL:
             if abs(a) >= 2.0:
-                out[0] = math.nan
+                out[0] = out[1] = math.nan
             else:
                 e = math.exp(-a)
                 out[0] += a + a / (1.0 - 0.25 * a * a) + 0.5 - 0.5 * b * b * e
@@ -209,7 +209,7 @@ class Plane(pdmp.Model):
             out[1] += b - side
         elif self.which == BARRIER:
             if a <= 0.0 or b <= 0.0 or b >= 1.0:
-                out[0] = math.nan
+                out[0] = out[1] = math.nan
             else:
                 out[0] += 1.0 - 1.0 / a
                 out[1] += -2.0 / b + 1.0 / (1.0 - b)

@@ -34,6 +34,7 @@ from pdmp.diagnostics.reference import sd_error as sd_error
 from pdmp.diagnostics.reference import sliced_wasserstein as sliced_wasserstein
 from pdmp.diagnostics.reference import variance_error as variance_error
 from pdmp.diagnostics.reference import wasserstein as wasserstein
+from pdmp.diagnostics.simulation import calibration as calibration
 from pdmp.diagnostics.stein import fssd as fssd
 from pdmp.diagnostics.stein import ksd as ksd
 from pdmp.diagnostics.stein import scores as scores

@@ -84,6 +84,7 @@ def adapt(memory, state, passed):
     grid[CELLS] += 1.0
     gain = max(0.05, 1.0 / (1.0 + 0.1 * grid[CELLS]))
     grid[WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - PASSING))
+    grid[WIDTH] = min(grid[WIDTH], 64.0 * grid[LOCAL])  # where accuracy sets the width, passing says nothing
     if state.counts[VIOLATIONS] > grid[SEEN]:
         grid[SEEN] = state.counts[VIOLATIONS]
         grid[WIDTH] *= 0.7

@@ -1,0 +1,42 @@
+"""Planted bugs in the bounds of `pdmp.thinning`, and in the check of clocks."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import Bug
+
+BOUNDS, THINNING, CLOCKS = "tests/test_bounds.py", "tests/test_thinning.py", "tests/test_clocks.py"
+CALIBRATION = "tests/test_calibration.py"
+
+BUGS = [
+    Bug(f"bounds: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("constant: the wait does not know the level", "pdmp/thinning/constant.py", "rng.standard_exponential() / self.level, self.level", "rng.standard_exponential(), self.level", BOUNDS),
+        ("constant: negative levels count", "pdmp/thinning/constant.py", "total += positive(levels[j])", "total += levels[j] - 0.1 * abs(levels[j])", BOUNDS),
+        ("Lipschitz: a mean in place of a sum", "pdmp/thinning/hessian.py", "b[0] = self.constant * square", "b[0] = self.constant * square / v.shape[0]", BOUNDS),
+        ("Hessian: only its diagonal", "pdmp/thinning/hessian.py", "b[0] += abs(v[j]) * row", "b[0] = abs(v[j]) * row", BOUNDS),
+        ("Hessian: signs of the velocity", "pdmp/thinning/hessian.py", "row += self.matrix[j, k] * abs(v[k])", "row += self.matrix[j, k] * v[k]", BOUNDS),
+        ("local Hessian: the horizon is overrun", "pdmp/thinning/hessian.py", "        if s >= width:\n            return now + width, HORIZON\n", "        if s == math.inf:\n            return now + width, HORIZON\n", BOUNDS),
+        ("affine: a bound that is not finite passes", "pdmp/thinning/affine.py", "    if not math.isfinite(slopes):\n        return now, math.nan\n", "", BOUNDS),
+        ("concave-convex: one tangent only", "pdmp/thinning/concave_convex.py", "bend = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))", "bend = 0.0", BOUNDS),
+        ("concave-convex: the chord is taken at the end", "pdmp/thinning/concave_convex.py", "c0 + (c1 - c0) * (bend / h) + max(", "c1 + max(", BOUNDS),
+        ("concave-convex: the second line is forgotten", "pdmp/thinning/concave_convex.py", "        t, e = positive_arrival(height(lines, j, h, s), lines[j, RIGHT], h - s, e)\n", "        t = math.inf\n", BOUNDS),
+        ("logistic parts: convex and concave swapped", "pdmp/models/logistic.py", "out[j, 0] += k * c if k > 0.0 else k * g", "out[j, 0] += k * g if k > 0.0 else k * c", BOUNDS),
+        ("polynomial: the power lags behind", "pdmp/thinning/polynomial.py", "slope += k * table[j, k] * power", "slope += table[j, k] * power", BOUNDS),
+        ("grid: no room for curvature", "pdmp/thinning/grid.py", "room = self.safety * abs(a - 2.0 * b + c) / 8.0", "room = 0.0", BOUNDS),
+        ("grid: a cell outlives the event", "pdmp/thinning/grid.py", "return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i", "return cell[CLOCK] == i", BOUNDS),
+        ("grid: wide cells jump over a peak", "pdmp/thinning/grid.py", "and bend * width <= grid[MISJUDGED]:", "and bend * width <= 1e9:", BOUNDS),
+        ("grid: the rest of a cell begins anew", "pdmp/thinning/grid.py", "left, s = cell[LEFT], now - cell[BEGIN]", "left, s = cell[LEFT], 0.0", BOUNDS),
+        ("grid: violations change nothing", "pdmp/thinning/grid.py", "        grid[WIDTH] *= 0.7\n", "        grid[WIDTH] *= 1.0\n", THINNING),
+        ("maxima: the search keeps the wrong side", "pdmp/thinning/maxima.py", "                if t > b:\n                    a, low = b, middle\n", "                if t < b:\n                    a, low = b, middle\n", BOUNDS),
+        ("maxima: the ends of a cell are not looked at", "pdmp/thinning/maxima.py", "top = max(low, high)", "top = low", BOUNDS),
+        ("bound: a cell passes over the next ring", "pdmp/thinning/bound.py", "            other = state.keys[k]\n", "            other = np.inf\n", BOUNDS),
+        ("positive arrival: the line's negative part counts", "pdmp/thinning/piecewise.py", "        begin = width * (left / (left - right))\n        left = 0.0\n", "        left = 0.0\n", BOUNDS),
+        ("scheduler: a negative bound is taken", "pdmp/scheduler.py", "if math.isnan(bound) or bound < HORIZON:", "if math.isnan(bound):", BOUNDS),
+        ("clocks: hazards are not reset", "pdmp/diagnostics/clocks.py", "        work.hazards[c] = 0.0\n", "", CLOCKS),
+        ("clocks: the negative part counts", "pdmp/diagnostics/clocks.py", "    return 0.0 if rate < 0.0 else rate", "    return rate", CLOCKS),
+        ("clocks: a jump near the end is not seen", "pdmp/diagnostics/clocks.py", "if (a > 0.0) != (b > 0.0) and error > worst_error:", "if error > 1e9:", CLOCKS),
+        ("clocks: the variance of the second moment", "pdmp/diagnostics/clocks.py", "math.sqrt(n / 20.0) * abs(second - 2.0)", "math.sqrt(n) * abs(second - 2.0)", CLOCKS),
+        ("calibration: expected counts of equal bins", "pdmp/diagnostics/simulation.py", "n * np.diff(edges) / (self.draws + 1)", "np.full(bins, n / bins)", CALIBRATION),
+        ("calibration: ranks from above", "pdmp/diagnostics/simulation.py", "(found < parameter).sum(axis=0)", "(found < found[0]).sum(axis=0)", CALIBRATION),
+    ]
+]  # fmt: skip
