@@ -80,6 +80,7 @@ def test_the_clock_inverts_a_bound_that_no_batch_exceeds(size, draw):
         state.now[0] = time
         rate = process.kernel.rate(state, BOUNCE, time, generator)
         gradient = state.memory.gradient.copy()
+        np.testing.assert_allclose(state.memory.here, here, rtol=1e-13)
         assert rate == pytest.approx(max(0.0, v @ gradient), rel=1e-12, abs=1e-12)
         assert rate <= bound * (1.0 + 1e-12)
         before = v.copy()
