@@ -50,8 +50,8 @@ def test_short_arcs_keep_their_digits():
     flow = Elliptic([1e3])
     s = 1e-9
     moved = flow.position(0, 1e-12, 2.0, s) - 1e-12
-    assert moved == pytest.approx(2.0 * s, rel=1e-6)
-    assert moved == pytest.approx(2.0 * s + 1e3 * 0.5 * s * s, rel=1e-13)
+    assert moved == pytest.approx(2.0 * s, rel=1e-6, abs=0.0)
+    assert moved == pytest.approx(2.0 * s + 1e3 * 0.5 * s * s, rel=1e-13, abs=0.0)
 
 
 def test_a_coordinate_at_rest_at_zero_stays_there():
@@ -88,16 +88,16 @@ def test_short_arcs_keep_the_digits_of_their_integrals():
     """At x = c the integrals of the path and of its square begin with v s²/2 and v² s³/3."""
     flow, s, v = Elliptic([5.0]), 1e-4, 2.0
     first, second = flow.moments(0, 1.0, v, 1.0, s)
-    assert first == pytest.approx(v * s**2 / 2 + 4.0 * s**3 / 6 - v * s**4 / 24, rel=1e-13)
+    assert first == pytest.approx(v * s**2 / 2 + 4.0 * s**3 / 6 - v * s**4 / 24, rel=1e-13, abs=0.0)
     leading = v**2 * s**3 / 3 + v * 4.0 * s**4 / 4 + 16.0 * s**5 / 20 - v**2 * s**5 / 15
-    assert second == pytest.approx(leading, rel=1e-10)
+    assert second == pytest.approx(leading, rel=1e-10, abs=0.0)
 
 
 def test_s_minus_sin_s():
     excess = plain(flows.angle_excess)
     for s in (-2.0, 0.0, 1e-8, 0.1, 0.7, 0.9999999, 1.0, 6.0):
         series = sum((-1) ** k * s ** (2 * k + 3) / math.factorial(2 * k + 3) for k in range(25))
-        assert excess(s) == pytest.approx(series, rel=1e-14)
+        assert excess(s) == pytest.approx(series, rel=1e-14, abs=0.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------

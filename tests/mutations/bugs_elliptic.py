@@ -1,0 +1,62 @@
+"""Planted bugs: elliptic paths, the Boomerang samplers and their bounds."""
+
+from tests.mutations.bugs import Bug
+
+PATHS = ("tests/test_elliptic.py",)
+SAMPLERS = ("tests/test_boomerang.py",)
+CONSERVED, SINUSOID = "pdmp/thinning/conserved.py", "pdmp/thinning/sinusoid.py"
+BOOMERANG, FACTORISED = "pdmp/processes/boomerang.py", "pdmp/processes/factorised_boomerang.py"
+REFERENCE, BOUNDS = "pdmp/processes/gaussian_reference.py", "pdmp/processes/gaussian_bounds.py"
+
+BUGS = [
+    Bug(*bug)
+    for bug in [
+        ("ellipses: around the origin", "pdmp/flow.py", "else x - self.mean[j]", "else x", PATHS),
+        ("ellipses: a coordinate at rest falls", "pdmp/flow.py", "0.0 if x == 0.0 and v == 0.0 else x - self.mean[j]", "x - self.mean[j]", PATHS),
+        ("ellipses: the velocity turns the wrong way", "pdmp/flow.py", "(v * sine + self.bend(j, x, v) * cosine)", "(v * sine - self.bend(j, x, v) * cosine)", PATHS),
+        ("ellipses: short arcs lose their digits", "pdmp/flow.py", "    if abs(s) >= 1.0:\n", "    if abs(s) >= 0.0:\n", PATHS),
+        ("ellipses: the product of bend and velocity", "pdmp/flow.py", "0.5 * (v * d + w * b) * rise * rise", "0.5 * (v * d - w * b) * rise * rise", PATHS),
+        ("ellipses: the square of the bend", "pdmp/flow.py", "0.5 * b * d * (3.0 * lag - swing * rise)", "0.5 * b * d * (lag - swing * rise)", PATHS),
+        ("trajectory: ellipses of full turns count once", "pdmp/trajectory.py", "(np.full(len(h), math.tau), turns)", "(np.full(len(h), math.tau), np.minimum(turns, 1.0))", PATHS),
+        ("trajectory: arcs are not divided", "pdmp/trajectory.py", "np.ceil(lengths / ARC), 0.0)", "1.0, 0.0)", PATHS),
+        ("trajectory: what is at rest at zero falls", "pdmp/trajectory.py", "np.where((x == 0.0) & (v == 0.0), 0.0, x - centre)", "x - centre", PATHS),
+        ("trajectory: the mixed integral of the covariance", "pdmp/trajectory.py", "mixed -= x.T @ (across * bend) + v.T @ (ac * bend)", "mixed -= x.T @ (across * bend)", PATHS),
+        ("trajectory: local variances without the bend", "pdmp/trajectory.py", "- 2.0 * ac * v * bend + cc * bend * bend", "- 2.0 * ac * v * bend", PATHS),
+        ("trajectory: a block keeps the whole centre", "pdmp/trajectory.py", "else self.centre[first:last]", "else self.centre[: last - first]", PATHS),
+        ("load: the centre is lost", "pdmp/chain.py", 'getattr(self.process.flow, "mean", np.zeros(0))', 'np.zeros_like(getattr(self.process.flow, "mean", np.zeros(0)))', PATHS),
+        ("plots: chords instead of curves", "pdmp/plots.py", "    times = path.refine(times)\n", "", PATHS),
+        ("boomerang: the reference's force is forgotten", BOOMERANG, "memory.gradient[j] -= memory.scratch[j]", "memory.gradient[j] -= 0.0 * memory.scratch[j]", SAMPLERS),
+        ("boomerang: the rate of the old velocity", BOOMERANG, "total += self.flow.velocity(j, state.x[j], state.v[j], s) * state.memory.gradient[j]", "total += state.v[j] * state.memory.gradient[j]", SAMPLERS),
+        ("boomerang: a reflection of half the size", BOOMERANG, "2.0 * dot / square * raised[j]", "1.0 * dot / square * raised[j]", SAMPLERS),
+        ("boomerang: a reflection in the wrong metric", BOOMERANG, "self.reference.raised(gradient, raised)", "self.reference.flatten(gradient, raised)", SAMPLERS),
+        ("boomerang: energy of the positions alone", BOOMERANG, "                total += state.v[j] * memory.scratch[j]\n", "                total += 0.0\n", SAMPLERS),
+        ("boomerang: an energy from before the refreshment", BOOMERANG, "if memory.energy[1] != state.moved[0]:", "if math.isnan(memory.energy[1]):", SAMPLERS),
+        ("boomerang: the second wave", BOOMERANG, "math.sqrt(0.5) * (a + b)", "math.sqrt(0.5) * (a - b)", SAMPLERS),
+        ("boomerang: cells wider than a turn", BOOMERANG, "return Narrow(thinning, WIDEST) if", "return Narrow(thinning, 100.0) if", SAMPLERS),
+        ("boomerang: data by importance in other units", BOOMERANG, "return provider.rescaled(reference.sd)", "return provider.rescaled(reference.sd**3)", SAMPLERS),
+        ("factorised boomerang: variances for standard deviations", FACTORISED, "memory.gradient[j] -= (memory.here[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])", "memory.gradient[j] -= (memory.here[j] - self.mean[j]) / self.reference.sd[j]", SAMPLERS),
+        ("factorised boomerang: refreshments of unit variance", FACTORISED, "state.v[j] = self.reference.sd[j] * rng.standard_normal()", "state.v[j] = rng.standard_normal()", SAMPLERS),
+        ("factorised boomerang: neighbours where they were", FACTORISED, "memory.here[j] = self.flow.position(j, x, v, s)", "memory.here[j] = x", SAMPLERS),
+        ("factorised boomerang: its own reference is forgotten", FACTORISED, "cosine - y / variance, sine - v / variance", "cosine - y / variance, sine", SAMPLERS),
+        ("factorised boomerang: a refreshment leaves the neighbours' clocks", FACTORISED, "np.insert(indices, indptr[1:], d + np.arange(d))", "np.insert(indices, indptr[1:], np.arange(d))", SAMPLERS),
+        ("factorised boomerang: the wrong coordinate is refreshed", FACTORISED, "else (i if i < d else i - d)", "else (i if i < d else 2 * d - 1 - i)", SAMPLERS),
+        ("reference: draws without the factor's rows below", REFERENCE, "for i in range(out.shape[0] - 1, -1, -1):", "for i in range(out.shape[0]):", SAMPLERS),
+        ("reference: the Hessian for its inverse", REFERENCE, "return DiagonalReference(1.0 / diagonal)", "return DiagonalReference(diagonal)", SAMPLERS),
+        ("conserved: a constant of half the size", CONSERVED, "level = self.offset * radius + 0.5 * self.growth * square", "level = self.offset * radius + 0.25 * self.growth * square", SAMPLERS),
+        ("conserved: a line of half the slope", CONSERVED, "slope = self.offset * radius + self.growth * square", "slope = self.offset * radius + 0.25 * self.growth * square", SAMPLERS),
+        ("conserved parts: no common term", CONSERVED, "self.offset[j] + self.common[j] * math.sqrt(square)", "self.offset[j]", SAMPLERS),
+        ("conserved parts: a coordinate's own term is left out", CONSERVED, "slopes[j] - 0.5 * self.growth[j, j]", "slopes[j] - self.growth[j, j]", SAMPLERS),
+        ("capped lines: the triangle until the cap", CONSERVED, "area = 0.5 * (level - positive) * (level + positive) / slope", "area = (level - positive) * (level + positive) / slope", SAMPLERS),
+        ("bounds: the lower one is forgotten", BOUNDS, "return float(max(abs(lower[0] - 1.0), abs(upper[-1] - 1.0)))", "return float(abs(upper[-1] - 1.0))", SAMPLERS),
+        ("bounds: entries without what is between", BOUNDS, " + 0.5 * np.outer(room, room)", "", SAMPLERS),
+        ("bounds: the anchor is taken for the mean", BOUNDS, "away = (provider.anchor - mean) / sd", "away = 0.0 * (provider.anchor - mean) / sd", SAMPLERS),
+        ("bounds: one datum for all", BOUNDS, "return Conserved(model.n_data * largest + prior, rest, False)", "return Conserved(largest + prior, rest, False)", SAMPLERS),
+        ("sinusoids: no whole turns", SINUSOID, "    e -= 2.0 * turns\n", "", SAMPLERS),
+        ("sinusoids: the hump that is under way", SINUSOID, "        e -= left\n        begin", "        begin", SAMPLERS),
+        ("products: zeros of one factor only", SINUSOID, "    if abs(c0) < amplitude:\n", "    if abs(c0) < 0.0:\n", SAMPLERS),
+        ("products: no whole turns", SINUSOID, "        return math.tau * turns + t\n", "        return t\n", SAMPLERS),
+        ("narrow: any width", "pdmp/thinning/narrow.py", "grid[WIDTH] = min(grid[WIDTH], self.widest)", "grid[WIDTH] = grid[WIDTH]", SAMPLERS),
+        ("models: half the bound on terms", "pdmp/models/logistic.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
+        ("models: Lipschitz norms without the units", "pdmp/models/base.py", " * np.linalg.norm(root / scale[:, None], 2)", "", SAMPLERS),
+    ]
+]  # fmt: skip
