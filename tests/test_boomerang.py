@@ -172,6 +172,8 @@ def test_rates_are_those_of_the_turned_position_and_velocity(name):
             assert truth[0] == pytest.approx(expected, rel=1e-10, abs=1e-12) and truth[1] == 0.5
         y = np.linalg.solve(np.linalg.cholesky(covariance), np.array([x - process.mean, v]).T)
         assert process.kernel.energy(state) == pytest.approx((y**2).sum(), rel=1e-12)
+        state.v[:], state.moved[0] = 0.0, 1.4  # a refreshment
+        assert process.kernel.energy(state) == pytest.approx((y[:, 0] ** 2).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["Gaussian, dense", "Gaussian, diagonal"])
@@ -276,8 +278,8 @@ def test_flips_and_refreshments_touch_one_coordinate_and_its_neighbours_clocks()
     state = state_at(process, [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
     assert process.kernel.touches(state, 5) == (2, 3) and process.kernel.touches(state, 2) == (2, 3)
     assert process.kernel.jump(state, 1, 0.0, rng()) == 0 and state.v.tolist() == [1.0, -1.0, 1.0]
-    assert process.kernel.jump(state, 3, 0.0, Draw(normals=[0.7])) == 1
-    np.testing.assert_allclose(state.v, [0.7, -1.0, 1.0], rtol=1e-15)
+    assert process.kernel.jump(state, 4, 0.0, Draw(normals=[0.7])) == 1
+    np.testing.assert_allclose(state.v, [1.0, 0.7 * math.sqrt(2.0), 1.0], rtol=1e-15)
     assert process.channels()[4] == "refresh 1"
 
 
@@ -314,6 +316,8 @@ def test_defaults_of_the_reference():
     np.testing.assert_allclose(pdmp.FactorisedBoomerang(MODEL).reference.sd ** (-2.0), np.diag(PRECISION), rtol=1e-14)
     anchored = pdmp.Boomerang(ControlVariate(LOGISTIC, 1, anchor=[0.1, 0.2, 0.3]))
     np.testing.assert_array_equal(anchored.mean, [0.1, 0.2, 0.3])
+    by_importance = pdmp.Boomerang(ControlVariate(LOGISTIC, 1, draw="importance"), covariance=[1.0, 2.0, 0.5])
+    np.testing.assert_array_equal(by_importance.provider.scale, np.sqrt([1.0, 2.0, 0.5]))
     np.testing.assert_array_equal(pdmp.Boomerang(MODEL, covariance=2.0).reference.sd, np.full(3, math.sqrt(2.0)))
 
 
