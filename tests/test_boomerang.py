@@ -347,6 +347,8 @@ def test_bounds_on_hessians_hold():
         change = gaussian_bounds._prior_gradient(model, step) - gaussian_bounds._prior_gradient(model, origin)
         np.testing.assert_allclose(change, lower @ step, rtol=1e-12)
         np.testing.assert_array_equal(lower, upper)
+    unit = gaussian_reference.DiagonalReference(np.ones(2))
+    assert gaussian_bounds.spread((np.diag([0.2, 1.0]), np.diag([1.1, 1.3])), unit) == pytest.approx(0.8, rel=1e-14)
     assert SkewNormal(2.0).hessian_bounds() is None and SkewNormal(2.0).prior_hessian_bounds() is None
 
 
@@ -402,6 +404,26 @@ def test_rates_stay_below_their_bounds(sampler, name):
             assert rate <= bound * (1.0 + 1e-9)
             tightest = max(tightest, rate / bound)
     assert tightest > (0.6 if name == "exact" else 0.03)
+
+
+def test_the_constant_bound_is_reached_halfway_between_the_axes():
+    """E = y², where v·∇E = sin 2t on the unit circle: ½ B R² with B = 2 is its maximum."""
+    process = pdmp.Boomerang(Gaussian([0.0], [3.0]), covariance=1.0, thinning="hessian")
+    state, out = state_at(process, [1.0], [0.0]), np.zeros(1)
+    assert process.kernel.clock(state, 0, 0.0, Draw(50.0))[1] == pytest.approx(1.0, rel=1e-12)
+    process.kernel.rates(state, 0.75 * math.pi, rng(), out)
+    assert out[0] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_sum_of_the_bounds_on_single_coordinates():
+    process = pdmp.FactorisedBoomerang(SUBSAMPLED["control variates elsewhere"](LOGISTIC), covariance=[0.5, 0.3, 1.0])
+    bound = process.thinning
+    assert np.all(bound.common > 0.0) and np.all(bound.offset > 0.0)
+    for state in sampled(process):
+        r = np.hypot(state.x - process.mean, state.v) / process.reference.sd
+        parts = r * (bound.offset + bound.growth @ r + bound.common * np.linalg.norm(r))
+        expected = np.sum(parts - 0.5 * np.diag(bound.growth) * r * r)
+        assert process.kernel.clock(state, 0, 0.0, Draw(0.7))[1] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_cell_of_the_grid_is_a_part_of_a_turn():
