@@ -416,8 +416,12 @@ def test_the_constant_bound_is_reached_halfway_between_the_axes():
 
 
 def test_the_sum_of_the_bounds_on_single_coordinates():
-    process = pdmp.FactorisedBoomerang(SUBSAMPLED["control variates elsewhere"](LOGISTIC), covariance=[0.5, 0.3, 1.0])
-    bound = process.thinning
+    provider = SUBSAMPLED["control variates elsewhere"](LOGISTIC)
+    process = pdmp.FactorisedBoomerang(provider, mean=LOGISTIC.mode(), covariance=[0.5, 0.3, 1.0])
+    bound, sd = process.thinning, process.reference.sd
+    away = (provider.anchor - process.mean) / sd
+    offset = np.abs(sd * LOGISTIC.gradient(provider.anchor) - away) + bound.growth @ np.abs(away)
+    np.testing.assert_allclose(bound.offset, offset + bound.common * np.linalg.norm(away), rtol=1e-12)
     assert np.all(bound.common > 0.0) and np.all(bound.offset > 0.0)
     for state in sampled(process):
         r = np.hypot(state.x - process.mean, state.v) / process.reference.sd
