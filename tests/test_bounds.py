@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from numba import config
 
 import pdmp
 from pdmp.diagnostics import check_clocks
@@ -43,6 +44,8 @@ EXACT = {
     "polynomial": (QUARTIC, Polynomial(3)),
 }
 SAMPLERS = {"BPS": pdmp.BPS, "ZigZag": pdmp.ZigZag}
+#: Tests that hand the methods a stand-in for the generator, which compiled helpers do not take.
+plain = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python only")
 
 
 class Draws:
@@ -76,6 +79,7 @@ def starts(process, n=12):
         yield 1.5 * rng.standard_normal(process.dim), process.velocity(np.zeros(process.dim), rng)
 
 
+@plain
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_bounds_lie_above_the_rate(name, sampler):
@@ -94,6 +98,7 @@ def test_exact_bounds_lie_above_the_rate(name, sampler):
     assert (ends > 0) == bound.adapts
 
 
+@plain
 @pytest.mark.parametrize("name", EXACT)
 def test_arrivals_integrate_the_bound_to_their_exponential(name):
     """With one signed rate, t(e) is the inverse of the integral of the bound, so dt / de is one over the bound."""
@@ -114,6 +119,7 @@ def test_arrivals_integrate_the_bound_to_their_exponential(name):
     assert compared >= 2
 
 
+@plain
 @pytest.mark.parametrize("name", ["concave-convex, quartic", "concave-convex, logistic", "polynomial"])
 def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
     model, bound = EXACT[name]
@@ -130,6 +136,7 @@ def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
         assert lines[2] >= v @ model.gradient(x + v * t) - 1e-10
 
 
+@plain
 def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
     """A convex rate is bounded by its chord, a concave one by its two tangents."""
     process = pdmp.BPS(Quartic(1), thinning=ConcaveConvex()).resolve(np.zeros(1))
@@ -172,6 +179,9 @@ def test_positive_arrival_is_that_of_the_clipped_line():
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", [*EXACT, "grid", "maxima"])
 def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
+    """Each bound is compiled for one of the samplers, and tried with both in plain Python."""
+    if not config.DISABLE_JIT and sampler == ("BPS" if len(name) % 2 else "ZigZag"):
+        pytest.skip("in plain Python only")
     model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
     found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=800, seed=6, tolerance=1e-3)
     assert found.p > 1e-4, str(found)
@@ -254,6 +264,19 @@ def test_the_grid_covers_a_kink():
             time, level = walk.propose(now, 0.02)
             assert level == HORIZON or level >= walk.function(time), kink
             now = time
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_two_equal_jumps_are_no_line(bound):
+    """A staircase -2, 0, 2, as |x| + |x - y| has it: wherever its steps are, the bound lies above it."""
+    for first in np.linspace(0.03, 0.97, 12):
+        for second in np.linspace(1.03, 1.97, 12):
+            walk = Walk(lambda t, a=first, b=second: -2.0 + 2.0 * (t > a) + 2.0 * (t > b), bound, 2.0)
+            now = 0.0
+            while now < 2.0:
+                time, level = walk.propose(now, 0.02)
+                assert level == HORIZON or level >= walk.function(time), (first, second, time)
+                now = time
 
 
 @pytest.mark.parametrize("bound", [Grid(), Maxima()])

@@ -375,18 +375,18 @@ def test_a_cell_of_the_grid_bounds_the_rate_and_serves_until_its_coordinates_tur
         assert begin == 0.0 and end > 0.0
         chords = cells[f, LEFT : LEFT + 3].copy()
         for s in np.linspace(0.0, end, 9):
-            assert kernel.rate(state, f, s, rng()) <= np.interp(s, [0.0, 0.5 * end, end], chords) * (1.0 + 1e-9)
+            assert kernel.rate(state, f, s, rng()) <= np.interp(s, [0.0, 0.3 * end, end], chords) * (1.0 + 1e-9)
         for now in (0.0, 0.3 * end, 0.7 * end):  # served by the same cell
             looks = int(state.counts[DATA])
             time, bound = kernel.clock(state, f, now, Draw(exponential=0.02))
             assert state.counts[DATA] == looks and cells[f, END] == end
             fine = np.linspace(now, min(time, end), 20_001)
-            total = np.mean(np.interp(fine, [0.0, 0.5 * end, end], chords)) * (min(time, end) - now)
+            total = np.mean(np.interp(fine, [0.0, 0.3 * end, end], chords)) * (min(time, end) - now)
             if bound == HORIZON:
                 assert time == end and total < 0.02
             else:
                 assert total == pytest.approx(0.02, rel=1e-3)
-                assert bound == pytest.approx(np.interp(time, [0.0, 0.5 * end, end], chords), rel=1e-9)
+                assert bound == pytest.approx(np.interp(time, [0.0, 0.3 * end, end], chords), rel=1e-9)
                 rung += 1
         state.moved[process.factors.graph.scope(f)[0]] = 0.1 * end  # it turned there
         kernel.clock(state, f, 0.1 * end, Draw(exponential=0.02))

@@ -153,20 +153,21 @@ def test_the_grid_adds_the_positive_parts_of_its_components():
 
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_the_grid_covers_a_parabola_with_the_least_room(curve):
-    """With safety 1 the bound touches a concave parabola in the quarters of the cell, and is below none."""
+    """With safety 1 the bound touches a concave parabola in the middle of the longer chord, and is below none."""
     width = 0.6
     rates = Rates(lambda t: 2.0 + 6.0 * t + curve * t * t)
-    nodes = np.array([rates.functions[0](t) for t in (0.0, 0.3, 0.6)])
-    room = abs(nodes[0] - 2.0 * nodes[1] + nodes[2]) / 8.0
+    points = [0.0, 0.3 * width, width]
+    nodes = np.array([rates.functions[0](t) for t in points])
+    room = abs(curve) * (0.7 * width) ** 2 / 4.0
     gaps, times = [], []
     for e in np.linspace(1e-6, 1.5, 400):
         time, bound, _ = propose(rates, 0.0, width, e, safety=1.0)
         if bound == HORIZON:
             continue
-        expected = np.interp(time, [0.0, 0.3, 0.6], nodes + room)
+        expected = np.interp(time, points, nodes + room)
         assert bound == pytest.approx(expected, rel=1e-12)
-        knots = np.concatenate([[0.0], [0.3] if time > 0.3 else [], [time]])
-        levels = np.interp(knots, [0.0, 0.3, 0.6], nodes + room)
+        knots = np.concatenate([[0.0], points[1:2] if time > points[1] else [], [time]])
+        levels = np.interp(knots, points, nodes + room)
         assert integrate.trapezoid(levels, knots) == pytest.approx(e, rel=1e-10)
         gaps.append(bound - rates.functions[0](time))
         times.append(time)
@@ -178,10 +179,9 @@ def test_the_grid_covers_a_parabola_with_the_least_room(curve):
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_safety_multiplies_the_room_for_curvature(curve):
     rates = Rates(lambda t: 20.0 + 20.0 * t + curve * t * t)
-    bend = curve * 0.3**2 * 2.0
     for safety in (1.0, 3.0):
         _, bound, _ = propose(rates, 0.0, 0.6, 1e-9, safety=safety)
-        room = safety * abs(bend) / 8.0
+        room = safety * abs(curve) * (0.7 * 0.6) ** 2 / 4.0
         assert bound == pytest.approx(20.0 + room, abs=1e-6)
 
 

@@ -17,11 +17,11 @@ from pdmp.compiled import Compiled, compiled, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.scheduler import ROUNDING
 from pdmp.thinning.affine import first_arrival
-from pdmp.thinning.grid import PASSING, TOLERANCE
+from pdmp.thinning.grid import NEEDED, PART, PASSING, TOLERANCE, second_difference
 from pdmp.thinning.piecewise import segment_arrival
 
 #: Of a factor's row in `cells`: the width to use, that of the cell laid last, how many there were; where that cell
-#: begins and ends; the bound at its begin, middle and end.
+#: begins and ends; the bound at its begin, inner point and end.
 WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
 
 
@@ -67,15 +67,15 @@ class FactorAffine(Compiled):
 class FactorGrid(Compiled):
     """The adaptive grid for each factor by itself; its violations are counted.
 
-    As `pdmp.thinning.Grid`: a cell is bounded by the chords through the signed rates at its ends and its middle, raised
-    by `safety` times what the parabola through the three may exceed them by, halved where their bend is worth more than
-    half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates changes its
+    As `pdmp.thinning.Grid`: a cell is bounded by the chords through the signed rates at its ends and a point within,
+    raised by `safety` times what the parabola through the three may exceed them by, cut short where their bend is worth
+    more than half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates changes its
     velocity; unlike there it does not end where another clock rings, for most of them do not concern this factor.
 
     Parameters
     ----------
-    safety : float, default 8
-        Room for curvature and for one jump, as there; at least 1.
+    safety : float, default 6
+        Room for curvature and for jumps, as there; at least 1.
     """
 
     safety: float
@@ -83,7 +83,7 @@ class FactorGrid(Compiled):
     name = "an adaptive grid for each factor"
     exact = False
 
-    def __init__(self, safety=8.0):
+    def __init__(self, safety=6.0):
         if not safety >= 1.0:
             raise ValueError(f"`safety` must be at least 1, got {safety}.")
         self.safety = float(safety)
@@ -94,18 +94,19 @@ class FactorGrid(Compiled):
         if not self.current(process, state, f, now) and not self.lay(process, state, f, now):
             return math.nan, HORIZON
         e = rng.standard_exponential()
-        half, s = 0.5 * (cells[f, END] - cells[f, BEGIN]), now - cells[f, BEGIN]
-        for k in range(2):  # the halves of the cell, from `now` on
-            start, left, right = k * half, cells[f, LEFT + k], cells[f, LEFT + k + 1]
-            if s < start + half:
-                left += (right - left) * (s - start) / half
-                rest = start + half - s
+        width, s = cells[f, END] - cells[f, BEGIN], now - cells[f, BEGIN]
+        for k in range(2):  # the parts of the cell, from `now` on
+            start, end = (0.0, PART * width) if k == 0 else (PART * width, width)
+            left, right = cells[f, LEFT + k], cells[f, LEFT + k + 1]
+            if s < end:
+                left += (right - left) * (s - start) / (end - start)
+                rest = end - s
                 t = segment_arrival(left, right, rest, e)
                 if t < math.inf:
                     self.adapt(cells, f, False)
                     return max(now, cells[f, BEGIN] + s + t), left + (right - left) * (t / rest)
                 e -= 0.5 * (left + right) * rest
-                s = start + half
+                s = end
         self.adapt(cells, f, True)
         return cells[f, END], HORIZON
 
@@ -126,17 +127,17 @@ class FactorGrid(Compiled):
         a, c = factors.along(state, f, now), 0.0
         b, bend = a, 0.0
         for _ in range(60):
-            b = factors.along(state, f, now + 0.5 * width)
+            b = factors.along(state, f, now + PART * width)
             c = c if known else factors.along(state, f, now + width)
-            bend = a - 2.0 * b + c
+            bend = second_difference(a, b, c)
             high = max(a, b, c) > 0.0
             if math.isfinite(bend) and (not high or abs(bend) * width <= TOLERANCE):
                 break
             # The path never goes to where the target is not defined.
-            known, c, width = math.isfinite(b), b, 0.5 * width
+            known, c, width = math.isfinite(b), b, PART * width
         if not math.isfinite(a + b + c) or now + width <= now:
             return False
-        room = self.safety * abs(bend) / 8.0
+        room = self.safety * NEEDED * abs(bend)
         cells[f, LAST], cells[f, BEGIN], cells[f, END] = width, now, now + width
         cells[f, LEFT], cells[f, LEFT + 1] = positive(a + room), positive(b + room)
         cells[f, LEFT + 2] = positive(c + room)

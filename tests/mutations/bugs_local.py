@@ -146,7 +146,7 @@ BUGS = [
             LOCAL,
         ),
         (
-            "the second half of a cell is the first",
+            "the second part of a cell is the first",
             "pdmp/thinning/factors.py",
             "e -= 0.5 * (left + right) * rest",
             "e -= 0.0 * (left + right) * rest",
@@ -155,7 +155,7 @@ BUGS = [
         (
             "cells have no room for curvature",
             "pdmp/thinning/factors.py",
-            "room = self.safety * abs(bend) / 8.0",
+            "room = self.safety * NEEDED * abs(bend)",
             "room = 0.0 * bend",
             LOCAL,
         ),
