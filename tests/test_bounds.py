@@ -45,7 +45,7 @@ EXACT = {
 }
 SAMPLERS = {"BPS": pdmp.BPS, "ZigZag": pdmp.ZigZag}
 #: Tests that hand the methods a stand-in for the generator, which compiled helpers do not take.
-plain = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python only")
+plain_only = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python only")
 
 
 class Draws:
@@ -79,7 +79,7 @@ def starts(process, n=12):
         yield 1.5 * rng.standard_normal(process.dim), process.velocity(np.zeros(process.dim), rng)
 
 
-@plain
+@plain_only
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_bounds_lie_above_the_rate(name, sampler):
@@ -98,7 +98,7 @@ def test_exact_bounds_lie_above_the_rate(name, sampler):
     assert (ends > 0) == bound.adapts
 
 
-@plain
+@plain_only
 @pytest.mark.parametrize("name", EXACT)
 def test_arrivals_integrate_the_bound_to_their_exponential(name):
     """With one signed rate, t(e) is the inverse of the integral of the bound, so dt / de is one over the bound."""
@@ -119,7 +119,7 @@ def test_arrivals_integrate_the_bound_to_their_exponential(name):
     assert compared >= 2
 
 
-@plain
+@plain_only
 @pytest.mark.parametrize("name", ["concave-convex, quartic", "concave-convex, logistic", "polynomial"])
 def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
     model, bound = EXACT[name]
@@ -136,7 +136,7 @@ def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
         assert lines[2] >= v @ model.gradient(x + v * t) - 1e-10
 
 
-@plain
+@plain_only
 def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
     """A convex rate is bounded by its chord, a concave one by its two tangents."""
     process = pdmp.BPS(Quartic(1), thinning=ConcaveConvex()).resolve(np.zeros(1))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numba import config
 from scipy import integrate
 
 from pdmp.process import HORIZON, VIOLATIONS
@@ -107,6 +108,9 @@ def test_an_empty_segment_has_no_arrival():
 # ---------------------------------------------------------------------------------------------------------------
 # The adaptive grid
 
+#: Tests that hand the methods stand-ins for process and generator, which compiled helpers do not take.
+plain_only = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python only")
+
 
 class Rates:
     """Signed rates that are known functions of time, in place of a process."""
@@ -132,6 +136,7 @@ def propose(rates, now, width, e, safety=6.0, violations=0, other=math.inf):
     return time, level, state.memory.bound.grid
 
 
+@plain_only
 @pytest.mark.parametrize("a, b", [(1.0, 2.0), (3.0, -1.0), (0.5, 0.0)])
 def test_the_grid_bounds_an_affine_rate_by_itself(a, b):
     rates = Rates(lambda t: a + b * (t - 1.0))
@@ -145,12 +150,14 @@ def test_the_grid_bounds_an_affine_rate_by_itself(a, b):
             assert (time, bound) == (3.0, HORIZON)
 
 
+@plain_only
 def test_the_grid_adds_the_positive_parts_of_its_components():
     rates = Rates(lambda t: 2.0, lambda t: -5.0)
     time, bound, _ = propose(rates, 0.0, 1.0, 0.5)
     assert (time, bound) == (pytest.approx(0.25), pytest.approx(2.0))
 
 
+@plain_only
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_the_grid_covers_a_parabola_with_the_least_room(curve):
     """With safety 1 the bound touches a concave parabola in the middle of the longer chord, and is below none."""
@@ -176,6 +183,7 @@ def test_the_grid_covers_a_parabola_with_the_least_room(curve):
     assert (min(gaps) < 1e-3) == (curve < 0.0)
 
 
+@plain_only
 @pytest.mark.parametrize("curve", [-3.0, 2.0])
 def test_safety_multiplies_the_room_for_curvature(curve):
     rates = Rates(lambda t: 20.0 + 20.0 * t + curve * t * t)
@@ -185,6 +193,7 @@ def test_safety_multiplies_the_room_for_curvature(curve):
         assert bound == pytest.approx(20.0 + room, abs=1e-6)
 
 
+@plain_only
 def test_a_cell_without_arrival_is_a_horizon_and_widens_the_next():
     rates = Rates(lambda t: -1.0)
     time, bound, memory = propose(rates, 2.0, 0.5, 1e-9)
@@ -194,6 +203,7 @@ def test_a_cell_without_arrival_is_a_horizon_and_widens_the_next():
     assert memory[grid.WIDTH] < 0.5
 
 
+@plain_only
 def test_a_violation_narrows_the_cells_once():
     rates = Rates(lambda t: -1.0)
     *_, without = propose(rates, 0.0, 0.5, 1.0)
@@ -202,6 +212,7 @@ def test_a_violation_narrows_the_cells_once():
     assert after[grid.SEEN] == 3.0
 
 
+@plain_only
 def test_a_rate_that_is_not_a_number_is_reported():
     time, *_ = propose(Rates(lambda t: math.nan), 0.0, 0.5, 1.0)
     assert math.isnan(time)

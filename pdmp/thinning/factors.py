@@ -69,8 +69,9 @@ class FactorGrid(Compiled):
 
     As `pdmp.thinning.Grid`: a cell is bounded by the chords through the signed rates at its ends and a point within,
     raised by `safety` times what the parabola through the three may exceed them by, cut short where their bend is worth
-    more than half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates changes its
-    velocity; unlike there it does not end where another clock rings, for most of them do not concern this factor.
+    more than half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates
+    changes its velocity; unlike there it does not end where another clock rings, for most of them do not concern this
+    factor.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ from pdmp.thinning.piecewise import segment_arrival
 
 #: Of `grid`: the economical width, cells so far, violations seen, the accurate width, and what may be misjudged.
 WIDTH, CELLS, SEEN, LOCAL, MISJUDGED = range(5)
-#: Of `cell`: when it begins and ends, the bound at its begin, inner point and end; for which path and clock it was laid.
+#: Of `cell`: when it begins and ends, the bound at its begin, inner point and end; for which path and clock it is.
 BEGIN, END, LEFT, INNER, RIGHT, EVENTS, CLOCK = range(7)
 
 PART = 0.3  #: where in a cell its inner point is
@@ -75,7 +75,7 @@ def current(memory, state, i, now):
 
 @inlined
 def second_difference(a, b, c):
-    """Of a parabola with these values at the begin, the inner point and the end of a cell: at its ends and its middle."""
+    """Of the parabola with these values at begin, inner point and end of a cell: over its ends and its middle."""
     return 0.5 * ((c - b) / (1.0 - PART) - (b - a) / PART)
 
 
