@@ -227,6 +227,19 @@ class Plane(pdmp.Model):
             out[0] += t * a
             out[1] += t * b
 
+    @pdmp.compiled
+    def add_factor_gradient(self, x, f, out):
+        """Of two factors: the square root of 1 + x² of the first coordinate alone, and what it leaves of the target."""
+        alone = x[0] / math.sqrt(1.0 + x[0] * x[0])
+        if f == 0:
+            out[0] += alone
+        else:
+            self.add_prior_gradient(x, out)
+            out[0] -= alone
+
+    def factors(self):
+        return [[0], [0, 1]]
+
     def moments(self, n=1_601):
         """Mean (2,) and variance (2,), by the trapezium rule on a grid that holds all but 1e-8 of the mass."""
         name = KINDS[self.which]
