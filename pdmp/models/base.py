@@ -168,6 +168,7 @@ class Model(Compiled):
         else:
             self.add_prior_gradient(x, out)
 
+    @compiled
     def fetch(self, i):
         """Ask the memory for datum i, which will be looked at soon."""
 
