@@ -10,6 +10,7 @@ import csv
 import inspect
 import math
 import threading
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -398,16 +399,19 @@ def compare(
         _prepare(process, start, label, say)
         say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
         try:
-            run = sample(
-                process,
-                initial=initial,
-                data_passes=data_passes,
-                warmup=warmup,
-                chains=chains,
-                seed=seed,
-                covariance=False,
-                progress=False,
-            )
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", UserWarning)
+                run = sample(
+                    process,
+                    initial=initial,
+                    data_passes=data_passes,
+                    warmup=warmup,
+                    chains=chains,
+                    seed=seed,
+                    covariance=False,
+                    progress=False,
+                )
+            notes += [f"{label}: {warning.message}" for warning in said]
             rows.append(_row(label, process, run, truth, model, test))
         except SamplingError as error:
             rows.append(_failed(label, process))
@@ -438,7 +442,9 @@ def _prepare(process, start, label, say):
     timer.daemon = True
     timer.start()
     try:
-        sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the run proper will say it
+            sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
     except SamplingError:
         pass  # the run proper will say it
     finally:
@@ -481,7 +487,6 @@ def _single(run):
 
 
 def _row(label, process, run, truth, model, test):
-    import warnings
 
     chains = run.chains
     with warnings.catch_warnings():

@@ -194,7 +194,7 @@ def test_edits_of_the_package_of_a_model_and_of_its_helpers_are_never_answered_w
 
     ends = [first["end"]]
     for path, old, new in (
-        ("pdmp/processes/velocities.py", "c = 2.0 * dot / square", "c = 1.9 * dot / square"),
+        ("pdmp/processes/velocities.py", "c = 2.0 * along / square", "c = 1.9 * along / square"),
         ("quartic.py", "self.scale * x[j] ** 3", "1.1 * self.scale * x[j] ** 3"),
         ("forces.py", "return 1.0", "return 1.2"),
     ):

@@ -20,7 +20,7 @@ from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
 from pdmp.thinning.data import PRIOR, TERMS, column_tables, draw_row
 from pdmp.thinning.factors import BEGIN, END, LEFT, WIDTH, FactorGrid
-from tests.checks import new_chain, plain, run_chain
+from tests.checks import new_chain, plain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -695,6 +695,7 @@ def test_the_coordinate_samplers_rate_is_that_of_the_coordinate_that_moves():
         assert process.kernel.rate(state, 1, 0.0, rng()) == 1.0  # a refreshment is not thinned
 
 
+@plain_only
 def test_the_coordinate_samplers_clocks():
     """Inverted on a Gaussian; on a regression the bound is the diagonal of the Hessian's."""
     process, state = begun(PROCESSES["CoordinateSampler inversion"](), v=[0.0, -1.0, 0.0])

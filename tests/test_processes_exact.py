@@ -15,7 +15,7 @@ from pdmp.processes import sbps
 from pdmp.processes.sbps import BOUNCE, REFRESH
 from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.thinning import regression
-from tests.checks import new_chain, run_chain
+from tests.checks import new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -246,6 +246,7 @@ class Draw:
         self.standard_exponential = lambda: exponential
 
 
+@plain_only
 @pytest.mark.parametrize("name", ["BPS inversion", "BPS affine", "BPS grid", "ZigZag inversion", "ZigZag affine"])
 def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
     """On a Gaussian; the superposition of Zig-Zag's clocks is the earliest of all, under equal exponentials."""

@@ -13,7 +13,7 @@ import pdmp
 from pdmp.compiled import entry
 from pdmp.gradients import ControlVariate, Minibatch
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
-from tests.checks import assert_exponential, assert_unbiased, new_chain, replicate, run_chain
+from tests.checks import assert_exponential, assert_unbiased, new_chain, plain_only, replicate, run_chain
 from tests.statistics.test_events import integral_of_positive_part
 
 JIT = not config.DISABLE_JIT
@@ -237,6 +237,7 @@ def test_every_datum_has_its_share_and_its_weight(name):
     assert np.abs(count - p).max() < 5.5 * np.sqrt(p.max() / n)
 
 
+@plain_only
 @pytest.mark.exact
 def test_excess_rates_compete_with_the_flips():
     speed, excess = np.array([0.5, 1.0, 2.0]), np.array([50.0, 0.0, 100.0])

@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from numba import config
 from scipy import integrate
 
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.scheduler import reschedule
 from pdmp.thinning import affine, grid, regression
 from pdmp.thinning.piecewise import segment_arrival
-from tests.checks import plain
+from tests.checks import plain, plain_only
 
 pytestmark = pytest.mark.exact
 
@@ -109,7 +108,6 @@ def test_an_empty_segment_has_no_arrival():
 # The adaptive grid
 
 #: Tests that hand the methods stand-ins for process and generator, which compiled helpers do not take.
-plain_only = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python only")
 
 
 class Rates:

@@ -33,10 +33,11 @@ from pdmp.processes.extended import Extended
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 
+#: A position beyond a box by no more, relatively, is beyond it by rounding: of itself, or late in a run of the time.
+BIT = 1e-9
+
 #: The wall of a half-space a·x <= b is put so far inside, relatively, that rounding does not lead beyond it.
 SHY = 1e-14
-#: A position beyond a box by no more, relatively, is beyond it by rounding.
-BIT = 1e-13
 
 
 class Memory(NamedTuple):
@@ -62,8 +63,8 @@ class Within(Compiled):
     def position(self, j, x, v, s):
         p, low, high = self.path.position(j, x, v, s), self.lower[j], self.upper[j]
         if p < low:
-            return low if low - p <= BIT * (abs(low) + abs(x)) else p
-        return high if 0.0 < p - high <= BIT * (abs(high) + abs(x)) else p
+            return low if low - p <= BIT * (abs(low) + abs(x) + abs(v)) else p
+        return high if 0.0 < p - high <= BIT * (abs(high) + abs(x) + abs(v)) else p
 
     @compiled
     def velocity(self, j, x, v, s):

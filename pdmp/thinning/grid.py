@@ -162,7 +162,7 @@ class Grid(Bound):
         memory = state.memory.bound
         nodes, grid, cell = memory.nodes, memory.grid, memory.cell
         width = min(grid[WIDTH], 2.0 * grid[LOCAL])
-        capped = next_other(state, i, now) - now < width
+        capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
         if capped:
             width = next_other(state, i, now) - now
         process.rates(state, now, rng, nodes[0])
@@ -197,6 +197,8 @@ class Grid(Bound):
         if not capped:
             grid[LOCAL] = width
         cell[BEGIN], cell[END] = now, now + width
+        if capped:  # what rings there rings first: it may be a wall, beyond which the target is not defined
+            cell[END] = np.nextafter(cell[END], np.inf)
         cell[LEFT], cell[INNER], cell[RIGHT] = left, inner, right
         cell[EVENTS], cell[CLOCK] = events_so_far(state), i
         return True

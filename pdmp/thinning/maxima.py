@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from pdmp.compiled import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far, next_other
@@ -83,7 +85,7 @@ class Maxima(Bound):
         memory = state.memory.bound
         nodes, grid, cell = memory.nodes, memory.grid, memory.cell
         width = min(grid[WIDTH], 2.0 * grid[LOCAL])
-        capped = next_other(state, i, now) - now < width
+        capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
         if capped:
             width = next_other(state, i, now) - now
         process.rates(state, now, rng, nodes[0])
@@ -114,6 +116,8 @@ class Maxima(Bound):
         if not capped:
             grid[LOCAL] = width
         cell[BEGIN], cell[END] = now, now + width
+        if capped:  # what rings there rings first: it may be a wall, beyond which the target is not defined
+            cell[END] = np.nextafter(cell[END], np.inf)
         cell[LEFT] = top + self.margin * bend
         cell[EVENTS], cell[CLOCK] = events_so_far(state), i
         return True

@@ -84,7 +84,7 @@ def test_frozen_rates_tend_to_a_target_in_five_correlated_dimensions(name):
     found = []
     for eps in (0.3, 0.15):
         process = getattr(discrete, name)(Noisy(FIVE, 1.0), eps, **options)
-        found.append(replicate(process, FIVE.mean, 32, seed=84, steps=round(60_000 / eps)))
+        found.append(replicate(process, FIVE.mean, 32, seed=84, steps=round(90_000 / eps)))
     coarse, fine = found
     assert np.all(coarse.var.mean(axis=0) > 1.06 * np.diag(COVARIANCE))
     assert_unbiased((2.0 * fine.mean - coarse.mean - FIVE.mean) / SD, 0.0, resolution=0.1)
