@@ -102,10 +102,10 @@ BUGS = [
     Bug(
         "affine: one exponential for all components",
         "pdmp/thinning/affine.py",
-        "        s = math.inf\n        for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts\n"
-        "            s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))",
-        "        s = math.inf\n        e = rng.standard_exponential()\n        for j in range(a.shape[0]):\n"
-        "            s = min(s, first_arrival(a[j], b[j], e))",
+        "    for j in range(a.shape[0]):  # the first arrival of a sum is the earliest of its parts\n"
+        "        s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))",
+        "    e = rng.standard_exponential()\n    for j in range(a.shape[0]):\n"
+        "        s = min(s, first_arrival(a[j], b[j], e))",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(
@@ -147,8 +147,8 @@ BUGS = [
     Bug(
         "reflection: wrong sign",
         "pdmp/processes/velocities.py",
-        "v[j] -= c * a[j]",
-        "v[j] += c * a[j]",
+        "c = 2.0 * along / square",
+        "c = -2.0 * along / square",
         (EXACT,),
     ),
     Bug(
@@ -189,8 +189,8 @@ BUGS = [
     Bug(
         "Zig-Zag: the coordinate is drawn uniformly",
         "pdmp/processes/zigzag.py",
-        "        rest = rng.random() * total\n        chosen = rates.shape[0] - 1",
-        "        rest = 1e300\n        chosen = int(rng.random() * rates.shape[0])",
+        "state.memory.chosen[0] = self.choose(rates, rng.random() * total)",
+        "state.memory.chosen[0] = int(rng.random() * rates.shape[0])",
         (EVENTS,),
     ),
     Bug(
@@ -277,15 +277,15 @@ BUGS = [
     Bug(
         "ControlVariate: the anchor's batch is not subtracted",
         "pdmp/gradients.py",
-        "self.model.batch_difference(x, self.anchor, memory.rows, n, memory.other, out)",
+        "self.drawing.difference(self.model, x, self.anchor, memory, n, out)",
         "_clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
         (GRADIENTS,),
     ),
     Bug(
         "ControlVariate: the correction counts twice",
         "pdmp/gradients.py",
-        "memory.other, out)\n        for j in range(out.shape[0]):\n            out[j] = weight * out[j]",
-        "memory.other, out)\n        for j in range(out.shape[0]):\n            out[j] = 2.0 * weight * out[j]",
+        "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = weight * out[j]",
+        "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = 2.0 * weight * out[j]",
         (GRADIENTS,),
     ),
     # fixed-step samplers
