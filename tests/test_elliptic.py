@@ -221,7 +221,7 @@ def test_points_for_a_picture_lie_on_the_curve():
 # Runs
 
 
-def same(a, b):
+def assert_same(a, b):
     for name in ("mean", "var", "cov", "ess", "rhat"):
         np.testing.assert_array_equal(getattr(a, name)(), getattr(b, name)())
     np.testing.assert_array_equal(a.draws(50), b.draws(50))
@@ -238,7 +238,7 @@ def test_everything_that_a_run_does(process, tmp_path):
     run = pdmp.sample(process, time=40.0, **call)
     assert run.trajectories[0].kind == "elliptic"
     run.save(tmp_path / "run.npz")
-    same(run, pdmp.load(tmp_path / "run.npz"))
+    assert_same(run, pdmp.load(tmp_path / "run.npz"))
     kept = {
         "moments": pdmp.sample(process, time=40.0, store="moments", **call),
         "grid": pdmp.sample(process, time=40.0, store="grid", draws=64, **call),
@@ -262,10 +262,10 @@ def test_runs_go_on_from_where_they_stopped(process, tmp_path):
     call = {"initial": [0.5, -1.0, 0.2], "seed": 4}
     whole = pdmp.sample(process, events=60, **call)
     part = pdmp.sample(process, events=25, **call)
-    same(extend(part, events=60), whole)
+    assert_same(extend(part, events=60), whole)
     file = tmp_path / "checkpoint"
     pdmp.sample(process, events=60, checkpoint=file, **call)
-    same(pdmp.sample(process, events=60, checkpoint=file, **call), whole)
+    assert_same(pdmp.sample(process, events=60, checkpoint=file, **call), whole)
 
 
 def test_pictures_draw_the_curve():
