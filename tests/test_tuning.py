@@ -199,7 +199,7 @@ def test_a_grid_search_runs_everything_to_the_end():
 
 
 def test_a_score_reads_no_further_than_the_path():
-    """The last draw is the end of the path, which a sum of parts may miss by rounding: after 307 steps of 0.1 it does."""
+    """The last draw is the end of the path; a sum of parts misses it by rounding, after 307 steps of 0.1 it does."""
     steps, step = 307, 0.1
     assert (steps * step * np.arange(1, steps + 1) / steps)[-1] > steps * step
     seen = []
