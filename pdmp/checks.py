@@ -198,5 +198,7 @@ def describe(process):
         "local": bool(process.local),
         "events": list(process.events),
         "variables": {k: list(s) for k, s in variables.items()},
+        "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
+        "constrains": isinstance(model, Model) and type(model).constrain is not Model.constrain,
         "n_data": int(getattr(model, "n_data", 0)),
     }

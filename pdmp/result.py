@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import warnings
 from importlib import metadata
 
@@ -17,6 +16,7 @@ from pdmp.diagnostics.ess import batch_ess, batch_rhat, draws_ess, draws_rhat
 from pdmp.diagnostics.inclusion import inclusion
 from pdmp.diagnostics.stein import scores, stein_thin
 from pdmp.diagnostics.summary import summarise
+from pdmp.models import transforms
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 from pdmp.recording import Grid, Integrals
 from pdmp.trajectory import Trajectory, apply, integrate_function
@@ -73,6 +73,8 @@ class Run:
         What ended the run: the name of a budget, "interrupted" or "failed"; several when chains differ.
     variables : dict of str to tuple of int
         Names and shapes of the parts of x.
+    transforms : dict of str to pdmp.models.transforms.Transform
+        Of those parts that are not natural parameters.
     copies : tuple of float
         Weights of the coupled copies.
     stats : dict
@@ -85,6 +87,7 @@ class Run:
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
+        self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
         self.copies = tuple(info["copies"])
 
     def __repr__(self):
@@ -479,11 +482,24 @@ class Run:
     # -- tables and files ---------------------------------------------------------------------------------------
 
     def names(self):
-        """A name for each coordinate of x: "beta[0]", "sigma", …; a list of str."""
-        out = []
-        for name, shape in self.variables.items():
-            out += [name + (f"[{','.join(map(str, i))}]" if i else "") for i in np.ndindex(*shape)]
-        return out
+        """A name for each coordinate of x: "beta[0]", "log(sigma)", …; a list of str."""
+        return transforms.coordinate_names(self.variables, self.transforms)
+
+    def constrain(self, draws, model=None):
+        """Natural parameters of draws of x (..., d), each (..., *shape), by name; see `pdmp.Model.constrain`.
+
+        A loaded run knows the names and transforms of its model. A model that computes natural parameters in its own
+        way (PyMC, Stan, a non-centred hierarchy) is asked: then a loaded run needs it as `model`.
+        """
+        model = getattr(self.process, "model", None) if model is None else model
+        if hasattr(model, "constrain"):
+            return model.constrain(draws)
+        if self._info.get("constrains", False):
+            raise ValueError(
+                f"the natural parameters of a {self._info['process']} are computed by its model, which a loaded run "
+                "does not hold: give it as `model=`."
+            )
+        return transforms.split(draws, self.variables, self.transforms)
 
     def summary(self):
         """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and what is wrong.
@@ -530,10 +546,11 @@ class Run:
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
         storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
 
-    def to_arviz(self, n=1_000):
+    def to_arviz(self, n=1_000, model=None):
         """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
 
-        Under ``store="grid"`` all points of the grid. Coupled copies: the fine chain's draws.
+        The draws are of natural parameters, see `constrain`, also for `model`. Under ``store="grid"`` all points of the
+        grid. Coupled copies: the fine chain's draws.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -543,11 +560,7 @@ class Run:
                 raise ImportError("`to_arviz` needs ArviZ: pip install 'pdmp[arviz]'.") from None
             if self.store == "grid":
                 n = min(int(r.grid.used[0]) for r in self._records)
-            x, posterior, first = self.draws(n), {}, 0
-            for name, shape in self.variables.items():
-                size = math.prod(shape)
-                posterior[name] = x[:, :, first : first + size].reshape(*x.shape[:2], *shape)
-                first += size
+            posterior = self.constrain(self.draws(n), model)
             try:
                 version = metadata.version("pdmp")
             except metadata.PackageNotFoundError:

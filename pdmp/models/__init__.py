@@ -1,5 +1,6 @@
 """Targets: potentials U = -log density with their gradients, ready for every sampler."""
 
+from pdmp.models import transforms as transforms
 from pdmp.models.base import Model as Model
 from pdmp.models.function import from_function as from_function
 from pdmp.models.gaussian import Gaussian as Gaussian

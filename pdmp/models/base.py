@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdmp.compiled import Compiled, compiled, entry, readable
+from pdmp.models.transforms import check_transforms, split
 from pdmp.process import check_methods
 
 
@@ -82,6 +83,9 @@ class Model(Compiled):
         Names and shapes of the parts of x, in order; one vector ``x`` when omitted.
     initial : array_like, shape (dim,), optional
         Where to look for the mode from; zeros when omitted.
+    transforms : dict of str to pdmp.models.transforms.Transform, optional
+        For parts of x that are not natural parameters: ``{"sigma": Log()}`` says that the part `sigma` of x is log σ.
+        Names and draws for ArviZ follow it; the potential is that of x, the Jacobian in it.
     """
 
     size: int
@@ -90,7 +94,7 @@ class Model(Compiled):
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
 
-    def __init__(self, dim, n_data=0, variables=None, initial=None):
+    def __init__(self, dim, n_data=0, variables=None, initial=None, transforms=None):
         self.dim = self.size = int(dim)
         self.n_data = self.terms = int(n_data)
         if self.dim < 1:
@@ -98,6 +102,7 @@ class Model(Compiled):
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
         if sum(int(np.prod(s)) for s in self.variables.values()) != self.dim:
             raise ValueError(f"`variables` {self.variables} do not add up to the dimension {self.dim}.")
+        self.transforms = check_transforms(transforms, self.variables)
         self.initial = np.zeros(self.dim) if initial is None else self.check(initial, "initial")
 
     def __init_subclass__(cls, **kwargs):
@@ -315,6 +320,21 @@ class Model(Compiled):
     def model(self):
         """Itself: a model is its own exact gradient."""
         return self
+
+    def constrain(self, draws):
+        """Natural parameters of draws of x.
+
+        Parameters
+        ----------
+        draws : array_like, shape (..., dim)
+
+        Returns
+        -------
+        dict of str to ndarray, shape (..., *shape)
+            The parts of x by their names in `variables`, each through its transform. A model that overrides this may
+            return others.
+        """
+        return split(draws, self.variables, self.transforms)
 
     def slab_density(self):
         """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""

@@ -1,0 +1,239 @@
+r"""Transforms from the unconstrained x that samplers move to the natural parameters y that people read.
+
+A model names them by ``transforms={"sigma": Log()}`` beside its ``variables``: the part of x of that name then is,
+here, log σ. The model's own potential holds the Jacobian; nothing is added to it. For the density p(y) of a natural
+parameter, U(x) = -log p(y(x)) - log |det dy/dx|.
+
+=================== ============================================ =================================================
+Log(lower)          y = lower + eˣ                               log |dy/dx| = x
+Upper(upper)        y = upper - eˣ                               log |dy/dx| = x
+Interval(a, b)      y = a + (b - a) / (1 + e⁻ˣ)                  log |dy/dx| = log(b - a) - log(1 + e⁻ˣ) - log(1 + eˣ)
+Ordered()           y₀ = x₀, yₖ = yₖ₋₁ + exp(xₖ)                 log det = x₁ + x₂ + …
+Simplex()           y = softmax(x₁, …, xₙ, -Σxₖ), n + 1 numbers  log det = Σₖ log yₖ + log(n + 1)
+=================== ============================================ =================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A map from x to y of the same shape, coordinate by coordinate, unless a class says otherwise.
+
+    This one is the identity.
+    """
+
+    def constrain(self, x):
+        """y for an array x, of any shape."""
+        return np.array(x, float)
+
+    def unconstrain(self, y):
+        """x for an array y; the inverse of `constrain`."""
+        return np.array(y, float)
+
+    def log_jacobian(self, x):
+        """Parts of log |det dy/dx|, in the shape of x: their sum over the variable is the logarithm."""
+        return np.zeros_like(x, float)
+
+    def log_jacobian_gradient(self, x):
+        """The derivatives of log |det dy/dx| by x, in the shape of x."""
+        return np.zeros_like(x, float)
+
+    def shape(self, shape):
+        """Shape of y for that of x, tuples of int."""
+        return tuple(shape)
+
+    def label(self, name):
+        """What x is called where y has that name: ``log(sigma)``."""
+        return f"{type(self).__name__.lower()}({name})"
+
+    def to_json(self):
+        """The kind and its numbers, a list; `from_json` reads it."""
+        return [type(self).__name__.lower(), *astuple(self)]
+
+
+@dataclass(frozen=True)
+class Identity(Transform):
+    """y = x."""
+
+    def label(self, name):
+        return name
+
+
+@dataclass(frozen=True)
+class Log(Transform):
+    """y = lower + eˣ > lower."""
+
+    lower: float = 0.0
+
+    def constrain(self, x):
+        return self.lower + np.exp(x)
+
+    def unconstrain(self, y):
+        return np.log(np.asarray(y, float) - self.lower)
+
+    def log_jacobian(self, x):
+        return np.array(x, float)
+
+    def log_jacobian_gradient(self, x):
+        return np.ones_like(x, float)
+
+    def label(self, name):
+        return f"log({name})" if self.lower == 0.0 else f"log({name} - {self.lower:g})"
+
+
+@dataclass(frozen=True)
+class Upper(Transform):
+    """y = upper - eˣ < upper."""
+
+    upper: float = 0.0
+
+    def constrain(self, x):
+        return self.upper - np.exp(x)
+
+    def unconstrain(self, y):
+        return np.log(self.upper - np.asarray(y, float))
+
+    def log_jacobian(self, x):
+        return np.array(x, float)
+
+    def log_jacobian_gradient(self, x):
+        return np.ones_like(x, float)
+
+    def label(self, name):
+        return f"log({self.upper:g} - {name})"
+
+
+@dataclass(frozen=True)
+class Interval(Transform):
+    """y = lower + (upper - lower) / (1 + e⁻ˣ); the logit's inverse, for a probability."""
+
+    lower: float = 0.0
+    upper: float = 1.0
+
+    def __post_init__(self):
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+            raise ValueError(f"`lower` and `upper` must be finite and in this order, got {self.lower}, {self.upper}.")
+
+    def constrain(self, x):
+        share = 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x, float)))
+        return self.lower + (self.upper - self.lower) * share
+
+    def unconstrain(self, y):
+        y = np.asarray(y, float)
+        return np.log(y - self.lower) - np.log(self.upper - y)
+
+    def log_jacobian(self, x):
+        return math.log(self.upper - self.lower) - np.logaddexp(0.0, x) - np.logaddexp(0.0, -np.asarray(x, float))
+
+    def log_jacobian_gradient(self, x):
+        return -np.tanh(0.5 * np.asarray(x, float))
+
+    def label(self, name):
+        return f"logit({name})" if (self.lower, self.upper) == (0.0, 1.0) else f"interval({name})"
+
+
+@dataclass(frozen=True)
+class Ordered(Transform):
+    """y₀ = x₀, yₖ = yₖ₋₁ + exp(xₖ), along the last axis: ascending numbers."""
+
+    def constrain(self, x):
+        steps = np.array(x, float)
+        steps[..., 1:] = np.exp(steps[..., 1:])
+        return np.cumsum(steps, axis=-1)
+
+    def unconstrain(self, y):
+        x = np.array(y, float)
+        x[..., 1:] = np.log(np.diff(x, axis=-1))
+        return x
+
+    def log_jacobian(self, x):
+        parts = np.array(x, float)
+        parts[..., 0] = 0.0
+        return parts
+
+    def log_jacobian_gradient(self, x):
+        gradient = np.ones_like(x, float)
+        gradient[..., 0] = 0.0
+        return gradient
+
+
+@dataclass(frozen=True)
+class Simplex(Transform):
+    """y = softmax(x₁, …, xₙ, -Σxₖ) along the last axis: n + 1 probabilities from n numbers."""
+
+    def constrain(self, x):
+        x = np.asarray(x, float)
+        full = np.concatenate([x, -x.sum(axis=-1, keepdims=True)], axis=-1)
+        y = np.exp(full - full.max(axis=-1, keepdims=True))
+        return y / y.sum(axis=-1, keepdims=True)
+
+    def unconstrain(self, y):
+        logs = np.log(y)
+        return (logs - logs.mean(axis=-1, keepdims=True))[..., :-1]
+
+    def log_jacobian(self, x):
+        # Σ log yₖ + log(n + 1): the sum, in equal parts.
+        y, n = self.constrain(x), np.shape(x)[-1]
+        total = np.log(y).sum(axis=-1, keepdims=True) + math.log(n + 1)
+        return np.repeat(total / n, n, axis=-1)
+
+    def log_jacobian_gradient(self, x):
+        y = self.constrain(x)
+        return -y.shape[-1] * (y[..., :-1] - y[..., -1:])
+
+    def shape(self, shape):
+        return (*shape[:-1], shape[-1] + 1)
+
+
+KINDS = {kind.__name__.lower(): kind for kind in (Identity, Log, Upper, Interval, Ordered, Simplex)}
+
+
+def from_json(parts):
+    """The transform that `Transform.to_json` wrote."""
+    kind, *numbers = parts
+    return KINDS[kind](*numbers)
+
+
+def check_transforms(transforms, variables):
+    """A dict of transforms, one for some of the `variables`; errors name what is wrong."""
+    transforms = dict(transforms or {})
+    for name, transform in transforms.items():
+        if name not in variables:
+            raise ValueError(f"`transforms` names {name!r}, which is not among the variables {list(variables)}.")
+        if not isinstance(transform, Transform):
+            raise TypeError(
+                f"`transforms` must hold transforms such as pdmp.models.transforms.Log(), {name!r} has {transform!r}."
+            )
+        if isinstance(transform, (Ordered, Simplex)) and not variables[name]:
+            raise ValueError(f"{type(transform).__name__} is for vectors, and the variable {name!r} is one number.")
+    return transforms
+
+
+def split(draws, variables, transforms=()):
+    """Natural parameters, each (..., *shape), of draws (..., dim): the parts of x, in order, transformed."""
+    draws, transforms = np.asarray(draws, float), dict(transforms)
+    natural, first = {}, 0
+    for name, shape in variables.items():
+        size = math.prod(shape)
+        part = draws[..., first : first + size].reshape(*draws.shape[:-1], *shape)
+        natural[name] = transforms.get(name, Identity()).constrain(part)
+        first += size
+    return natural
+
+
+def coordinate_names(variables, transforms=()):
+    """A name for each coordinate of x: "beta[0]", "log(sigma)", …; a list of str."""
+    out, transforms = [], dict(transforms)
+    for name, shape in variables.items():
+        transform = transforms.get(name, Identity())
+        for i in np.ndindex(*shape):
+            index = f"[{','.join(map(str, i))}]" if i else ""
+            whole = isinstance(transform, (Ordered, Simplex))  # a coordinate of x is not of one of y alone
+            out.append(transform.label(name) + index if whole else transform.label(name + index))
+    return out

@@ -1,0 +1,128 @@
+"""Transforms to natural parameters: inverses, Jacobians by differences, names, and what a run makes of them."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.models import from_function
+from pdmp.models.transforms import Identity, Interval, Log, Ordered, Simplex, Upper, coordinate_names, from_json, split
+from tests.checks import plain_only
+
+pytestmark = pytest.mark.exact
+
+TRANSFORMS = [Identity(), Log(), Log(-2.5), Upper(3.0), Interval(), Interval(-1.0, 4.0), Ordered(), Simplex()]
+VARIABLES = {"mu": (), "tau": (), "p": (2,), "cuts": (3,), "weights": (2,)}
+KINDS = {"tau": Log(), "p": Interval(), "cuts": Ordered(), "weights": Simplex()}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=repr)
+def test_jacobians_by_differences(transform):
+    rng = np.random.default_rng(0)
+    for x in 1.5 * rng.standard_normal((5, 4)):
+        n = 4
+
+        def derivative(f, x=x, n=n):
+            steps = 1e-6 * np.eye(n)
+            return np.array([(f(x + h) - f(x - h)) / 2e-6 for h in steps]).T
+
+        jacobian = derivative(transform.constrain)[:n]  # of a simplex all but the last
+        sign, log_determinant = np.linalg.slogdet(jacobian)
+        assert sign == (1.0 if not isinstance(transform, Upper) else (-1.0) ** n)
+        parts = transform.log_jacobian(x)
+        assert parts.shape == x.shape and math.isclose(parts.sum(), log_determinant, abs_tol=1e-7)
+        numeric = derivative(lambda z: transform.log_jacobian(z).sum())
+        assert np.allclose(transform.log_jacobian_gradient(x), numeric, atol=1e-7)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=repr)
+def test_inverse_shapes_and_header(transform):
+    x = 2.0 * np.random.default_rng(1).standard_normal((7, 2, 3))
+    y = transform.constrain(x)
+    assert y.shape == transform.shape(x.shape)
+    assert np.allclose(transform.unconstrain(y), x, rtol=0.0, atol=1e-12)
+    assert np.allclose(transform.constrain(x[3, 1]), y[3, 1], rtol=1e-15)
+    assert from_json(transform.to_json()) == transform
+
+
+def test_ranges():
+    x = np.array([-700.0, -3.0, 0.5, 700.0])
+    assert np.all(Log(2.0).constrain(x) >= 2.0) and np.all(Upper(2.0).constrain(x) <= 2.0)
+    inside = Interval(-1.0, 4.0).constrain(x)
+    assert np.all((inside >= -1.0) & (inside <= 4.0)) and np.isfinite(Interval().log_jacobian(x)).all()
+    assert np.all(np.diff(Ordered().constrain(x[1:3])) > 0.0)
+    simplex = Simplex().constrain(x)
+    assert np.all(simplex >= 0.0) and math.isclose(simplex.sum(), 1.0, rel_tol=1e-14)
+
+
+def test_draws_are_split_in_order_and_transformed():
+    x = np.random.default_rng(2).standard_normal((4, 5, 9))
+    natural = split(x, VARIABLES, KINDS)
+    assert list(natural) == list(VARIABLES)
+    assert {k: a.shape[2:] for k, a in natural.items()} == {**VARIABLES, "weights": (3,)}
+    assert np.array_equal(natural["mu"], x[..., 0]) and np.array_equal(natural["tau"], np.exp(x[..., 1]))
+    assert np.allclose(natural["p"], 1.0 / (1.0 + np.exp(-x[..., 2:4])), rtol=1e-13)
+    assert np.allclose(natural["cuts"][..., 1] - natural["cuts"][..., 0], np.exp(x[..., 5]), rtol=1e-12)
+    assert coordinate_names(VARIABLES, KINDS) == [
+        *("mu", "log(tau)", "logit(p[0])", "logit(p[1])", "ordered(cuts)[0]", "ordered(cuts)[1]", "ordered(cuts)[2]"),
+        *("simplex(weights)[0]", "simplex(weights)[1]"),
+    ]
+    assert Log(1.0).label("a") == "log(a - 1)" and Upper(1.0).label("a") == "log(1 - a)"
+
+
+@pytest.mark.parametrize(
+    ("transforms", "error", "message"),
+    [
+        ({"sigma": Log()}, ValueError, "`transforms` names 'sigma', which is not among the variables"),
+        ({"tau": "log"}, TypeError, r"must hold transforms such as .*Log\(\), 'tau' has 'log'"),
+        ({"tau": Simplex()}, ValueError, "Simplex is for vectors, and the variable 'tau' is one number"),
+    ],
+)
+def test_transforms_are_checked(transforms, error, message):
+    with pytest.raises(error, match=message):
+        from_function(half_square, 9, variables=VARIABLES, transforms=transforms)
+
+
+def test_interval_is_checked():
+    with pytest.raises(ValueError, match="`lower` and `upper` must be finite and in this order, got 2.0, 1.0"):
+        Interval(2.0, 1.0)
+
+
+def half_square(x):
+    return 0.5 * x @ x, x
+
+
+class Shifted(pdmp.models.Gaussian):
+    """Natural parameters of its own: x + 1."""
+
+    def constrain(self, draws):
+        return {"shifted": np.asarray(draws) + 1.0}
+
+
+@plain_only
+def test_a_run_carries_names_and_transforms(tmp_path):
+    model = from_function(half_square, 9, variables=VARIABLES, transforms=KINDS)
+    run = pdmp.sample(pdmp.BPS(model), events=30, seed=1)
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    assert loaded.transforms == run.transforms == KINDS
+    assert [row["name"] for row in loaded.summary().rows] == coordinate_names(VARIABLES, KINDS)
+    x = run.draws(20)
+    for other in (run, loaded):
+        posterior = other.to_arviz(20).posterior
+        for name, values in split(x, VARIABLES, KINDS).items():
+            assert np.array_equal(posterior[name].values, values)
+    assert run.to_arviz(20).posterior["weights"].shape == (1, 20, 3)
+
+
+@plain_only
+def test_a_model_with_natural_parameters_of_its_own_is_asked(tmp_path):
+    model = Shifted(0.0, [1.0, 4.0])
+    run = pdmp.sample(pdmp.BPS(model), events=30, seed=1)
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="computed by its model, which a loaded run does not"):
+        loaded.to_arviz(20)
+    for posterior in (run.to_arviz(20).posterior, loaded.to_arviz(20, model=model).posterior):
+        assert np.array_equal(posterior["shifted"].values, run.draws(20) + 1.0)
