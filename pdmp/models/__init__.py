@@ -15,4 +15,8 @@ from pdmp.models.log_gaussian_cox import LogGaussianCox as LogGaussianCox
 from pdmp.models.logistic import LogisticRegression as LogisticRegression
 from pdmp.models.markov_random_field import GaussianMarkovRandomField as GaussianMarkovRandomField
 from pdmp.models.mixture_sum import MixtureSum as MixtureSum
+from pdmp.models.negative_binomial import NegativeBinomialRegression as NegativeBinomialRegression
+from pdmp.models.poisson import PoissonRegression as PoissonRegression
+from pdmp.models.probit import ProbitRegression as ProbitRegression
 from pdmp.models.skew_normal import SkewNormal as SkewNormal
+from pdmp.models.student_t import StudentTRegression as StudentTRegression

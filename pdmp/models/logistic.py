@@ -6,153 +6,22 @@ import logging
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from pdmp.compiled import compiled, inlined, positive, vectorised
 from pdmp.models.base import Model, data_and_coordinates
+from pdmp.models.design import stays, with_ones
+from pdmp.models.glm import read_labels, read_prior
+from pdmp.models.vectors import BLOCK, add8, aligned, buffer, columns, dot, exp
 from pdmp.prefetch import LINE, prefetch
 
 LARGEST_COPY = 2**20  #: numbers in the copy of a batch
-BLOCK = 64  #: data handled together, so that their exponentials are vectors; rows of a tile
 
 logger = logging.getLogger(__name__)
-
-# ---------------------------------------------------------------------------------------------------------------
-# What numba lacks: a buffer on the stack, and 2^k without a call
-
-if config.DISABLE_JIT:
-
-    def _buffer():
-        return np.empty(BLOCK)
-
-    def _power_of_two(k):
-        return 2.0**k
-
-    def _dot(data, i, c, x, eights):
-        return np.dot(data[i, c : c + 8 * eights].astype(float), x[: 8 * eights])
-
-    def _add8(out, weight, data, i, c):
-        out[:8] += weight * data[i, c : c + 8]
-
-else:
-    WIDE = ir.VectorType(ir.DoubleType(), 8)
-
-    def _load8(context, builder, data_type, data, i, c):
-        """Eight consecutive entries of a row of a 2-d array as a vector of doubles."""
-        array = context.make_array(data_type)(context, builder, data)
-        pointer = cgutils.get_item_pointer(context, builder, data_type, array, [i, c])
-        item = context.get_data_type(data_type.dtype)
-        pointer = builder.bitcast(pointer, ir.VectorType(item, 8).as_pointer())
-        vector = builder.load(pointer, align=data_type.dtype.bitwidth // 8)  # of one entry: rows may start anywhere
-        return vector if vector.type == WIDE else builder.fpext(vector, WIDE)
-
-    def _wide(context, builder, array_type, array):
-        """Pointer to the first eight entries of a buffer."""
-        return builder.bitcast(context.make_array(array_type)(context, builder, array).data, WIDE.as_pointer())
-
-    @intrinsic
-    def _dot(context, data, i, c, x, eights):
-        """data[i, c : c + m] · x[:m] in vector registers, m = 8 eights; c + m within the row's padding, x a buffer."""
-
-        def generate(context, builder, signature, args):
-            wide = _wide(context, builder, signature.args[3], args[3])
-            total = cgutils.alloca_once(builder, WIDE)
-            builder.store(ir.Constant(WIDE, [0.0] * 8), total)
-            with cgutils.for_range(builder, args[4]) as loop:
-                column = builder.add(args[2], builder.mul(loop.index, loop.index.type(8)))
-                row = _load8(context, builder, signature.args[0], *args[:2], column)
-                product = builder.fmul(row, builder.load(builder.gep(wide, [loop.index]), align=LINE))
-                builder.store(builder.fadd(builder.load(total), product), total)
-            total, width = builder.load(total), 8
-            while width > 1:  # halves are added until one number is left
-                width //= 2
-                halves = [
-                    builder.shuffle_vector(
-                        total, total, ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(s, s + width)))
-                    )
-                    for s in (0, width)
-                ]
-                total = builder.fadd(*halves)
-            return builder.extract_element(total, ir.IntType(32)(0))
-
-        return types.float64(data, i, c, x, eights), generate
-
-    @intrinsic
-    def _add8(context, out, weight, data, i, c):
-        """out[:8] += weight * data[i, c : c + 8] in vector registers; out is a buffer."""
-
-        def generate(context, builder, signature, args):
-            row = _load8(context, builder, signature.args[2], *args[2:])
-            pointer = _wide(context, builder, signature.args[0], args[0])
-            lane = ir.IntType(32)
-            one = builder.insert_element(ir.Constant(WIDE, ir.Undefined), args[1], lane(0))
-            weights = builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(lane, 8), [0] * 8))
-            total = builder.fadd(builder.load(pointer, align=LINE), builder.fmul(weights, row))
-            builder.store(total, pointer, align=LINE)
-            return context.get_dummy_value()
-
-        return types.none(out, weight, data, i, c), generate
-
-    @intrinsic
-    def _buffer(context):
-        """An uninitialised float64 array of length `BLOCK` on the stack of the function that calls this."""
-        array_type = types.Array(types.float64, 1, "C")
-
-        def generate(context, builder, signature, args):
-            pointer = cgutils.alloca_once(builder, ir.ArrayType(ir.DoubleType(), BLOCK))
-            pointer.align = LINE
-            array = context.make_array(array_type)(context, builder)
-            size = context.get_constant(types.intp, BLOCK)
-            item = context.get_constant(types.intp, 8)
-            data = builder.bitcast(pointer, ir.DoubleType().as_pointer())
-            arrayobj.populate_array(array, data=data, shape=(size,), strides=(item,), itemsize=item, meminfo=None)
-            return array._getvalue()
-
-        return array_type(), generate
-
-    @intrinsic
-    def _power_of_two(context, k):
-        """2^k for an integral float k of a normal power: k + 1023 is put where a double has its exponent."""
-
-        def generate(context, builder, signature, args):
-            double, integer = ir.DoubleType(), ir.IntType(64)
-            shifted = builder.fadd(args[0], double(1.5 * 2.0**52 + 1023.0))
-            return builder.bitcast(builder.shl(builder.bitcast(shifted, integer), integer(52)), double)
-
-        return types.float64(types.float64), generate
-
-
-@inlined
-def _exp(z):
-    """exp(z) without a branch or a call, z taken to ±708 beyond; relative error below 1e-14, NaN stays NaN."""
-    z = 708.0 if z > 708.0 else z
-    z = -708.0 if z < -708.0 else z
-    k = np.rint(z * 1.4426950408889634)
-    r = z - k * 0.693147180369123816490
-    r = r - k * 1.90821492927058770002e-10
-    p = 1.0 / 479001600.0
-    p = p * r + 1.0 / 39916800.0
-    p = p * r + 1.0 / 3628800.0
-    p = p * r + 1.0 / 362880.0
-    p = p * r + 1.0 / 40320.0
-    p = p * r + 1.0 / 5040.0
-    p = p * r + 1.0 / 720.0
-    p = p * r + 1.0 / 120.0
-    p = p * r + 1.0 / 24.0
-    p = p * r + 1.0 / 6.0
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    return p * _power_of_two(k)
 
 
 @inlined
 def _expit_of_minus(z):
-    return 1.0 / (1.0 + _exp(z))
+    return 1.0 / (1.0 + exp(z))
 
 
 @inlined
@@ -172,18 +41,6 @@ def _ahead(start, n):
 
 
 @inlined
-def _columns(x, c, wide):
-    """Put x[c : c + 64] into a buffer, with zeros up to a multiple of eight; returns how many eights that are."""
-    m = min(BLOCK, x.shape[0] - c)
-    eights = (m + 7) // 8
-    for j in range(m):
-        wide[j] = x[c + j]
-    for j in range(m, 8 * eights):
-        wide[j] = 0.0
-    return eights
-
-
-@inlined
 def _weights(data, x, rows, start, n, weights, wide):
     """weights[k] = -expit(-z) of row rows[start + k], its factor in the gradient, for one block; its length.
 
@@ -194,13 +51,13 @@ def _weights(data, x, rows, start, n, weights, wide):
     for k in range(m):
         weights[k] = 0.0
     for c in range(0, d, BLOCK):
-        eights = _columns(x, c, wide)
+        eights = columns(x, c, wide)
         for k in range(ahead):
             prefetch(data, rows[start + BLOCK + k])
-            weights[2 * k] += _dot(data, rows[start + 2 * k], c, wide, eights)
-            weights[2 * k + 1] += _dot(data, rows[start + 2 * k + 1], c, wide, eights)
+            weights[2 * k] += dot(data, rows[start + 2 * k], c, wide, eights)
+            weights[2 * k + 1] += dot(data, rows[start + 2 * k + 1], c, wide, eights)
         for k in range(2 * ahead, m):
-            weights[k] += _dot(data, rows[start + k], c, wide, eights)
+            weights[k] += dot(data, rows[start + k], c, wide, eights)
         ahead = 0
     for k in range(m):
         weights[k] = -_expit_of_minus(weights[k])
@@ -217,10 +74,10 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
             eight[j] = 0.0
         for k in range(ahead):
             prefetch(data, rows[next_row + k])
-            _add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
-            _add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
+            add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
+            add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
         for k in range(2 * ahead, m):
-            _add8(eight, weights[k], data, rows[start + k], c)
+            add8(eight, weights[k], data, rows[start + k], c)
         ahead = 0
         for j in range(min(8, d - c)):
             out[c + j] += eight[j]
@@ -228,7 +85,7 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
 
 @vectorised
 def _batch_gradient(data, x, rows, n, out):
-    weights, wide = _buffer(), _buffer()
+    weights, wide = buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
@@ -239,7 +96,7 @@ def _batch_gradient(data, x, rows, n, out):
 @vectorised
 def _batch_difference(data, x, y, rows, n, out):
     """Add the gradient at x less that at y; each row is fetched once."""
-    weights, others, wide = _buffer(), _buffer(), _buffer()
+    weights, others, wide = buffer(), buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
@@ -253,7 +110,7 @@ def _batch_difference(data, x, y, rows, n, out):
 @vectorised
 def _weighted_difference(data, x, y, rows, factors, n, out):
     """`_batch_difference` with a factor for each row."""
-    weights, others, wide = _buffer(), _buffer(), _buffer()
+    weights, others, wide = buffer(), buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
@@ -266,7 +123,7 @@ def _weighted_difference(data, x, y, rows, factors, n, out):
 
 @vectorised
 def _batch_projection(data, x, v, rows, n, out):
-    weights, projections, wide = _buffer(), _buffer(), _buffer()
+    weights, projections, wide = buffer(), buffer(), buffer()
     first, second = 0.0, 0.0
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
@@ -276,9 +133,9 @@ def _batch_projection(data, x, v, rows, n, out):
         for k in range(m):
             projections[k] = 0.0
         for c in range(0, v.shape[0], BLOCK):
-            eights = _columns(v, c, wide)
+            eights = columns(v, c, wide)
             for k in range(m):
-                projections[k] += _dot(data, rows[start + k], c, wide, eights)
+                projections[k] += dot(data, rows[start + k], c, wide, eights)
         for k in range(m):
             p = weights[k] * projections[k]
             first += p
@@ -288,7 +145,7 @@ def _batch_projection(data, x, v, rows, n, out):
 
 @vectorised
 def _batch_squares(data, x, rows, n, out, squares):
-    weights, wide = _buffer(), _buffer()
+    weights, wide = buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
@@ -305,7 +162,7 @@ def _batch_squares(data, x, rows, n, out, squares):
 
 @vectorised
 def _rows_gradient(data, x, first, last, out):
-    weights = _buffer()
+    weights = buffer()
     d = x.shape[0]
     for start in range(first, last, BLOCK):
         m = min(BLOCK, last - start)
@@ -327,20 +184,20 @@ def _rows_potential(data, x):
 
     A term below 1e-16 rounds to zero; the sum's absolute error is of that order for each term.
     """
-    margins, wide = _buffer(), _buffer()
+    margins, wide = buffer(), buffer()
     d, n, total = x.shape[0], data.shape[0], 0.0
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
         for k in range(m):
             margins[k] = 0.0
         for c in range(0, d, BLOCK):
-            eights = _columns(x, c, wide)
+            eights = columns(x, c, wide)
             for k in range(m):
-                margins[k] += _dot(data, start + k, c, wide, eights)
+                margins[k] += dot(data, start + k, c, wide, eights)
         product = 1.0  # at most 2^64
         for k in range(m):
             z = margins[k]
-            product *= 1.0 + _exp(-abs(z))
+            product *= 1.0 + exp(-abs(z))
             total += 0.0 if z > 0.0 else -z
         total += math.log(product)
     return total
@@ -348,7 +205,7 @@ def _rows_potential(data, x):
 
 @vectorised
 def _tiles_gradient(tiles, x, first, last, out):
-    weights = _buffer()
+    weights = buffer()
     for t in range(first // BLOCK, (last + BLOCK - 1) // BLOCK):
         for k in range(BLOCK):
             weights[k] = 0.0
@@ -379,7 +236,7 @@ AT, ONE, TWO, THREE, QUARTS, SQUARES, PRIOR, PRIOR_SLOPE, RAY = range(9)
 @vectorised
 def _ray_project(tiles, x, start, ray):
     """Products of the signed features with x, into the ray from `start`."""
-    margins = _buffer()
+    margins = buffer()
     for t in range(tiles.shape[0]):
         for k in range(BLOCK):
             margins[k] = 0.0
@@ -413,7 +270,7 @@ def _ray_sums(room, ray):
 @vectorised
 def _ray_slopes(room, s, ray):
     """The weights at s, and the derivatives there."""
-    weights, speeds = _buffer(), _buffer()  # what is read and written apart from each other becomes vectors
+    weights, speeds = buffer(), buffer()  # what is read and written apart from each other becomes vectors
     one, two, three = 0.0, 0.0, 0.0
     for start in range(RAY, RAY + room, BLOCK):
         for k in range(BLOCK):
@@ -440,7 +297,7 @@ def _ray_slopes(room, s, ray):
 
 @vectorised
 def _ray_gradient(tiles, ray, out):
-    weights, start = _buffer(), RAY + 2 * tiles.shape[0] * BLOCK
+    weights, start = buffer(), RAY + 2 * tiles.shape[0] * BLOCK
     for t in range(tiles.shape[0]):
         for k in range(BLOCK):
             weights[k] = ray[start + t * BLOCK + k]
@@ -486,17 +343,6 @@ def _rows_partial_slopes(data, v, out):
             out[j] += q if q > 0.0 else 0.0
 
 
-def _aligned(shape, dtype):
-    """An array of zeros that starts at a cache line."""
-    dtype = np.dtype(dtype)
-    size = int(np.prod(shape)) * dtype.itemsize
-    raw = np.empty(size + LINE, np.uint8)
-    start = -raw.ctypes.data % LINE
-    array = raw[start : start + size].view(dtype).reshape(shape)
-    array[...] = 0
-    return array
-
-
 class LogisticRegression(Model):
     r"""Logistic regression: U(x) = Σᵢ log(1 + exp(-sᵢ aᵢ·x)) + Σⱼ xⱼ² / (2 prior_scaleⱼ²).
 
@@ -505,20 +351,25 @@ class LogisticRegression(Model):
 
     Parameters
     ----------
-    X : array_like of shape (N, d)
-        Features.
+    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        Features. A sparse matrix stays sparse, and a memory-mapped array of float32 or float64 in C order, such as
+        ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied: the model is then a
+        `pdmp.models.logistic_rows.LogisticRows`. Anything else is copied for speed, into whole cache lines.
     y : array_like of shape (N,)
         Labels, in {0, 1} or in {-1, +1}, both present.
     prior_scale : float or array_like of shape (d,), default 1.0
-        Standard deviation of the Gaussian prior; ``np.inf`` is a flat prior.
+        Standard deviation of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
+        prior is then flat.
     dtype : {numpy.float64, numpy.float32}, default numpy.float64
         How the features are stored for the compiled code. Arithmetic is in double precision either way; float32 halves
-        the memory traffic, which is what limits large data sets.
+        the memory traffic, which is what limits large data sets. A memory-mapped array keeps its own.
+    intercept : bool, default False
+        Whether to append a column of ones to `X`; its coefficient comes last.
 
     Attributes
     ----------
     X, y : ndarray of shape (N, d) and (N,)
-        The data; labels as 0 and 1.
+        The data, with the column of ones if there is one; labels as 0 and 1.
     data : ndarray
         What the compiled code reads: the signed features sᵢ aᵢ, so that no label has to be fetched, one datum a row,
         each row filled up with zeros to whole cache lines.
@@ -534,21 +385,29 @@ class LogisticRegression(Model):
     gram: np.ndarray
     precision: np.ndarray
 
-    def __init__(self, X, y, prior_scale=1.0, dtype=np.float64):
+    intercept = False
+
+    def __new__(cls, X=None, *args, **kwargs):
+        if cls is LogisticRegression and stays(X):
+            from pdmp.models.logistic_rows import LogisticRows
+
+            return super().__new__(LogisticRows)
+        return super().__new__(cls)
+
+    def __init__(self, X, y, prior_scale=1.0, dtype=np.float64, intercept=False):
         X, y = _check_data(X, y)
-        super().__init__(dim=X.shape[1], n_data=X.shape[0])
+        if intercept:
+            X, self.intercept = with_ones(X), True
+        d = X.shape[1]
+        variables = {"coefficients": (d - 1,), "intercept": ()} if intercept else None
+        super().__init__(dim=d, n_data=X.shape[0], variables=variables)
         dtype = np.dtype(dtype)
         if dtype not in (np.float64, np.float32):
             raise ValueError(f"`dtype` must be float64 or float32, got {dtype}.")
-        scale = np.array(prior_scale, dtype=float)
-        if scale.shape not in ((), (self.dim,)):
-            raise ValueError(f"`prior_scale` must be a number or of shape ({self.dim},), got shape {scale.shape}.")
-        if not np.all(scale > 0.0):
-            raise ValueError(f"`prior_scale` must be above 0, got {prior_scale}.")
         self.X, self.y, self.prior_scale = X, y, prior_scale
-        self.precision = np.broadcast_to(1.0 / (scale * scale), (self.dim,)).copy()
+        self.precision = read_prior(prior_scale, self.dim, intercept)
         row = LINE // dtype.itemsize
-        self.data = _aligned((self.n_data, -(-self.dim // row) * row), dtype)
+        self.data = aligned((self.n_data, -(-self.dim // row) * row), dtype)
         with np.errstate(over="ignore"):
             np.multiply(X, (2.0 * y - 1.0)[:, None], out=self.data[:, : self.dim], casting="same_kind")
         if not np.all(np.isfinite(self.data[:, : self.dim])):
@@ -764,7 +623,7 @@ class LogisticRegression(Model):
     def __setstate__(self, state):
         self.__dict__.update(state)
         if self.data.ctypes.data % LINE:  # pickles do not keep it
-            data = _aligned(self.data.shape, self.data.dtype)
+            data = aligned(self.data.shape, self.data.dtype)
             data[...] = self.data
             self.data = data
 
@@ -777,7 +636,7 @@ class LogisticRegression(Model):
         copy = object.__new__(_Tiled)
         copy.__dict__.update(self.__dict__)
         copy.n_data = copy.terms = len(rows)
-        copy.data = _aligned((-(-len(rows) // BLOCK), self.dim, BLOCK), self.data.dtype)
+        copy.data = aligned((-(-len(rows) // BLOCK), self.dim, BLOCK), self.data.dtype)
         for tile, start in enumerate(range(0, len(rows), BLOCK)):
             part = self.data[rows[start : start + BLOCK], : self.dim]
             copy.data[tile, :, : len(part)] = part.T
@@ -833,19 +692,43 @@ class LogisticRegression(Model):
         x : array_like of shape (..., d)
             One parameter, or several.
         X : array_like of shape (n, d)
-            Features.
+            Features, without the column of ones if the model added one.
 
         Returns
         -------
         ndarray of shape (..., n)
         """
-        return _expit(np.asarray(x, float) @ np.asarray(X, float).T)
+        return _expit(np.asarray(x, float) @ self._columns(X).T)
 
-    def log_likelihood(self, x, X=None, y=None):
-        """log p(y | X, x) of the model's data or of others: the sum over the data, for `x` of shape (d,)."""
-        X, y = (self.X, self.y) if X is None else (np.asarray(X, float), np.asarray(y, float))
-        sign = np.where(y > 0.0, 1.0, -1.0)
-        return -float(np.sum(np.logaddexp(0.0, -sign * (X @ self.check(x)))))
+    def _columns(self, X):
+        X = np.asarray(X, float)
+        return with_ones(X) if self.intercept else X
+
+    def log_likelihood(self, x, X=None, y=None, pointwise=False):
+        """log p(y | X, x) of the model's data or of others.
+
+        Parameters
+        ----------
+        x : array_like of shape (..., d)
+            One parameter, or several.
+        X, y : array_like of shape (n, d) and (n,), optional
+            Features as in `predict` and labels; the model's own when omitted.
+        pointwise : bool
+            Whether to return it for each datum.
+
+        Returns
+        -------
+        ndarray of shape (...), or (..., n) when `pointwise`
+            The sum over the data; a float for one parameter.
+        """
+        X, y = (self.X, self.y) if X is None else (self._columns(X), np.asarray(y, float))
+        x = np.asarray(x, float)
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        found = -np.logaddexp(0.0, -np.where(y > 0.0, 1.0, -1.0) * (x @ X.T))
+        if pointwise:
+            return found
+        return float(found.sum()) if x.ndim == 1 else found.sum(axis=-1)
 
 
 class _Tiled(LogisticRegression):
@@ -988,14 +871,7 @@ def _check_data(X, y):
         raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
     if not np.all(np.isfinite(X)):
         raise ValueError(f"`X` must be finite, and has {np.sum(~np.isfinite(X))} values that are NaN or infinite.")
-    labels = np.asarray(y)
-    if labels.shape != (len(X),):
-        raise ValueError(f"`y` must have shape ({len(X)},), one label for each row of `X`, got {labels.shape}.")
-    values = set(np.unique(labels).tolist())
-    if not (values <= {0, 1} or values <= {-1, 1}):
-        raise ValueError(f"`y` must have labels in {{0, 1}} or {{-1, +1}}, got {sorted(values, key=str)[:5]}.")
-    if len(values) == 1:
-        raise ValueError(f"`y` must have both classes, and all {len(labels)} labels are {values.pop()}.")
-    if -1 in values:
+    labels = read_labels(y, len(X))
+    if np.min(y) < 0:
         logger.info("Labels -1 and +1 are kept as 0 and 1.")
-    return X, (labels > 0).astype(float)
+    return X, labels
