@@ -19,9 +19,9 @@ PIECE = 2**20
 
 
 @inlined
-def _lanes(x, c, width, wide):
-    """Put x[c : c + 64] into a buffer, zeros after its end; returns how many eights of a row can be read there."""
-    m = min(BLOCK, x.shape[0] - c)
+def _lanes(x, d, c, width, wide):
+    """Put x[c : c + 64] into a buffer, zeros from x[d] on; returns how many eights of a row can be read there."""
+    m = min(BLOCK, d - c)
     for j in range(m):
         wide[j] = x[c + j]
     for j in range(m, min(BLOCK, 8 * ((m + 7) // 8))):
@@ -30,14 +30,14 @@ def _lanes(x, c, width, wide):
 
 
 @vectorised
-def _products(data, x, rows, start, n, out):
+def _products(data, d, x, rows, start, n, out):
     """out[k] = row rows[start + k] times x, for the block at `start`; the first half of the next block is fetched."""
     wide = buffer()
-    d, m, ahead = x.shape[0], min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
+    m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
     for k in range(m):
         out[k] = 0.0
     for c in range(0, d, BLOCK):
-        eights = _lanes(x, c, data.shape[1], wide)
+        eights = _lanes(x, d, c, data.shape[1], wide)
         for k in range(ahead):
             prefetch(data, rows[start + BLOCK + k])
             out[2 * k] += dot(data, rows[start + 2 * k], c, wide, eights)
@@ -51,10 +51,10 @@ def _products(data, x, rows, start, n, out):
 
 
 @vectorised
-def _add_rows(data, rows, start, n, weights, out):
+def _add_rows(data, d, rows, start, n, weights, out):
     """out += Σ weights[k] row k of the block; the second half of the next block is fetched."""
     eight = buffer()
-    d, m, ahead = out.shape[0], min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
+    m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
     next_row = start + BLOCK + ahead
     for c in range(0, d, 8):
         if c + 8 > data.shape[1]:
@@ -86,18 +86,18 @@ def _add_squares(data, rows, start, m, weights, out, squares):
 
 
 @vectorised
-def _block_products(data, x, first, m, out):
+def _block_products(data, d, x, first, m, out):
     for k in range(m):
         z = 0.0
-        for j in range(x.shape[0]):
+        for j in range(d):
             z += data[first + k, j] * x[j]
         out[k] = z
 
 
 @vectorised
-def _add_block(data, first, m, weights, out):
+def _add_block(data, d, first, m, weights, out):
     for k in range(m):
-        for j in range(out.shape[0]):
+        for j in range(d):
             out[j] += weights[k] * data[first + k, j]
 
 
@@ -134,12 +134,12 @@ class Dense(Compiled):
     @compiled
     def products(self, x, rows, start, n, out):
         """out[k] = row rows[start + k] times x, for the next 64 of the n rows."""
-        _products(self.data, x, rows, start, n, out)
+        _products(self.data, self.size, x, rows, start, n, out)
 
     @compiled
     def add_rows(self, rows, start, n, weights, out):
         """out += Σ weights[k] times row rows[start + k], over the next 64 of the n rows."""
-        _add_rows(self.data, rows, start, n, weights, out)
+        _add_rows(self.data, self.size, rows, start, n, weights, out)
 
     @compiled
     def add_squares(self, rows, start, m, weights, out, squares):
@@ -149,12 +149,12 @@ class Dense(Compiled):
     @compiled
     def block_products(self, x, first, m, out):
         """out[k] = row first + k times x."""
-        _block_products(self.data, x, first, m, out)
+        _block_products(self.data, self.size, x, first, m, out)
 
     @compiled
     def add_block(self, first, m, weights, out):
         """out += Σ weights[k] times row first + k."""
-        _add_block(self.data, first, m, weights, out)
+        _add_block(self.data, self.size, first, m, weights, out)
 
     @compiled
     def row_range(self, i):

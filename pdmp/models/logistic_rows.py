@@ -10,21 +10,8 @@ from pdmp.models.glm import BoundedGradient, read_labels
 from pdmp.models.logistic import LogisticRegression, _expit, _expit_of_minus, _softplus_of_minus
 
 
-class LogisticRows(BoundedGradient, LogisticRegression):
-    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.glm` for `offset`.
-
-    Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
-    file does to read; `dtype` is that of the file.
-    """
-
-    def __init__(self, X, y, prior_scale=1.0, dtype=None, intercept=False, offset=None):
-        BoundedGradient.__init__(self, X, y, prior_scale, intercept, offset, dtype)
-        self.target = 2.0 * self.y - 1.0
-        self.data = np.zeros((0, 0))  # what is signed and in whole cache lines elsewhere
-        self.settle()
-
-    def read_target(self, y, n):
-        return read_labels(y, n)
+class LogisticTerms(BoundedGradient):
+    """Terms log(1 + exp(-yz)), y = ±1."""
 
     # -- compiled -------------------------------------------------------------------------------------------------
 
@@ -50,13 +37,6 @@ class LogisticRows(BoundedGradient, LogisticRegression):
         return 0.0, 0.25
 
     @compiled
-    def total_potential(self, x):
-        total = self.prior_potential(x)
-        for i in range(self.terms):
-            total += self.term_potential(x, i)
-        return total
-
-    @compiled
     def add_term_parts(self, x, v, i, out):
         """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
         sign = self.target[i]
@@ -74,14 +54,7 @@ class LogisticRows(BoundedGradient, LogisticRegression):
             out[j, 1] += k * g if k > 0.0 else k * c
             out[j, 2] += k * slope * (dg if k > 0.0 else dc)
 
-    @compiled
-    def copy_batch(self, rows, n, copied):
-        pass
-
     # -- Python ---------------------------------------------------------------------------------------------------
-
-    def batch_room(self, size):
-        return Model.batch_room(self, size)
 
     def mean(self, z):
         """P(y = 1)."""
@@ -90,3 +63,36 @@ class LogisticRows(BoundedGradient, LogisticRegression):
     def log_density(self, z, y):
         """log p(y | z)."""
         return -np.logaddexp(0.0, -np.where(y > 0.0, 1.0, -1.0) * z)
+
+
+class LogisticRows(LogisticTerms, LogisticRegression):
+    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.glm` for `offset`.
+
+    Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
+    file does to read; `dtype` is that of the file.
+    """
+
+    def __init__(self, X, y, prior_scale=1.0, dtype=None, intercept=False, offset=None):
+        super().__init__(X, y, prior_scale, intercept, offset, dtype)
+        self.target = 2.0 * self.y - 1.0
+        self.data = np.zeros((0, 0))  # what is signed and in whole cache lines elsewhere
+        self.settle()
+
+    def read_target(self, y, n):
+        return read_labels(y, n)
+
+    @compiled
+    def total_potential(self, x):
+        total = self.prior_potential(x)
+        for i in range(self.terms):
+            total += self.term_potential(x, i)
+        return total
+
+    @compiled
+    def copy_batch(self, rows, n, copied):
+        pass
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def batch_room(self, size):
+        return Model.batch_room(self, size)
