@@ -7,9 +7,9 @@ from pdmp.models.function import from_function as from_function
 from pdmp.models.funnel import Funnel as Funnel
 from pdmp.models.gaussian import Gaussian as Gaussian
 from pdmp.models.gaussian_mixture import GaussianMixture as GaussianMixture
+from pdmp.models.half_cauchy_logistic import HalfCauchyLogistic as HalfCauchyLogistic
 from pdmp.models.hierarchical_normal import EightSchools as EightSchools
 from pdmp.models.hierarchical_normal import HierarchicalNormal as HierarchicalNormal
-from pdmp.models.half_cauchy_logistic import HalfCauchyLogistic as HalfCauchyLogistic
 from pdmp.models.hyperboloid import Hyperboloid as Hyperboloid
 from pdmp.models.linear_gaussian import LinearGaussian as LinearGaussian
 from pdmp.models.log_gaussian_cox import LogGaussianCox as LogGaussianCox
