@@ -63,6 +63,8 @@ entry = numba.njit(cache=True, **_flags)
 #: Floating-point freedoms that keep infinities and NaN; only where bitwise equality with Python is not promised.
 FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
 vectorised = numba.njit(fastmath=FAST, **_flags)
+#: The same for a function with arrays of its own.
+allocating = numba.njit(fastmath=FAST, **{**_flags, "_nrt": True})
 
 
 @inlined
