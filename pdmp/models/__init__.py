@@ -12,6 +12,7 @@ from pdmp.models.half_cauchy_logistic import HalfCauchyLogistic as HalfCauchyLog
 from pdmp.models.hierarchical_normal import EightSchools as EightSchools
 from pdmp.models.hierarchical_normal import HierarchicalNormal as HierarchicalNormal
 from pdmp.models.hyperboloid import Hyperboloid as Hyperboloid
+from pdmp.models.ica import ICA as ICA
 from pdmp.models.linear_gaussian import LinearGaussian as LinearGaussian
 from pdmp.models.log_gaussian_cox import LogGaussianCox as LogGaussianCox
 from pdmp.models.logistic import LogisticRegression as LogisticRegression

@@ -8,6 +8,7 @@ import numpy as np
 
 from pdmp.compiled import allocating, compiled
 from pdmp.models.factorisation import GaussianFactorisation, positive_number
+from pdmp.models.transforms import Log
 
 
 @allocating
@@ -123,11 +124,11 @@ class BPMF(GaussianFactorisation):
         centre=True,
     ):
         def others(model):
-            names = ("mean_U", "mean_V", "log_precision_U", "log_precision_V")
+            names = ("mean_U", "mean_V", "precision_U", "precision_V")
             return {name: (model.rank,) for name in names}
 
-        offset = None if centre else 0.0
-        super().__init__(users, items, ratings, rank, n_users, n_items, ("U", "V"), others, offset)
+        offset, transforms = None if centre else 0.0, {"precision_U": Log(), "precision_V": Log()}
+        super().__init__(users, items, ratings, rank, n_users, n_items, ("U", "V"), others, offset, transforms)
         self.noise_precision = positive_number(noise_precision, "noise_precision")
         self.shape, self.rate = positive_number(shape, "shape"), positive_number(rate, "rate")
         self.columns = self.n_items
@@ -156,24 +157,22 @@ class BPMF(GaussianFactorisation):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def split(self, x):
-        """The parts of x (dim,) by name, as views: U, V, mean_U, mean_V, log_precision_U and log_precision_V."""
-        parts, start = {}, 0
-        for name, shape in self.variables.items():
-            size = math.prod(shape)
-            parts[name], start = x[start : start + size].reshape(shape), start + size
-        return parts
+    def _parts(self, x):
+        """The parts of x (dim,) by name, as views."""
+        ends = np.cumsum([math.prod(shape) for shape in self.variables.values()])
+        parts = np.split(x, ends[:-1])
+        return {name: part.reshape(shape) for (name, shape), part in zip(self.variables.items(), parts, strict=True)}
 
     def curvatures(self, x):
         """Diagonal of the Hessian, shape (dim,)."""
         x = self.check(x)
         out = self._data_curvatures(x)
-        here, there = self.split(x), self.split(out)
+        here, there = self.constrain(x), self._parts(out)
         for name in "UV":
             table, mean = here[name], here[f"mean_{name}"]
-            precision = np.exp(here[f"log_precision_{name}"])
+            precision = here[f"precision_{name}"]
             there[name] += precision
             there[f"mean_{name}"] += precision * (len(table) + 1)
             squares = np.sum((table - mean) ** 2, axis=0)
-            there[f"log_precision_{name}"] += precision * (self.rate + 0.5 * mean**2 + 0.5 * squares)
+            there[f"precision_{name}"] += precision * (self.rate + 0.5 * mean**2 + 0.5 * squares)
         return out

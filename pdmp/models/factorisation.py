@@ -86,15 +86,19 @@ class Factorisation(Model):
         rating keep their prior.
     names : tuple of str
         Of the two tables.
-    others : dict of str to tuple of int
-        The variables that follow.
+    others : callable
+        From the model, that knows its sizes, to the variables that follow and their shapes.
+    offset : float, optional
+        Taken off the ratings; their mean when None.
+    transforms : dict, optional
+        As for `Model`.
     """
 
     data: np.ndarray
     rank: int
     rows: int
 
-    def __init__(self, users, items, ratings, rank, n_users, n_items, names, others, offset=0.0):
+    def __init__(self, users, items, ratings, rank, n_users, n_items, names, others, offset=0.0, transforms=None):
         users, items = _indices(users, "users"), _indices(items, "items")
         ratings = _ratings(ratings)
         for name, array in (("items", items), ("ratings", ratings)):
@@ -104,7 +108,8 @@ class Factorisation(Model):
         self.n_users = _table("n_users", n_users, "users", users)
         self.n_items = _table("n_items", n_items, "items", items)
         variables = {names[0]: (self.n_users, self.rank), names[1]: (self.n_items, self.rank), **others(self)}
-        super().__init__(dim=sum(int(np.prod(s)) for s in variables.values()), n_data=len(users), variables=variables)
+        dim = sum(int(np.prod(s)) for s in variables.values())
+        super().__init__(dim=dim, n_data=len(users), variables=variables, transforms=transforms)
         self.rows = self.n_users
         self.offset = float(np.mean(ratings, dtype=float)) if offset is None else float(offset)
         self.data = np.empty(len(users), RATING)

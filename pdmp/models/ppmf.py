@@ -8,14 +8,15 @@ import numpy as np
 
 from pdmp.compiled import compiled, inlined, vectorised
 from pdmp.models.factorisation import Factorisation, positive_number
-from pdmp.models.logistic import _exp
+from pdmp.models.transforms import Log
+from pdmp.models.vectors import exp
 
 
 @vectorised
 def _rate(x, a, b, rank):
     total = 0.0
     for k in range(rank):
-        total += _exp(x[a + k] + x[b + k])
+        total += exp(x[a + k] + x[b + k])
     return total
 
 
@@ -23,14 +24,14 @@ def _rate(x, a, b, rank):
 def _slope_along(x, v, a, b, rank):
     total = 0.0
     for k in range(rank):
-        total += _exp(x[a + k] + x[b + k]) * (v[a + k] + v[b + k])
+        total += exp(x[a + k] + x[b + k]) * (v[a + k] + v[b + k])
     return total
 
 
 @vectorised
 def _add_slopes(x, a, b, rank, weight, out):
     for k in range(rank):
-        g = weight * _exp(x[a + k] + x[b + k])
+        g = weight * exp(x[a + k] + x[b + k])
         out[a + k] += g
         out[b + k] += g
 
@@ -38,7 +39,7 @@ def _add_slopes(x, a, b, rank, weight, out):
 @vectorised
 def _add_slopes_and_squares(x, a, b, rank, weight, out, squares):
     for k in range(rank):
-        g = weight * _exp(x[a + k] + x[b + k])
+        g = weight * exp(x[a + k] + x[b + k])
         out[a + k] += g
         out[b + k] += g
         squares[a + k] += g * g
@@ -50,7 +51,7 @@ def _sums(x, first, rank):
     """Σₖ e^x and Σₖ x over one row of factors."""
     total, logs = 0.0, 0.0
     for k in range(rank):
-        total += _exp(x[first + k])
+        total += exp(x[first + k])
         logs += x[first + k]
     return total, logs
 
@@ -60,7 +61,7 @@ def _add_row_gradient(x, first, rank, shape, rate, out):
     """Add the gradient of Σₖ rate e^x - shape x to `out`; returns Σₖ e^x."""
     total = 0.0
     for k in range(rank):
-        factor = _exp(x[first + k])
+        factor = exp(x[first + k])
         out[first + k] += rate * factor - shape
         total += factor
     return total
@@ -152,9 +153,12 @@ class PPMF(Factorisation):
         popularity_mean=1.0,
     ):
         def others(model):
-            return {"log_epsilon": (model.n_users,), "log_nu": (model.n_items,)}
+            return {"epsilon": (model.n_users,), "nu": (model.n_items,)}
 
-        super().__init__(users, items, ratings, rank, n_users, n_items, ("log_theta", "log_beta"), others)
+        transforms = {name: Log() for name in ("theta", "beta", "epsilon", "nu")}
+        super().__init__(
+            users, items, ratings, rank, n_users, n_items, ("theta", "beta"), others, transforms=transforms
+        )
         _check_counts(ratings)
         self.columns = self.n_items
         self.user_shape = positive_number(user_shape, "user_shape")
@@ -195,7 +199,7 @@ class PPMF(Factorisation):
 
     @compiled
     def derivative(self, x, a, b, k):
-        return _exp(x[a + k] + x[b + k])
+        return exp(x[a + k] + x[b + k])
 
     @compiled
     def misfit(self, r, rating):
@@ -234,15 +238,6 @@ class PPMF(Factorisation):
             out[place] += epsilon * (factors + rate) - self.rank * shape - own
 
     # -- Python ---------------------------------------------------------------------------------------------------
-
-    def constrain(self, x):
-        """θ, β, ε and ν from points x, shape (..., dim), in a dict by these names."""
-        x, parts, start = np.exp(np.asarray(x, dtype=float)), {}, 0
-        for name, shape in self.variables.items():
-            size = math.prod(shape)
-            parts[name.removeprefix("log_")] = x[..., start : start + size].reshape(*x.shape[:-1], *shape)
-            start += size
-        return parts
 
     def _factors(self, x):
         return np.exp(x)
