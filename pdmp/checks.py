@@ -155,7 +155,9 @@ def check_covariance(process, covariance, store):
         )
     if process.local:
         return False
-    return target_dim(process) <= 100 if covariance is None else bool(covariance)
+    if covariance is None:  # from a skeleton they are taken afterwards, by matrix products
+        return store != "skeleton" and target_dim(process) <= 100
+    return bool(covariance)
 
 
 def known_length(process, budget):

@@ -96,8 +96,8 @@ def sample(
         For ``store="grid"``: the least number of positions to keep of each chain; exactly so many when the length of
         the path is known in advance, else up to twice as many.
     covariance : bool, optional
-        Whether to integrate all d² products on the way; by default for up to 100 dimensions and processes that are
-        not local. Without, ``run.cov()`` needs the skeleton.
+        Whether to integrate all d² products on the way; by default where no skeleton is kept, for up to 100 dimensions
+        and processes that are not local. Without, ``run.cov()`` takes them from the skeleton.
     progress : bool, optional
         Show a progress bar; by default on a terminal.
     checkpoint : path, optional
