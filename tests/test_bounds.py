@@ -186,6 +186,7 @@ if not DISABLE_JIT:  # compiled, each takes half a minute
     ]
 
 
+@plain_only
 @pytest.mark.parametrize("name, sampler", CLOCKED)
 def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
     model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
@@ -335,6 +336,7 @@ def test_a_violated_bound_is_named(sampler, thinning, method):
         pdmp.sample(process, events=2_000, seed=1)
 
 
+@plain_only
 def test_a_violated_bound_of_ones_own_is_named():
     with pytest.raises(pdmp.SamplingError, match="exceeded the constant bound for Cone by a factor"):
         pdmp.sample(pdmp.ZigZag(CONE, thinning=Constant(0.5)), events=2_000, seed=1)

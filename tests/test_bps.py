@@ -15,7 +15,7 @@ from pdmp.processes import mass as masses
 from pdmp.processes.bps import BOUNCE, CARRIED, REFRESH
 from pdmp.processes.directional_bps import BoundedRays, GradientRays, ModelRays
 from pdmp.processes.velocities import across, autoregress, turn_partly
-from tests.checks import new_chain, run_chain
+from tests.checks import new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -250,6 +250,7 @@ def test_a_partial_refreshment_is_what_the_process_does():
 # Exact inversion
 
 
+@plain_only
 @pytest.mark.parametrize("mass", [None, MASS])
 def test_the_gradient_is_carried_along_and_renewed(mass):
     rows = rng(6).standard_normal((25, 3))

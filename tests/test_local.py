@@ -96,6 +96,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@plain_only
 @pytest.mark.parametrize("name", PROCESSES)
 def test_the_path_is_a_function_of_the_seed_alone(name):
     """Whatever the chunks, and when a stored chain is taken up again."""

@@ -120,6 +120,7 @@ PROCESSES = {
 }
 
 
+@plain_only
 @pytest.mark.parametrize("name", PROCESSES)
 def test_paths_are_continuous_and_their_speed_is_kept(name):
     path = pdmp.sample(PROCESSES[name](), events=200, initial=[1.0, -1.0, 0.0], seed=4).trajectories[0]

@@ -18,7 +18,7 @@ from pdmp import checkpoint as checkpoint_module
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import DATA
-from tests.checks import minibatch_law, new_chain, run_chain
+from tests.checks import minibatch_law, new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -92,6 +92,7 @@ def combined(correlation, first, second, rng):
     return correlation.T @ both + root @ rng.standard_normal(2)
 
 
+@plain_only
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("correlation", CORRELATIONS)
 def test_both_chains_are_langevin_recursions_with_shared_increments(schedule, correlation):
@@ -132,6 +133,7 @@ def hamiltonian_step(scheme, x, p, eps, friction, estimate, gradient, z):
     return x + 0.5 * eps * p, p
 
 
+@plain_only
 @pytest.mark.parametrize(
     "scheme, estimate, every", [("explicit", 0.0, None), ("splitting", 0.4, None), ("splitting", 0.0, 3)]
 )

@@ -17,10 +17,9 @@ from pdmp.processes import sticky
 from pdmp.processes.sticky import KEPT
 from pdmp.processes.sticky_boomerang import MovingBoomerang
 from pdmp.processes.sticky_bps import MovingBPS
-from tests.checks import new_chain, run_chain
+from tests.checks import new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
-plain_only = pytest.mark.skipif(not config.DISABLE_JIT, reason="in plain Python; compiled with other parts")
 ROOT = pathlib.Path(__file__).parents[1]
 
 RNG = np.random.default_rng(81)
@@ -119,6 +118,7 @@ def frozen(path):
     return (path.positions == 0.0) & (path.velocities == 0.0)
 
 
+@plain_only
 @pytest.mark.parametrize("name", CASES)
 def test_coordinates_freeze_at_zero_exactly_and_go_on_as_they_came(name):
     path = pdmp.sample(CASES[name](), events=800, seed=3).trajectories[0]
@@ -262,6 +262,7 @@ def test_on_sparse_targets_an_event_concerns_its_neighbours_alone():
     assert len(chain.finish().times) == 400  # one coordinate each
 
 
+@plain_only
 def test_thawing_is_exponential_at_the_rate_of_the_speed():
     """Time frozen times κ|v| is Exp(1), for speeds that differ; each clock of the process within keeps its own."""
     model = Gaussian([0.1, -0.1], [1.0, 2.0])

@@ -255,6 +255,7 @@ def test_excess_rates_compete_with_the_flips():
             assert state.memory.chosen[0] == 2  # 0.7 of the sum of the rates lies in the last one
 
 
+@plain_only
 @pytest.mark.exact
 def test_counts_of_data_and_of_flips():
     for name in ("importance of two", "batch"):
