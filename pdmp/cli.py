@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 import pathlib
 import sys
+from dataclasses import replace
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from pdmp import checks, comparison, data, plots, result, tuning
@@ -21,6 +23,7 @@ LEAST_PASSES, MOST_PASSES = 200, 10_000
 QUICK = 10  #: by how much --quick divides
 TUNING = 10  #: the passes of the setting that wins a tuning, as a share of those of a run
 REFERENCE_ESS = 3_000
+MOST_NUMBERS = 2**28  #: in a sparse table whose zeros are filled in, 2 GB
 
 app = typer.Typer(
     add_completion=False,
@@ -34,12 +37,23 @@ app = typer.Typer(
 Problem = Annotated[
     str | None, typer.Option(help="A built-in data set; `pdmp list` names them. [default: breast_cancer]")
 ]
+File = Annotated[pathlib.Path | None, typer.Argument(metavar="[FILE]", help="The same as --data FILE.")]
 Table = Annotated[
-    pathlib.Path | None, typer.Option("--data", metavar="FILE.csv", help="A table of your own, with a header.")
+    pathlib.Path | None,
+    typer.Option("--data", metavar="FILE", help="A table of your own: CSV with a header, Parquet, NPZ, NPY, LIBSVM."),
 ]
 Target = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column of --data to predict; it has two values.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of FILE to predict; it has two values. Of an NPY matrix its number (-1: the last), or another "
+        "NPY file. An NPZ file has `y`, and LIBSVM its own.",
+    ),
 ]
+OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode the columns of FILE with text as zeros and ones.")]
+DropConstant = Annotated[bool, typer.Option("--drop-constant", help="Leave out columns of FILE that never change.")]
+NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a column of ones to FILE.")]
+AsIs = Annotated[bool, typer.Option("--as-is", help="Do not standardise the columns of FILE.")]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
 
 
@@ -49,9 +63,14 @@ class UserError(Exception):
 
 @app.command()
 def compare(
+    file: File = None,
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    one_hot: OneHot = False,
+    drop_constant: DropConstant = False,
+    no_intercept: NoIntercept = False,
+    as_is: AsIs = False,
     samplers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` names them.")] = None,
     data_passes: Passes = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
@@ -69,7 +88,7 @@ def compare(
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
-    dataset = _dataset(problem, data, target)
+    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
     classes, labels = _choose(samplers)
     _check_seed(seed)
     model, mode = _model(dataset)
@@ -111,9 +130,14 @@ def compare(
 @app.command()
 def sample(
     sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    file: File = None,
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    one_hot: OneHot = False,
+    drop_constant: DropConstant = False,
+    no_intercept: NoIntercept = False,
+    as_is: AsIs = False,
     data_passes: Passes = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
@@ -125,7 +149,7 @@ def sample(
 
     Example: pdmp sample ZigZag --problem wine --data-passes 20000
     """
-    dataset = _dataset(problem, data, target)
+    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
     classes, labels = _choose(sampler)
     _check_seed(seed)
     model, mode = _model(dataset)
@@ -162,9 +186,14 @@ def sample(
 @app.command()
 def tune(
     sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    file: File = None,
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    one_hot: OneHot = False,
+    drop_constant: DropConstant = False,
+    no_intercept: NoIntercept = False,
+    as_is: AsIs = False,
     budget: Annotated[
         float | None,
         typer.Option(help="Data passes of the setting that is never dropped. [default: by the size of the data]"),
@@ -182,7 +211,7 @@ def tune(
 
     Example: pdmp tune SGLD --problem wine
     """
-    dataset = _dataset(problem, data, target)
+    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
     classes, _ = _choose(sampler)
     _check_seed(seed)
     if len(classes) != 1 or sampler.lower() not in (name.lower() for name in classes):
@@ -253,18 +282,41 @@ def _headline(dataset, model):
     return (
         f"{dataset.about or dataset.name}\n"
         f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} "
-        f"with the intercept, features standardised, priors N(0, {PRIOR_SCALE:g}²)"
+        f"{dataset.prepared}, priors N(0, {PRIOR_SCALE:g}²)"
     )
 
 
-def _dataset(problem, path, target):
+def _dataset(problem, path, file, target, one_hot, drop_constant, no_intercept, as_is):
+    if path is not None and file is not None:
+        raise UserError("give FILE or --data FILE, not both.")
+    path = file if path is None else path
     if problem is not None and path is not None:
         raise UserError("give --problem or --data, not both.")
-    if target is not None and path is None:
-        raise UserError("--target goes with --data: it is the column of your table to predict.")
-    if path is not None:
-        return data.read(path, target=target)
-    return data.problem(DEFAULT_PROBLEM if problem is None else problem)
+    options = {"--one-hot": one_hot, "--drop-constant": drop_constant, "--no-intercept": no_intercept, "--as-is": as_is}
+    if path is None:
+        if target is not None:
+            raise UserError("--target goes with --data: it is the column of your table to predict.")
+        for name, given in options.items():
+            if given:
+                raise UserError(f"{name} goes with --data: built-in problems are prepared already.")
+        return data.problem(DEFAULT_PROBLEM if problem is None else problem)
+    dataset = data.read(
+        path,
+        target=target,
+        one_hot=one_hot,
+        drop_constant=drop_constant,
+        standardise=not as_is,
+        intercept=None if no_intercept else "first",
+    )
+    if not isinstance(dataset.X, np.ndarray):  # a scipy.sparse matrix
+        rows, columns = dataset.X.shape
+        if rows * columns > MOST_NUMBERS:
+            raise UserError(
+                f"{path.name} has {rows:,} rows and {columns:,} columns, too many for this command, which fills in the "
+                "zeros of sparse tables."
+            )
+        dataset = replace(dataset, X=dataset.X.toarray())
+    return dataset
 
 
 def _model(dataset):
@@ -314,8 +366,6 @@ def _choose(samplers):
 
 def _labels(cls):
     """The labels of what a class offers, from a small problem."""
-    import numpy as np
-
     X = np.column_stack([np.ones(40), np.linspace(-1.0, 1.0, 40)])
     small = LogisticRegression(X, np.arange(40) % 2)
     return list(comparison.configured(small, np.zeros(2), {cls.__name__: cls}))
@@ -373,7 +423,8 @@ def _is_usage(error):
     # A ValueError is the user's if it was raised where arguments are checked; anything else is a bug and shows itself.
     if isinstance(error, ValueError):
         innermost = inspect.getinnerframes(error.__traceback__)[-1]
-        return innermost.frame.f_globals.get("__name__", "") in (data.__name__, checks.__name__, result.__name__)
+        module = innermost.frame.f_globals.get("__name__", "")
+        return module.startswith(f"{data.__name__}.") or module in (checks.__name__, result.__name__)
     return False
 
 

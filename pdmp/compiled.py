@@ -186,8 +186,8 @@ def readable(what):
 # Fingerprints
 
 
-#: Files of this package from which nothing compiled is built, and which nothing compiled imports.
-NEVER_COMPILED = {"cli.py", "comparison.py", "data.py", "plots.py"}
+#: Files and folders of this package from which nothing compiled is built, and which nothing compiled imports.
+NEVER_COMPILED = {"cli.py", "comparison.py", "data", "plots.py"}
 
 
 @functools.cache
@@ -195,7 +195,7 @@ def package_fingerprint():
     """Hash of the source files of this package that any compiled loop may have been built from."""
     root = pathlib.Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(p for p in root.rglob("*.py") if p.relative_to(root).as_posix() not in NEVER_COMPILED):
+    for path in sorted(p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in NEVER_COMPILED):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

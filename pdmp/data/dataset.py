@@ -1,0 +1,320 @@
+"""What a data set is: a table or a list of ratings, with a fixed split into a part to train and a part to test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+TEST_FRACTION = 0.2
+INTERCEPT = "intercept"
+LEAST_OF_A_CLASS = 5
+LARGEST_LOOKUP = 10**8  #: identifiers up to this are re-indexed by a table, larger ones by sorting
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A table of features, what is to be predicted from them if anything is, and the split.
+
+    Attributes
+    ----------
+    name : str
+    X : ndarray or scipy.sparse.csr_array, shape (N, d)
+        Features. Standardised ones are so by the rows of the training part.
+    y : ndarray, shape (N,), or None
+        What is to be predicted: 0.0 and 1.0 for two classes, 0, 1, ... for more, or numbers. None where there is
+        nothing to predict.
+    names : tuple of str
+        Of the columns of `X`.
+    labels : tuple
+        What 0, 1, ... were in the source; empty where `y` is numbers or None.
+    train_rows, test_rows : ndarray of int, or slice
+        The split; None in a part.
+    about : str
+        One line on what it is.
+    prepared : str
+        What was done to the columns: the intercept, standardising.
+    """
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+    names: tuple
+    labels: tuple = (0, 1)
+    train_rows: np.ndarray = None
+    test_rows: np.ndarray = None
+    about: str = ""
+    prepared: str = "features as they are"
+
+    def __len__(self):
+        return self.X.shape[0]
+
+    def __repr__(self):
+        text = f"Dataset({self.name!r}, {len(self)} rows, {self.X.shape[1]} columns"
+        if len(self.labels) == 2:
+            text += f", {int(self.y.sum())} of label 1"
+        elif self.labels:
+            text += f", {len(self.labels)} labels"
+        return f"{text})"
+
+    def _part(self, what, rows):
+        if rows is None:
+            raise AttributeError(f"{self.name} is a part, and has no {what} part of its own.")
+        y = None if self.y is None else self.y[rows]
+        return replace(self, name=f"{self.name} ({what})", X=self.X[rows], y=y, train_rows=None, test_rows=None)
+
+    @property
+    def train(self):
+        """The training part, a `Dataset`; a view of the whole where that is possible."""
+        return self._part("train", self.train_rows)
+
+    @property
+    def test(self):
+        """The test part, a `Dataset`."""
+        return self._part("test", self.test_rows)
+
+
+def prepare(
+    name,
+    X,
+    y,
+    names,
+    labels=(0, 1),
+    about="",
+    *,
+    standardise=True,
+    intercept="first",
+    test_fraction=TEST_FRACTION,
+    seed=0,
+):
+    """Split a table, standardise it by the training part, and put a column of ones beside it.
+
+    Parameters
+    ----------
+    name : str
+    X : array_like or scipy.sparse matrix, shape (N, d)
+    y : array_like, shape (N,), or None
+        For two or more classes their numbers from 0 on; the split then has the same shares of them in both parts.
+    names : sequence of str
+        Of the d columns.
+    labels : tuple
+        What the classes stand for; empty if `y` is not classes.
+    about : str
+    standardise : bool, default True
+        Mean zero and standard deviation one in the training part. Sparse columns are divided by their standard
+        deviation and not centred, which would fill them. A column that is constant in the training part is not
+        divided.
+    intercept : {"first", "last", None}
+        Where the column of ones goes.
+    test_fraction : float
+        Share of the rows in the test part, rounded up.
+    seed : int
+        Of the split.
+
+    Returns
+    -------
+    Dataset
+    """
+    from scipy import sparse
+
+    if intercept not in ("first", "last", None):
+        raise ValueError(f"`intercept` must be 'first', 'last' or None, got {intercept!r}.")
+    dense = not sparse.issparse(X)
+    X = np.asarray(X, float) if dense else sparse.csr_array(X, dtype=float)
+    y = None if y is None else np.asarray(y, float)
+    train, test = split(X.shape[0], y if labels else None, test_fraction, seed, name)
+    if standardise:
+        X = standardised(X, train) if dense else _scaled(X, train)
+    names = tuple(names)
+    if intercept is not None:
+        ones = np.ones((X.shape[0], 1))
+        columns = (ones, X) if intercept == "first" else (X, ones)
+        X = np.hstack(columns) if dense else sparse.csr_array(sparse.hstack(columns, format="csr"))
+        label = INTERCEPT
+        while label in names:
+            label = f"({label})"
+        names = (label, *names) if intercept == "first" else (*names, label)
+    scaled = "as they are" if not standardise else "standardised" if dense else "divided by their standard deviations"
+    prepared = f"{'without' if intercept is None else 'with the'} intercept, features {scaled}"
+    return Dataset(name, X, y, names, tuple(labels), train, test, about, prepared)
+
+
+def split(n, classes, test_fraction=TEST_FRACTION, seed=0, name="the data"):
+    """Sorted rows for training and for testing, drawn at random, with equal shares of the classes if there are any."""
+    from sklearn.model_selection import train_test_split
+
+    if not 0.0 < test_fraction < 1.0:
+        raise ValueError(f"`test_fraction` must be between 0 and 1, got {test_fraction}.")
+    if classes is not None:
+        counts = np.unique(classes, return_counts=True)[1]
+        least = int(counts.min()) if len(counts) > 1 else 0
+        if least < LEAST_OF_A_CLASS:
+            which = "one of the two classes" if len(counts) <= 2 else f"one of the {len(counts)} classes"
+            raise ValueError(
+                f"{name}: {which} has only {least} rows; at least {LEAST_OF_A_CLASS} are needed to train and to test."
+            )
+    if n < 2:
+        raise ValueError(f"{name} has {n} rows; at least 2 are needed to train and to test.")
+    train, test = train_test_split(np.arange(n), test_size=test_fraction, random_state=seed, stratify=classes)
+    return np.sort(train), np.sort(test)
+
+
+def standardised(X, train):
+    """Columns less their means, divided by their standard deviations, both over the rows `train`."""
+    mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
+    sd[sd <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # constant in the training part: the prior alone decides
+    return (X - mean) / sd
+
+
+def _scaled(X, train):
+    part = X[train]
+    mean = part.mean(axis=0)
+    variance = part.power(2).mean(axis=0) - mean * mean
+    sd = np.sqrt(np.maximum(variance, 0.0))
+    sd[sd <= 1e-7 * np.maximum(1.0, np.abs(mean))] = 1.0
+    X = X.copy()
+    X.data /= sd[X.indices]
+    return X
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Ratings
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Observed entries of a matrix of users by items, and the split.
+
+    Attributes
+    ----------
+    name : str
+    users, items : ndarray of int32, shape (N,)
+        Row and column of each rating, counted from 0 without gaps.
+    ratings : ndarray of float32, shape (N,)
+    shape : tuple of int
+        Numbers of users and of items.
+    mean : float
+        Of the ratings of the training part, for the whole and for both parts: what to subtract before factorising.
+    user_ids, item_ids : ndarray
+        What user u and item i are called in the source.
+    train_rows, test_rows : ndarray of int, or slice
+        The split; None in a part.
+    about : str
+        One line on what it is.
+    """
+
+    name: str
+    users: np.ndarray
+    items: np.ndarray
+    ratings: np.ndarray
+    shape: tuple
+    mean: float
+    user_ids: np.ndarray
+    item_ids: np.ndarray
+    train_rows: np.ndarray = None
+    test_rows: np.ndarray = None
+    about: str = ""
+
+    def __len__(self):
+        return len(self.ratings)
+
+    def __repr__(self):
+        return f"Ratings({self.name!r}, {len(self):,} of {self.shape[0]:,} users for {self.shape[1]:,} items)"
+
+    def _part(self, what, rows):
+        if rows is None:
+            raise AttributeError(f"{self.name} is a part, and has no {what} part of its own.")
+        return replace(
+            self,
+            name=f"{self.name} ({what})",
+            users=self.users[rows],
+            items=self.items[rows],
+            ratings=self.ratings[rows],
+            train_rows=None,
+            test_rows=None,
+        )
+
+    @property
+    def train(self):
+        """The training part, `Ratings` of the same shape: who or what is not rated in it keeps its number."""
+        return self._part("train", self.train_rows)
+
+    @property
+    def test(self):
+        """The test part, `Ratings` of the same shape."""
+        return self._part("test", self.test_rows)
+
+
+def prepare_ratings(
+    name, users, items, ratings, *, user_ids=None, item_ids=None, about="", test_fraction=0.1, n_train=None, seed=0
+):
+    """Number users and items from 0 on without gaps, and split.
+
+    Parameters
+    ----------
+    name : str
+    users, items : array_like, shape (N,)
+        Identifiers, integers or text.
+    ratings : array_like, shape (N,)
+    user_ids, item_ids : array_like, optional
+        All identifiers that there are, sorted, those without a rating too. Without: those that occur.
+    about : str
+    test_fraction : float, default 0.1
+        Share of the ratings in the test part, drawn at random and rounded up.
+    n_train : int, optional
+        The first so many ratings are the training part and the others the test part, instead of a random split.
+    seed : int
+        Of the split.
+
+    Returns
+    -------
+    Ratings
+    """
+    users, items = np.asarray(users), np.asarray(items)
+    ratings = np.asarray(ratings, np.float32)
+    if ratings.ndim != 1 or users.shape != ratings.shape or items.shape != ratings.shape:
+        raise ValueError(
+            f"`users`, `items` and `ratings` must be of one length, got {users.shape}, {items.shape}, {ratings.shape}."
+        )
+    if not np.all(np.isfinite(ratings)):
+        raise ValueError(f"`ratings` must be finite; the {int(np.argmin(np.isfinite(ratings)))}th is not.")
+    user_ids, users = _numbered("users", users, user_ids)
+    item_ids, items = _numbered("items", items, item_ids)
+    if n_train is not None:
+        train, test = slice(0, n_train), slice(n_train, len(ratings))
+    else:
+        if not 0.0 < test_fraction < 1.0:
+            raise ValueError(f"`test_fraction` must be between 0 and 1, got {test_fraction}.")
+        n_test = int(np.ceil(test_fraction * len(ratings)))
+        if not 0 < n_test < len(ratings):
+            raise ValueError(f"{len(ratings)} ratings cannot be split into a part to train and a part to test.")
+        order = np.random.default_rng(seed).permutation(np.arange(len(ratings), dtype=np.int32))
+        train, test = np.sort(order[n_test:]), np.sort(order[:n_test])
+    mean = float(ratings[train].mean(dtype=float))
+    shape = (len(user_ids), len(item_ids))
+    return Ratings(name, users, items, ratings, shape, mean, user_ids, item_ids, train, test, about)
+
+
+def _numbered(what, values, ids):
+    """All identifiers, sorted, and the place of each value among them as int32."""
+    small = values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < LARGEST_LOOKUP
+    if ids is None and small:
+        seen = np.zeros(int(values.max()) + 1, bool)
+        seen[values] = True
+        ids = np.flatnonzero(seen)
+    elif ids is None:
+        ids = np.unique(values)
+    ids = np.asarray(ids)
+    if np.any(ids[1:] <= ids[:-1]):
+        raise ValueError(f"the identifiers of {what} must be sorted, each once.")
+    if small:
+        table = np.full(max(int(values.max()), int(ids[-1])) + 1, -1, np.int32)
+        table[ids] = np.arange(len(ids), dtype=np.int32)
+        places = table[values]
+        unknown = places < 0
+    else:
+        places = np.searchsorted(ids, values).astype(np.int32)
+        unknown = ids[np.minimum(places, len(ids) - 1)] != values
+    if np.any(unknown):
+        raise ValueError(f"{what} such as {values[np.argmax(unknown)]!r} are not among the identifiers given.")
+    return ids, places

@@ -1,0 +1,305 @@
+"""Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM files, told apart by what is in them.
+
+Whatever does not fit is a ValueError that names the columns and the row. Nothing is guessed, nothing is dropped and
+nothing is filled in unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import pathlib
+
+import numpy as np
+
+from pdmp.data.dataset import TEST_FRACTION, Dataset, prepare
+from pdmp.data.formats import MISSING as MISSING
+from pdmp.data.formats import Columns, Matrix, columns_text, listed, read_file
+
+BLOCK = 2**23  #: numbers of a memory-mapped file that are looked at together
+MOST_LEVELS = 100
+
+
+def read(
+    path,
+    target=None,
+    *,
+    numeric=False,
+    one_hot=False,
+    drop_constant=False,
+    standardise=True,
+    intercept="first",
+    mmap=False,
+    seed=0,
+):
+    """A table for regression, from a file of one's own.
+
+    Parameters
+    ----------
+    path : path
+        What it is, is seen from its content:
+
+        - CSV, also in gzip: separated by commas, the first row the names of the columns;
+        - Parquet (with pyarrow);
+        - NPZ: arrays `X` (N, d) and `y` (N,), perhaps `names` (d,); or one array of shape (N,) for each column;
+        - NPY: a matrix, or a structured array with named fields;
+        - LIBSVM text, also in gzip: ``label index:value index:value ...`` on each line. It stays sparse.
+    target : str or int
+        What to predict. The name of a column, or of an array in an NPZ file (default ``"y"``); for an NPY matrix the
+        number of the column (-1: the last), or the path of another NPY file with one value for each row. LIBSVM files
+        bring theirs. It has two different values, numbers or text: the larger number, or the last in the alphabet,
+        becomes label 1.
+    numeric : bool, default False
+        The target is a number, such as a count, and stays as it is.
+    one_hot : bool or sequence of str, default False
+        True: columns of text become columns of zeros and ones, one for each value (``town=Lund``), without the first
+        value in the alphabet where there is an intercept. Names: these columns as well, if they are numbers.
+    drop_constant : bool, default False
+        Leave out columns with the same value in every row, instead of refusing them.
+    standardise : bool, default True
+        Mean zero and standard deviation one in the training part. Sparse columns are not centred.
+    intercept : {"first", "last", None}
+        Where a column of ones is added.
+    mmap : bool, default False
+        Leave the matrix of an NPY file on the disk; parts of it are read as they are used. It is then neither
+        standardised nor given an intercept (say so), its target is its first or last column or another file, and the
+        test part is the last fifth of its rows, which must therefore be in random order.
+    seed : int
+        Of the split into 80 % of the rows to train and 20 % to test.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ImportError
+        For Parquet without pyarrow.
+    ValueError
+        For a table that does not fit: missing or infinite values, text, constant columns, names that occur twice, a
+        target that is not there or has not two values; the message names the columns and the row.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}.")
+    content = read_file(path, mmap)
+    where = path.name
+    if mmap:
+        if not isinstance(content, Matrix) or not isinstance(content.X, np.memmap):
+            raise ValueError(f"`mmap` needs a matrix of numbers in an NPY file; {where} is none.")
+        if standardise or intercept is not None or one_hot or drop_constant:
+            raise ValueError(
+                "`mmap` leaves the file as it is: give standardise=False and intercept=None, and neither one_hot nor "
+                "drop_constant."
+            )
+    if isinstance(content, Columns):
+        matrix, y, labels, target = _from_columns(content, target, numeric, one_hot, intercept, where)
+    else:
+        if one_hot:
+            raise ValueError(f"{where} is a matrix of numbers; `one_hot` is for tables with names.")
+        matrix, y, labels, target = _from_matrix(content, target, numeric, path)
+    names, X = matrix.names, matrix.X
+    if mmap:
+        _check_blocks(X, names, where)
+        rows = X.shape[0] - int(np.ceil(TEST_FRACTION * X.shape[0]))
+        about = f"{where}: {target}"
+        return Dataset(path.stem, X, y, tuple(names), labels, slice(0, rows), slice(rows, None), about)
+    names, X = _varying(names, X, drop_constant, where)
+    if not names:
+        raise ValueError(f"{where} has no column but the target {target!r}.")
+    stem = path.name.partition(".")[0]
+    about = f"{where}: {target}"
+    return prepare(stem, X, y, names, labels, about, standardise=standardise, intercept=intercept, seed=seed)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# From what a file holds to features and target
+
+
+def _from_columns(table, target, numeric, one_hot, intercept, where):
+    names = list(table.columns)
+    if target is None:
+        raise ValueError(f"`target` is missing: the column of {where} to predict, one of {listed(names)}.")
+    if target not in names:
+        raise ValueError(f"{where} has no column {target!r}{did_you_mean(target, names)} Its columns: {listed(names)}.")
+    categories = () if isinstance(one_hot, bool) else (one_hot,) if isinstance(one_hot, str) else tuple(one_hot)
+    for name in categories:
+        if name not in names or name == target:
+            raise ValueError(
+                f"`one_hot` names {name!r}, which is no feature of {where}{did_you_mean(name, names)} "
+                f"Its columns: {listed(names)}."
+            )
+    missing = {n: int(np.argmax(c.missing)) for n, c in table.columns.items() if c.missing.any()}
+    if missing:
+        raise ValueError(
+            f"{where} has missing values in {columns_text(missing)}, the first in {table.row(min(missing.values()))}; "
+            "remove those rows or fill them in."
+        )
+    columns = {name: column.values for name, column in table.columns.items()}
+    y, labels = _target(columns.pop(target), target, numeric, where)
+    text = [n for n, c in columns.items() if c.dtype.kind not in "fiub" and n not in categories]
+    if text and one_hot is False:
+        raise ValueError(
+            f"{where} has text in {columns_text(text)}; code them as numbers, leave them out, or have them encoded as "
+            "zeros and ones (one_hot=True, --one-hot)."
+        )
+    features = {}
+    for name, values in columns.items():
+        encoded = name in text or name in categories
+        new = _indicators(name, values, intercept, where) if encoded else {name: values.astype(float)}
+        twice = [other for other in new if other in features or (encoded and other in columns)]
+        if twice:
+            raise ValueError(f"{where} has a column called {twice[0]!r}, as {name!r} encoded is; rename it.")
+        features |= new
+    X = np.column_stack(list(features.values())) if features else np.empty((len(y), 0))
+    return Matrix(list(features), X), y, labels, target
+
+
+def _indicators(name, values, intercept, where):
+    """A column of zeros and ones for each value but, where there is an intercept, the first."""
+    levels, place = np.unique(values, return_inverse=True)
+    if len(levels) > max(2, min(MOST_LEVELS, len(values) // 2)):
+        raise ValueError(
+            f"column {name!r} of {where} has {len(levels)} different values in {len(values)} rows; that is not a "
+            "category. Leave it out."
+        )
+    written = [f"{level:g}" if isinstance(level, float) else str(level) for level in levels.tolist()]
+    first = 0 if intercept is None or len(levels) == 1 else 1
+    return {f"{name}={written[k]}": (place == k).astype(float) for k in range(first, len(levels))}
+
+
+def _from_matrix(matrix, target, numeric, path):
+    where = path.name
+    names, X, y = matrix.names, matrix.X, matrix.y
+    if y is not None:
+        if target is not None and target != matrix.target:
+            raise ValueError(f"{where} brings its own target ({matrix.target}); leave `target` out.")
+        target = matrix.target
+    elif target is None:
+        raise ValueError(
+            f"`target` is missing: the number of the column of {where} to predict (0 to {X.shape[1] - 1}, or -1 for "
+            "the last), or an NPY file with one value for each row."
+        )
+    elif _is_integer(target):
+        column = int(target)
+        if not -X.shape[1] <= column < X.shape[1]:
+            raise ValueError(f"{where} has no column {target}; it has {X.shape[1]}, from 0 to {X.shape[1] - 1}.")
+        column %= X.shape[1]
+        y, target = np.array(X[:, column]), f"column {column}"
+        if column == X.shape[1] - 1:
+            X = X[:, :-1]
+        elif column == 0:
+            X = X[:, 1:]
+        elif isinstance(X, np.memmap):
+            raise ValueError(f"with `mmap`, the target must be the first or the last column of {where}, or a file.")
+        else:
+            X = np.delete(X, column, axis=1)
+        names = names[:column] + names[column + 1 :]
+    else:
+        beside = pathlib.Path(target)
+        if not beside.is_file():
+            raise ValueError(
+                f"`target` must be the number of a column of {where}, from 0 to {X.shape[1] - 1}, or an NPY file; "
+                f"there is no file {str(target)!r}."
+            )
+        read_from = read_file(beside, False)
+        if not isinstance(read_from, Matrix) or read_from.X.shape[1] != 1:
+            raise ValueError(f"{beside.name} must be an NPY file with one value for each row of {where}.")
+        y, target = read_from.X[:, 0], beside.name
+    if y.shape != (X.shape[0],):
+        raise ValueError(f"the target {target!r} of {where} has shape {y.shape} for {X.shape[0]} rows.")
+    if y.dtype.kind in "fc" and np.any(np.isnan(y)):
+        raise ValueError(
+            f"{where} has missing values in the target {target!r}, the first in row {int(np.argmax(np.isnan(y)))}, "
+            "counted from 0; remove those rows or fill them in."
+        )
+    y, labels = _target(y, target, numeric, where)
+    return Matrix(names, X), y, labels, target
+
+
+def _target(values, target, numeric, where):
+    """Labels 0.0 and 1.0 and what they stand for, or the numbers themselves and nothing."""
+    if numeric:
+        if values.dtype.kind not in "fiub":
+            raise ValueError(f"the target {target!r} of {where} has text; with `numeric` it must be numbers.")
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"the target {target!r} of {where} has infinite values.")
+        return values.astype(float), ()
+    found = np.unique(values.astype(float) if values.dtype.kind in "iub" else values).tolist()
+    if len(found) == 1:
+        raise ValueError(f"the target {target!r} of {where} has only one value, {found[0]!r}; two are needed.")
+    if len(found) > 2:
+        raise ValueError(
+            f"the target {target!r} of {where} has {len(found)} different values ({listed(found, 4)}), not two."
+        )
+    return (values == found[1]).astype(float), tuple(found)
+
+
+def _varying(names, X, drop_constant, where):
+    """The columns that vary, of a finite matrix, dense or sparse."""
+    from scipy import sparse
+
+    if X.shape[1] == 0:
+        return names, X
+    values = X.data if sparse.issparse(X) else X
+    if not np.all(np.isfinite(values)):
+        columns = X.indices if sparse.issparse(X) else np.broadcast_to(np.arange(X.shape[1]), X.shape)
+        _refuse_nonfinite(names, np.unique(columns[np.isnan(values)]), np.unique(columns[np.isinf(values)]), where)
+    lowest, highest = X.min(axis=0), X.max(axis=0)
+    if sparse.issparse(X):
+        lowest, highest = lowest.toarray().ravel(), highest.toarray().ravel()
+    same = lowest == highest
+    if not same.any():
+        return names, X
+    if not drop_constant:
+        _refuse_constant(names, same, where)
+    return [n for n, s in zip(names, same, strict=True) if not s], X[:, np.flatnonzero(~same)]
+
+
+def _check_blocks(X, names, where):
+    """As `_varying`, for a matrix on the disk of which only a block is in memory."""
+    rows = max(1, BLOCK // X.shape[1])
+    lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    for start in range(0, X.shape[0], rows):
+        block = np.asarray(X[start : start + rows])
+        finite = np.isfinite(block)
+        if not finite.all():
+            nan, infinite = np.isnan(block).any(axis=0), np.isinf(block).any(axis=0)
+            _refuse_nonfinite(names, np.flatnonzero(nan), np.flatnonzero(infinite), where)
+        np.minimum(lowest, block.min(axis=0), out=lowest)
+        np.maximum(highest, block.max(axis=0), out=highest)
+    if np.any(lowest == highest):
+        _refuse_constant(names, lowest == highest, where)
+
+
+def _refuse_nonfinite(names, nan, infinite, where):
+    if len(nan):
+        raise ValueError(
+            f"{where} has missing values in {columns_text([names[j] for j in nan])}; remove those rows or fill them in."
+        )
+    raise ValueError(f"{where} has infinite values in {columns_text([names[j] for j in infinite])}.")
+
+
+def _refuse_constant(names, same, where):
+    raise ValueError(
+        f"{where} has the same value in every row of {columns_text([names[j] for j in np.flatnonzero(same)])}; "
+        "leave them out (drop_constant=True, --drop-constant)."
+    )
+
+
+def _is_integer(value):
+    if isinstance(value, bool):
+        return False
+    try:
+        int(value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(value, (int, np.integer, str))
+
+
+def did_you_mean(name, known):
+    """ "." or "; did you mean 'x'?" for the closest of `known`, whatever the case."""
+    by_lower = {str(k).lower(): k for k in known}
+    close = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
+    return f"; did you mean {by_lower[close[0]]!r}?" if close else "."

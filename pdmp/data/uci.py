@@ -1,0 +1,155 @@
+"""Two tables of the UCI archive for logistic regression: sepsis survival and arrhythmia."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+
+from pdmp.data.dataset import prepare
+from pdmp.data.sources import Source
+
+SEPSIS_FILE = "s41598-020-73558-3_sepsis_survival_primary_cohort.csv"
+SEPSIS = Source(
+    name="sepsis",
+    title="Sepsis survival minimal clinical records, D. Chicco and G. Jurman (2020), UCI 827",
+    terms="CC BY 4.0",
+    page="https://archive.ics.uci.edu/dataset/827/sepsis+survival+minimal+clinical+records",
+    folder="sepsis_survival",
+    sha256={SEPSIS_FILE: "6ba4ebd256fa3b5f6c0d42444a3e6b9a4b90d6e493c9efdfedcb2ef7470d4b0f"},
+    # The archives of UCI are not versioned; what counts is the hash of the table in them.
+    urls={"https://archive.ics.uci.edu/static/public/827/sepsis+survival+minimal+clinical+records.zip": None},
+)
+
+ARRHYTHMIA_FILE = "arrhythmia.data"
+ARRHYTHMIA = Source(
+    name="arrhythmia",
+    title="Arrhythmia, H. A. Guvenir, B. Acar and H. Muderrisoglu (1998), UCI 5",
+    terms="CC BY 4.0",
+    page="https://archive.ics.uci.edu/dataset/5/arrhythmia",
+    folder="arrhythmia",
+    sha256={ARRHYTHMIA_FILE: "a7f0f4ca289a4c58b5ed85a9adb793189acd38425828ce3dfbb70adb45f30169"},
+    urls={"https://archive.ics.uci.edu/static/public/5/arrhythmia.zip": None},
+)
+UNCLASSIFIED = 16
+INDEPENDENT = 1e-7  #: least share of a column's length that is not in the span of those before it
+
+
+def sepsis(path=None, standardise=False, intercept="last", seed=0):
+    """Survival of hospital admissions with sepsis from age, sex and episode; 110,204 rows, 8,105 deaths.
+
+    Chicco & Jurman (2020), Sepsis survival minimal clinical records, UCI Machine Learning Repository, CC BY 4.0. As it
+    comes, it is the badly scaled problem of the literature on stochastic gradients: age in years, sex (0 male, 1
+    female), number of the episode, and a column of ones; the prior there is N(0, 1).
+
+    Parameters
+    ----------
+    path : path, optional
+        The file, or a folder or archive with it. Without: ``sepsis_survival/`` in the folder that the environment
+        variable PDMP_DATA names; without that, it is downloaded once from the UCI archive, with pooch. Its SHA-256
+        is verified in each case.
+    standardise : bool, default False
+        As in `pdmp.data.prepare`.
+    intercept : {"last", "first", None}
+    seed : int
+        Of the split into 88,163 rows to train and 22,041 to test.
+
+    Returns
+    -------
+    Dataset
+        Label 1: alive.
+    """
+    table = np.loadtxt(io.BytesIO(SEPSIS.open(path).read(SEPSIS_FILE)), delimiter=",", skiprows=1)
+    return prepare(
+        "sepsis",
+        table[:, :3],
+        table[:, 3],
+        ("age", "sex", "episode"),
+        ("dead", "alive"),
+        about=sepsis.about,
+        standardise=standardise,
+        intercept=intercept,
+        seed=seed,
+    )
+
+
+sepsis.about = "sepsis survival, primary cohort (UCI 827, CC BY 4.0; PDMP_DATA or download): alive or dead"
+
+
+def arrhythmia(path=None, columns=100, standardise=True, intercept="last", seed=0):
+    """Cardiac arrhythmia or none from 100 measurements of an electrocardiogram; 430 rows, 101 columns.
+
+    Guvenir, Acar & Muderrisoglu (1998), UCI Machine Learning Repository, CC BY 4.0. The 22 records of the class
+    "others" are left out; so are the five attributes with missing values, those that are zero in all records, and
+    those that are linear combinations of earlier ones and the constant; of the 252 that remain, the first `columns`.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file, or a folder or archive with it. Without: ``arrhythmia/`` in PDMP_DATA, or a download, as `sepsis`.
+    columns : int or None, default 100
+        How many of the attributes to keep; None: all.
+    standardise : bool, default True
+        As in `pdmp.data.prepare`.
+    intercept : {"last", "first", None}
+    seed : int
+        Of the split into 344 rows to train and 86 to test.
+
+    Returns
+    -------
+    Dataset
+        Label 1: some arrhythmia (classes 2 to 15), 185 rows; label 0: normal, 245 rows.
+    """
+    content = ARRHYTHMIA.open(path).read(ARRHYTHMIA_FILE).replace(b"?", b"nan")
+    table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)
+    table = table[table[:, -1] < UNCLASSIFIED]
+    X, y = table[:, :-1], table[:, -1] != 1
+    complete = np.flatnonzero(~np.isnan(X).any(axis=0))
+    kept = complete[independent(X[:, complete])][:columns]
+    names = attribute_names()
+    return prepare(
+        "arrhythmia",
+        X[:, kept],
+        y,
+        [names[j] for j in kept],
+        ("normal", "arrhythmia"),
+        about=arrhythmia.about,
+        standardise=standardise,
+        intercept=intercept,
+        seed=seed,
+    )
+
+
+arrhythmia.about = "cardiac arrhythmia (UCI 5, CC BY 4.0; PDMP_DATA or download), 100 attributes: some or none"
+
+
+def independent(X):
+    """Indices of the columns that are not linear combinations of a constant and the columns before them."""
+    basis = np.full((1, len(X)), len(X) ** -0.5)
+    kept = []
+    for j in range(X.shape[1]):
+        column = X[:, j] - X[:, j].mean()
+        length = np.linalg.norm(column)
+        if length <= 1e-12 * np.linalg.norm(X[:, j]):
+            continue
+        rest = column / length
+        for _ in range(2):  # the second time for what rounding left
+            rest = rest - basis.T @ (basis @ rest)
+        if np.linalg.norm(rest) > INDEPENDENT:
+            kept.append(j)
+            basis = np.vstack([basis, rest / np.linalg.norm(rest)])
+    return np.array(kept, int)
+
+
+def attribute_names():
+    """Of the 279 attributes of `arrhythmia`, after the list that comes with the file."""
+    general = "age sex height weight QRS_duration PR_interval QT_interval T_interval P_interval"
+    angles = "QRS_angle T_angle P_angle QRST_angle J_angle"
+    widths = "Q_width R_width S_width R'_width S'_width deflections ragged_R diphasic_R ragged_P diphasic_P ragged_T"
+    amplitudes = "JJ Q R S R' S' P T QRSA QRSTA"
+    channels = "DI DII DIII AVR AVL AVF V1 V2 V3 V4 V5 V6".split()
+    return [
+        *f"{general} {angles} heart_rate".split(),
+        *(f"{c}_{a}" for c in channels for a in f"{widths} diphasic_T".split()),
+        *(f"{c}_{a}_amplitude" if len(a) < 4 else f"{c}_{a}" for c in channels for a in amplitudes.split()),
+    ]
