@@ -271,6 +271,26 @@ def test_slices_are_searched_on_other_draws_than_they_are_used_on():
     assert found == pytest.approx(sliced_ksd(x[1::2], s[1::2], optimise=False), rel=1e-12)
 
 
+@pytest.mark.parametrize("function", [ksd, fssd, sliced_ksd])
+@pytest.mark.parametrize("scale", [1e65, 1e160, 1e300])
+def test_draws_of_a_chain_that_ran_away(function, scale):
+    """Sums of squares of 1e160 overflow, covariances before them."""
+    x, s = draws(12)
+    for statistic in ("v", "u"):
+        assert function(scale * x, s, statistic=statistic) == math.inf
+        assert function(x, scale * s, statistic=statistic) == math.inf
+    with pytest.raises(ValueError, match="leave out the draws that have run away"):
+        stein_thin(scale * x, s, 3)
+
+
+def test_draws_far_out_still_have_a_number():
+    x, s = draws(12)
+    for options in ({}, {"kernel": "gaussian"}, {"preconditioner": "covariance"}):
+        assert 1e50 < ksd(1e55 * x, -1e55 * x, **options) < 1e60
+    assert 1e50 < fssd(1e55 * x, -1e55 * x, 2, optimise=False) < 1e60
+    assert 0.0 < ksd(1e55 * x, s) < 10.0
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Bad input
 

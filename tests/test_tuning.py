@@ -191,6 +191,22 @@ def test_what_diverges_drops_out_and_is_named():
         tuning.mamba(langevin, tuning.grid(step=[30.0, 300.0]), budget=6_000, clock="steps", seed=9)
 
 
+@pytest.mark.parametrize("metric", ["ksd", "fssd"])
+def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
+    """After 100 steps of 3 it is at 1e100, and would be scored."""
+    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
+        tuning.mamba(langevin, tuning.grid(step=[3.0, 4.0]), 100, metric=metric, clock="steps", seed=9)
+    found = tuning.mamba(langevin, tuning.grid(step=[3.0, 0.1]), 100, metric="ksd", clock="steps", seed=9)
+    assert found.best == {"step": 0.1} and [row["why"] for row in found.table] == ["diverged", ""]
+    function, _ = sys.modules["pdmp.tuning.mamba"]._metric(metric)
+    assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
+
+
+def test_a_metric_that_is_infinite_says_that_an_arm_diverged():
+    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
+        tuning.mamba(langevin, ARMS[:2], 100, metric=lambda x, model: math.inf, clock="steps", seed=1)
+
+
 def test_a_grid_search_runs_everything_to_the_end():
     found = tuning.grid_search(langevin, ARMS[:-1], budget=500, metric=error_of_the_mean, clock="steps", seed=10)
     assert {row["spent"] for row in found.table} == {500}
@@ -338,6 +354,17 @@ CASES = {
     "empty grid": (lambda: tuning.grid(step=[]), ValueError, "`step` is empty"),
     "budget": (lambda: tuning.mamba(langevin, ARMS, 0.0), ValueError, "`budget`"),
     "a small budget": (lambda: tuning.mamba(langevin, ARMS, 20, clock="steps"), ValueError, "at least 30 are"),
+    "a small budget of passes": (
+        lambda: tuning.mamba(langevin, ARMS[:2], 5.0, clock="data", seed=1),
+        ValueError,
+        "`budget` is too small for one round: no arm took enough steps in 5 data",
+    ),
+    "a small budget of a grid search": (
+        lambda: tuning.grid_search(langevin, ARMS[:2], 5, clock="steps", seed=1),
+        ValueError,
+        "`budget` is too small",
+    ),
+    "no grid": (lambda: tuning.grid_search(langevin, [], 10.0), ValueError, "`arms`.*empty"),
     "eta": (lambda: tuning.mamba(langevin, ARMS, 10.0, eta=1), ValueError, "`eta`"),
     "clock": (lambda: tuning.mamba(langevin, ARMS, 10.0, clock="hours"), ValueError, "`clock`.*'hours'"),
     "metric": (lambda: tuning.mamba(langevin, ARMS, 10.0, metric="best"), ValueError, "`metric`.*'best'"),

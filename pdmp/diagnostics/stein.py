@@ -11,6 +11,13 @@ makes the discrepancy of the chosen ones least, one at a time, `stein_thin`.
 None of them sees a mode that no draw has been near, and none is unchanged when a coordinate changes its unit: give a
 `preconditioner` where scales differ.
 
+Stochastic scores. Where the data are many, s may be an unbiased estimate from a mini-batch drawn anew for each draw:
+``ksd(x, scores(Minibatch(model, 100), x), statistic="u")``. Noise of two draws is independent and k_π is linear in each
+of the two scores, so that pairs of different draws keep their mean, and with them the U-statistic; its spread grows with
+the noise. The V-statistic does not: its diagonal has s·s, and KSD² is larger by E[φ(0) tr Cov(s)] / P. Between settings
+whose noise is alike it still ranks as exact scores do. FSSD is linear in each score as well and its U-statistic
+unbiased. Scores of control variates have less noise, and are exact at the anchor.
+
 References
 ----------
 Gorham & Mackey (2017), Measuring sample quality with kernels, ICML (the inverse multiquadric); Liu, Lee & Jordan
@@ -38,6 +45,7 @@ from pdmp.process import KINDS
 TILE = 4 if numba.config.DISABLE_JIT else 256
 SLICE_DRAWS = 200  #: on which the slices of the sliced discrepancy are turned
 MEDIAN_DRAWS = 1_000  #: of which all distances are taken for a median
+FARTHEST = 1e60  #: where draws or scores are larger, a discrepancy is infinite: their fourth powers would soon overflow
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -163,6 +171,11 @@ def _check(x, scores, name="scores"):
         if len(constant):
             warnings.warn(f"coordinates {constant.tolist()} of `x` are constant: they never moved.", stacklevel=3)
     return x, scores
+
+
+def _overflows(x, scores):
+    """Whether draws or scores are so large that a discrepancy of them overflows."""
+    return max(np.abs(x).max(), np.abs(scores).max()) > FARTHEST
 
 
 def _check_weights(weights, n):
@@ -424,6 +437,7 @@ def ksd(x, scores, kernel="imq", statistic="v", weights=None, *, preconditioner=
     Returns
     -------
     float
+        Infinite for draws or scores beyond 1e60: of a chain that ran away.
 
     Raises
     ------
@@ -445,12 +459,14 @@ def ksd(x, scores, kernel="imq", statistic="v", weights=None, *, preconditioner=
     weights = _check_weights(weights, n)
     if statistic not in ("v", "u"):
         raise ValueError(f'`statistic` must be "v" or "u", got {statistic!r}.')
+    if statistic == "u" and n < 2:
+        raise ValueError('`statistic="u"` needs at least two draws.')
+    if _overflows(x, scores):
+        return math.inf
     pairs = _Pairs(x, scores, kernel, preconditioner)
     off = 2.0 * float(np.dot(weights, pairs.row_sums(weights, _threads(threads))))
     if statistic == "v":
         return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))
-    if n < 2:
-        raise ValueError('`statistic="u"` needs at least two draws.')
     return off / float(weights.sum() ** 2 - np.dot(weights, weights))
 
 
@@ -488,6 +504,8 @@ def stein_thin(x, scores, size, kernel="imq", *, preconditioner="covariance"):
     x, scores = _check(x, scores)
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
         raise ValueError(f"`size` must be a whole number, at least 1, got {size!r}.")
+    if _overflows(x, scores):
+        raise ValueError(f"`x` and `scores` must lie within ±{FARTHEST:g}: leave out the draws that have run away.")
     pairs = _Pairs(x, scores, kernel, preconditioner)
     objective, chosen = 0.5 * pairs.diagonal, np.zeros(size, np.int64)
     for k in range(size):
@@ -539,7 +557,8 @@ def fssd(
     Returns
     -------
     float
-        Infinite for fewer than three draws, which can be at a zero of the witness.
+        Infinite for fewer than three draws, which can be at a zero of the witness, and for draws or scores beyond 1e60:
+        of a chain that ran away.
 
     Notes
     -----
@@ -551,14 +570,14 @@ def fssd(
         raise ValueError(f'`statistic` must be "v" or "u", got {statistic!r}.')
     if criterion not in ("fssd", "power"):
         raise ValueError(f'`criterion` must be "fssd" or "power", got {criterion!r}.')
-    if n < 3:
+    if n < 3 or _overflows(x, scores):
         return math.inf
     if np.ndim(locations) == 0:
         if isinstance(locations, bool) or int(locations) != locations or locations < 1:
             raise ValueError(f"`locations` must be a number of them or an array (J, {d}), got {locations!r}.")
         spread = np.atleast_2d(np.cov(x.T)) + 1e-10 * np.eye(d)
         rng = np.random.default_rng(seed)
-        v = rng.multivariate_normal(x.mean(axis=0), spread, size=int(locations), method="eigh")
+        v = rng.multivariate_normal(x.mean(axis=0), spread, size=int(locations), method="eigh", check_valid="ignore")
     else:
         v = np.array(locations, dtype=float)
         if v.ndim != 2 or v.shape[1] != d or not np.all(np.isfinite(v)):
@@ -749,6 +768,7 @@ def sliced_ksd(x, scores, slices=None, optimise=True, *, kernel="imq", statistic
     Returns
     -------
     float
+        Infinite for draws or scores beyond 1e60.
 
     Notes
     -----
@@ -762,9 +782,11 @@ def sliced_ksd(x, scores, slices=None, optimise=True, *, kernel="imq", statistic
     if g.shape != (d, d) or not np.all(np.isfinite(g)) or np.any(np.linalg.norm(g, axis=1) == 0.0):
         raise ValueError(f"`slices` must be of shape ({d}, {d}) with rows that are not zero, got shape {g.shape}.")
     g /= np.linalg.norm(g, axis=1, keepdims=True)
+    if optimise and n < 4:
+        raise ValueError("`optimise` needs at least four draws: it searches on a half of them.")
+    if _overflows(x, scores):
+        return math.inf
     if optimise:
-        if n < 4:
-            raise ValueError("`optimise` needs at least four draws: it searches on a half of them.")
         g = _turn(x[::2], scores[::2], g, kernel, iterations, rate)
         x, scores = x[1::2], scores[1::2]
     total = sum(_slice(x @ g[j], scores[:, j], g[j, j], kernel, statistic) for j in range(d))

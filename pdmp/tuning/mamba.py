@@ -134,15 +134,27 @@ class _Arm:
         score = float(self.metric(self.run.trajectories[0].at(times), self.process.model))
         if math.isnan(score):
             self.failure = "the metric is NaN"
+        elif score == math.inf:
+            self.failure = "diverged"
         return score
+
+
+def _discrepancy(function):
+    """A function of draws and exact scores as a metric; infinite where a chain has run away so far that scores are."""
+
+    def metric(x, model):
+        s = scores(model, x)
+        return function(x, s) if np.all(np.isfinite(s)) else math.inf
+
+    return metric
 
 
 def _metric(metric):
     """The function of draws and model that `metric` is or names, and its name."""
     if metric == "ksd":
-        return lambda x, model: ksd(x, scores(model, x), threads=1), "ksd"
+        return _discrepancy(lambda x, s: ksd(x, s, threads=1)), "ksd"
     if metric == "fssd":
-        return lambda x, model: fssd(x, scores(model, x)), "fssd"
+        return _discrepancy(fssd), "fssd"
     if callable(metric):
         return metric, getattr(metric, "__name__", "metric")
     raise ValueError(f'`metric` must be "ksd", "fssd" or a function of draws (P, d) and model, got {metric!r}.')
@@ -208,6 +220,7 @@ def mamba(
         What the arm that is never dropped spends, in units of `clock`.
     metric : "ksd", "fssd" or callable
         What is made small: ``metric(x, model)`` of draws (P, d). The discrepancies use exact scores, all the data.
+        Infinity and NaN say that an arm diverged: it drops out.
     clock : {"seconds", "data", "steps"}
         Of the budget: computing time (compilation excluded), data passes, or steps (proposals of a process that does
         not tick). Only the last two can be repeated exactly.
@@ -300,7 +313,7 @@ def _result(made, best, played, clock, metric, seed):
         row = {"round": p.round, "spent": p.spent, "score": p.score, "kept": p.kept}
         table.append(arm.values | row | {"draws": arm.used[p.round], "why": why})
     if best is None:
-        reasons = sorted({row["why"] or "scored infinity" for row in table})
+        reasons = sorted({row["why"] for row in table if row["why"]})
         if reasons == ["too few steps"]:
             raise ValueError(
                 f"`budget` is too small for one round: no arm took enough steps in {played[0].spent:.3g} {clock} to be "
