@@ -447,7 +447,7 @@ class Run:
             ess = draws_ess(draws, method)
             if self.store == "grid" or most >= 16 * DIAGNOSTIC_DRAWS or draws.shape[1] < most:
                 return ess
-            if not np.nanmax(ess) > 0.2 * draws.shape[0] * draws.shape[1]:
+            if not np.any(ess > 0.2 * draws.shape[0] * draws.shape[1]):
                 return ess
             most *= 4
 
@@ -508,7 +508,7 @@ class Run:
         """
         return summarise(self)
 
-    def thin(self, n=100, method="stein", candidates=5_000, target=None):
+    def thin(self, n=100, method="stein", candidates=5_000, target=None, preconditioner="covariance"):
         """A few positions that stand for the whole run: (n, d).
 
         Parameters
@@ -522,6 +522,8 @@ class Run:
             Draws to choose from, all chains together.
         target : Model, optional
             Whose law it is, for a run that was loaded; else the process knows.
+        preconditioner
+            Of the discrepancy, see `pdmp.diagnostics.ksd`; None where the draws' covariance is singular.
         """
         n, candidates = check_count("n", n), check_count("candidates", candidates)
         if method not in ("stein", "time"):
@@ -534,7 +536,7 @@ class Run:
             raise ValueError('`method="stein"` needs gradients: give the model as `target=`.')
         most = int(self.events.min()) if self.store == "skeleton" else min(int(r.grid.used[0]) for r in self._records)
         x = self.draws(max(min(candidates // self.chains, most), 1)).reshape(-1, self.dim)
-        return x[stein_thin(x, scores(target, x), n)]
+        return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
 
     def save(self, path):
         """Write the run to one file, without pickle; `pdmp.load` reads it."""

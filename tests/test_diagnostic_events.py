@@ -154,6 +154,18 @@ def test_correlations_along_the_widest_and_the_narrowest_direction():
 
 
 @pytest.mark.exact
+def test_correlations_where_there_are_none():
+    run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.1), steps=100, seed=6)
+    with pytest.raises(ValueError, match="20 draws in 30 dimensions have no widest and no narrowest direction"):
+        acf(run, lags=5, draws=20)
+    still = pdmp.sample(
+        discrete.MALA(Gaussian([0.0, 0.0], [1.0, 1e12]), step=0.5), steps=90, seed=1, initial=[0.0, 1.0]
+    )
+    with pytest.warns(UserWarning, match=r"nothing moved along directions \[0\]"):
+        assert np.isnan(acf(still, lags=2, draws=50, directions=[[1.0, 0.0]])["acf"]).all()
+
+
+@pytest.mark.exact
 def test_lags_are_in_the_data_looked_at():
     run = pdmp.sample(Ticks(), steps=400, seed=1)  # 10 of 100 data a step
     found = acf(run, lags=5, draws=100)

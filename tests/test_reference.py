@@ -91,6 +91,13 @@ def test_bad_input_is_one_line(name):
     assert "\n" not in str(caught.value)
 
 
+def test_fewer_draws_than_dimensions_are_a_warning():
+    x = np.random.default_rng(4).standard_normal((4, 6))
+    for function in (sliced_wasserstein, mmd):
+        with pytest.warns(UserWarning, match="4 draws in 6 dimensions: a distance between laws from so few"):
+            function(x, np.concatenate([x, 1.0 + x]), stretches=2)
+
+
 def test_an_estimate_prints_with_its_error():
     assert str(against.Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
 

@@ -306,6 +306,11 @@ CASES = {
     "kernel": (lambda: ksd(X, S, "laplace"), "`kernel`.*'laplace'"),
     "one draw": (lambda: ksd(X[:1], S[:1], statistic="u"), "at least two draws"),
     "preconditioner": (lambda: ksd(X, S, preconditioner=-1.0), "positive definite"),
+    "a singular covariance": (
+        lambda: stein_thin(np.round(4.0 * X) @ [[1, 1, 0], [0, 0, 1], [0, 0, 0]], S, 2),
+        "the covariance of the 6 draws is not positive definite: there are too few",
+    ),
+    "the covariance of one draw": (lambda: ksd(X[:1], S[:1], preconditioner="covariance"), "covariance of the 1 draws"),
     "its shape": (lambda: ksd(X, S, preconditioner=np.eye(2)), "`preconditioner` must be a number or of shape"),
     "its name": (lambda: ksd(X, S, preconditioner="mass"), "`preconditioner`.*'mass'"),
     "beta": (lambda: stein.imq(1.0, 0.5), r"`beta` must lie in \(-1, 0\)"),

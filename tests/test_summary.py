@@ -34,6 +34,13 @@ def test_too_few_draws():
     )
 
 
+def test_fewer_events_than_dimensions():
+    model = Gaussian(np.zeros(40), np.ones(40))
+    for steps, said in ((30, True), (50, False)):
+        found = pdmp.sample(discrete.SGLD(model, step=0.1), steps=steps, seed=1).summary()
+        assert any(f"{steps} events in 40 dimensions" in w for w in found.warnings) == said
+
+
 def test_chains_that_disagree():
     run = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
     [said] = [w for w in run.summary().warnings if "R-hat above 1.05" in w]
@@ -97,7 +104,9 @@ def test_rhat_of_a_single_chain_and_of_constants():
     x[0, :200, 1] += 5.0
     found = rhat(x)
     assert abs(found[0] - 1.0) < 0.02 and found[1] > 1.5
-    np.testing.assert_array_equal(rhat(np.ones((2, 50, 2))), [np.nan, np.nan])
+    for function in (ess, rhat):
+        with pytest.warns(UserWarning, match=r"coordinates \[0, 1\] of `draws` are constant: they never moved"):
+            np.testing.assert_array_equal(function(np.ones((2, 50, 2))), [np.nan, np.nan])
 
 
 def test_draws_that_are_not_finite():
@@ -123,6 +132,10 @@ def test_stein_thinning_of_a_run():
     assert even.shape == (60, 2) and np.abs(even).max() > 8.0
     others = [run.draws(600)[0, 50 + 20 * k : 70 + 20 * k] for k in range(27)]  # as many, one after the other
     assert ksd(few, scores(model, few)) < 0.5 * np.median([ksd(x, scores(model, x)) for x in others])
+    still = pdmp.sample(discrete.SGLD(model, step=0.1), steps=1, seed=4)
+    with pytest.raises(ValueError, match="give another `preconditioner`"):
+        still.thin(3)
+    assert still.thin(3, preconditioner=None).shape == (3, 2)
     with pytest.raises(ValueError, match="give the model as `target=`"):
         pdmp.sample(Walls(), time=20.0, seed=1).thin(5)
     with pytest.raises(ValueError, match='`method` must be "stein" or "time"'):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 COLUMNS = 500_000  #: numbers that are ranked together
@@ -18,6 +20,16 @@ def as_draws(draws):
     if bad.any():
         raise ValueError(f"`draws` must be finite; {int(bad.sum())} of {bad.size} are not.")
     return array
+
+
+def _constant(draws):
+    return np.ptp(draws, axis=(0, 1)) == 0.0
+
+
+def _warn_of_constants(draws):
+    constant = np.flatnonzero(_constant(draws))
+    if len(constant):
+        warnings.warn(f"coordinates {constant.tolist()} of `draws` are constant: they never moved.", stacklevel=3)
 
 
 def _each(function, draws, **options):
@@ -46,26 +58,31 @@ def ess(draws, method="mean"):
     Returns
     -------
     ndarray, shape (d,)
-        Over all chains together; NaN for a coordinate that never moved.
+        Over all chains together; NaN for a coordinate that never moved, of which a `UserWarning` tells.
     """
     if hasattr(draws, "trajectories"):
         return draws.ess(method)
-    return draws_ess(as_draws(draws), method)
+    draws = as_draws(draws)
+    _warn_of_constants(draws)
+    return draws_ess(draws, method)
 
 
 def draws_ess(draws, method):
     """`ess` of an array (chains, n, d)."""
-    return _each("ess", draws, method=method)
+    return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
 
 
 def rhat(draws, method="rank"):
     """R-hat of each coordinate, (d,), from equally spaced draws of shape (chains, n, d) or a run.
 
-    `method` is any of ``arviz_stats``; chains are split in halves, so that a single one has an R-hat as well.
+    `method` is any of ``arviz_stats``; chains are split in halves, so that a single one has an R-hat as well. NaN for a
+    coordinate that never moved, of which a `UserWarning` tells.
     """
     if hasattr(draws, "trajectories"):
         return draws.rhat(method)
-    return draws_rhat(as_draws(draws), method)
+    draws = as_draws(draws)
+    _warn_of_constants(draws)
+    return draws_rhat(draws, method)
 
 
 def draws_rhat(draws, method):

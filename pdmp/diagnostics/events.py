@@ -27,6 +27,7 @@ missed events per unit of time, times how long the process takes to forget one. 
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -182,9 +183,24 @@ def acf(run, lags=100, directions=None, draws=4_000):
     dict of ndarray
         ``acf`` (k, lags), ``time``, ``data_terms`` and ``data_passes`` (lags,): the lags in process time, and in data
         looked at meanwhile, on average over the run; and ``directions`` (k, d).
+
+    Raises
+    ------
+    ValueError
+        For directions or lags that do not fit, and for draws that are no more than the dimensions.
+
+    Warns
+    -----
+    UserWarning
+        Along a direction in which nothing moved, where the correlation is NaN.
     """
     x = run.draws(draws)
     if directions is None:
+        if run.chains * draws <= run.dim:
+            raise ValueError(
+                f"{run.chains * draws:,} draws in {run.dim:,} dimensions have no widest and no narrowest direction: "
+                "take more `draws`, or give `directions`."
+            )
         vectors = np.linalg.eigh(np.atleast_2d(np.cov(x.reshape(-1, run.dim).T)))[1]
         directions = vectors[:, [-1, 0]].T
     directions = np.atleast_2d(np.asarray(directions, dtype=float))
@@ -198,6 +214,9 @@ def acf(run, lags=100, directions=None, draws=4_000):
     time = spacing * np.arange(lags)
     terms = time * run.stats["data_terms"] / float(np.sum(run.end))
     passes = time * run.stats["data_passes"] / float(np.sum(run.end))
+    still = np.flatnonzero(~(covariance[:, 0] > 0.0))
+    if len(still):
+        warnings.warn(f"nothing moved along directions {still.tolist()}: they have no correlation.", stacklevel=2)
     with np.errstate(all="ignore"):
         correlation = covariance / covariance[:, :1]
     return {"acf": correlation, "time": time, "data_terms": terms, "data_passes": passes, "directions": directions}

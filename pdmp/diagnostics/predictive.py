@@ -78,6 +78,9 @@ def running_log_loss(y, p):
     p = np.asarray(p, dtype=float)
     if p.ndim != 2 or p.shape[1] != len(y):
         raise ValueError(f"`p` must have shape (draws, {len(y)}), got {p.shape}.")
+    _labels_and_probabilities(y, p[:1])
+    if not np.all((p >= 0.0) & (p <= 1.0 + 1e-9)):
+        raise ValueError("`p` must hold probabilities in [0, 1].")
     mean = np.cumsum(p, axis=0) / np.arange(1, len(p) + 1)[:, None]
     mean = np.clip(np.where(np.asarray(y) == 1, mean, 1.0 - mean), LEAST_PROBABILITY, 1.0)
     return -np.log(mean).mean(axis=1)
@@ -105,6 +108,9 @@ def rmse(y, predictions, lowest=-np.inf, highest=np.inf):
     y, predictions = np.asarray(y, dtype=float), np.atleast_2d(np.asarray(predictions, dtype=float))
     if predictions.shape[1:] != y.shape:
         raise ValueError(f"`predictions` must have shape (draws, {len(y)}), got {predictions.shape}.")
+    for name, array in (("y", y), ("predictions", predictions)):
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"`{name}` must be finite.")
     each = np.sqrt(np.mean((np.clip(predictions, lowest, highest) - y) ** 2, axis=1))
     mean = np.clip(predictions.mean(axis=0), lowest, highest)
     return each, float(metrics.root_mean_squared_error(y, mean))

@@ -16,6 +16,7 @@ measures, J. Math. Imaging Vis. 51; Efron (1982), The jackknife, the bootstrap a
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,6 +138,7 @@ def sliced_wasserstein(draws, reference, slices=50, seed=0, stretches=STRETCHES)
     from scipy.stats import wasserstein_distance
 
     reference = _other(reference, draws)
+    _warn_of_few(as_draws(draws))
     directions = np.random.default_rng(seed).standard_normal((slices, reference.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     projected = reference @ directions.T
@@ -152,13 +154,14 @@ def mmd(draws, reference, bandwidth=None, stretches=STRETCHES):
     """Unbiased squared maximum mean discrepancy with a Gaussian kernel: an `Estimate`, which can be negative.
 
     At most 2,000 equally spaced draws of each side are used. The bandwidth is the median distance within the reference
-    by default.
+    by default. Fewer draws than dimensions are a `UserWarning`, here and in `sliced_wasserstein`.
     """
     from scipy.spatial.distance import cdist, pdist
 
     reference = _other(reference, draws)
     reference = reference[:: max(-(-len(reference) // MMD_DRAWS), 1)]
     draws = as_draws(draws)
+    _warn_of_few(draws)
     draws = draws[:, :: max(-(-draws.shape[0] * draws.shape[1] // MMD_DRAWS), 1)]
     if bandwidth is None:
         bandwidth = float(np.median(pdist(reference)))
@@ -244,6 +247,14 @@ def report(draws, reference, mean=None, sd=None, stretches=STRETCHES):
             "MMD²": mmd(x, other, stretches=stretches),
         }
     return Report(rows)
+
+
+def _warn_of_few(draws):
+    chains, n, d = draws.shape
+    if chains * n < d:
+        warnings.warn(
+            f"{chains * n} draws in {d} dimensions: a distance between laws from so few says little.", stacklevel=3
+        )
 
 
 def _other(reference, draws):

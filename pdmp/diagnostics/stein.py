@@ -12,11 +12,11 @@ None of them sees a mode that no draw has been near, and none is unchanged when 
 `preconditioner` where scales differ.
 
 Stochastic scores. Where the data are many, s may be an unbiased estimate from a mini-batch drawn anew for each draw:
-``ksd(x, scores(Minibatch(model, 100), x), statistic="u")``. Noise of two draws is independent and k_π is linear in each
-of the two scores, so that pairs of different draws keep their mean, and with them the U-statistic; its spread grows with
-the noise. The V-statistic does not: its diagonal has s·s, and KSD² is larger by E[φ(0) tr Cov(s)] / P. Between settings
-whose noise is alike it still ranks as exact scores do. FSSD is linear in each score as well and its U-statistic
-unbiased. Scores of control variates have less noise, and are exact at the anchor.
+``ksd(x, scores(Minibatch(model, 100), x), statistic="u")``. The noise of two draws is independent and k_π is linear in
+each of the two scores, so that pairs of different draws keep their mean, and with them the U-statistic; its spread
+grows with the noise. The V-statistic does not: its diagonal has s·s, and KSD² is larger by E[φ(0) tr Cov(s)] / P.
+Between settings whose noise is alike it still ranks as exact scores do. FSSD is linear in each score as well, and its
+U-statistic unbiased. Control variates have less noise, and none at their anchor.
 
 References
 ----------
@@ -194,19 +194,27 @@ def _cholesky(preconditioner, x):
     """L of Γ = LLᵀ; None for the identity."""
     if preconditioner is None:
         return None
-    d = x.shape[1]
+    d, what, least = x.shape[1], "`preconditioner` must be positive definite.", 0.0
     if isinstance(preconditioner, str):
         if preconditioner != "covariance":
             raise ValueError(f'`preconditioner` must be None, "covariance" or an array, got {preconditioner!r}.')
-        preconditioner = np.cov(x.T)
+        preconditioner = np.cov(x.T) if len(x) > 1 else np.zeros((d, d))
+        least = 1e-10  # of a coordinate's variance, what the ones before it leave unexplained
+        what = (
+            f"the covariance of the {len(x)} draws is not positive definite: there are too few, or a coordinate does "
+            "not move by itself; give another `preconditioner`, or None."
+        )
     gamma = np.array(preconditioner, dtype=float)
     gamma = np.diag(np.broadcast_to(gamma, (d,))) if gamma.ndim < 2 else gamma
     if gamma.shape != (d, d):
         raise ValueError(f"`preconditioner` must be a number or of shape ({d},) or ({d}, {d}), got {gamma.shape}.")
     try:
-        return np.linalg.cholesky(gamma)
+        factor = np.linalg.cholesky(gamma)
     except np.linalg.LinAlgError:
-        raise ValueError("`preconditioner` must be positive definite.") from None
+        raise ValueError(what) from None
+    if np.any(np.diag(factor) ** 2 < least * np.diag(gamma)):
+        raise ValueError(what)
+    return factor
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -89,6 +89,11 @@ def cautions(run, names, sd, ess, rhat):
             f"{_some(names, still)} never moved: the step may be too large for any proposal to be accepted, or the "
             "run too short."
         )
+    if int(run.events.sum()) < d:
+        found.append(
+            f"{int(run.events.sum()):,} events in {d:,} dimensions: not every direction has been seen, and covariances "
+            "and Stein discrepancies of so few draws say little; run longer."
+        )
     low = np.flatnonzero(ess < FEW)
     if len(low):
         k = low[np.argmin(ess[low])]

@@ -54,7 +54,7 @@ BUGS = [
         ("R-hat: no folding", "pdmp/diagnostics/ess.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
         ("R-hat: chains are not split", "pdmp/diagnostics/ess.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
         ("R-hat: ties in the order of the draws", "pdmp/diagnostics/ess.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),
-        ("thin: the first draws", "pdmp/result.py", "return x[stein_thin(x, scores(target, x), n)]", "return x[:n]", SUMMARY),
+        ("thin: the first draws", "pdmp/result.py", "return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]", "return x[:n]", SUMMARY),
         ("stein: pairs of a tile counted twice", K, "total += (weights[p, j] if j > after else 0.0) * buffer[0, j]", "total += weights[p, j] * buffer[0, j]", STEIN),
         ("stein: a row too many", K, "two += (weights[p, j] if j > after + 1 else 0.0) * value", "two += (weights[p, j] if j > after else 0.0) * value", STEIN),
         ("stein: only the first two coordinates", K, "buffer[2, j] = (buffer[2, j] if k > 0 else 0.0)", "buffer[2, j] = 0.0", STEIN),
