@@ -3,6 +3,7 @@
 import concurrent.futures
 import math
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numba.core.config import DISABLE_JIT
 import discrete
 import pdmp
 from pdmp import tuning
+from pdmp.chain import Chain
 from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
 from tests.checks import run_chain
@@ -341,6 +343,22 @@ def test_one_arm_at_a_time_where_seconds_count(monkeypatch):
     for clock, workers in (("seconds", 1), ("steps", 7)):
         with module._pool(None, clock) as pool:
             assert pool._max_workers == workers
+
+
+def test_compilation_costs_no_budget(monkeypatch):
+    """It is done before each arm's seconds begin to count, and takes longer than they do."""
+    begun, compile_now = [], Chain.compile
+
+    def slowly(chain):
+        begun.append(chain.seconds)
+        time.sleep(0.3)
+        compile_now(chain)
+
+    monkeypatch.setattr(Chain, "compile", slowly)
+    found = tuning.mamba(langevin, tuning.grid(step=[0.1, 0.2]), 0.05, metric=error_of_the_mean, seed=1)
+    assert begun == [0.0, 0.0]
+    assert found.clock == "seconds" and all(row["draws"] >= 3 for row in found.table)
+    assert found.run.stats["seconds"] < 0.3 < found.run._info["wall_seconds"]
 
 
 def test_the_failure_bound_of_unequal_gaps():

@@ -10,6 +10,7 @@ REFERENCE = ("tests/test_reference.py",)
 PREDICTIVE = ("tests/test_predictive.py",)
 E, V, S = "pdmp/diagnostics/errors.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
 T, K = "pdmp/trajectory.py", "pdmp/diagnostics/stein.py"
+P, R, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/reference.py", "pdmp/diagnostics/ess.py"
 
 BUGS = [
     Bug(f"diagnostics: {name}", file, old, new, tests)
@@ -64,6 +65,26 @@ BUGS = [
         ("report: noise is a difference", "pdmp/diagnostics/reference.py", "abs(difference.value) > z * difference.error", "abs(difference.value) > 0.0 * z * difference.error", REFERENCE),
         ("differences: errors subtract", "pdmp/diagnostics/reference.py", "np.hypot(self.error, other.error)", "abs(self.error - other.error)", REFERENCE),
         ("log-likelihood: a mean", "pdmp/diagnostics/predictive.py", "return -len(np.asarray(y)) * log_loss(y, p)", "return -log_loss(y, p)", PREDICTIVE),
+        ("accuracy: the least probable class", P, "np.mean(np.argmax(p, axis=1) == y)", "np.mean(np.argmin(p, axis=1) == y)", PREDICTIVE),
+        ("log-loss: of the first draw", P, "if geometric else p.mean(axis=0)", "if geometric else p[0]", PREDICTIVE),
+        ("mce: a mean", P, "np.nanmax(np.abs(found", "np.nanmean(np.abs(found", PREDICTIVE),
+        ("mamba's bins: those of the standard", P, "np.linspace(confidence.min(), confidence.max(), bins + 1)", "np.linspace(0.0, 1.0, bins + 1)", PREDICTIVE),
+        ("rmse: the mean of the draws' errors", P, "float(metrics.root_mean_squared_error(y, mean))", "float(each.mean())", PREDICTIVE),
+        ("predictions that are NaN on the way", P, "if not np.all((p >= 0.0) & (p <= 1.0 + 1e-9)):", "if np.any(p < 0.0):", PREDICTIVE),
+        ("mean error: in units of x", R, "np.abs(x.mean(axis=0) - mean) / sd)", "np.abs(x.mean(axis=0) - mean))", REFERENCE),
+        ("sd error: of variances", R, "np.linalg.norm(x.std(axis=0) - sd)", "np.linalg.norm(x.var(axis=0) - sd**2)", REFERENCE),
+        ("Wasserstein: of other marginals", R, "zip(x.T, reference.T, strict=True)", "zip(x.T, reference.T[::-1], strict=True)", REFERENCE),
+        ("sliced Wasserstein: directions of any length", R, "directions /= np.linalg.norm(directions, axis=1, keepdims=True)", "pass", REFERENCE),
+        ("distances: few draws go unsaid", R, "if chains * n < d:", "if chains * n < 0:", REFERENCE),
+        ("power kernel: β once too often", K, "(self.beta - 1.0) * first / b", "self.beta * first / b", STEIN),
+        ("Gaussian kernel: another bandwidth", K, "self.rate = 0.5 / float(bandwidth) ** 2", "self.rate = 1.0 / float(bandwidth) ** 2", STEIN),
+        ("stein: chains that ran away", K, "> FARTHEST", "> math.inf", STEIN),
+        ("stein: singular covariances", K, "least = 1e-10  #", "least = 0.0  #", STEIN),
+        ("ess of what never moved", N, "np.where(_constant(draws), np.nan, _each", "np.where(False, np.nan, _each", SUMMARY),
+        ("draws that never moved go unsaid", N, "    if len(constant):\n", "    if len(constant) > 10**9:\n", SUMMARY),
+        ("acf: fewer draws than dimensions", V, "if run.chains * draws <= run.dim:", "if run.chains * draws <= 0:", EVENTS),
+        ("acf: directions of no movement go unsaid", V, "    if len(still):\n", "    if len(still) > 10**9:\n", EVENTS),
+        ("summary: few events go unsaid", S, "if int(run.events.sum()) < d:", "if int(run.events.sum()) < 0:", SUMMARY),
         ("reliability diagram: left edges", "pdmp/plots.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
     ]
 ]  # fmt: skip
