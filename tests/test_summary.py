@@ -9,6 +9,7 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.ess import draws_rhat
+from pdmp.diagnostics.summary import sd_errors
 from pdmp.models import Gaussian
 from tests.toys import Telegraph, Ticks, Walls
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.exact
 
 
 def test_mcse_and_ess_are_of_the_exact_path():
-    run = pdmp.sample(Ticks(), steps=2_000, chains=2, seed=13)
+    run = pdmp.sample(Ticks(), steps=5_000, chains=2, seed=13)
     table = run.summary()
     np.testing.assert_array_equal([row["mcse"] for row in table.rows], run.mcse())
     np.testing.assert_allclose([row["ess"] for row in table.rows], run.ess("spectral"))
@@ -27,11 +28,30 @@ def test_too_few_draws():
     run = pdmp.sample(Ticks(), steps=150, chains=2, seed=1)
     found = run.summary()
     least = min(row["ess"] for row in found.rows)
-    factor = int(np.ceil(100.0 / least))
-    assert any(f"run about {factor} times as long" in w and "fewer than 100" in w for w in found.warnings)
+    factor = int(np.ceil(400.0 / least))
+    assert any(f"run about {factor} times as long" in w and "fewer than 400" in w for w in found.warnings)
     assert any(
         "too short for Monte Carlo errors" in w for w in pdmp.sample(Telegraph(), events=5, seed=1).summary().warnings
     )
+
+
+@pytest.mark.parametrize("chains", [1, 4])
+def test_errors_of_standard_deviations(chains):
+    """Of n independent normal draws 1/√(2n); of lengths that are kept for m draws at a time √m as much, nearly."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((chains, 4_000 // chains, 300))
+    np.testing.assert_allclose(np.mean(sd_errors(x)), 1.0 / np.sqrt(8_000.0), rtol=0.03)
+    lengths = np.repeat(rng.choice([0.5, 1.5], (chains, 200 // chains, 300)), 20, axis=1)
+    spread = np.sqrt((2.0 * 2.5625 + 20.0) / 4_000.0) / 2.5  # x² = l² z²: 2 E l⁴ for each draw, var l² for each length
+    np.testing.assert_allclose(np.mean(sd_errors(lengths * x)), spread, rtol=0.15)
+
+
+def test_a_standard_deviation_that_is_hardly_known():
+    """Hardly ever refreshed, the paths keep their distance from the mode: their means are good, their spread is not."""
+    model = Gaussian(np.zeros(4), np.ones(4))
+    for rate, said in ((0.003, True), (1.0, False)):
+        found = pdmp.sample(pdmp.BPS(model, refresh_rate=rate), time=3_000.0, chains=2, seed=3, warmup=0.1).summary()
+        assert any("the standard deviation of" in w and "refresh more often" in w for w in found.warnings) == said
 
 
 def test_fewer_events_than_dimensions():

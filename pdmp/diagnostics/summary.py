@@ -7,10 +7,15 @@ import math
 import numpy as np
 
 from pdmp.diagnostics import errors, events
+from pdmp.diagnostics.ess import draws_rhat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
 WARM = 1.3  #: the same of the configurational one, beyond its error
-FEW, LARGE = 100.0, 1.05  #: effective draws below and R-hat above which a summary says so
+#: Effective draws below which a summary says so: two standard errors of a mean are then a tenth of the posterior's
+#: standard deviation, and R-hat and the errors themselves are known (Vehtari et al., 2021, ask for as many).
+FEW = 400.0
+LARGE = 1.05  #: R-hat above which a summary says so
+LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary says so
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
@@ -58,14 +63,29 @@ class Summary:
 
 def summarise(run):
     """The `Summary` of a run."""
-    mean, sd, mcse, rhat = run.mean(), run.sd(), run.mcse(), run.rhat()
+    mean, sd, mcse = run.mean(), run.sd(), run.mcse()
+    draws = None if run.store == "moments" else run._diagnostic_draws()
+    rhat = run.rhat() if draws is None else draws_rhat(draws, "rank")
+    loose = np.full(run.dim, np.nan) if draws is None else sd_errors(draws)
     with np.errstate(all="ignore"):
         ess = np.where(mcse > 0.0, (sd / mcse) ** 2, np.nan)
     names = run.names()
     columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
-    return Summary(rows, _cost(run, ess), notes, cautions(run, names, sd, ess, rhat))
+    return Summary(rows, _cost(run, ess), notes, cautions(run, names, sd, ess, rhat, loose))
+
+
+def sd_errors(draws):
+    """Relative Monte Carlo errors of the standard deviations (d,) of equally spaced draws (chains, n, d).
+
+    Half those of the variances. Where lengths mix slowly, as those of bouncing paths do that are seldom refreshed, they
+    are much larger than the errors of the means let one expect.
+    """
+    squares = (draws - draws.mean(axis=(0, 1))) ** 2
+    with np.errstate(all="ignore"):
+        error = errors.standard_error(list(squares), [1.0] * len(draws), [float(draws.shape[1])] * len(draws))
+        return 0.5 * error / squares.mean(axis=(0, 1))
 
 
 def _cost(run, ess):
@@ -78,7 +98,7 @@ def _cost(run, ess):
     return f"least ess {found['ess_min']:,.0f}: {each}"
 
 
-def cautions(run, names, sd, ess, rhat):
+def cautions(run, names, sd, ess, rhat, loose):
     """What a person should know before using the run, a list of sentences that say what to change."""
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
@@ -98,11 +118,19 @@ def cautions(run, names, sd, ess, rhat):
     if len(low):
         k = low[np.argmin(ess[low])]
         found.append(
-            f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}): run about "
+            f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}, so that its mean is known "
+            f"to {2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
             f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long, or precondition."
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
+    wide = np.flatnonzero(loose > LOOSE)
+    if len(wide) and (len(low) or np.mean(loose > LOOSE) > 1e-3):
+        k = wide[np.argmax(loose[wide])]
+        found.append(
+            f"the standard deviation of {_some(names, wide)} is known to {200.0 * loose[k]:.2g} % at best: run about "
+            f"{math.ceil((loose[k] / LOOSE) ** 2):,} times as long, or refresh more often where the process refreshes."
+        )
     high = np.flatnonzero(rhat > LARGE)
     if len(high) and (len(low) or np.mean(rhat > LARGE) > 1e-3):
         k = high[np.argmax(rhat[high])]

@@ -84,6 +84,9 @@ BUGS = [
         ("draws that never moved go unsaid", N, "    if len(constant):\n", "    if len(constant) > 10**9:\n", SUMMARY),
         ("acf: fewer draws than dimensions", V, "if run.chains * draws <= run.dim:", "if run.chains * draws <= 0:", EVENTS),
         ("acf: directions of no movement go unsaid", V, "    if len(still):\n", "    if len(still) > 10**9:\n", EVENTS),
+        ("summary: the error of a variance for that of a standard deviation", S, "return 0.5 * error / squares", "return error / squares", SUMMARY),
+        ("summary: squares about the first draw", S, "squares = (draws - draws.mean(axis=(0, 1))) ** 2", "squares = (draws - draws[:, :1]) ** 2", SUMMARY),
+        ("summary: loose standard deviations go unsaid", S, "wide = np.flatnonzero(loose > LOOSE)", "wide = np.flatnonzero(loose > 100.0)", SUMMARY),
         ("summary: few events go unsaid", S, "if int(run.events.sum()) < d:", "if int(run.events.sum()) < 0:", SUMMARY),
         ("reliability diagram: left edges", "pdmp/plots.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
     ]
