@@ -89,7 +89,10 @@ CASES = {
     "convention": (lambda: mce(Y, P, convention="best"), "`convention`.*'best'"),
     "nan predictions": (lambda: rmse([1.0, 2.0], [1.0, np.nan]), "`predictions` must be finite"),
     "nan labels": (lambda: rmse([1.0, np.nan], [1.0, 2.0]), "`y` must be finite"),
-    "nan on the way": (lambda: running_log_loss(Y, np.where(P == 0.4, np.nan, P)), "`p` must hold probabilities"),
+    "nan on the way": (
+        lambda: running_log_loss(Y, np.where([[False], [True]], np.nan, P)),
+        "`p` must hold probabilities",
+    ),
     "predictions": (lambda: rmse([1.0, 2.0], [1.0]), "`predictions`"),
     "running": (lambda: running_log_loss(Y, P[:, :3]), r"`p` must have shape \(draws, 5\)"),
 }

@@ -118,8 +118,8 @@ def cautions(run, names, sd, ess, rhat, loose):
     if len(low):
         k = low[np.argmin(ess[low])]
         found.append(
-            f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}, so that its mean is known "
-            f"to {2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
+            f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}: its mean is known to "
+            f"{2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
             f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long, or precondition."
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):

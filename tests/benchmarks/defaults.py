@@ -10,7 +10,7 @@ problems, a fifth of the budget.
 
 Columns: the error of the means in posterior standard deviations, mean over the coordinates and largest; the largest
 relative error of a standard deviation; the least effective sample size; and the verdict. "good" is below 0.1 and 15 %
-for every coordinate, "in the mean" below them on average over the coordinates while the largest is beyond; "warned"
+for every coordinate, "on average" below them on average over the coordinates while the largest is beyond; "warned"
 says that it is beyond and that the run or its summary said so, "SILENT" that they did not. The reference is exact for
 linear regression, else a long run of an exact sampler. Exit code 1 if anything is silent.
 """
@@ -100,7 +100,7 @@ def measure(make, passes, mean, sd):
         summary = run.summary()
         seconds = time.perf_counter() - began
         said = [str(w.message) for w in caught if issubclass(w.category, UserWarning)] + summary.warnings
-    off, wide = np.abs(run.mean() - mean) / sd, np.abs(run.sd() / sd - 1.0)
+        off, wide = np.abs(run.mean() - mean) / sd, np.abs(run.sd() / sd - 1.0)
     with np.errstate(all="ignore"):
         ess = np.nanmin([row["ess"] for row in summary.rows])
     return off, wide, ess, seconds, said
@@ -112,7 +112,7 @@ def verdict(off, wide, said):
         return "good"
     if said:
         return "warned"
-    return "in the mean" if off.mean() < MEAN and wide.mean() < SD else "SILENT"
+    return "on average" if off.mean() < MEAN and wide.mean() < SD else "SILENT"
 
 
 def main():
