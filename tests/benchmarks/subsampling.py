@@ -29,7 +29,7 @@ def logistic_data(n, d, features, folder, seed=0):
     """A `LogisticRegression` whose design is a file."""
     rng = np.random.default_rng(seed)
     beta = rng.standard_normal(d) / np.sqrt(d)
-    X = np.lib.format.open_memmap(pathlib.Path(folder) / f"X_{features}_{n}.npy", "w+", np.float64, (n, d))
+    X = np.lib.format.open_memmap(pathlib.Path(folder) / f"X_{features}_{n}.npy", "w+", np.float32, (n, d))
     y = np.empty(n)
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
@@ -48,7 +48,7 @@ def anchor_of(model):
     initial = None
     if model.n_data > 100_000:
         step = 100
-        part = pdmp.models.LogisticRegression(model.X[::step], model.y[::step], prior_scale=model.prior_scale)
+        part = pdmp.models.LogisticRegression(np.array(model.X[::step]), model.y[::step], prior_scale=model.prior_scale)
         initial = part.mode()
     return model.mode(initial)
 
@@ -58,7 +58,7 @@ def measure(process, proposals, seed=1):
     run = pdmp.sample(process, proposals=proposals, seed=seed, warmup=0.05, store="moments", progress=False)
     stats = run.stats
     return {
-        "terms": stats["data_terms"] / stats["total_events"],
+        "terms": stats["data_terms"] / max(stats["total_events"], 1),
         "ns": 1e9 * stats["seconds"] / stats["proposals"],
         "ess": float(np.min(run.ess())),
         "passes": stats["data_terms"] / process.model.n_data,
@@ -107,7 +107,8 @@ def verdict(rows):
 def ratio(d, features, proposals, pairs=5, n=100_000):
     """min-ESS per second, importance over uniform, alternating."""
     with tempfile.TemporaryDirectory() as folder:
-        model = logistic_data(n, d, features, folder)
+        mapped = logistic_data(n, d, features, folder)
+        model = pdmp.models.LogisticRegression(np.array(mapped.X), mapped.y, prior_scale=10.0, dtype=np.float32)
         anchor = anchor_of(model)
         both = {
             draw: pdmp.ZigZag(ControlVariate(model, 1, anchor=anchor, draw=draw)) for draw in ("uniform", "importance")
