@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.defaults [--quick] [--samplers ZigZag SGLD …] [--problems randhie …]
 
-Regressions of `pdmp.models` on data: those of scikit-learn and, where it is installed, statsmodels, and synthetic ones.
+Regressions of `pdmp.models`: logistic ones of scikit-learn's and statsmodels' data, the others on synthetic data.
 Every process is made with its target alone, the discretised ones and SBPS with mini-batches of a tenth of the data, at
 least 20 and at most 500, and their step is "auto". Budgets are those of ``pdmp sample``: by the size of the data, four
 chains, a tenth of each left out as warm-up; processes that need no data stop after 200,000 events. --quick: two
@@ -72,11 +72,28 @@ def linear(n=2_000, d=8, seed=2):
     return pdmp.models.LinearGaussian(A, A @ rng.standard_normal(d) + rng.standard_normal(n))
 
 
+def generalised(make, n=2_000, d=5, seed=3):
+    """A regression whose labels are made of η = Xβ and random numbers, both of shape (n,)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return make(X, X @ (0.5 * rng.standard_normal(d)), rng)
+
+
 PROBLEMS = {
     "breast_cancer": lambda: logistic("breast_cancer"),
     "linear": linear,
     "synthetic": synthetic,
     "randhie": lambda: logistic("randhie"),
+    "probit": lambda: generalised(
+        lambda X, eta, rng: pdmp.models.ProbitRegression(X, eta + rng.standard_normal(len(eta)) > 0.0)
+    ),
+    "poisson": lambda: generalised(lambda X, eta, rng: pdmp.models.PoissonRegression(X, rng.poisson(np.exp(eta)))),
+    "student": lambda: generalised(
+        lambda X, eta, rng: pdmp.models.StudentTRegression(X, eta + rng.standard_t(4.0, len(eta)))
+    ),
+    "normal-inverse-gamma": lambda: generalised(
+        lambda X, eta, rng: pdmp.models.NormalInverseGammaRegression(X, eta + 2.0 * rng.standard_normal(len(eta)))
+    ),
 }
 
 
