@@ -25,5 +25,8 @@ from pdmp.models.normal_inverse_gamma import NormalInverseGammaRegression as Nor
 from pdmp.models.poisson import PoissonRegression as PoissonRegression
 from pdmp.models.ppmf import PPMF as PPMF
 from pdmp.models.probit import ProbitRegression as ProbitRegression
+from pdmp.models.scikit_learn import from_sklearn as from_sklearn
 from pdmp.models.skew_normal import SkewNormal as SkewNormal
+from pdmp.models.spike_and_slab import SpikeAndSlabLinearRegression as SpikeAndSlabLinearRegression
+from pdmp.models.spike_and_slab import SpikeAndSlabLogisticRegression as SpikeAndSlabLogisticRegression
 from pdmp.models.student_t import StudentTRegression as StudentTRegression

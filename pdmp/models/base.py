@@ -336,6 +336,10 @@ class Model(Compiled):
         """
         return split(draws, self.variables, self.transforms)
 
+    def prior_inclusion(self):
+        """Prior probabilities, (dim,), that a coordinate is not 0; None for a prior without spikes."""
+        return None
+
     def slab_density(self):
         """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""
         return None

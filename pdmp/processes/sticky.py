@@ -202,6 +202,11 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
         if inclusion is not None or slab_density is not None:
             raise ValueError("give `kappa`, or `inclusion` and the slab, not both.")
         return _vector("kappa", kappa, d, 0.0, math.inf, "> 0 and finite")
+    certain = np.zeros(d, bool)
+    if inclusion is None and model is not None and model.prior_inclusion() is not None:
+        inclusion = model.prior_inclusion()
+        certain = inclusion == 1.0
+        inclusion[certain] = 0.5  # of any value: these never stick
     inclusion = _vector(
         "inclusion", 0.5 if inclusion is None else inclusion, d, 0.0, 1.0, "between 0 and 1; `always` is for certainty"
     )
@@ -212,8 +217,9 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
                 f"pdmp.{name} needs the density of the slab at 0, which {type(model).__name__} does not say: give "
                 "`slab_density=`, a number or one for each coordinate."
             )
+        slab_density = np.where(certain, 1.0, slab_density)  # the prior of what never sticks may be flat
     slab_density = _vector("slab_density", slab_density, d, 0.0, math.inf, "> 0 and finite")
-    return inclusion / (1.0 - inclusion) * slab_density
+    return np.where(certain, 0.0, inclusion / (1.0 - inclusion) * slab_density)
 
 
 def _vector(name, value, d, low, high, what):

@@ -23,8 +23,9 @@ class StickyZigZag(Sticky):
     ----------
     provider : Model, or any gradient that `ZigZag` takes
         What to sample, with the slab as its prior; the slab must be a product over the coordinates that stick.
-    inclusion : float or array_like, shape (d,), default 0.5
-        Prior probability that a coordinate is not 0, above 0 and below 1.
+    inclusion : float or array_like, shape (d,), optional
+        Prior probability that a coordinate is not 0, above 0 and below 1; that of the model when omitted, and 0.5 for a
+        model without spikes.
     always : sequence of int, or mask of shape (d,)
         Coordinates that never stick, an intercept for example.
     slab_density : float or array_like, shape (d,), optional
