@@ -3,6 +3,7 @@
 from pdmp.models import transforms as transforms
 from pdmp.models.banana import Banana as Banana
 from pdmp.models.base import Model as Model
+from pdmp.models.bayesian_nn import BayesianNN as BayesianNN
 from pdmp.models.bpmf import BPMF as BPMF
 from pdmp.models.function import from_function as from_function
 from pdmp.models.funnel import Funnel as Funnel
