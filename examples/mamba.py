@@ -543,7 +543,7 @@ def main():
         began = time.perf_counter()
         for row in FIGURES[name](args.output, problem):
             verdict = "" if row.passed is None else "pass" if row.passed else "FAIL"
-            failed += row.passed is False
+            failed += row.passed is not None and not row.passed
             print(f"{row.what:76} {row.measured:>20}  {row.criterion:22} {verdict}")
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
     return int(failed > 0)

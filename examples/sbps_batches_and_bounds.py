@@ -318,7 +318,7 @@ def main():
     for name in args.only:
         began = time.perf_counter()
         for what, measured, criterion, passed in FIGURES[name](args.output, args.quick):
-            failed += passed is False
+            failed += passed is not None and not passed
             verdict = "" if passed is None else "PASS" if passed else "FAIL"
             print(f"{what:52} {measured:>48}  {criterion:18} {verdict}")
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)

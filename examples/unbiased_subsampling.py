@@ -143,7 +143,7 @@ def main():
         verdict = "" if passed is None else "PASS" if passed else "FAIL"
         print(f"{what:44} {measured:>10}  {criterion:6} {verdict}")
     print(f"{time.perf_counter() - began:.0f} s")
-    return int(any(row[3] is False for row in rows))
+    return int(any(row[3] is not None and not row[3] for row in rows))
 
 
 if __name__ == "__main__":
