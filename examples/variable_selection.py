@@ -145,7 +145,7 @@ def main():
     passed = difference.max() < (0.2 if args.quick else 0.06)
     failed += not passed
     print(f"breast cancer, largest difference {difference.max():.3f}  {'pass' if passed else 'FAIL'}")
-    draw(right, names, found, "lower left")
+    draw(right, names, found, "upper left")
     right.set_title("breast cancer: logistic regression")
     figure.savefig(args.output / "variable_selection.png", dpi=150)
     return int(failed > 0)

