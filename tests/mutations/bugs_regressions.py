@@ -1,0 +1,63 @@
+"""Planted bugs in the regressions: terms, bounds, layouts of features, closed forms, and estimators of scikit-learn."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import Bug
+
+TESTS = "tests/test_regressions.py"
+GLM, DESIGN, ROWS = "pdmp/models/glm.py", "pdmp/models/design.py", "pdmp/models/logistic_rows.py"
+PROBIT, POISSON, STUDENT = "pdmp/models/probit.py", "pdmp/models/poisson.py", "pdmp/models/student_t.py"
+BINOMIAL, NIG, CAUCHY = (
+    "pdmp/models/negative_binomial.py",
+    "pdmp/models/normal_inverse_gamma.py",
+    "pdmp/models/half_cauchy_logistic.py",
+)
+SPIKES, STICKY, SKLEARN = "pdmp/models/spike_and_slab.py", "pdmp/processes/sticky.py", "pdmp/models/scikit_learn.py"
+
+BUGS = [
+    Bug(f"regressions: {name}", file, old, new, (f"{TESTS}::{test}",))
+    for name, file, old, new, test in [
+        ("probit: the label is lost from the slope", PROBIT, "return -y * inverse_mills(y * z)", "return -inverse_mills(y * z)", "test_derivatives"),
+        ("probit: half the bound on the curvature", PROBIT, "return 0.0, 1.0", "return 0.0, 0.5", "test_bounds_on_single_terms_hold_in_100000_states"),
+        ("Poisson: the slope of a concave part is forgotten", POISSON, "out[row, 2] += k * along * e", "out[row, 2] += k * e", "test_convex_and_concave_parts"),
+        ("Poisson: convex and concave swapped", POISSON, "        if k > 0.0:\n            out[row, 0] += k * e", "        if k < 0.0:\n            out[row, 0] += k * e", "test_convex_and_concave_parts"),
+        ("Poisson: the bound is that of where the piece begins", POISSON, "exp(self.margin(x, i) + max(0.0, s * along))", "exp(self.margin(x, i))", "test_bounds_on_a_piece_of_the_path_hold"),
+        ("Poisson: negative parts are bounded at the wrong end", POISSON, "out[j] += q * (most if q > 0.0 else least)", "out[j] += q * most", "test_bounds_on_a_piece_of_the_path_hold"),
+        ("negative binomial: the mean is that of r successes less", BINOMIAL, "return (y + self.successes) * self.share(z) - y", "return y * self.share(z) - y", "test_derivatives"),
+        ("negative binomial: r is missing from the potential", BINOMIAL, "max(z, self.log_successes) + math.log1p", "max(z, 0.0) + math.log1p", "test_derivatives"),
+        ("negative binomial: the bound knows no y", BINOMIAL, "return 0.0, 0.25 * (y + self.successes)", "return 0.0, 0.25 * self.successes + 0.0 * y", "test_bounds_on_single_terms_hold_in_100000_states"),
+        ("Student-t: ν for ν + 1", STUDENT, "return -(self.degrees + 1.0) * e", "return -self.degrees * e", "test_derivatives"),
+        ("Student-t: the density is taken to be log-concave", STUDENT, "return -0.125 * most, most", "return 0.0, most", "test_bounds_on_single_terms_hold_in_100000_states"),
+        ("Student-t: half the bound on the slope", STUDENT, "most = 0.5 * (self.degrees + 1.0) / math.sqrt", "most = 0.25 * (self.degrees + 1.0) / math.sqrt", "test_bounds_on_single_terms_hold_in_100000_states"),
+        ("half-Cauchy: a label is 0", CAUCHY, "super().__init__(x[:, None], np.ones(len(x)), prior_scale)", "super().__init__(x[:, None], np.arange(len(x)) > 0, prior_scale)", "test_half_cauchy"),
+        ("logistic rows: the bound of the other label", ROWS, "return -0.5 * (y + 1.0), 0.5 * (1.0 - y)", "return -0.5 * (1.0 - y), 0.5 * (y + 1.0)", "test_bounds_on_single_terms_hold_in_100000_states"),
+        ("logistic rows: unsigned parts", ROWS, "z, slope = sign * self.margin(x, i), sign * self.design.product(v, i)", "z, slope = sign * self.margin(x, i), self.design.product(v, i)", "test_convex_and_concave_parts"),
+        ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", "test_a_copy_in_another_order"),
+        ("glm: a copy in another order keeps the offsets", GLM, "other.offset = self.offset[rows] if", "other.offset = self.offset if", "test_a_copy_in_another_order"),
+        ("glm: differences are sums", GLM, "            weights[k] -= others[k]", "            weights[k] += others[k]", "test_batches_are_sums_of_terms_in_every_layout"),
+        ("glm: every block has the first block's factors", GLM, "factors[start + k] * (weights[k]", "factors[k] * (weights[k]", "test_batches_are_sums_of_terms_in_every_layout"),
+        ("glm: slopes of coordinates without low curvatures", GLM, "out[j] += max(low * q, high * q)", "out[j] += high * q", "test_bounds_of_the_clocks_hold"),
+        ("glm: Lipschitz constants without the scale", GLM, "a = scale[self.design.column(k)] * self.design.entry(i, k)", "a = self.design.entry(i, k)", "test_bounds_of_the_clocks_hold"),
+        ("glm: no prior in the directional slope", GLM, "return positive(total) + self.prior_slope(v)", "return positive(total)", "test_bounds_of_the_clocks_hold"),
+        ("glm: the intercept has the prior of the others", GLM, "        precision[-1] = 0.0\n", "        pass\n", "test_logistic_regression_is_the_same_in_every_layout"),
+        ("design: the last entries of a row in a file are not read", DESIGN, "for j in range(8 * eights, min(BLOCK, d - c)):", "for j in range(8 * eights, 0):", "test_batches_are_sums_of_terms_in_every_layout"),
+        ("design: nor added", DESIGN, "                for j in range(c, d):", "                for j in range(c, c):", "test_batches_are_sums_of_terms_in_every_layout"),
+        ("design: half a block's rows are those of the other half", DESIGN, "out[2 * k + 1] += dot(data, rows[start + 2 * k + 1], c", "out[2 * k + 1] += dot(data, rows[start + 2 * k], c", "test_batches_are_sums_of_terms_in_every_layout"),
+        ("design: a memory-mapped array is copied", DESIGN, "    return X, Mapped(X, X.shape[1])", "    return X, Mapped(np.array(X), X.shape[1])", "test_features_in_a_file_are_not_copied"),
+        ("design: only the first piece is looked at", DESIGN, "for s in pieces(X))\n    if wrong", "for s in pieces(X)[:1])\n    if wrong", "test_large_matrices_are_looked_at_in_pieces"),
+        ("design: weights of the first rows for every piece", DESIGN, "part * weights[s, None]", "part * weights[: len(part), None]", "test_large_matrices_are_looked_at_in_pieces"),
+        ("NIG: the Jacobian counts twice", NIG, "self.weight = self.shape + 0.5 * rank", "self.weight = self.shape + 0.5 * rank + 1.0", "test_the_posterior_is_that_of_the_closed_form"),
+        ("NIG: half a residual's square is a whole one", NIG, "out[self.size - 1] += 0.5 * (1.0 - e * r * r)", "out[self.size - 1] += 0.5 - e * r * r", "test_derivatives"),
+        ("NIG: a flat prior takes no degree of freedom", NIG, "shape = self.shape + 0.5 * (n - d + rank)", "shape = self.shape + 0.5 * n", "test_moments_and_marginals_by_quadrature"),
+        ("NIG: the scale forgets the prior's mean", NIG, "(residuals @ residuals + away @ self.prior_precision @ away)", "(residuals @ residuals)", "test_the_posterior_is_that_of_the_closed_form"),
+        ("NIG: degrees of freedom are not doubled", NIG, "df=2.0 * self.shape)", "df=self.shape)", "test_moments_and_marginals_by_quadrature"),
+        ("NIG: the curvature of the cross term has the other sign", NIG, "        there = second - 2.0 * w * first + w * w * p", "        there = second + 2.0 * w * first + w * w * p", "test_bounds_on_a_piece_of_the_path_hold"),
+        ("NIG: the variance is least where it is largest", NIG, "exp(-min(x[last], x[last] + w * s))", "exp(-max(x[last], x[last] + w * s))", "test_bounds_on_a_piece_of_the_path_hold"),
+        ("spikes: a model with k coefficients weighs as one with none", SPIKES, " - model.sum() * log_scale", "", "test_enumeration_against_marginal_likelihoods"),
+        ("spikes: no spread between models", SPIKES, "seconds += p * np.outer(here - mean, here - mean)", "seconds += 0.0", "test_enumeration_against_marginal_likelihoods"),
+        ("spikes: what is always in the model sticks", STICKY, "return np.where(certain, 0.0, inclusion", "return np.where(certain & False, 0.0, inclusion", "test_sticky_processes_take_the_spikes_from_the_model"),
+        ("scikit-learn: the prior's variance is its scale", SKLEARN, "else math.sqrt(estimator.C)", "else estimator.C", "test_the_mode_is_the_estimator"),
+        ("scikit-learn: the Poisson loss is a sum", SKLEARN, "1.0 / math.sqrt(n * estimator.alpha)", "1.0 / math.sqrt(estimator.alpha)", "test_the_mode_is_the_estimator"),
+        ("scikit-learn: liblinear's intercept is free", SKLEARN, "        intercept = scale * estimator.intercept_scaling\n", "        pass\n", "test_the_mode_is_the_estimator"),
+    ]
+]  # fmt: skip
