@@ -935,13 +935,13 @@ def evaluate(model, x, v, rows, out, squares, scratch):
     return model.add_batch_projection(x, v, rows, rows.shape[0], scratch, out)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["mapped", "sparse"])
 def test_kernels_in_compiled_code(kind, tmp_path):
-    """Against numpy; in plain Python as well."""
-    model, X = build("Poisson", layouts(tmp_path)[kind]), features()
-    x, v = points(model, 2)
+    """Against numpy; in plain Python as well. Rows of eleven: one vector of eight, and three entries after it."""
+    model, X = build("Poisson", layouts(tmp_path, 11)[kind], d=11), features(11)
+    x, v = 0.2 * points(model, 2)
     rows = rng(3).integers(0, N, 140)
-    out, squares, scratch = np.zeros((3, 3))
+    out, squares, scratch = np.zeros((3, 11))
     first, second = evaluate(model.kernel, x, v, rows, out, squares, scratch)
     terms = ((np.exp(X @ x) - model.y)[:, None] * X)[rows]
     assert_allclose(out, 2.0 * terms.sum(axis=0), rtol=1e-12)
