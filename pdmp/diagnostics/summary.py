@@ -16,6 +16,7 @@ WARM = 1.3  #: the same of the configurational one, beyond its error
 FEW = 400.0
 LARGE = 1.05  #: R-hat above which a summary says so
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary says so
+CORRELATED = 1.5  #: errors of squares over those of independent ones above which they count as correlated
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
@@ -80,12 +81,14 @@ def sd_errors(draws):
     """Relative Monte Carlo errors of the standard deviations (d,) of equally spaced draws (chains, n, d).
 
     Half those of the variances. Where lengths mix slowly, as those of bouncing paths do that are seldom refreshed, they
-    are much larger than the errors of the means let one expect.
+    are much larger than the errors of the means let one expect. 0 where squares are not correlated: there the number of
+    the draws limits what they say, not the path, of which they may be few.
     """
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
         error = errors.standard_error(list(squares), [1.0] * len(draws), [float(draws.shape[1])] * len(draws))
-        return 0.5 * error / squares.mean(axis=(0, 1))
+        alone = squares.std(axis=(0, 1)) / math.sqrt(draws.shape[0] * draws.shape[1])
+        return np.where(error > CORRELATED * alone, 0.5 * error / squares.mean(axis=(0, 1)), 0.0)
 
 
 def _cost(run, ess):
