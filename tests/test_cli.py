@@ -3,6 +3,7 @@
 import csv
 import re
 import shlex
+import types
 
 import matplotlib.image
 import numpy as np
@@ -89,7 +90,7 @@ def small_problem():
 
 
 def test_compare_chosen_samplers_and_seed(small, command):
-    call = "compare --data small.csv --target label --quick --data-passes 200 --samplers 'bps, sgbd corrected' --seed "
+    call = "compare small.csv --target label --quick --data-passes 200 --samplers 'bps, sgbd corrected' --seed "
     tables = []
     for seed in (1, 1, 2):
         code, out, _ = command(call + str(seed))
@@ -129,14 +130,61 @@ def test_list(command):
 
 
 def test_sample(small, command):
-    code, out, _ = command(
-        "sample SBPS --data small.csv --target label --data-passes 300 --chains 2 --seed 1 --save run.npz"
-    )
+    code, out, _ = command("sample SBPS small.csv --target label --data-passes 300 --chains 2 --seed 1 --save run.npz")
     assert code == 0 and "intercept" in out and "rhat" in out and "bound violations" in out
     run = pdmp.load("run.npz")
     assert run.chains == 2 and run.names() == ["intercept", "a", "b"]
     line = next(line for line in out.splitlines() if line.startswith("a "))
     assert float(line.split()[1]) == pytest.approx(run.mean()[1], rel=1e-3)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", ["compare", "sample BPS", "tune SGLD"])
+def test_every_format_is_read(name, small, command, monkeypatch):
+    whole = data.read("small.csv", "label")
+    table = np.loadtxt("small.csv", delimiter=",", skiprows=1)
+    X, y = table[:, :2], table[:, 2]
+    np.savez("small.npz", X=X, y=y)
+    np.save("small.npy", table)
+    np.save("X.npy", X)
+    np.save("y.npy", y)
+    with open("small.svm", "w", encoding="utf-8") as file:
+        file.writelines(f"{t:g} 1:{a!r} 2:{b!r}\n" for (a, b), t in zip(X.tolist(), y.tolist(), strict=True))
+    files = ["small.csv --target label", "small.npz", "small.npy --target -1", "X.npy --target y.npy", "small.svm"]
+    try:
+        from pyarrow import parquet
+        from pyarrow import table as arrow
+    except ImportError:
+        pass
+    else:
+        parquet.write_table(arrow({"a": X[:, 0], "b": X[:, 1], "label": y}), "small.parquet")
+        files.append("small.parquet --target label")
+    seen = []
+
+    def stop(dataset):
+        seen.append(dataset)
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(cli, "_model", stop)
+    for file in files:
+        code, _, err = command(f"{name} {file}")
+        assert code == 2 and err == "pdmp: seen\n", err
+        found = seen[-1]
+        assert np.array_equal(found.y, whole.y) and np.array_equal(found.train_rows, whole.train_rows)
+        if file == "small.svm":  # sparse: divided by the standard deviation, and not centred
+            assert np.allclose(found.X[:, 1:], X / X[found.train_rows].std(axis=0))
+        else:
+            assert np.array_equal(found.X, whole.X)
+    command(f"{name} small.csv --target label --as-is --no-intercept")
+    assert np.array_equal(seen[-1].X, X)
+    headline = cli._headline(seen[-1], types.SimpleNamespace(n_data=96, dim=2))
+    assert "d = 2 without intercept, features as they are, priors" in headline
+    monkeypatch.setattr(cli, "MOST_NUMBERS", 359)
+    _, _, err = command(f"{name} small.svm")
+    assert "small.svm has 120 rows and 3 columns, too many for this command" in err
+    (small / "more.csv").write_text("a,b,label\n" + "".join(f"{'xy'[k % 2]},3,{k // 2 % 2}\n" for k in range(40)))
+    command(f"{name} more.csv --target label --one-hot --drop-constant")
+    assert seen[-1].names == ("intercept", "a=y")
 
 
 @pytest.mark.parametrize("name", ["compare", "sample", "list"])
@@ -154,7 +202,7 @@ def test_help_without_arguments(command):
 
 
 def test_tune(small, command):
-    call = "tune SGLD --data small.csv --target label --budget 100 --seed 3 --out found"
+    call = "tune SGLD small.csv --target label --budget 100 --seed 3 --out found"
     code, out, err = command(call)
     assert code == 0, err
     assert "best: size=" in out and "written: found/tuning.png, found/tuning.csv" in out
@@ -179,7 +227,13 @@ def test_tune(small, command):
         ("compare --samplers 'SGBD korrected'", "did you mean 'SGBD corrected'?"),
         ("compare --samplers ,", "--samplers names none"),
         ("compare --problem wine --data small.csv", "--problem or --data, not both"),
+        ("compare small.csv --data small.csv --target label", "give FILE or --data FILE, not both"),
+        ("compare small.csv --problem wine", "--problem or --data, not both"),
+        ("tune SGLD absent.parquet --target label", "no file 'absent.parquet'"),
+        ("sample BPS small.csv --target c", "no column 'c'"),
         ("compare --target label", "--target goes with --data"),
+        ("compare --one-hot", "--one-hot goes with --data"),
+        ("sample BPS --problem wine --as-is", "--as-is goes with --data"),
         ("compare --data small.csv", "`target` is missing"),
         ("compare --data small.csv --target lable", "no column 'lable'; did you mean 'label'?"),
         ("compare --data absent.csv --target label", "no file 'absent.csv'"),

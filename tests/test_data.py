@@ -306,8 +306,8 @@ def test_parquet(tmp_path, numbers):
     assert_refused(path, "text in column 'town'")
     write(a=pyarrow.array([None, *X[1:, 0]]), b=[np.nan if k == 5 else k for k in range(40)], died=y)
     assert_refused(path, "missing values in columns 'a', 'b', the first in row 0, counted from 0")
-    write(a=pyarrow.array([0] * 40, pyarrow.timestamp("s")), died=y)
-    assert_refused(path, r"column 'a' of file.parquet is of type timestamp\[s\]; it must be numbers or text")
+    write(a=pyarrow.array([0] * 40, pyarrow.timestamp("ms")), died=y)
+    assert_refused(path, r"column 'a' of file.parquet is of type timestamp\[ms\]; it must be numbers or text")
     parquet.write_table(pyarrow.Table.from_arrays([pyarrow.array(y)] * 2, ["a", "a"]), path)
     assert_refused(path, "several columns of the same name: 'a'")
     path.write_bytes(b"PAR1 and nothing else")
@@ -403,47 +403,52 @@ def test_libsvm_that_does_not_fit(tmp_path):
 # -- larger than memory --------------------------------------------------------------------------------------------
 
 
+AS_IT_IS = {"mmap": True, "standardise": False, "intercept": None}
+
+
 def test_memory_mapped(tmp_path, monkeypatch):
     monkeypatch.setattr(data.tables, "BLOCK", 2**14)
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((50_000, 20)).astype(np.float32)
-    X[:, -1] = np.arange(len(X)) % 2
-    path = tmp_path / "large.npy"
+    X, y = rng.standard_normal((50_000, 20)).astype(np.float32), np.arange(50_000) % 2
+    path, labels = tmp_path / "large.npy", tmp_path / "labels.npy"
     np.save(path, X)
+    np.save(labels, y)
     tracemalloc.start()
-    read = data.read(path, -1, mmap=True, standardise=False, intercept=None)
+    read = data.read(path, labels, **AS_IT_IS)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < X.nbytes / 2  # the target as numbers, and one block
-    assert isinstance(read.X, np.memmap) and isinstance(read.train.X, np.memmap) and isinstance(read.test.X, np.memmap)
-    assert np.array_equal(read.X, X[:, :-1]) and np.array_equal(read.y, X[:, -1]) and read.names[-1] == "18"
-    assert len(read.train) == 40_000 and np.array_equal(read.test.X, X[40_000:, :-1])
-    assert np.array_equal(read.test.y, X[40_000:, -1])
-    np.save(tmp_path / "labels.npy", X[:, -1])
-    np.save(path, X[:, :-1])
-    beside = data.read(path, tmp_path / "labels.npy", mmap=True, standardise=False, intercept=None)
-    assert np.array_equal(beside.X, X[:, :-1]) and np.array_equal(beside.y, X[:, -1])
+    for part in (read, read.train, read.test):
+        assert isinstance(part.X, np.memmap) and part.X.flags.c_contiguous
+    assert np.array_equal(read.X, X) and np.array_equal(read.y, y) and read.names[-1] == "19"
+    assert len(read.train) == 40_000 and np.array_equal(read.test.X, X[40_000:])
+    assert np.array_equal(read.test.y, y[40_000:]) and read.labels == (0.0, 1.0)
 
 
 def test_memory_mapped_is_refused(tmp_path, numbers, monkeypatch):
     monkeypatch.setattr(data.tables, "BLOCK", 16)
     X, y, _ = numbers
-    path = tmp_path / "file.npy"
-    as_it_is = {"mmap": True, "standardise": False, "intercept": None}
+    path, labels = tmp_path / "file.npy", tmp_path / "labels.npy"
+    np.save(labels, y)
 
-    def refused(array, match, target=-1, **options):
+    def refused(array, match, target=labels, **options):
         np.save(path, array)
-        assert_refused(path, match, target, **(as_it_is | options))
+        assert_refused(path, match, target, **(AS_IT_IS | options))
 
     hole, far = X.copy(), X.copy()
     hole[39, 1], far[39, 2] = np.nan, np.inf
-    refused(np.column_stack([hole, y]), "missing values in column '1'")
-    refused(np.column_stack([far, y]), "infinite values in column '2'")
-    refused(np.column_stack([X, np.ones(40), y]), "same value in every row of column '3'")
-    refused(np.column_stack([X, y]), "leaves the file as it is: give standardise=False", standardise=True)
-    refused(np.column_stack([X, y]), "leaves the file as it is", intercept="first")
-    refused(np.column_stack([X[:, :1], y, X]), "must be the first or the last column of file.npy", 1)
-    assert_refused(good(tmp_path), "`mmap` needs a matrix of numbers in an NPY file; table.csv is none", **as_it_is)
+    refused(hole, "missing values in column '1'")
+    refused(far, "infinite values in column '2'")
+    refused(np.column_stack([X, np.ones(40)]), "same value in every row of column '3'")
+    refused(X, "leaves the file as it is: give standardise=False", standardise=True)
+    refused(X, "leaves the file as it is", intercept="first")
+    refused(X, "leaves the file as it is", drop_constant=True)
+    refused(X, "with `mmap` the target must be an NPY file of its own, not column 0", 0)
+    refused(X.astype(int), "`mmap` needs a matrix of float32 or float64 in C order; file.npy has int64")
+    refused(
+        np.asfortranarray(X), "`mmap` needs a matrix of float32 or float64 in C order; file.npy has float64 in Fortran"
+    )
+    assert_refused(good(tmp_path), "`mmap` needs a matrix of numbers in an NPY file; table.csv is none", **AS_IT_IS)
 
 
 # -- bundled -----------------------------------------------------------------------------------------------------

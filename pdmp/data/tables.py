@@ -60,9 +60,9 @@ def read(
     intercept : {"first", "last", None}
         Where a column of ones is added.
     mmap : bool, default False
-        Leave the matrix of an NPY file on the disk; parts of it are read as they are used. It is then neither
-        standardised nor given an intercept (say so), its target is its first or last column or another file, and the
-        test part is the last fifth of its rows, which must therefore be in random order.
+        Leave the matrix of an NPY file on the disk; parts of it are read as they are used, by the models too. It is
+        of float32 or float64 in C order. It is then neither standardised nor given an intercept (say so), its target
+        is another NPY file, and the test part is the last fifth of its rows, which must therefore be in random order.
     seed : int
         Of the split into 80 % of the rows to train and 20 % to test.
 
@@ -92,6 +92,11 @@ def read(
             raise ValueError(
                 "`mmap` leaves the file as it is: give standardise=False and intercept=None, and neither one_hot nor "
                 "drop_constant."
+            )
+        if content.X.dtype not in (np.float32, np.float64) or not content.X.flags.c_contiguous:
+            order = "" if content.X.flags.c_contiguous else " in Fortran order"
+            raise ValueError(
+                f"`mmap` needs a matrix of float32 or float64 in C order; {where} has {content.X.dtype}{order}."
             )
     if isinstance(content, Columns):
         matrix, y, labels, target = _from_columns(content, target, numeric, one_hot, intercept, where)
@@ -185,16 +190,11 @@ def _from_matrix(matrix, target, numeric, path):
         column = int(target)
         if not -X.shape[1] <= column < X.shape[1]:
             raise ValueError(f"{where} has no column {target}; it has {X.shape[1]}, from 0 to {X.shape[1] - 1}.")
+        if isinstance(X, np.memmap):  # what is left would not be in one piece
+            raise ValueError(f"with `mmap` the target must be an NPY file of its own, not column {target} of {where}.")
         column %= X.shape[1]
         y, target = np.array(X[:, column]), f"column {column}"
-        if column == X.shape[1] - 1:
-            X = X[:, :-1]
-        elif column == 0:
-            X = X[:, 1:]
-        elif isinstance(X, np.memmap):
-            raise ValueError(f"with `mmap`, the target must be the first or the last column of {where}, or a file.")
-        else:
-            X = np.delete(X, column, axis=1)
+        X = np.delete(X, column, axis=1)
         names = names[:column] + names[column + 1 :]
     else:
         beside = pathlib.Path(target)
