@@ -16,7 +16,7 @@ from pdmp.prefetch import prefetch
 
 ACTIVATIONS = ("softmax", "sigmoid", "relu", "tanh")
 SOFTMAX, SIGMOID, RELU, TANH = range(4)
-CHUNK = 256  #: data that go through the network together: products of matrices of this many rows
+CHUNK = 1_024  #: data that go through the network together: products of matrices of this many rows
 LARGEST_SEARCH = 10**7  #: above this many multiplications in a full gradient no mode is searched for
 
 
@@ -264,7 +264,7 @@ class BayesianNN(Model):
 
     Data go through the network by the hundreds, as products of matrices by BLAS, in the precision `dtype`; their number
     of threads is BLAS's (``OPENBLAS_NUM_THREADS``, or the package threadpoolctl). A call makes its own room, that of
-    256 data and one layer, whatever N.
+    1,024 data and one layer, whatever N.
 
     Parameters
     ----------

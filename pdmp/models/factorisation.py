@@ -308,7 +308,7 @@ class Factorisation(Model):
         """Ratings as given, those of the data when `users` is None."""
         if (users is None) != (ratings is None):
             raise ValueError("`users`, `items` and `ratings` must be given together, or none of them.")
-        return self.data["rating"] + self.offset if users is None else _ratings(ratings).astype(float)
+        return self.data["rating"].astype(float) + self.offset if users is None else _ratings(ratings).astype(float)
 
 
 class GaussianFactorisation(Factorisation):

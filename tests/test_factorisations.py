@@ -1,0 +1,541 @@
+"""Factorisations, independent components, a neural network: derivatives, invariances, predictions, bad input."""
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import discrete
+import pdmp
+from pdmp.gradients import Minibatch
+from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization, bayesian_nn
+from tests.checks import plain_only
+
+pytestmark = pytest.mark.exact
+
+N, USERS, ITEMS, RANK = 40, 5, 6, 3
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """So that few data are several chunks; machine code keeps the constant that it was made with."""
+    if numba.config.DISABLE_JIT:
+        monkeypatch.setattr(bayesian_nn, "CHUNK", 32)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def pairs():
+    generator = rng(3)
+    users, items = generator.integers(0, USERS, N), generator.integers(0, ITEMS - 1, N)
+    return users, items, {"n_users": USERS, "n_items": ITEMS}  # nobody rated the last item
+
+
+def mf(**options):
+    users, items, sizes = pairs()
+    scales = {"noise_scale": 0.7, "user_scale": 1.3, "item_scale": 0.8}
+    return MatrixFactorization(users, items, rng(4).normal(3.0, 1.0, N), RANK, **sizes, **scales, **options)
+
+
+def bpmf(**options):
+    users, items, sizes = pairs()
+    options = {"noise_precision": 2.0, "shape": 1.5, "rate": 2.5, **options}
+    return BPMF(users, items, rng(4).normal(3.0, 1.0, N), RANK, **sizes, **options)
+
+
+def ppmf():
+    users, items, sizes = pairs()
+    shapes = {"user_shape": 0.4, "item_shape": 0.7, "activity_shape": 1.2, "popularity_shape": 0.9}
+    return PPMF(users, items, rng(4).poisson(2.0, N), RANK, **sizes, **shapes, activity_mean=2.0, popularity_mean=0.5)
+
+
+def ica():
+    return ICA(rng(5).logistic(size=(N + 40, 3)) @ rng(6).normal(size=(3, 3)), prior_scale=1.5)
+
+
+def network(activation, hidden, n=N, **options):
+    generator = rng(7)
+    return BayesianNN(generator.normal(size=(n, 4)), np.arange(n) % 3, hidden, activation, prior_scale=1.4, **options)
+
+
+FACTORISATIONS = {"mf": mf, "bpmf": bpmf, "bpmf as given": lambda: bpmf(centre=False), "ppmf": ppmf}
+NETWORKS = {
+    "softmax": lambda: network("softmax", 4),
+    "sigmoid": lambda: network("sigmoid", (3, 2)),
+    "relu": lambda: network("relu", [4, 3]),
+    "tanh": lambda: network("tanh", (2, 2, 3)),
+    "several chunks": lambda: network("tanh", 2, n=150),
+}
+MODELS = {**FACTORISATIONS, "ica": ica, **NETWORKS}
+
+
+def point(model, seed=1):
+    return 0.6 * rng(seed).standard_normal(model.dim)
+
+
+def differences(function, x, h=1e-6):
+    return np.array([(function(x + h * e) - function(x - h * e)) / (2.0 * h) for e in np.eye(len(x))])
+
+
+def close(found, expected, tolerance):
+    np.testing.assert_allclose(found, expected, rtol=0.0, atol=tolerance * max(1.0, np.abs(expected).max()))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Derivatives
+
+
+@plain_only
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_are_those_of_the_potential(name):
+    model, x = MODELS[name](), point(MODELS[name]())
+    close(model.gradient(x), differences(model.potential, x), 1e-6)
+    prior = np.zeros(model.dim)
+    model.add_prior_gradient(x, prior)
+    close(prior, differences(model.prior_potential, x), 1e-6)
+    for i in (0, 17, model.n_data - 1):
+        close(model.term_gradients(x, i)[0], differences(lambda p, i=i: model.term_potential(p, i), x), 1e-6)
+    total = math.fsum(model.term_potential(x, i) for i in range(model.n_data)) + model.prior_potential(x)
+    assert model.potential(x) == pytest.approx(total, rel=1e-12)
+
+
+@plain_only
+@pytest.mark.parametrize("name", MODELS)
+def test_sums_over_batches_are_those_of_their_terms(name):
+    model, x, generator = MODELS[name](), point(MODELS[name]()), rng(2)
+    each, prior = model.term_gradients(x, np.arange(model.n_data)), np.zeros(model.dim)
+    model.add_prior_gradient(x, prior)
+    close(model.gradient(x), each.sum(axis=0) + prior, 1e-11)
+    rows, v, scratch = generator.integers(0, model.n_data, 70), generator.normal(size=model.dim), np.zeros(model.dim)
+    n = 67  # more than a block of 64, and not all that is in `rows`
+    batch = each[rows[:n]]
+    out = np.ones(model.dim)
+    model.add_batch_gradient(x, rows, n, out)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    out = np.ones(model.dim)
+    model.add_block_gradient(x, 3, model.n_data - 2, out)
+    close(out, 1.0 + each[3 : model.n_data - 2].sum(axis=0), 1e-11)
+    out, squares = np.ones(model.dim), np.ones(model.dim)
+    model.add_batch_squares(x, rows, n, scratch, out, squares)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    close(squares, 1.0 + (batch**2).sum(axis=0), 1e-11)
+    out, projections = np.ones(model.dim), batch @ v
+    first, second = model.add_batch_projection(x, v, rows, n, scratch, out)
+    close(out, 1.0 + batch.sum(axis=0), 1e-11)
+    close([first, second], [projections.sum(), projections @ projections], 1e-11)
+    y, weights = point(model, 8), generator.random(n)
+    model.weighted_difference(x, y, rows, weights, n, scratch, out)
+    close(out, weights @ (batch - model.term_gradients(y, rows[:n])), 1e-11)
+    for j in range(0, model.dim, 5):
+        assert model.term_partial(x, 11, j, scratch) == pytest.approx(each[11, j], abs=1e-12)
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "relu"])
+def test_batches_are_unbiased(name):
+    """The mean over an epoch of blocks is the gradient, and so is that of a copy in another order."""
+    model, x = MODELS[name](), point(MODELS[name]())
+    for draw in ("epoch", "reshuffle"):
+        batch, generator = Minibatch(model, 9, draw=draw), rng(3)
+        memory, total, counts = batch.memory(generator), np.zeros(model.dim), np.zeros(20, np.int64)
+        for _ in range(batch.blocks):
+            out = np.zeros(model.dim)
+            batch.kernel.gradient(x, memory, generator, out, counts)
+            total += out / batch.blocks
+        close(total, model.gradient(x), 1e-10)
+    assert model.rearranged(np.arange(model.n_data)) is model
+    other = model.rearranged(np.arange(model.n_data)[::-1])
+    close(other.term_gradients(x, 2), model.term_gradients(x, model.n_data - 3), 1e-14)
+
+
+@plain_only
+@pytest.mark.parametrize("name", [*FACTORISATIONS, "ica"])
+def test_second_derivatives(name):
+    model, x = MODELS[name](), point(MODELS[name]())
+    hessian = pdmp.Model.hessian(model, x)
+    close(model.hessian(x), hessian, 1e-6)
+    close(model.curvatures(x), np.diag(hessian), 1e-6)
+    assert model.curvature(x) == pytest.approx(np.diag(hessian).mean(), rel=1e-6)
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "softmax", "tanh"])
+def test_gradients_by_automatic_differentiation(name):
+    jax = pytest.importorskip("jax", reason="automatic differentiation by jax, which is not installed")
+    jax.config.update("jax_enable_x64", True)
+    model, x = MODELS[name](), point(MODELS[name]())
+    close(jax.grad(lambda x: -log_density(model, x, jax.numpy))(x), model.gradient(x), 1e-10)
+
+
+def log_density(model, x, xp=np):
+    """As the papers write it, from libraries of densities where there are any; up to a constant."""
+    parts, start = {}, 0
+    for name, shape in model.variables.items():
+        parts[name], start = x[start : start + math.prod(shape)].reshape(shape), start + math.prod(shape)
+    if isinstance(model, ICA):
+        w = parts["W"]
+        y = model.data @ w.T
+        data = model.n_data * xp.linalg.slogdet(w)[1] - 2.0 * xp.sum(xp.log(xp.cosh(0.5 * y)))
+        return data - 0.5 * xp.sum(x**2) / 1.5**2
+    if isinstance(model, BayesianNN):
+        h, layers = model.data, len(model.sizes) - 1
+        for k in range(1, layers + 1):
+            h = h @ parts[f"W{k}"] + parts[f"b{k}"]
+            if k < layers and model.activation == "softmax":
+                h = xp.exp(h) / xp.sum(xp.exp(h), axis=1, keepdims=True)
+            elif k < layers:
+                h = {"tanh": xp.tanh(h), "relu": xp.maximum(h, 0.0), "sigmoid": 1.0 / (1.0 + xp.exp(-h))}[
+                    model.activation
+                ]
+        logs = h - xp.log(xp.sum(xp.exp(h), axis=1, keepdims=True))
+        return xp.sum(logs[np.arange(model.n_data), model.labels]) - 0.5 * xp.sum(x**2) / 1.4**2
+    i, j, r = model.data["user"], model.data["item"], model.data["rating"].astype(float)
+    if isinstance(model, MatrixFactorization):
+        w, h = parts["W"], parts["H"]
+        data = -0.5 * xp.sum((r - xp.sum(w[i] * h[j], axis=1)) ** 2) / 0.7**2
+        return data - 0.5 * xp.sum(w**2) / 1.3**2 - 0.5 * xp.sum(h**2) / 0.8**2
+    if isinstance(model, BPMF):
+        total = -0.5 * 2.0 * xp.sum((r - xp.sum(parts["U"][i] * parts["V"][j], axis=1)) ** 2)
+        for name in "UV":
+            log = parts[f"precision_{name}"]
+            precision, mean = xp.exp(log), parts[f"mean_{name}"]
+            for z in (parts[name] - mean, mean):
+                total += xp.sum(0.5 * log - 0.5 * precision * z**2)
+            total += xp.sum(1.5 * log - 2.5 * precision)  # Gamma(1.5, rate 2.5), and the Jacobian
+        return total
+    t, b, e, n = (xp.exp(parts[name]) for name in ("theta", "beta", "epsilon", "nu"))
+    rate = xp.sum(t[i] * b[j], axis=1)
+    total = xp.sum(r * xp.log(rate) - rate)
+    for factors, own, a, shape, mean in ((t, e, 0.4, 1.2, 2.0), (b, n, 0.7, 0.9, 0.5)):
+        # Gamma(a, rate own) of each factor and Gamma(shape, rate shape / mean) of its rate, with their Jacobians
+        total += xp.sum(a * xp.log(own)[:, None] + a * xp.log(factors) - own[:, None] * factors)
+        total += xp.sum(shape * xp.log(own) - shape / mean * own)
+    return total
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", *NETWORKS])
+def test_the_potentials_are_those_of_the_papers(name):
+    model = MODELS[name]()
+    x, y = point(model), point(model, 2)
+    expected = log_density(model, y) - log_density(model, x)
+    assert model.potential(x) - model.potential(y) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["sigmoid"])
+def test_a_compiled_gradient_is_that_of_the_paper(name):
+    """Of one model in machine code, the one with the most of it; the benchmark holds the others against numpy."""
+    model, x = MODELS[name](), point(MODELS[name]())
+    gradient = model.gradient(x)
+    for seed in range(3):
+        v = rng(seed).standard_normal(model.dim)
+        slope = (log_density(model, x + 1e-6 * v) - log_density(model, x - 1e-6 * v)) / 2e-6
+        assert v @ gradient == pytest.approx(-slope, rel=1e-6)
+
+
+@plain_only
+def test_the_log_densities_are_those_of_scipy():
+    """With their constants, from distributions that somebody else wrote."""
+    model, x = ppmf(), point(ppmf())
+    y = point(model, 2)
+
+    def prior(x):
+        parts, total = model.constrain(x), x.sum()  # the Jacobian
+        for factors, own, a, shape, mean in (("theta", "epsilon", 0.4, 1.2, 2.0), ("beta", "nu", 0.7, 0.9, 0.5)):
+            total += stats.gamma.logpdf(parts[factors], a, scale=1.0 / parts[own][:, None]).sum()
+            total += stats.gamma.logpdf(parts[own], shape, scale=mean / shape).sum()
+        return total
+
+    assert model.prior_potential(x) - model.prior_potential(y) == pytest.approx(prior(y) - prior(x), rel=1e-10)
+    counts, rates = model.data["rating"].astype(float), model.predict(x)
+    close(model.log_likelihood(x), stats.poisson.logpmf(counts, rates), 1e-12)
+    close(model.log_likelihood(x, lowest=1.0, highest=5.0), stats.poisson.logpmf(counts, np.clip(rates, 1, 5)), 1e-12)
+    gaussian, z = bpmf(), point(bpmf())
+    parts = gaussian.constrain(z)
+    total = sum(z[-2 * RANK :])
+    for name in "UV":
+        sd = parts[f"precision_{name}"] ** -0.5
+        total += stats.norm.logpdf(parts[name], parts[f"mean_{name}"], sd).sum()
+        total += stats.norm.logpdf(parts[f"mean_{name}"], 0.0, sd).sum()
+        total += stats.gamma.logpdf(parts[f"precision_{name}"], 1.5, scale=1.0 / 2.5).sum()
+    at_zero = gaussian.prior_potential(np.zeros(gaussian.dim))
+    zero = (stats.norm.logpdf(0.0) * (USERS + ITEMS + 2) + 2.0 * stats.gamma.logpdf(1.0, 1.5, scale=0.4)) * RANK
+    assert gaussian.prior_potential(z) - at_zero == pytest.approx(zero - total, rel=1e-10)
+    users, items, ratings = np.array([0, 4]), np.array([5, 1]), np.array([4.0, 2.5])
+    means = gaussian.predict(z, users, items)
+    product = np.sum(parts["U"][users] * parts["V"][items], axis=1)
+    close(means, product + gaussian.offset, 1e-12)
+    close(gaussian.log_likelihood(z, users, items, ratings), stats.norm.logpdf(ratings, means, 2.0**-0.5), 1e-12)
+    assert gaussian.offset == pytest.approx(rng(4).normal(3.0, 1.0, N).mean())
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Invariances
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf"])
+def test_rotated_factors_predict_the_same(name):
+    model, x = MODELS[name](), point(MODELS[name]())
+    q = np.linalg.qr(rng(1).normal(size=(RANK, RANK)))[0]
+    y = x.copy()
+    for table in model.tables(y):
+        table[:] = table @ q
+    close(model.predict(y), model.predict(x), 1e-12)
+    terms = [[model.term_potential(z, i) for i in range(N)] for z in (x, y)]
+    close(*terms, 1e-12)
+    if name == "mf":
+        assert model.potential(y) == pytest.approx(model.potential(x), rel=1e-13)
+        gradient, rotated = model.gradient(x), model.gradient(y)
+        for a, b in zip(model.tables(gradient), model.tables(rotated), strict=True):
+            close(b, a @ q, 1e-11)
+
+
+@plain_only
+def test_exchanged_columns_leave_the_poisson_factorisation_alone():
+    model, x = ppmf(), point(ppmf())
+    y = x.copy()
+    for table in model.tables(y):
+        table[:] = table[:, [2, 0, 1]]
+    assert model.potential(y) == pytest.approx(model.potential(x), rel=1e-13)
+
+
+@plain_only
+def test_rows_of_the_unmixing_matrix_have_neither_order_nor_sign():
+    model, x = ica(), point(ica())
+    w = x.reshape(3, 3)
+    other = (np.array([-1.0, 1.0, -1.0])[:, None] * w[[2, 0, 1]]).ravel()
+    assert model.potential(other) == pytest.approx(model.potential(x), rel=1e-13)
+
+
+@plain_only
+@pytest.mark.parametrize("name", NETWORKS)
+def test_hidden_units_have_no_order(name):
+    model, x = MODELS[name](), point(MODELS[name]())
+    parts, order = model.constrain(x), np.roll(np.arange(model.sizes[1]), 1)
+    parts["W1"], parts["b1"], parts["W2"] = parts["W1"][:, order], parts["b1"][order], parts["W2"][order]
+    y = np.concatenate([part.ravel() for part in parts.values()])
+    assert not np.array_equal(x, y)
+    assert model.potential(y) == pytest.approx(model.potential(x), rel=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Details
+
+
+@plain_only
+def test_the_gradient_of_a_singular_matrix_is_zero():
+    model = ica()
+    w = np.ones(9)
+    assert model.potential(w) == math.inf
+    np.testing.assert_array_equal(model.term_gradients(w, [0, 1]), 0.0)
+    out, squares = np.zeros(9), np.zeros(9)
+    assert model.add_batch_projection(w, w, np.arange(5), 5, out, out) == (0.0, 0.0)
+    model.add_batch_squares(w, np.arange(5), 5, out, out, squares)
+    np.testing.assert_array_equal(out, 0.0)
+    small = ICA(np.eye(3))
+    close(small.gradient(1e3 * np.eye(3).ravel()[[3, 4, 5, 0, 1, 2, 6, 7, 8]])[[1, 3, 8]], 1e3 + 1.0 - 3e-3, 1e-12)
+
+
+@plain_only
+def test_ica_scores_and_starts():
+    model, x = ica(), point(ica())
+    w = x.reshape(3, 3)
+    close(model.log_likelihood(x).sum(), -(model.potential(x) - 0.5 * x @ x / 1.5**2), 1e-12)
+    expected = stats.logistic.logpdf(model.data @ w.T).sum(axis=1) + math.log(abs(np.linalg.det(w)))
+    close(model.log_likelihood(x), expected, 1e-12)
+    assert model.predict(np.stack([x, x])).shape == (2, N + 40, 3)
+    many = ICA(rng(5).logistic(size=(500, 2)) @ rng(6).normal(size=(2, 2)))
+    for start in (many.initial, many.fast_ica()):
+        close(np.cov(many.predict(start).T, ddof=0), math.pi**2 / 3.0 * np.eye(2), 0.02)
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "softmax"])
+def test_starts_are_no_saddles(name):
+    model = MODELS[name]()
+    assert np.abs(model.gradient(model.initial)[: RANK * USERS]).min() > 0.0
+    assert model.potential(model.initial) < model.potential(model.initial + 2.0)
+    if name in ("bpmf", "ppmf"):  # what is known given the factors
+        last = 2 * RANK if name == "bpmf" else USERS + ITEMS
+        np.testing.assert_allclose(model.gradient(model.initial)[-last:], 0.0, atol=1e-9) if name == "ppmf" else None
+        prior = np.zeros(model.dim)
+        model.add_prior_gradient(model.initial, prior)
+        np.testing.assert_allclose(prior[-last:], 0.0, atol=1e-9)
+
+
+@plain_only
+def test_no_search_for_the_mode_of_much_data():
+    users = np.zeros(400_000, int)
+    big = MatrixFactorization(users, users, users + 1.0, 3)
+    assert big.mode() is None
+    small = MatrixFactorization([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0], 1)
+    assert np.abs(small.gradient(small.mode())).max() < 1e-6
+    assert network("tanh", 400, n=6_000).mode() is None
+
+
+@plain_only
+def test_networks_predict_probabilities():
+    for make in NETWORKS.values():
+        model, x = make(), point(make())
+        p = model.predict(np.stack([x, 2.0 * x]))
+        assert p.shape == (2, model.n_data, 3)
+        close(p.sum(axis=-1), 1.0, 1e-12)
+        likelihood = model.log_likelihood(x)
+        close(likelihood, [-model.term_potential(x, i) for i in range(model.n_data)], 1e-12)
+        close(likelihood, np.log(p[0])[np.arange(model.n_data), model.labels], 1e-12)
+        close(model.log_likelihood(x, model.data[:2], [0, 1]), likelihood[:2], 1e-12)
+    huge = model.predict(1e3 * x)
+    assert np.all(np.isfinite(huge)) and math.isfinite(model.potential(1e3 * x))
+
+
+@plain_only
+def test_single_precision_computes_the_same_to_six_digits():
+    for name in ("softmax", "sigmoid", "relu", "tanh"):
+        double = NETWORKS[name]()
+        single = network(name, [int(h) for h in double.sizes[1:-1]], dtype=np.float32)
+        x = point(double)
+        assert single.data.dtype == np.float32 and single.gradient(x).dtype == np.float64
+        close(single.gradient(x), double.gradient(x), 1e-5)
+        assert single.potential(x) == pytest.approx(double.potential(x), rel=1e-5)
+
+
+@plain_only
+def test_data_are_kept_small():
+    model = mf()
+    assert model.data.itemsize == 12
+    assert [model.data[n].dtype for n in ("user", "item", "rating")] == [np.int32, np.int32, np.float32]
+
+
+@plain_only
+@pytest.mark.parametrize("sampler", ["zigzag", "bps"])
+def test_rates_along_a_line_are_the_polynomials_that_the_model_says(sampler):
+    model, x, v = mf(), point(mf()), point(mf(), 4)
+    out = np.zeros((model.dim if sampler == "zigzag" else 1, 4))
+    model.add_coefficients(x, v, out)
+    for s in (0.0, 0.7, -1.3):
+        rates = v * model.gradient(x + s * v)
+        close(out @ s ** np.arange(4), rates if sampler == "zigzag" else [rates.sum()], 1e-11)
+
+
+@plain_only
+def test_factors_of_the_matrix_are_local():
+    model, x = mf(), point(mf())
+    indptr, indices = model.factors()
+    assert len(indptr) == N + model.dim + 1
+    total = np.zeros(model.dim)
+    for f in range(len(indptr) - 1):
+        out = np.zeros(model.dim)
+        model.add_factor_gradient(x, f, out)
+        assert set(np.flatnonzero(out)) <= set(indices[indptr[f] : indptr[f + 1]].tolist())
+        total += out
+    close(total, model.gradient(x), 1e-11)
+    for j in range(model.dim):
+        e, gradient = np.eye(model.dim)[j], np.zeros(model.dim)
+        model.add_prior_gradient(x, gradient)
+        assert model.prior_partial(x, j) == pytest.approx(gradient[j])
+        assert model.prior_partial_slope(2.0 * e, j) == pytest.approx(4.0 * model.slab_density()[j] ** 2 * 2.0 * np.pi)
+        assert model.prior_slope(2.0 * e) == pytest.approx(model.prior_partial_slope(2.0 * e, j))
+
+
+def test_natural_parameters_have_names():
+    x = point(ppmf())
+    parts = ppmf().constrain(np.stack([x, x]))
+    assert {name: part.shape[1:] for name, part in parts.items()} == {
+        "theta": (USERS, RANK),
+        "beta": (ITEMS, RANK),
+        "epsilon": (USERS,),
+        "nu": (ITEMS,),
+    }
+    np.testing.assert_allclose(parts["theta"][0].ravel(), np.exp(x[: USERS * RANK]), rtol=1e-14)
+    assert list(ppmf().transforms) == ["theta", "beta", "epsilon", "nu"]
+    assert list(bpmf().constrain(point(bpmf()))) == ["U", "V", "mean_U", "mean_V", "precision_U", "precision_V"]
+    assert list(network("tanh", (2, 3)).variables.items())[:4] == [
+        ("W1", (4, 2)),
+        ("b1", (2,)),
+        ("W2", (2, 3)),
+        ("b2", (3,)),
+    ]
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["mf", "bpmf", "ppmf", "ica", "softmax", "relu"])
+def test_samplers_run(name):
+    """A run of each kind: fixed steps, with corrected noise, a stochastic PDMP, the Zig-Zag on the adaptive grid."""
+    model = MODELS[name]()
+    batch, options = Minibatch(model, 8), {"initial": model.initial, "seed": 1}
+    for process, budget in (
+        (discrete.SGLD(batch, step=1e-4), {"steps": 20}),
+        (discrete.SGLD(batch, step=1e-4, correction="corrected"), {"steps": 20}),
+        (discrete.SGBD(batch, scale=1e-3), {"steps": 20}),
+        (pdmp.SBPS(batch), {"events": 10}),
+        (pdmp.ZigZag(model), {"events": 10}),
+    ):
+        run = pdmp.sample(process, **options, **budget)
+        assert np.all(np.isfinite(run.mean())) and np.any(run.var() > 0.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bad input
+
+WHO, WHAT, R = [0, 1, 2], [0, 1, 1], [1.0, 2.0, 3.0]
+X3 = np.eye(3)
+BAD = {
+    "user beyond": (ValueError, lambda: BPMF(WHO, WHAT, R, 2, n_users=2), "`users` must lie in 0 … 1.*largest is 2"),
+    "item beyond": (ValueError, lambda: BPMF(WHO, WHAT, R, 2, n_items=1), "`items` must lie in 0 … 0"),
+    "negative": (ValueError, lambda: MatrixFactorization([0, -1, 2], WHAT, R), "`users`.*from 0.*-1"),
+    "not whole": (ValueError, lambda: MatrixFactorization(WHO, [0.5, 1, 1], R), "`items` must be whole"),
+    "not a number": (ValueError, lambda: MatrixFactorization(["a", "b", "c"], WHAT, R), "`users` must be whole"),
+    "huge": (ValueError, lambda: MatrixFactorization([0, 1, 2**31], WHAT, R), "`users` must be below"),
+    "empty": (ValueError, lambda: MatrixFactorization([], [], []), r"`users`.*\(0,\)"),
+    "lengths": (ValueError, lambda: BPMF(WHO, WHAT[:2], R, 2), "`items`.*3; got 2"),
+    "ratings": (ValueError, lambda: BPMF(WHO, WHAT, [1.0, math.nan, 3.0], 2), "`ratings` must be finite; the one at 1"),
+    "ratings infinite": (ValueError, lambda: BPMF(WHO, WHAT, [1.0, 2.0, 1e300], 2), "`ratings` must be finite"),
+    "rank": (ValueError, lambda: BPMF(WHO, WHAT, R, 0), "`rank` must be at least 1, got 0"),
+    "rank type": (TypeError, lambda: PPMF(WHO, WHAT, R, 2.5), "`rank` must be an integer, got 2.5"),
+    "users type": (TypeError, lambda: PPMF(WHO, WHAT, R, 2, n_users="3"), "`n_users`"),
+    "counts": (ValueError, lambda: PPMF(WHO, WHAT, [1, 2.5, 3], 2), "`ratings` must be counts.*at 1 is 2.5"),
+    "counts negative": (ValueError, lambda: PPMF(WHO, WHAT, [1, -2, 3], 2), "`ratings` must be counts"),
+    "shape": (ValueError, lambda: PPMF(WHO, WHAT, R, 2, item_shape=0.0), "`item_shape` must be a positive"),
+    "precision": (ValueError, lambda: BPMF(WHO, WHAT, R, 2, noise_precision=-1.0), "`noise_precision`"),
+    "scale": (ValueError, lambda: MatrixFactorization(WHO, WHAT, R, user_scale=math.inf), "`user_scale`"),
+    "observations": (ValueError, lambda: ICA([1.0, 2.0]), "`X` must have shape"),
+    "observations not finite": (ValueError, lambda: ICA([[1.0, math.inf]]), "`X` must be finite"),
+    "ica scale": (ValueError, lambda: ICA(X3, prior_scale=0.0), "`prior_scale`"),
+    "labels missing": (ValueError, lambda: BayesianNN(X3, [0, 2, 3]), r"`y`.*none of \[1\]"),
+    "labels negative": (ValueError, lambda: BayesianNN(X3, [-1, 0, 1]), "`y` must hold the labels"),
+    "labels not whole": (ValueError, lambda: BayesianNN(X3, [0.5, 0, 1]), "`y` must hold the labels"),
+    "labels text": (ValueError, lambda: BayesianNN(X3, ["a", "b", "c"]), "`y` must hold the labels"),
+    "one label": (ValueError, lambda: BayesianNN(X3, [0, 0, 0]), "`y`.*single class"),
+    "label beyond": (ValueError, lambda: BayesianNN(X3, [0, 1, 2], n_classes=2), "`n_classes`.*largest label 2"),
+    "label length": (ValueError, lambda: BayesianNN(X3, [0, 1]), r"`y` must have shape \(3,\)"),
+    "hidden": (ValueError, lambda: BayesianNN(X3, [0, 1, 1], hidden=0), "`hidden` must be at least 1"),
+    "no hidden": (ValueError, lambda: BayesianNN(X3, [0, 1, 1], hidden=[]), "`hidden`"),
+    "hidden type": (TypeError, lambda: BayesianNN(X3, [0, 1, 1], hidden=2.0), "`hidden` must be an integer"),
+    "activation": (ValueError, lambda: BayesianNN(X3, [0, 1, 1], 2, "gelu"), "`activation`.*'gelu'"),
+    "dtype": (ValueError, lambda: BayesianNN(X3, [0, 1, 1], dtype=int), "`dtype`"),
+    "inputs": (ValueError, lambda: BayesianNN(X3 * math.nan, [0, 1, 1]), "`X` must be finite"),
+    "predict users": (ValueError, lambda: mf().predict(np.zeros(33), [USERS], [0]), "`users` must lie in"),
+    "predict half": (ValueError, lambda: mf().predict(np.zeros(33), [0]), "`users` and `items`"),
+    "predict shape": (ValueError, lambda: mf().predict(np.zeros(3)), r"`x` must have shape \(\.\.\., 33\)"),
+    "predict columns": (ValueError, lambda: ica().predict(np.zeros(9), np.eye(2)), "`X` must have 3 columns"),
+}
+
+
+@plain_only
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    error, make, message = BAD[name]
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_the_poisson_rate_is_that_of_special_functions():
+    """xlogy: a count of zero at a rate of zero is certain."""
+    assert special.xlogy(0.0, 0.0) == 0.0
+    model = PPMF([0], [0], [0.0], 1)
+    assert model.log_likelihood(np.full(4, -400.0))[0] == pytest.approx(0.0)
