@@ -199,8 +199,7 @@ def test_extreme_margins_stay_finite():
 
 
 @plain_only
-@pytest.mark.parametrize("d", [3, 8, 70])
-@pytest.mark.parametrize("name", ["logistic", "Poisson", "NIG"])
+@pytest.mark.parametrize(("name", "d"), [("logistic", 70), ("Poisson", 3), ("Poisson", 8), ("NIG", 11)])
 def test_batches_are_sums_of_terms_in_every_layout(name, d, tmp_path):
     rows, factors = rng(3).integers(0, N, 140), rng(4).random(140)
     reference = None
@@ -208,7 +207,7 @@ def test_batches_are_sums_of_terms_in_every_layout(name, d, tmp_path):
         if name == "NIG":
             model = NormalInverseGammaRegression(X, targets(features(d))["real"])
         else:
-            model = build(name, X, d=d, prior_scale=0.5)
+            model = build(name, X, d=d, prior_scale=0.5, offset=np.linspace(-1.0, 1.0, N))
         x, y, v = 0.2 * rng(5).standard_normal((3, model.dim))
         terms, others = model.term_gradients(x, rows), model.term_gradients(y, rows)
         close = {"rtol": 1e-11, "atol": 1e-11 * np.abs(terms).sum(axis=0).max()}

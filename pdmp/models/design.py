@@ -190,17 +190,48 @@ class Mapped(Dense):
         return None  # a copy may not fit in memory
 
 
+@inlined
+def _fetch_entries(data, indices, indptr, i):
+    """Ask for what is stored of row i, 16 entries at most; where it begins should be there already."""
+    first, last = indptr[i, 0], indptr[i + 1, 0]
+    if first < last:
+        prefetch(data, first)
+        prefetch(indices, first)
+        prefetch(data, min(first + 8, last - 1))
+        prefetch(indices, min(first + 15, last - 1))
+
+
+@inlined
+def _fetch_rows(data, indices, indptr, rows, start, n):
+    """Ask for the block after that at `start`, and for where the rows of the one after it begin."""
+    if start == 0:
+        for k in range(min(2 * BLOCK, n)):
+            prefetch(indptr, rows[k])
+        for k in range(min(BLOCK, n)):
+            _fetch_entries(data, indices, indptr, rows[k])
+    for k in range(start + 2 * BLOCK, min(start + 3 * BLOCK, n)):
+        prefetch(indptr, rows[k])
+    for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
+        _fetch_entries(data, indices, indptr, rows[k])
+
+
 class Sparse(Compiled):
     """A matrix in compressed rows."""
 
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
+    lines: tuple
 
     def __init__(self, matrix, dtype=np.float64):
         self.matrix = matrix
         self.data = np.ascontiguousarray(matrix.data, dtype)
         self.indices, self.indptr = matrix.indices, matrix.indptr.astype(np.int64)
+
+    @property
+    def lines(self):
+        """The same three as columns, for `prefetch`."""
+        return self.data[:, None], self.indices[:, None], self.indptr[:, None]
 
     @compiled
     def feature(self, i, j):
@@ -227,6 +258,8 @@ class Sparse(Compiled):
 
     @compiled
     def products(self, x, rows, start, n, out):
+        data, indices, indptr = self.lines
+        _fetch_rows(data, indices, indptr, rows, start, n)
         for k in range(min(BLOCK, n - start)):
             out[k] = self.product(x, rows[start + k])
 
