@@ -201,6 +201,6 @@ def describe(process):
         "events": list(process.events),
         "variables": {k: list(s) for k, s in variables.items()},
         "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
-        "constrains": isinstance(model, Model) and type(model).constrain is not Model.constrain,
+        "constrains": bool(getattr(model, "constrains", False)),
         "n_data": int(getattr(model, "n_data", 0)),
     }

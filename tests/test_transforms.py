@@ -68,7 +68,11 @@ def test_draws_are_split_in_order_and_transformed():
         *("mu", "log(tau)", "logit(p[0])", "logit(p[1])", "ordered(cuts)[0]", "ordered(cuts)[1]", "ordered(cuts)[2]"),
         *("simplex(weights)[0]", "simplex(weights)[1]"),
     ]
-    assert Log(1.0).label("a") == "log(a - 1)" and Upper(1.0).label("a") == "log(1 - a)"
+    assert (
+        Log(1.0).label("a") == "log(a - 1)"
+        and Log(-1.0).label("a") == "log(a + 1)"
+        and Upper(1.0).label("a") == "log(1 - a)"
+    )
 
 
 @pytest.mark.parametrize(

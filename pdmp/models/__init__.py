@@ -1,6 +1,8 @@
 """Targets: potentials U = -log density with their gradients, ready for every sampler."""
 
 from pdmp.models import transforms as transforms
+from pdmp.models.autodiff import from_jax as from_jax
+from pdmp.models.autodiff import from_torch as from_torch
 from pdmp.models.banana import Banana as Banana
 from pdmp.models.base import Model as Model
 from pdmp.models.bayesian_nn import BayesianNN as BayesianNN
@@ -26,8 +28,10 @@ from pdmp.models.normal_inverse_gamma import NormalInverseGammaRegression as Nor
 from pdmp.models.poisson import PoissonRegression as PoissonRegression
 from pdmp.models.ppmf import PPMF as PPMF
 from pdmp.models.probit import ProbitRegression as ProbitRegression
+from pdmp.models.pymc_model import from_pymc as from_pymc
 from pdmp.models.scikit_learn import from_sklearn as from_sklearn
 from pdmp.models.skew_normal import SkewNormal as SkewNormal
 from pdmp.models.spike_and_slab import SpikeAndSlabLinearRegression as SpikeAndSlabLinearRegression
 from pdmp.models.spike_and_slab import SpikeAndSlabLogisticRegression as SpikeAndSlabLogisticRegression
+from pdmp.models.stan_model import from_stan as from_stan
 from pdmp.models.student_t import StudentTRegression as StudentTRegression

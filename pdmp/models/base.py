@@ -321,6 +321,11 @@ class Model(Compiled):
         """Itself: a model is its own exact gradient."""
         return self
 
+    @property
+    def constrains(self):
+        """Whether natural parameters are computed in a way of the model's own, which a loaded run does not know."""
+        return type(self).constrain is not Model.constrain
+
     def constrain(self, draws):
         """Natural parameters of draws of x.
 

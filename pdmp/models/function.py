@@ -56,8 +56,22 @@ def _overload_call(address, x, out):
     return None
 
 
+@intrinsic
+def pointer(typing_context, address):
+    """The address as a pointer, for ``numba.carray``."""
+
+    def generate(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(types.intp), generate
+
+
 class Callback:
-    """A Python function with a C address; pickled as the function, and given a new address where it is loaded."""
+    """A Python function with a C address; pickled as the function, and given a new address where it is loaded.
+
+    `FunctionModel` also takes another object with `address`, `evaluate`, `failure` and `identity`, and perhaps
+    `constrain`: see `MachineCode`.
+    """
 
     def __init__(self, function, dim):
         self.function, self.dim, self.failure = function, dim, None
@@ -67,6 +81,10 @@ class Callback:
 
     def __reduce__(self):
         return Callback, (self.function, self.dim)
+
+    def identity(self):
+        """The function, as far as it can be told from another one: its code and all that this names."""
+        return fingerprint([self.function]) if inspect.isfunction(self.function) else ()
 
     def evaluate(self, x):
         """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""
@@ -93,8 +111,32 @@ class Callback:
             return math.nan
 
 
+class MachineCode:
+    """Base of what is machine code at an address from the start: no Python runs in a call, and no lock is taken."""
+
+    failure = None
+
+    def __init__(self, dim):
+        self.dim = dim
+
+    def __deepcopy__(self, memo):
+        return self  # nothing in it changes
+
+    def function(self, x):
+        """(U, ∇U) at an array x of shape (dim,)."""
+        x, gradient = np.ascontiguousarray(x, dtype=float), np.zeros(self.dim)
+        potential = call(self.address, x, gradient)
+        failure = self.failure if potential != potential else None
+        if failure is not None:
+            self.failure = None
+            raise failure
+        return potential, gradient
+
+    evaluate = function
+
+
 class FunctionModel(Model):
-    """What `from_function` returns."""
+    """What `from_function`, `from_jax`, `from_torch`, `from_pymc` and `from_stan` return."""
 
     address: int
 
@@ -110,7 +152,8 @@ class FunctionModel(Model):
         check_gradient=True,
         transforms=None,
     ):
-        if not callable(potential_and_gradient):
+        ready = hasattr(potential_and_gradient, "address")
+        if not (ready or callable(potential_and_gradient)):
             kind = type(potential_and_gradient).__name__
             raise TypeError(f"`potential_and_gradient` must be a function x -> (U, gradient), got a {kind}.")
         try:
@@ -120,7 +163,7 @@ class FunctionModel(Model):
         super().__init__(dim=dim, n_data=n_data, variables=variables, transforms=transforms)
         if initial is not None:
             self.initial = self.check(initial, "initial")
-        self.callback = Callback(potential_and_gradient, dim)
+        self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
         resolution = self._check_function()
         if check_gradient:
             self._check_gradient(resolution)
@@ -136,8 +179,18 @@ class FunctionModel(Model):
             return None
 
     def identity(self):
-        """The function, as far as it can be told from another one: its code and all that this names."""
-        return fingerprint([self.callback.function]) if inspect.isfunction(self.callback.function) else ()
+        return self.callback.identity()
+
+    @property
+    def constrains(self):
+        return hasattr(self.callback, "constrain")
+
+    def constrain(self, draws):
+        if not self.constrains:
+            return super().constrain(draws)
+        draws = np.asarray(draws, dtype=float)
+        found = self.callback.constrain(draws.reshape(-1, self.dim))
+        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
 
     @property
     def failure(self):

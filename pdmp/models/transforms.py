@@ -84,7 +84,9 @@ class Log(Transform):
         return np.ones_like(x, float)
 
     def label(self, name):
-        return f"log({name})" if self.lower == 0.0 else f"log({name} - {self.lower:g})"
+        if self.lower == 0.0:
+            return f"log({name})"
+        return f"log({name} {'+' if self.lower < 0.0 else '-'} {abs(self.lower):g})"
 
 
 @dataclass(frozen=True)
