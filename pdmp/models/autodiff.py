@@ -62,7 +62,7 @@ class TorchFunction:
 def from_jax(log_density, dim, initial=None, variables=None, transforms=None, n_data=0, single_precision=False):
     """A model from a log density in JAX, jitted together with its gradient.
 
-    One gradient in a compiled loop was measured to cost {jax} on eight schools (10 dimensions), nearly all of it JAX's
+    One gradient in a compiled loop was measured to cost 15 µs on eight schools (10 dimensions), nearly all of it JAX's
     way from Python to its machine code and back; it does not grow with `dim` until the arithmetic does. Chains in
     threads take turns.
 
@@ -100,7 +100,7 @@ def from_jax(log_density, dim, initial=None, variables=None, transforms=None, n_
 def from_torch(log_density, dim, initial=None, variables=None, transforms=None, n_data=0):
     """A model from a log density in PyTorch, with the gradient by its automatic differentiation, in float64.
 
-    One gradient in a compiled loop was measured to cost {torch} on eight schools (10 dimensions): PyTorch records each
+    One gradient in a compiled loop was measured to cost 0.26 ms on eight schools (10 dimensions): PyTorch records each
     operation anew in every call. Chains in threads take turns.
 
     Parameters

@@ -162,8 +162,8 @@ def from_pymc(model):
     """A model from a PyMC model with continuous variables, as it is written.
 
     Log density and gradient are compiled by PyTensor's numba mode and called from compiled loops without Python and
-    without its lock; one gradient on eight schools (10 dimensions) was measured to cost {pymc} so, {pymc_python}
-    through PyMC's own function. Making the model takes some seconds. ``pymc.Data`` are as they are now.
+    without its lock; one gradient on eight schools (10 dimensions) was measured to cost 0.65 µs so, 8 µs by way
+    of Python. Making the model takes some seconds. ``pymc.Data`` are as they are now.
 
     x is the vector that PyMC samples, in its transforms; ``run.to_arviz()`` has the model's own parameters and
     deterministic quantities. A loaded run needs the model for that: ``run.to_arviz(model=...)``.

