@@ -6,6 +6,7 @@ import copy
 import math
 
 import numpy as np
+from scipy import sparse
 
 from pdmp.compiled import Compiled, compiled
 from pdmp.models.base import Model, data_and_coordinates
@@ -51,6 +52,11 @@ class LinearGaussian(Model):
     law: Compiled
 
     def __init__(self, A, x, noise_scale=1.0, prior_scale=1.0):
+        if sparse.issparse(A):
+            raise ValueError(
+                "`A` must be a dense array, as the precision matrix of the posterior is; sparse features are for the "
+                "other regressions, such as pdmp.models.NormalInverseGammaRegression. Give A.toarray() if it fits."
+            )
         A, y = np.array(A, dtype=float, order="C"), np.array(x, dtype=float)
         if A.ndim != 2 or A.size == 0:
             raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
