@@ -15,6 +15,16 @@ from pdmp.prefetch import prefetch
 
 
 @allocating
+def _matrix(x, d):
+    """The coordinates as a matrix of their own: those of a local process do not lie side by side."""
+    w = np.empty((d, d))
+    for i in range(d):
+        for j in range(d):
+            w[i, j] = x[i * d + j]
+    return w
+
+
+@allocating
 def _invert(w, a, inverse):
     """Gauss and Jordan's elimination with partial pivoting: `inverse` = w⁻¹; returns log|det w|, -inf if singular."""
     d, log = w.shape[0], 0.0
@@ -46,14 +56,14 @@ def _invert(w, a, inverse):
 
 @allocating
 def _log_det(x, d):
-    return _invert(x[: d * d].reshape(d, d), np.empty((d, d)), np.empty((d, d)))
+    return _invert(_matrix(x, d), np.empty((d, d)), np.empty((d, d)))
 
 
 @allocating
 def _add_inverse(x, d, weight, out):
     """Add weight · W⁻ᵀ to `out`; returns whether W has an inverse."""
     inverse = np.empty((d, d))
-    if _invert(x[: d * d].reshape(d, d), np.empty((d, d)), inverse) == -math.inf:
+    if _invert(_matrix(x, d), np.empty((d, d)), inverse) == -math.inf:
         return False
     for i in range(d):
         for j in range(d):
@@ -90,7 +100,7 @@ def _fill(data, rows, first, start, m, tile):
 def _add_products(data, rows, first, n, x, out):
     """Add Σ tanh(W xᵢ / 2) xᵢᵀ over n data."""
     d = data.shape[1]
-    w = x[: d * d].reshape(d, d)
+    w = _matrix(x, d)
     tile, y = np.zeros((d, BLOCK)), np.zeros((d, BLOCK))
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
@@ -108,7 +118,7 @@ def _add_products(data, rows, first, n, x, out):
 def _add_products_and_squares(data, rows, n, x, shift, out, squares):
     """Add the gradients of n data, each with its share `shift` of the determinant, and their squares."""
     d = data.shape[1]
-    w = x[: d * d].reshape(d, d)
+    w = _matrix(x, d)
     tile, y = np.zeros((d, BLOCK)), np.zeros((d, BLOCK))
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
@@ -129,7 +139,7 @@ def _add_products_and_squares(data, rows, n, x, shift, out, squares):
 def _add_products_and_projection(data, rows, n, x, v, share, out):
     """Add Σ tanh(W xᵢ / 2) xᵢᵀ; returns the sums of pᵢ = share + tanh(W xᵢ / 2)·V xᵢ and of their squares."""
     d, first, second = data.shape[1], 0.0, 0.0
-    w, velocity = x[: d * d].reshape(d, d), v[: d * d].reshape(d, d)
+    w, velocity = _matrix(x, d), _matrix(v, d)
     tile, y, p = np.zeros((d, BLOCK)), np.zeros((d, BLOCK)), np.zeros(BLOCK)
     for start in range(0, n, BLOCK):
         m = min(BLOCK, n - start)
