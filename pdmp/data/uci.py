@@ -125,7 +125,7 @@ arrhythmia.about = "cardiac arrhythmia (UCI 5, CC BY 4.0; PDMP_DATA or download)
 
 def independent(X):
     """Indices of the columns that are not linear combinations of a constant and the columns before them."""
-    basis = np.full((1, len(X)), len(X) ** -0.5)
+    basis = np.empty((0, len(X)))  # of what is centred, and so at a right angle to the constant
     kept = []
     for j in range(X.shape[1]):
         column = X[:, j] - X[:, j].mean()

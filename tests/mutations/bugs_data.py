@@ -151,10 +151,10 @@ BUGS = [
         ("arrhythmia: class 16 is kept", UCI, "table[:, -1] < UNCLASSIFIED", "table[:, -1] <= UNCLASSIFIED", PUBLISHED),
         ("arrhythmia: normal is label 1", UCI, "table[:, -1] != 1", "table[:, -1] == 1", PUBLISHED),
         (
-            "arrhythmia: collinear with the constant",
+            "arrhythmia: collinear but for a constant",
             UCI,
-            "basis = np.full((1, len(X)), len(X) ** -0.5)",
-            "basis = np.zeros((1, len(X)))",
+            "column = X[:, j] - X[:, j].mean()",
+            "column = X[:, j]",
             PUBLISHED,
         ),
         (
