@@ -10,8 +10,8 @@ BOUNDED, BOUNDED_LAWS = "tests/test_bounded.py", "tests/statistics/test_bounded_
 BUGS = [
     Bug(name, file, old, new, tests)
     for name, file, old, new, tests in [
-        ("sticky: the odds upside down", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return (1.0 - inclusion) / inclusion * slab_density", (STICKY, STICKY_LAWS)),
-        ("sticky: probabilities instead of odds", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return inclusion * slab_density", (STICKY, STICKY_LAWS)),
+        ("sticky: the odds upside down", "pdmp/processes/sticky.py", "inclusion / (1.0 - inclusion) * slab_density)", "(1.0 - inclusion) / inclusion * slab_density)", (STICKY, STICKY_LAWS)),
+        ("sticky: probabilities instead of odds", "pdmp/processes/sticky.py", "inclusion / (1.0 - inclusion) * slab_density)", "inclusion * slab_density)", (STICKY, STICKY_LAWS)),
         ("sticky: thawing forgets the speed", "pdmp/processes/sticky.py", "return self.kappa[j] * abs(state.memory.coordinates[j, KEPT])", "return self.kappa[j]", (STICKY, STICKY_LAWS)),
         ("sticky: the velocity comes back reversed", "pdmp/processes/sticky.py", "state.v[j] = row[j, KEPT]\n", "state.v[j] = -row[j, KEPT]\n", (STICKY,)),
         ("sticky: thawing by the first frozen coordinate", "pdmp/processes/sticky.py", "                        if rest < 0.0:\n                            break\n", "                        break\n", (STICKY, STICKY_LAWS)),
