@@ -219,7 +219,8 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
             )
         slab_density = np.where(certain, 1.0, slab_density)  # the prior of what never sticks may be flat
     slab_density = _vector("slab_density", slab_density, d, 0.0, math.inf, "> 0 and finite")
-    return np.where(certain, 0.0, inclusion / (1.0 - inclusion) * slab_density)
+    slab_density[certain] = 0.0
+    return inclusion / (1.0 - inclusion) * slab_density
 
 
 def _vector(name, value, d, low, high, what):

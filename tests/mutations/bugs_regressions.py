@@ -55,7 +55,7 @@ BUGS = [
         ("NIG: the variance is least where it is largest", NIG, "exp(-min(x[last], x[last] + w * s))", "exp(-max(x[last], x[last] + w * s))", "test_bounds_on_a_piece_of_the_path_hold"),
         ("spikes: a model with k coefficients weighs as one with none", SPIKES, " - model.sum() * log_scale", "", "test_enumeration_against_marginal_likelihoods"),
         ("spikes: no spread between models", SPIKES, "seconds += p * np.outer(here - mean, here - mean)", "seconds += 0.0", "test_enumeration_against_marginal_likelihoods"),
-        ("spikes: what is always in the model sticks", STICKY, "return np.where(certain, 0.0, inclusion", "return np.where(certain & False, 0.0, inclusion", "test_sticky_processes_take_the_spikes_from_the_model"),
+        ("spikes: what is always in the model sticks", STICKY, "    slab_density[certain] = 0.0\n", "", "test_sticky_processes_take_the_spikes_from_the_model"),
         ("scikit-learn: the prior's variance is its scale", SKLEARN, "else math.sqrt(estimator.C)", "else estimator.C", "test_the_mode_is_the_estimator"),
         ("scikit-learn: the Poisson loss is a sum", SKLEARN, "1.0 / math.sqrt(n * estimator.alpha)", "1.0 / math.sqrt(estimator.alpha)", "test_the_mode_is_the_estimator"),
         ("scikit-learn: liblinear's intercept is free", SKLEARN, "        intercept = scale * estimator.intercept_scaling\n", "        pass\n", "test_the_mode_is_the_estimator"),
