@@ -523,6 +523,8 @@ def test_synthetic_ratings_of_a_factorisation():
     matrix = np.zeros((100, 80))
     matrix[quiet.users, quiet.items] = quiet.ratings
     assert np.linalg.matrix_rank(matrix, tol=1e-3) == 2
+    loud = data.synthetic_ratings(100, 80, 8_000, rank=2, noise=3.0, seed=1)
+    assert np.std(loud.ratings - quiet.ratings) == pytest.approx(3.0, rel=0.04)  # 5 standard errors
 
 
 def test_synthetic_ratings_of_films():
