@@ -38,7 +38,12 @@ COMPILING_SECONDS = 0.3  #: after which a preparation is said to be compiling
 
 
 def registered():
-    """Sampler classes by name: the entry points of the group ``pdmp.processes`` of all installed packages."""
+    """Sampler classes by name: the entry points of the group ``pdmp.processes`` of all installed packages.
+
+    Registered is what samples the law of a model from the model alone. Not `pdmp.Bounded`, which needs a process and
+    walls, nor the sticky processes, which sample another law, with spikes at 0: a comparison would hold them against
+    the wrong reference.
+    """
     from importlib import metadata
 
     return {point.name: point.load() for point in sorted(metadata.entry_points(group=GROUP))}

@@ -214,6 +214,9 @@ class Process(Compiled):
     #: Whether a comparison that names no samplers includes this one.
     featured = True
 
+    #: Whether a chain on straight lines may start with all velocities zero, and have its clocks set it going.
+    rests = False
+
     #: What a boundary does to the velocity: "reflect" it, or "flip" the coordinates that its normal names. None: the
     #: process has not been made for boundaries.
     at_walls = None
@@ -273,6 +276,9 @@ class Process(Compiled):
         """What one chain keeps beside its positions: a named tuple of arrays."""
         return (np.zeros(1),)
 
+    def prepare(self, state):
+        """Told at the start of a chain: fill in what its memory has from the velocity."""
+
     def lift(self, x):
         """The state that moves, from a point of the target's space (a coupled process holds several copies)."""
         return np.array(x, dtype=float)
@@ -314,11 +320,16 @@ class Process(Compiled):
         if x.shape != (self.dim,) or v.shape != (self.dim,):
             name = type(self).__name__
             raise ValueError(f"{name} has dimension {self.dim}, but starts with x of {x.shape} and v of {v.shape}.")
+        if not np.all(np.isfinite(v)) or self.flow.kind == "linear" and not (self.rests or np.any(v)):
+            raise ValueError(
+                f"{type(self).__name__} starts with the velocities {v}: they must be finite, and on straight lines not "
+                "all zero, or it stays where it is. Return others from `velocity(x, rng)`."
+            )
         moved = np.zeros(1)
         if self.local:  # what an event needs of one coordinate lies side by side in memory
             x, v, moved = beside(x, v, np.zeros(self.dim))
         n = self.clocks
-        return State(
+        state = State(
             x=x,
             v=v,
             moved=moved,
@@ -332,6 +343,8 @@ class Process(Compiled):
             excess=np.zeros(2),
             memory=by_name(self.memory(x, rng)),
         )
+        self.prepare(state)
+        return state
 
 
 def beside(*columns):

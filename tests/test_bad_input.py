@@ -5,6 +5,7 @@ import pytest
 
 import discrete
 import pdmp
+from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
 
@@ -83,6 +84,16 @@ def test_one_line_that_names_the_argument(name):
     with pytest.raises(kind, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("velocity", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])
+def test_velocities_with_which_nothing_moves(velocity):
+    class Stuck(Telegraph):
+        def velocity(self, x, rng):
+            return np.array(velocity)
+
+    with pytest.raises(ValueError, match=r"Stuck starts with the velocities .* not all zero.*`velocity\(x, rng\)`"):
+        pdmp.sample(Stuck(), time=1.0, initial=[0.0, 0.0], seed=1)
 
 
 def test_steps_with_a_finite_sum_are_a_warning():

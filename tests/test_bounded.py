@@ -9,14 +9,14 @@ import sys
 import numpy as np
 import pytest
 from numba.core import config
-from scipy import sparse
+from scipy import sparse, stats
 
 import pdmp
 from pdmp.flow import Elliptic, Linear
-from pdmp.models import Gaussian, LinearGaussian, SkewNormal
-from pdmp.process import EVENTS
+from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.process import EVENTS, KINDS
 from pdmp.processes.extended import Extended
-from tests.checks import new_chain, run_chain
+from tests.checks import assert_unbiased, new_chain, replicate, run_chain
 from tests.targets import Quartic
 
 pytestmark = pytest.mark.exact
@@ -29,6 +29,7 @@ SPARSE = Gaussian(0.0, sparse.diags([-np.ones(39), np.full(40, 2.5), -np.ones(39
 BOX = {"lower": [-0.5, -np.inf, -0.25], "upper": [1.0, 0.5, np.inf]}
 SIDE = {"halfspaces": [([1.0, 1.0, 0.0], 1.0), ([0.0, -2.0, 1.0], 2.0)]}
 START = [0.1, 0.2, 0.3]
+LOGISTIC = LogisticRegression(np.random.default_rng(1).standard_normal((6, 3)), [0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
 LEANING = np.array([[1.0, 0.4, 0.1], [0.4, 2.0, 0.3], [0.1, 0.3, 0.5]])
 
 #: Process, boundaries, start.
@@ -48,6 +49,12 @@ CASES = {
     ),
     "local ZigZag": lambda: (pdmp.ZigZag(SPARSE), {"lower": -0.5}, np.zeros(40)),
     "local BPS": lambda: (pdmp.LocalBPS(SPARSE, refresh_rate=0.5), {"upper": 0.5}, np.zeros(40)),
+    "BPS, dense mass": lambda: (pdmp.BPS(MODEL, 0.5, mass="hessian"), BOX | SIDE, START),
+    "generalised BPS, diagonal mass": lambda: (pdmp.GeneralisedBPS(MODEL, mass=[1.0, 3.0, 0.5]), BOX | SIDE, START),
+    "directional BPS": lambda: (pdmp.DirectionalBPS(MODEL, 0.5), BOX | SIDE, START),
+    "coordinate sampler": lambda: (pdmp.CoordinateSampler(MODEL, 0.3), BOX | SIDE, START),
+    "coordinate sampler, affine": lambda: (pdmp.CoordinateSampler(MODEL, 0.3, "affine"), BOX, START),
+    "Lipschitz SBPS": lambda: (pdmp.LipschitzSBPS(LOGISTIC, 0.5), BOX | SIDE, START),
 }
 if not config.DISABLE_JIT:
     CASES = {name: CASES[name] for name in ("BPS", "ZigZag", "Boomerang")}
@@ -257,14 +264,17 @@ def matrix_of(process, wall):
     "make, covariance",
     [
         (lambda: pdmp.BPS(MODEL, 0.5), np.eye(3)),
+        (lambda: pdmp.BPS(MODEL, 0.5, mass=np.linalg.inv(LEANING)), LEANING),
+        (lambda: pdmp.BPS(MODEL, 0.5, velocities="gaussian", mass=[1.0, 0.25, 4.0]), np.diag([1.0, 4.0, 0.25])),
+        (lambda: pdmp.BPS(MODEL, 0.5, mass="hessian"), np.linalg.inv(PRECISION)),
         (lambda: pdmp.Boomerang(MODEL, np.zeros(3), LEANING), LEANING),
         (lambda: pdmp.Boomerang(MODEL, np.zeros(3), [1.0, 4.0, 0.3]), np.diag([1.0, 4.0, 0.3])),
     ],
-    ids=["BPS", "Boomerang", "Boomerang, diagonal"],
+    ids=["BPS", "BPS, dense mass", "BPS, diagonal mass", "BPS, Hessian", "Boomerang", "Boomerang, diagonal"],
 )
 def test_reflections_balance_the_flux_and_keep_the_law_of_the_velocities(make, covariance, wall):
     """v'·n = -v·n, R² = I, and R Σ Rᵀ = Σ, so that N(0, Σ) (and where Σ = I any isotropic law) is kept."""
-    process = pdmp.Bounded(make(), **BOX, **SIDE)
+    process = pdmp.Bounded(make(), **BOX, **SIDE).resolve(np.array(START))
     normal = {0: [-1.0, 0, 0], 1: [1.0, 0, 0], 3: [0, 1.0, 0], 6: [1.0, 1.0, 0.0], 7: [0.0, -2.0, 1.0]}[wall]
     normal = np.array(normal)
     for seed in range(10):
@@ -296,6 +306,60 @@ def test_zigzag_flips_what_the_normal_names(wall, flipped):
         expected = v.copy()
         expected[flipped] *= -1.0
         np.testing.assert_array_equal(w, expected)
+
+
+@plain_only
+@pytest.mark.parametrize("mass", [None, np.linalg.inv(LEANING), [1.0, 0.25, 4.0]], ids=["none", "dense", "diagonal"])
+@pytest.mark.parametrize("make", [pdmp.BPS, pdmp.DirectionalBPS])
+def test_what_was_computed_from_the_velocity_turns_with_it(make, mass):
+    """The velocity in the mass's own coordinates, of unit length, and the ray."""
+    process = pdmp.Bounded(make(MODEL, 0.5, mass=mass), **BOX, **SIDE)
+    for chain in after_each_wall(process, 20):
+        memory, v = chain.state.memory.inner, chain.state.v
+        if mass is not None:
+            inner = chain.process.inner
+            np.testing.assert_allclose(inner.mass.transform(memory.mass.u), v, rtol=1e-12)
+            assert np.linalg.norm(memory.mass.u) == pytest.approx(1.0, rel=1e-11)
+        if make is pdmp.DirectionalBPS:
+            x, now = chain.state.x, float(chain.state.now[0])
+            kernel, state = chain.process.inner.kernel, chain.process.kernel.inside(chain.state)
+            kernel.clock(state, 0, now, rng())
+            assert kernel.rate(state, 0, now, rng()) == pytest.approx(max(v @ MODEL.gradient(x), 0.0), abs=1e-9)
+
+
+def after_each_wall(process, n):
+    """The chain just after each of its first n walls."""
+    chain, seen = new_chain(process, START, 9, store="moments", events=1), 0
+    while seen < n:
+        before = chain.state.counts[KINDS + process.wall_kind]
+        chain.extend(type(chain.budget)(events=int(chain.state.counts[EVENTS]) + 1))
+        chain.advance()
+        assert chain.failure is None
+        if chain.state.counts[KINDS + process.wall_kind] > before:
+            seen += 1
+            yield chain
+
+
+@plain_only
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: pdmp.BPS(m, 0.5, mass=[[2.0, 0.7], [0.7, 1.0]]),
+        lambda m: pdmp.DirectionalBPS(m, 0.5),
+        lambda m: pdmp.CoordinateSampler(m, 0.3),
+    ],
+    ids=["BPS with a mass", "directional BPS", "coordinate sampler"],
+)
+def test_a_truncated_pair(make):
+    """x > 0 and x + y < 1 of a standard normal pair, by quadrature; the standard deviations are 0.5 and 1."""
+    process = pdmp.Bounded(
+        make(Gaussian([0.0, 0.0], np.eye(2))), lower=[0.0, -np.inf], halfspaces=([[1.0, 1.0]], [1.0])
+    )
+    x = np.linspace(0.0, 8.0, 4_001)
+    mass = stats.norm.pdf(x) * stats.norm.cdf(1.0 - x)
+    truth = np.array([mass @ x, -stats.norm.pdf(x) @ stats.norm.pdf(1.0 - x)]) / mass.sum()
+    found = replicate(process, [0.3, 0.2], 12, seed=11, events=2_500).mean
+    assert_unbiased(found, truth, resolution=0.2)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -384,7 +448,12 @@ def test_walls_that_make_no_sense_are_refused(walls, message):
 
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS with a gradient without noise")
 def test_processes_without_a_rule_at_a_wall_are_refused():
-    for process in (pdmp.SBPS(MODEL), pdmp.BPS(MODEL, mass=[1.0, 2.0, 3.0]), pdmp.DirectionalBPS(MODEL, mass=None)):
+    for process in (
+        pdmp.SBPS(MODEL),
+        pdmp.BPS(MODEL, mass="adaptive"),
+        pdmp.DirectionalBPS(MODEL, mass="adaptive dense"),
+        pdmp.DirectionalBPS(SkewNormal(2.0), mass=None),
+    ):
         with pytest.raises(TypeError, match=f"knows what a wall does .*got a {type(process).__name__}"):
             pdmp.Bounded(process, lower=0.0)
     with pytest.raises(TypeError, match="takes a process such as pdmp.ZigZag"):

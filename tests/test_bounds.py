@@ -306,6 +306,16 @@ def test_maxima_finds_the_maximum_inside_a_cell():
     )
 
 
+@plain_only
+@pytest.mark.parametrize("where", [0.3, 0.4, 0.6, 0.7])
+def test_the_search_for_the_maximum_narrows_its_bracket(where):
+    """Six looks find the height of a peak anywhere in the cell; without progress it is missed by a fifth and more."""
+    walk = Walk(lambda t: 1.0 / (1.0 + 40.0 * (t - where) ** 2), Maxima(margin=0.0, searches=6), 1.0)
+    ends = [walk.function(t) for t in (0.0, 0.5, 1.0)]
+    assert walk.bound.search(walk, walk.state, 0.0, 1.0, *ends, None) == pytest.approx(1.0, abs=1e-5)
+    assert len(walk.asked) == 6 and 0.0 < min(walk.asked) < max(walk.asked) < 1.0
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # No bound given, bad input
 

@@ -7,7 +7,9 @@ import pytest
 
 import pdmp
 from pdmp.diagnostics import check_clocks, clocks
+from pdmp.gradients import Minibatch
 from pdmp.process import KINDS, THINNED, VIOLATIONS
+from pdmp.thinning import Maxima
 from tests import toys
 from tests.checks import plain, plain_only, run_chain
 
@@ -126,6 +128,49 @@ def test_the_processes_of_the_package(process):
     assert found.p > 1e-4, str(found)
     assert not found.skipped and sum(clock.n for clock in found.clocks) == 2_000
     assert max(clock.error for clock in found.clocks) < 1e-4
+
+
+class OneByOne(pdmp.FactorisedBoomerang):
+    """Batches of one, and the mean over all data of their rates."""
+
+    @pdmp.compiled
+    def true_rates(self, x, v, scratch, out):
+        model, d = self.provider.model, x.shape[0]
+        for j in range(d):
+            out[j], out[d + j] = 0.0, self.refresh_rate
+        for i in range(model.terms):
+            for j in range(d):
+                scratch[j] = 0.0
+            model.add_term_gradient(x, i, scratch)
+            for j in range(d):
+                reference = (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
+                rate = v[j] * (model.terms * scratch[j] + model.precision[j] * x[j] - reference)
+                out[j] += max(rate, 0.0) / model.terms
+
+
+FOUR = pdmp.models.LogisticRegression([[1.0, 0.5], [-0.3, 1.0], [0.8, -0.7], [1.2, 0.1]], [1.0, 0.0, 1.0, 1.0])
+BOX = {"lower": [0.0, -np.inf], "upper": [np.inf, -1.5]}
+#: Pairs of a sampler and a bound, or of a sampler and walls, that no other test of clocks has.
+PAIRS = {
+    "factorised Boomerang, batches": lambda: OneByOne(Minibatch(FOUR, 1)),
+    "factorised Boomerang, maxima": lambda: pdmp.FactorisedBoomerang(GAUSSIAN, thinning=Maxima()),
+    "Boomerang, maxima": lambda: pdmp.Boomerang(GAUSSIAN, covariance=[0.3, 0.6], thinning=Maxima()),
+    "coordinate sampler, maxima": lambda: pdmp.CoordinateSampler(GAUSSIAN, 0.3, "maxima"),
+    "coordinate sampler in a box": lambda: pdmp.Bounded(pdmp.CoordinateSampler(GAUSSIAN, 0.3), **BOX),
+    "BPS with a mass in a box": lambda: pdmp.Bounded(pdmp.BPS(GAUSSIAN, 0.5, mass="hessian"), **BOX),
+    "directional BPS in a box": lambda: pdmp.Bounded(pdmp.DirectionalBPS(GAUSSIAN, 0.5), **BOX),
+    "event chain, grid": lambda: pdmp.ForwardEventChain(GAUSSIAN, "refresh", 0.5, thinning="grid"),
+}
+
+
+@plain_only
+@pytest.mark.parametrize("name", PAIRS)
+def test_other_pairs_of_a_sampler_and_a_bound(name):
+    """In plain Python, and so with fewer events: rates that are off by a fifth show."""
+    found = check_clocks(PAIRS[name](), events=2_000, seed=5)
+    assert found.p > 1e-4, str(found)
+    assert min(clock.resolution for clock in found.clocks) < 0.2
+    assert sum(clock.violations for clock in found.clocks) < 20
 
 
 def test_violations_and_acceptance_are_those_of_the_run():

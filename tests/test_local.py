@@ -486,6 +486,16 @@ def test_what_needs_other_models_or_gradients():
         pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=-0.1)
 
 
+def test_factors_of_several_coordinates_are_reducible_without_refreshment_on_an_isotropic_target():
+    """Each keeps |x ∧ v| of its coordinates; where each has one coordinate, and on other targets, nobody is warned."""
+    isotropic = Gaussian(np.zeros(4), np.ones(4))
+    with pytest.warns(UserWarning, match="pdmp.LocalBPS without refreshment is reducible.*Give a `refresh_rate`"):
+        pdmp.LocalBPS(isotropic, FactorGraph([[0, 1], [2, 3]], 4), refresh_rate=0.0).resolve(np.ones(4))
+    pdmp.LocalBPS(isotropic, FactorGraph([[0, 1], [2, 3]], 4), refresh_rate=0.1).resolve(np.ones(4))
+    pdmp.LocalBPS(isotropic, refresh_rate=0.0).resolve(np.ones(4))
+    pdmp.LocalBPS(GAUSSIAN, refresh_rate=0.0).resolve(np.ones(GAUSSIAN.dim))
+
+
 def test_both_are_declared_as_samplers_but_not_compared_unasked():
     from tests.registry import declared
 

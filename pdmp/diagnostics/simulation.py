@@ -46,7 +46,8 @@ def calibration(make_process, prior_draw, simulate, *, replicates=200, draws=19,
 
     A sampler that leaves the posterior invariant, given enough of a run that its draws are nearly independent of each
     other and of the start, makes the ranks uniform on 0 … draws. Ranks heaped in the middle say that the sampled
-    posterior is too wide, at the ends that it is too narrow, on one side that it is shifted.
+    posterior is too wide, at the ends that it is too narrow, on one side that it is shifted. Draws that are equal to
+    the parameter, as coefficients of 0 are under a prior of spike and slab, count as less or more at random.
 
     Parameters
     ----------
@@ -91,5 +92,5 @@ def calibration(make_process, prior_draw, simulate, *, replicates=200, draws=19,
             raise ValueError(
                 f"`prior_draw` gave a parameter of dimension {len(parameter)}, the process samples {found.shape[1]}."
             )
-        ranks.append((found < parameter).sum(axis=0))
+        ranks.append((found < parameter).sum(axis=0) + rng.integers((found == parameter).sum(axis=0) + 1))
     return Calibration(np.array(ranks), int(draws))

@@ -6,7 +6,7 @@ clock  those of the process within; and a boundary's: when the path hits it, in 
 rate   of the process within
 jump   at a wall with the outward normal n the position is put on the wall, and
        reflect  v ← v - 2 (v·n) Σn / (n·Σn), Σ the covariance of the velocities (BPS, Boomerang)
-       flip     vⱼ ← -vⱼ wherever nⱼ ≠ 0 (Zig-Zag)
+       flip     vⱼ ← -vⱼ wherever nⱼ ≠ 0 (Zig-Zag, Coordinate Sampler)
        absorb   nothing: the run ends there
 =====  ================================================================================================
 
@@ -136,7 +136,8 @@ class Bounded(Extended):
         if process.at_walls is None or not hasattr(process.flow, "around"):
             raise TypeError(
                 f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.ZigZag, pdmp.LocalBPS, "
-                f"pdmp.BPS without a mass, or another with `at_walls`; got a {type(process).__name__}."
+                "pdmp.BPS without an adaptive mass, pdmp.DirectionalBPS where the model bounds U'', or another with "
+                f"`at_walls`; got a {type(process).__name__}."
             )
         if kind not in ("reflect", "absorb"):
             raise ValueError(f'`kind` must be "reflect" or "absorb", got {kind!r}.')
@@ -154,10 +155,7 @@ class Bounded(Extended):
             terms = self.data * centre[np.searchsorted(np.unique(self.indices), self.indices)]
             self.around = np.add.reduceat(terms, self.indptr[:-1])
         self.mirrors = self.box_mirrors = np.zeros((0, 0))
-        if self.rule == REFLECT and process.mirror is not None:
-            normals = _matrix(self.indptr, self.indices, self.data, d).toarray()
-            self.mirrors = np.array([process.mirror(a) for a in normals]).reshape(m, d)
-            self.box_mirrors = np.array([process.mirror(a) for a in np.eye(d)])
+        self._mirror_in(process)
         n = len(self.boxed)
         watched = np.append(np.arange(n), n + self.indptr), np.concatenate([self.boxed, self.indices])
         flow, process = process.flow, copy.copy(process)
@@ -305,6 +303,19 @@ class Bounded(Extended):
             x = self.model.mode()
             x = self.model.initial if x is None else x
         return None if x is None else np.clip(x, self.lower, self.upper)
+
+    def _mirror_in(self, process):
+        """Tabulate the normals of the walls in the metric of the process."""
+        if self.rule == REFLECT and process.mirror is not None:
+            d, m = process.dim, len(self.offsets)
+            normals = _matrix(self.indptr, self.indices, self.data, d).toarray()
+            self.mirrors = np.array([process.mirror(a) for a in normals]).reshape(m, d)
+            self.box_mirrors = np.array([process.mirror(a) for a in np.eye(d)])
+
+    def resolve(self, x):
+        resolved = super().resolve(x)
+        resolved._mirror_in(resolved.inner)
+        return resolved
 
     def begin(self, x, rng):
         self.check_inside(x)

@@ -165,6 +165,10 @@ class BPS(ExactGradient):
         """v·∇U."""
         return dot(state.v, state.memory.gradient)
 
+    @compiled
+    def turned(self, state, now, rng):
+        self.mass.turned(state)
+
     # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
 
     @compiled
@@ -230,8 +234,17 @@ class BPS(ExactGradient):
 
     @property
     def at_walls(self):
-        """A wall reflects velocities that have no mass matrix."""
-        return "reflect" if isinstance(self.mass, Identity) else None
+        """A wall reflects in the metric of the mass, which must not change in the run."""
+        option = isinstance(self.mass, str) and self.mass.startswith("adaptive")
+        return None if option or getattr(self.mass, "adaptive", False) else "reflect"
+
+    @property
+    def mirror(self):
+        """A function that multiplies by M⁻¹; None for the identity, and before `resolve` has made the mass."""
+        mass = self.mass
+        if isinstance(mass, Identity) or not isinstance(mass, Compiled):
+            return None
+        return lambda normal: mass.transform(mass.transposed(normal))
 
     def automatic_rate(self, mass, x):
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
@@ -265,11 +278,9 @@ class BPS(ExactGradient):
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
         return self.mass.transform(u)
 
-    def begin(self, x, rng):
-        state = super().begin(x, rng)
+    def prepare(self, state):
         if not isinstance(self.mass, Identity):
             state.memory.mass.u[:] = self.mass.inverse(state.v)
-        return state
 
     def memory(self, x, rng):
         memory = self.exact_memory(x, rng, components=1)

@@ -66,6 +66,7 @@ class CoordinateSampler(ExactGradient):
 
     events = ("switch", "refresh")
     featured = False
+    at_walls = "flip"  # of all coordinates one moves, so that it goes back the way it came
 
     def __init__(self, target, refresh_rate="auto", thinning="auto"):
         model = exact_provider(target, type(self).__name__).model
@@ -196,10 +197,8 @@ class CoordinateSampler(ExactGradient):
             *kept, tree=tree, moving=np.zeros(1, np.int64), following=np.zeros(2, np.int64), curvatures=curvatures
         )
 
-    def begin(self, x, rng):
-        state = super().begin(x, rng)
+    def prepare(self, state):
         state.memory.moving[0] = np.argmax(np.abs(state.v))
-        return state
 
 
 class Gradient(Compiled):

@@ -84,7 +84,6 @@ class DirectionalBPS(BPS):
     rays: object
 
     featured = False
-    at_walls = None  # what it keeps of its ray would have to turn with it
 
     def __init__(
         self, target, refresh_rate="auto", mass="hessian", refresh="full", velocities="sphere", persistence=0.5
@@ -163,6 +162,11 @@ class DirectionalBPS(BPS):
     # -- in other words ---------------------------------------------------------------------------------------------
 
     @compiled
+    def turned(self, state, now, rng):
+        self.mass.turned(state)
+        state.memory.look[BEGAN], state.memory.look[TIME], state.memory.look[TURNS] = math.nan, math.nan, 0.0
+
+    @compiled
     def look(self, state, now, rng):
         """U' and U'' at the time `now`, unless that was the last look."""
         look = state.memory.look
@@ -173,6 +177,11 @@ class DirectionalBPS(BPS):
             look[FIRST], look[SECOND], look[TIME] = first, second, now
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def at_walls(self):
+        """Differences of gradients would look beyond a wall."""
+        return super().at_walls if self.rays.exact else None
 
     def describe_bound(self):
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"

@@ -135,6 +135,9 @@ class Extended(Process):
     def velocity(self, x, rng):
         return self.inner.velocity(x, rng)
 
+    def prepare(self, state):
+        self.inner.prepare(state._replace(memory=state.memory.inner))
+
     def begin(self, x, rng):
         state = super().begin(x, rng)
         state.pending[:] = self.start[-1], len(self.order), DEPENDENTS

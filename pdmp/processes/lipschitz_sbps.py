@@ -76,6 +76,7 @@ class LipschitzSBPS(Process):
 
     events = ("bounce", "refresh")
     featured = False
+    at_walls = "reflect"
 
     def __init__(self, target, refresh_rate="auto", bound=None):
         if isinstance(target, Model):

@@ -29,6 +29,7 @@ the algorithm with a priority queue: 3.3.1).
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 
@@ -36,7 +37,9 @@ from pdmp.compiled import Compiled, compiled
 from pdmp.factors import Terms, factors_of
 from pdmp.gradients import ControlVariate
 from pdmp.process import CERTAIN, Process
+from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
+from pdmp.processes.mass import Identity
 from pdmp.thinning.data import PRIOR, TERMS, data_factors
 from pdmp.thinning.factors import FactorAffine, FactorGrid, FactorInversion
 
@@ -173,6 +176,14 @@ class LocalBPS(Process):
             process.refresh_rate = refresh_rate_at(self.model, x) * (LOCAL_REFRESH if self.local else 1.0)
         if isinstance(self.factors, Terms):
             self.factors.check(x)
+        if process.refresh_rate == 0.0 and self.local and np.diff(self.factors.graph.indptr).max() > 1:
+            if isotropic(self.model, Identity(), x):
+                warnings.warn(
+                    "pdmp.LocalBPS without refreshment is reducible on an isotropic target with a factor of several "
+                    "coordinates: averages depend on the start. Give a `refresh_rate` above 0.",
+                    UserWarning,
+                    stacklevel=2,
+                )
         return process
 
     def velocity(self, x, rng):

@@ -11,7 +11,8 @@ In compiled code each class has two methods, which carry out an event of a proce
 - ``bounce(process, state, now, rng)``: pulls the gradient in ``state.memory.gradient`` back to a, and bounces;
 - ``refresh(process, state, now, rng)``.
 
-Both then set v = L u. An adaptive mass looks at where the path has been first, and adapts L during the warm-up.
+Both then set v = L u. An adaptive mass looks at where the path has been first, and adapts L during the warm-up. Where
+a wall has changed v, ``turned(state)`` brings u along.
 
 References
 ----------
@@ -70,6 +71,10 @@ class Identity(Compiled):
     @compiled
     def refresh(self, process, state, now, rng):
         process.refresh(state.v, state.memory.mass.scratch, rng)
+
+    @compiled
+    def turned(self, state):
+        pass
 
     def memory(self, x):
         return NoMemory(np.zeros((2, len(x))))
@@ -155,6 +160,12 @@ class Diagonal(_Scaled):
         for j in range(mass.u.shape[0]):
             v[j] = mass.root[j] * mass.u[j]
 
+    @compiled
+    def turned(self, state):
+        mass = state.memory.mass
+        for j in range(mass.u.shape[0]):
+            mass.u[j] = state.v[j] / mass.root[j]
+
     @compiled(inline=False)
     def learn(self, mass, x, v, now):
         s = now - mass.window[LAST]
@@ -210,6 +221,15 @@ class Dense(_Scaled):
         for j in range(d):
             for i in range(j, d):
                 v[i] += mass.columns[j, i] * mass.u[j]
+
+    @compiled
+    def turned(self, state):
+        mass = state.memory.mass
+        for i in range(mass.u.shape[0]):
+            rest = state.v[i]
+            for j in range(i):
+                rest -= mass.root[i, j] * mass.u[j]
+            mass.u[i] = rest / mass.root[i, i]
 
     @compiled(inline=False)
     def learn(self, mass, x, v, now):

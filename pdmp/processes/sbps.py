@@ -399,10 +399,8 @@ class SBPS(Process):
             provider=self.provider.memory(rng),
         )
 
-    def begin(self, x, rng):
-        state = super().begin(x, rng)
+    def prepare(self, state):
         state.memory.u[:] = state.v / self._scale
-        return state
 
     def statistics(self, state):
         """What the predictions were worth.

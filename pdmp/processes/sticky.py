@@ -64,6 +64,7 @@ class Sticky(Extended):
     thaw: int
 
     featured = False
+    rests = True  # frozen coordinates
 
     def __init__(self, inner, inclusion, always, slab_density, kappa):
         model, d = inner.model, inner.dim

@@ -10,8 +10,8 @@ BOUNDED, BOUNDED_LAWS = "tests/test_bounded.py", "tests/statistics/test_bounded_
 BUGS = [
     Bug(name, file, old, new, tests)
     for name, file, old, new, tests in [
-        ("sticky: the odds upside down", "pdmp/processes/sticky.py", "inclusion / (1.0 - inclusion) * slab_density)", "(1.0 - inclusion) / inclusion * slab_density)", (STICKY, STICKY_LAWS)),
-        ("sticky: probabilities instead of odds", "pdmp/processes/sticky.py", "inclusion / (1.0 - inclusion) * slab_density)", "inclusion * slab_density)", (STICKY, STICKY_LAWS)),
+        ("sticky: the odds upside down", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return (1.0 - inclusion) / inclusion * slab_density", (STICKY, STICKY_LAWS)),
+        ("sticky: probabilities instead of odds", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return inclusion * slab_density", (STICKY, STICKY_LAWS)),
         ("sticky: thawing forgets the speed", "pdmp/processes/sticky.py", "return self.kappa[j] * abs(state.memory.coordinates[j, KEPT])", "return self.kappa[j]", (STICKY, STICKY_LAWS)),
         ("sticky: the velocity comes back reversed", "pdmp/processes/sticky.py", "state.v[j] = row[j, KEPT]\n", "state.v[j] = -row[j, KEPT]\n", (STICKY,)),
         ("sticky: thawing by the first frozen coordinate", "pdmp/processes/sticky.py", "                        if rest < 0.0:\n                            break\n", "                        break\n", (STICKY, STICKY_LAWS)),
@@ -50,6 +50,15 @@ BUGS = [
         ("ellipse: it stays at the wall", "pdmp/flow.py", "else wait + 2.0 * math.pi", "else max(wait, 0.0)", (BOUNDED,)),
         ("grid: cells look past a clock that comes after one that has just rung", "pdmp/thinning/bound.py", "for k in range(min(7, state.heap.shape[0])):", "for k in range(min(1, state.heap.shape[0])):", (BOUNDED,)),
         ("flow: a passage backwards in time", "pdmp/flow.py", "return max(level - y, 0.0) / w if w > 0.0 else math.inf", "return (level - y) / w if w > 0.0 else math.inf", (BOUNDED,)),
+        ("boundary: mirrors of a mass that is made later are forgotten", "pdmp/processes/bounded.py", "        resolved._mirror_in(resolved.inner)\n", "", (BOUNDED,)),
+        ("boundary: a diagonal mass turns as if it were its inverse", "pdmp/processes/mass.py", "mass.u[j] = state.v[j] / mass.root[j]", "mass.u[j] = state.v[j] * mass.root[j]", (BOUNDED,)),
+        ("boundary: a dense mass turns by its diagonal", "pdmp/processes/mass.py", "rest -= mass.root[i, j] * mass.u[j]", "rest -= 0.0", (BOUNDED,)),
+        ("boundary: BPS keeps its old direction", "pdmp/processes/bps.py", "        self.mass.turned(state)\n", "        pass\n", (BOUNDED,)),
+        ("boundary: the ray goes on through the wall", "pdmp/processes/directional_bps.py", "state.memory.look[BEGAN], state.memory.look[TIME], state.memory.look[TURNS] = math.nan, math.nan, 0.0", "state.memory.look[TIME] = math.nan", (BOUNDED,)),
+        ("boundary: the coordinate that moves is not known at the start", "pdmp/processes/extended.py", "        self.inner.prepare(state._replace(memory=state.memory.inner))", "        pass", (BOUNDED,)),
+        ("process: velocities of zero pass", "pdmp/process.py", "not (self.rests or np.any(v))", "False", ("tests/test_bad_input.py",)),
+        ("local BPS: reducible graphs go unsaid", "pdmp/processes/local_bps.py", "np.diff(self.factors.graph.indptr).max() > 1", "False", ("tests/test_local.py",)),
+        ("calibration: ties count as more", "pdmp/diagnostics/simulation.py", " + rng.integers((found == parameter).sum(axis=0) + 1)", "", ("tests/test_calibration.py",)),
         ("chain: an absorbed run stops for the time", "pdmp/chain.py", "elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:", "elif False:", (BOUNDED,)),
     ]
 ]  # fmt: skip
