@@ -7,9 +7,11 @@ import math
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse import linalg
 
 from pdmp.compiled import Compiled, compiled
 from pdmp.models.base import Model, data_and_coordinates
+from pdmp.models.design import stays
 from pdmp.models.gaussian import Gaussian
 
 
@@ -22,8 +24,9 @@ class LinearGaussian(Model):
 
     Parameters
     ----------
-    A : array_like, shape (N, d)
-        Row n is aₙ.
+    A : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        Row n is aₙ. A sparse matrix stays sparse, and so does Λ; a memory-mapped array of float32 or float64 in C order
+        is read where it is.
     x : array_like, shape (N,)
         What was observed. Kept as the attribute `y`.
     noise_scale, prior_scale : float
@@ -51,29 +54,53 @@ class LinearGaussian(Model):
     prior_precision: float
     law: Compiled
 
+    def __new__(cls, A=None, *args, **kwargs):
+        if cls is LinearGaussian and stays(A):
+            from pdmp.models.linear_rows import LinearRows
+
+            return super().__new__(LinearRows)
+        return super().__new__(cls)
+
     def __init__(self, A, x, noise_scale=1.0, prior_scale=1.0):
-        if sparse.issparse(A):
-            raise ValueError(
-                "`A` must be a dense array, as the precision matrix of the posterior is; sparse features are for the "
-                "other regressions, such as pdmp.models.NormalInverseGammaRegression. Give A.toarray() if it fits."
-            )
-        A, y = np.array(A, dtype=float, order="C"), np.array(x, dtype=float)
-        if A.ndim != 2 or A.size == 0:
-            raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
-        if y.shape != A.shape[:1]:
-            raise ValueError(f"`x` must have one entry for each row of `A`, shape ({len(A)},); got {y.shape}.")
-        for name, array in (("A", A), ("x", y)):
-            if not np.all(np.isfinite(array)):
-                raise ValueError(f"`{name}` must be finite.")
+        gram, n, d = self.read_features(A)
+        y = np.array(x, dtype=float)
+        if y.shape != (n,):
+            raise ValueError(f"`x` must have one entry for each row of `A`, shape ({n},); got {y.shape}.")
+        if not np.all(np.isfinite(y)):
+            raise ValueError("`x` must be finite.")
         for name, scale in (("noise_scale", noise_scale), ("prior_scale", prior_scale)):
             if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
                 raise ValueError(f"`{name}` must be a positive number, got {scale}.")
-        super().__init__(dim=A.shape[1], n_data=len(A))
-        self.A, self.y = A, y
+        super().__init__(dim=d, n_data=n)
+        self.y = y
         self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
-        precision = self.noise_precision * (A.T @ A) + self.prior_precision * np.eye(self.dim)
-        precision = 0.5 * (precision + precision.T)
-        self.law = Gaussian(np.linalg.solve(precision, self.noise_precision * (A.T @ y)), precision)
+        pull = self.noise_precision * self.features_times(y)
+        if sparse.issparse(gram):
+            precision = sparse.csc_array(self.noise_precision * gram + self.prior_precision * sparse.eye_array(d))
+            precision = 0.5 * (precision + precision.T)
+            self.law = Gaussian(np.atleast_1d(linalg.spsolve(precision, pull)), precision)
+        else:
+            precision = self.noise_precision * gram + self.prior_precision * np.eye(d)
+            precision = 0.5 * (precision + precision.T)
+            self.law = Gaussian(np.linalg.solve(precision, pull), precision)
+
+    def read_features(self, A):
+        """Keep the features; AᵀA, N and d."""
+        if sparse.issparse(A):
+            raise ValueError(
+                f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
+            )
+        A = np.array(A, dtype=float, order="C")
+        if A.ndim != 2 or A.size == 0:
+            raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
+        if not np.all(np.isfinite(A)):
+            raise ValueError("`A` must be finite.")
+        self.A = A
+        return A.T @ A, *A.shape
+
+    def features_times(self, y):
+        """Aᵀy."""
+        return self.A.T @ y
 
     # -- compiled -------------------------------------------------------------------------------------------------
 
