@@ -509,7 +509,8 @@ def test_summary_and_stats():
     table = run.summary()
     assert [row["name"] for row in table.rows] == ["beta[0]", "beta[1]", "sigma"]
     assert repr(table).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
-    assert len(repr(table).splitlines()) == 5 and "per data pass" in repr(table)
+    assert len(repr(table).splitlines()) == 6 and "per data pass" in repr(table)
+    assert "fewer than 400 effective draws of beta[0], beta[1], sigma" in repr(table).splitlines()[-1]
     row = table.rows[2]
     assert row["mcse"] == pytest.approx(row["sd"] / math.sqrt(row["ess"]))
     stats = run.stats
