@@ -9,8 +9,8 @@ import operator
 import numpy as np
 
 from pdmp.compiled import allocating, compiled
-from pdmp.models.base import Model
 from pdmp.models.factorisation import positive_number
+from pdmp.models.isotropic import IsotropicPrior
 from pdmp.models.vectors import exp
 from pdmp.prefetch import prefetch
 
@@ -249,7 +249,7 @@ def _misfit(X, y, x, first, n, sizes, kind):
     return total
 
 
-class BayesianNN(Model):
+class BayesianNN(IsotropicPrior):
     r"""Posterior of the weights of a neural network with dense layers that classifies.
 
     h₀ = x, h_l = activation(h_{l-1} W_l + b_l) for the hidden layers and p = softmax(h W + b) for the classes; all
@@ -302,7 +302,6 @@ class BayesianNN(Model):
     labels: np.ndarray
     sizes: np.ndarray
     kind: int
-    precision: float
 
     def __init__(self, X, y, hidden=100, activation="softmax", prior_scale=1.0, n_classes=None, dtype=np.float64):
         if np.dtype(dtype) not in (np.float64, np.float32):
@@ -326,33 +325,6 @@ class BayesianNN(Model):
             start += (p + 1) * q
 
     # -- compiled -------------------------------------------------------------------------------------------------
-
-    @compiled
-    def prior_potential(self, x):
-        total = 0.0
-        for j in range(self.size):
-            total += x[j] * x[j]
-        return 0.5 * self.precision * total
-
-    @compiled
-    def add_prior_gradient(self, x, out):
-        for j in range(self.size):
-            out[j] += self.precision * x[j]
-
-    @compiled
-    def prior_partial(self, x, j):
-        return self.precision * x[j]
-
-    @compiled
-    def prior_partial_slope(self, v, j):
-        return self.precision * v[j] * v[j]
-
-    @compiled
-    def prior_slope(self, v):
-        total = 0.0
-        for j in range(self.size):
-            total += v[j] * v[j]
-        return self.precision * total
 
     @compiled
     def fetch(self, i):

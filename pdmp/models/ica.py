@@ -8,8 +8,8 @@ import math
 import numpy as np
 
 from pdmp.compiled import allocating, compiled
-from pdmp.models.base import Model
 from pdmp.models.factorisation import positive_number
+from pdmp.models.isotropic import IsotropicPrior
 from pdmp.models.vectors import BLOCK, exp
 from pdmp.prefetch import prefetch
 
@@ -175,7 +175,7 @@ def _misfit(data, first, n, x):
     return total
 
 
-class ICA(Model):
+class ICA(IsotropicPrior):
     r"""Posterior of an unmixing matrix W, (D, D) with the rows w_k, whose sources w_k·x are independent and logistic.
 
     p(x | W) = |det W| Πₖ p(w_k·x) with p(y) = 1 / (4 cosh²(y/2)), and W_kj ~ N(0, prior_scale²) [1]_. One term for
@@ -216,7 +216,6 @@ class ICA(Model):
 
     data: np.ndarray
     channels: int
-    precision: float
 
     def __init__(self, X, prior_scale=1.0):
         X = _observations(X)
@@ -229,33 +228,6 @@ class ICA(Model):
         self.initial = (math.pi / math.sqrt(3.0) * (vectors / np.sqrt(values)) @ vectors.T).ravel()
 
     # -- compiled -------------------------------------------------------------------------------------------------
-
-    @compiled
-    def prior_potential(self, x):
-        total = 0.0
-        for j in range(self.size):
-            total += x[j] * x[j]
-        return 0.5 * self.precision * total
-
-    @compiled
-    def add_prior_gradient(self, x, out):
-        for j in range(self.size):
-            out[j] += self.precision * x[j]
-
-    @compiled
-    def prior_partial(self, x, j):
-        return self.precision * x[j]
-
-    @compiled
-    def prior_partial_slope(self, v, j):
-        return self.precision * v[j] * v[j]
-
-    @compiled
-    def prior_slope(self, v):
-        total = 0.0
-        for j in range(self.size):
-            total += v[j] * v[j]
-        return self.precision * total
 
     @compiled
     def fetch(self, i):
