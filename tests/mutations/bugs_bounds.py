@@ -38,6 +38,11 @@ BUGS = [
         ("clocks: the negative part counts", "pdmp/diagnostics/clocks.py", "    return 0.0 if rate < 0.0 else rate", "    return rate", CLOCKS),
         ("clocks: a jump near the end is not seen", "pdmp/diagnostics/clocks.py", "if (a > 0.0) != (b > 0.0) and error > worst_error:", "if error > 1e9:", CLOCKS),
         ("clocks: the variance of the second moment", "pdmp/diagnostics/clocks.py", "math.sqrt(n / 20.0) * abs(second - 2.0)", "math.sqrt(n) * abs(second - 2.0)", CLOCKS),
+        ("clocks: BPS claims the rate of its speeds", "pdmp/processes/bps.py", "            out[BOUNCE] += v[j] * scratch[j]\n", "            out[BOUNCE] += abs(v[j]) * scratch[j]\n", CLOCKS),
+        ("clocks: Boomerang claims the rate of the whole potential", "pdmp/processes/boomerang.py", "out[BOUNCE] = -self.reference.inner(v, x, self.mean)", "out[BOUNCE] = 0.0", "tests/test_boomerang.py"),
+        ("clocks: factorised Boomerang claims rates that forget the mean", "pdmp/processes/factorised_boomerang.py", "partial = scratch[j] - (x[j] - self.mean[j]) /", "partial = scratch[j] - x[j] /", "tests/test_boomerang.py"),
+        ("clocks: sub-sampled Zig-Zag claims a sum for a mean", "pdmp/processes/subsampled_zigzag.py", "(known + inverse * partial)) / inverse", "(known + inverse * partial))", "tests/test_subsampled_zigzag.py"),
+        ("clocks: factors claim rates around the origin", "pdmp/factors.py", "self.blocks[at] * (x[j] - self.mean[j])\n                    at += 1", "self.blocks[at] * x[j]\n                    at += 1", "tests/test_local.py"),
         ("calibration: expected counts of equal bins", "pdmp/diagnostics/simulation.py", "n * np.diff(edges) / (self.draws + 1)", "np.full(bins, n / bins)", CALIBRATION),
         ("calibration: ranks from above", "pdmp/diagnostics/simulation.py", "(found < parameter).sum(axis=0)", "(found < found[0]).sum(axis=0)", CALIBRATION),
     ]
