@@ -33,7 +33,7 @@ from discrete.baoab import BAOAB
 from discrete.kinetic import check_friction, mean_square
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
-from pdmp.compiled import compiled, inlined
+from pdmp.native.classes import compiled, inlined
 
 
 @inlined

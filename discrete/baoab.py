@@ -37,7 +37,7 @@ import numpy as np
 
 from discrete.kinetic import Underdamped, tally
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 
 class BAOAB(Underdamped):

@@ -29,8 +29,8 @@ import numpy as np
 
 from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
-from pdmp.compiled import compiled, inlined
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled, inlined
 
 C = 1.702  #: the logistic function is within 0.0095 of the normal cdf of x / 1.702
 SPREAD = 0.1  #: sd of z, in units of σ

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled
 
 
 class Unclipped(Compiled):

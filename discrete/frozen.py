@@ -37,9 +37,9 @@ import numpy as np
 
 from discrete.schedules import Automatic, Constant, as_schedule
 from discrete.tick import finite
-from pdmp.compiled import compiled
 from pdmp.flow import Linear
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process
 
 STEP = 0  #: the kind of event that ends an interval; those of the process follow

@@ -15,7 +15,7 @@ import numpy as np
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian
-from pdmp.compiled import inlined
+from pdmp.native.classes import inlined
 from pdmp.process import ADAPTING
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.

@@ -26,7 +26,7 @@ import numpy as np
 from discrete.metropolis import Metropolis
 from discrete.preconditioners import as_preconditioner
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 
 class MALA(Metropolis):

@@ -28,8 +28,8 @@ import numpy as np
 
 from discrete.schedules import Constant
 from discrete.tick import Ticking
-from pdmp.compiled import compiled
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
 
 GAIN = -0.6  #: exponent of the gain of the adaptation

@@ -33,7 +33,7 @@ from discrete.sghmc import SGHMC
 from discrete.sgnht import SGNHT
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 SPLITTING, EULER = range(2)
 SCHEMES = {"splitting": SPLITTING, "euler": EULER}

@@ -32,7 +32,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled
 
 #: Length of the probe of the Hessian's diagonal, relative to a coordinate or to 1.
 PROBE = 1e-6

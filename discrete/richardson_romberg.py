@@ -34,8 +34,8 @@ from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
-from pdmp.compiled import compiled
 from pdmp.flow import Still
+from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
 
 FINE, COARSE = 0, 1

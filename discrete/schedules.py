@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled
 
 #: Steps at which a schedule's values are looked at before a run.
 LOOKED_AT = (0, 1, 10, 1_000, 1_000_000)

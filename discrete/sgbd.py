@@ -40,8 +40,8 @@ from discrete.curvature import noise_covariance
 from discrete.laws import barker_covariance, largest_step
 from discrete.schedules import Constant, Schedule, automatic
 from discrete.tick import Ticking
-from pdmp.compiled import compiled
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
 
 MARGIN = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ

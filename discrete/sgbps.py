@@ -28,9 +28,9 @@ import math
 
 from discrete.frozen import FrozenRates
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
+from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
-from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 
 BOUNCE, REFRESH = 1, 2
 EVENT, LOOK = 0, 1

@@ -27,7 +27,7 @@ import numpy as np
 from discrete.clipping import Unclipped, as_safeguard
 from discrete.schedules import Polynomial
 from discrete.tick import Ticking, finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 
 class DescentMemory(NamedTuple):

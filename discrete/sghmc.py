@@ -47,7 +47,7 @@ import numpy as np
 from discrete.kinetic import Underdamped, check_every, check_friction, step_from_h, tally
 from discrete.schedules import Automatic
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 SPLITTING, SEMI_IMPLICIT, EXPLICIT = range(3)
 LARGE = 1.0  #: half of friction times step from which the splitting scheme is much too narrow

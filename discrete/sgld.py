@@ -57,8 +57,8 @@ from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Automatic, Constant, Repeated, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
-from pdmp.compiled import Compiled, compiled
 from pdmp.gradients import as_provider
+from pdmp.native.classes import Compiled, compiled
 
 
 class SGLDMemory(NamedTuple):

@@ -33,7 +33,7 @@ import numpy as np
 from discrete.kinetic import check_friction, step_from_h
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 
 
 class SGNHT(Thermostatted):

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 
 from discrete.frozen import FrozenRates
-from pdmp.compiled import compiled, positive
+from pdmp.native.classes import compiled, positive
 
 FLIP = 1
 

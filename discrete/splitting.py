@@ -43,11 +43,11 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.tick import Ticking, finite
-from pdmp.compiled import compiled, positive
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled, positive
+from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
-from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 
 
 class SplittingMemory(NamedTuple):

@@ -24,7 +24,7 @@ import numpy as np
 from discrete.kinetic import Kinetic, choose_dynamics
 from discrete.schedules import Constant
 from discrete.tick import finite
-from pdmp.compiled import compiled, inlined
+from pdmp.native.classes import compiled, inlined
 from pdmp.process import ADAPTING
 
 

@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic, overload
 
-from pdmp.compiled import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry
 
 #: Places on the desk, each in a cache line of its own.
 OPEN, POSTED, CLAIMED, DONE, FAILED = range(0, 40, 8)

@@ -25,9 +25,9 @@ import numpy as np
 
 from discrete.curvature import local_law, noise_covariance
 from discrete.schedules import Automatic, Constant, Halved, as_schedule, automatic
-from pdmp.compiled import compiled, inlined
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, as_provider
+from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN, Process
 
 #: Steps that `tunable` offers, in units of the automatic one.

@@ -38,7 +38,7 @@ import numpy as np
 
 from discrete.kinetic import Underdamped, check_friction, tally
 from discrete.tick import finite
-from pdmp.compiled import compiled, inlined
+from pdmp.native.classes import compiled, inlined
 
 
 @inlined

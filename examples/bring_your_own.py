@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 import pdmp
-from pdmp.compiled import entry
 from pdmp.models.transforms import Log
+from pdmp.native.classes import entry
 
 SCHOOLS = pdmp.models.EightSchools()  # not centred: theta = mu + tau z
 Y, SIGMA = SCHOOLS.y, SCHOOLS.sigma

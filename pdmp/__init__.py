@@ -2,11 +2,16 @@
 
 from pdmp import diagnostics as diagnostics
 from pdmp import gradients as gradients
-from pdmp import graph as graph
 from pdmp import models as models
-from pdmp.compiled import compiled as compiled
+from pdmp import validation as validation
+from pdmp.engine.run import Run as Run
+from pdmp.engine.run import load as load
+from pdmp.engine.run import sample as sample
+from pdmp.engine.trajectory import Trajectory as Trajectory
 from pdmp.errors import SamplingError as SamplingError
+from pdmp.factors import graph as graph
 from pdmp.models.base import Model as Model
+from pdmp.native.classes import compiled as compiled
 from pdmp.process import CERTAIN as CERTAIN
 from pdmp.process import HORIZON as HORIZON
 from pdmp.process import Process as Process
@@ -25,13 +30,16 @@ from pdmp.processes import StickyBoomerang as StickyBoomerang
 from pdmp.processes import StickyBPS as StickyBPS
 from pdmp.processes import StickyZigZag as StickyZigZag
 from pdmp.processes import ZigZag as ZigZag
-from pdmp.run import Run as Run
-from pdmp.run import load as load
-from pdmp.run import sample as sample
-from pdmp.trajectory import Trajectory as Trajectory
 
 #: Imported when they are first asked for, so that ``import pdmp`` stays light.
-_LAZY = {"compare": "comparison", "reference": "comparison", "comparison": None, "data": None, "plots": None}
+_LAZY = {
+    "compare": "comparison",
+    "reference": "comparison",
+    "comparison": None,
+    "data": None,
+    "plots": None,
+    "tuning": None,
+}
 
 
 def __getattr__(name):

@@ -11,10 +11,11 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from pdmp import checks, comparison, data, plots, result, tuning
+from pdmp import comparison, data, plots, tuning
+from pdmp.engine import checks, result
+from pdmp.engine.run import sample as run_sample
 from pdmp.errors import SamplingError
-from pdmp.models.logistic import LogisticRegression
-from pdmp.run import sample as run_sample
+from pdmp.models.regressions.logistic import LogisticRegression
 
 DEFAULT_PROBLEM = "breast_cancer"
 PRIOR_SCALE = 1.0

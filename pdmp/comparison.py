@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pdmp.engine.result import Run
+from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
 from pdmp.gradients import Minibatch
-from pdmp.models.logistic import LogisticRegression
+from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, ZigZag
-from pdmp.result import Run
-from pdmp.run import extend, sample
 
 GROUP = "pdmp.processes"  #: the entry points under which samplers register
 STEP_ERROR = 0.1  #: relative error of a marginal variance at which a fixed-step sampler chooses its step

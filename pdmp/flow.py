@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.native.classes import Compiled, compiled, inlined
 
 
 class Linear(Compiled):

@@ -48,8 +48,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, by_name, compiled, inlined
 from pdmp.flow import Linear
+from pdmp.native.classes import Compiled, by_name, compiled, inlined
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
 HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew
@@ -197,7 +197,7 @@ class Process(Compiled):
 
     @compiled
     def channel(self, state, i):
-        """For `pdmp.diagnostics.check_clocks`, after an event of clock i: which of `channels` it was of."""
+        """For `pdmp.validation.check_clocks`, after an event of clock i: which of `channels` it was of."""
         return i
 
     # -- what Python asks of a process ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from pdmp.chain import NEVER, Budget, Chain
+from pdmp.engine.chain import NEVER, Budget, Chain
 
 #: For tests of single steps with states and random streams of their own making.
 plain_only = pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="in plain Python; compiled with other parts")

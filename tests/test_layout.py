@@ -89,7 +89,7 @@ def test_unknown_attribute():
 
 
 def test_files_outside_the_fingerprint_are_imported_by_nothing_compiled():
-    from pdmp.compiled import NEVER_COMPILED
+    from pdmp.native.classes import NEVER_COMPILED
 
     assert {path.name for path in PACKAGE.iterdir()} >= NEVER_COMPILED
     outside = {f"pdmp.{name.removesuffix('.py')}" for name in NEVER_COMPILED}
@@ -98,4 +98,4 @@ def test_files_outside_the_fingerprint_are_imported_by_nothing_compiled():
         if part not in NEVER_COMPILED | {"__init__.py"}:
             assert not any(name == o or name.startswith(f"{o}.") for name in imported(path) for o in outside), path
         elif part in NEVER_COMPILED:
-            assert "pdmp.compiled" not in set(imported(path)), path
+            assert "pdmp.native.classes" not in set(imported(path)), path

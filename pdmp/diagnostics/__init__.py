@@ -1,11 +1,8 @@
 """How good samples are."""
 
 from pdmp.diagnostics import stein as stein
-from pdmp.diagnostics.clocks import check_clocks as check_clocks
-from pdmp.diagnostics.errors import asymptotic_variance as asymptotic_variance
-from pdmp.diagnostics.errors import efficiency as efficiency
-from pdmp.diagnostics.ess import ess as ess
-from pdmp.diagnostics.ess import rhat as rhat
+from pdmp.diagnostics.effective_size import ess as ess
+from pdmp.diagnostics.effective_size import rhat as rhat
 from pdmp.diagnostics.events import acf as acf
 from pdmp.diagnostics.events import bounce_rate as bounce_rate
 from pdmp.diagnostics.events import bounds as bounds
@@ -15,8 +12,8 @@ from pdmp.diagnostics.events import flip_rates as flip_rates
 from pdmp.diagnostics.events import gaussian_bounce_rate as gaussian_bounce_rate
 from pdmp.diagnostics.events import gaussian_flip_rates as gaussian_flip_rates
 from pdmp.diagnostics.events import time_between as time_between
-from pdmp.diagnostics.inclusion import inclusion as inclusion
-from pdmp.diagnostics.inclusion import sparsity as sparsity
+from pdmp.diagnostics.monte_carlo_error import asymptotic_variance as asymptotic_variance
+from pdmp.diagnostics.monte_carlo_error import efficiency as efficiency
 from pdmp.diagnostics.predictive import accuracy as accuracy
 from pdmp.diagnostics.predictive import ece as ece
 from pdmp.diagnostics.predictive import log_likelihood as log_likelihood
@@ -34,9 +31,21 @@ from pdmp.diagnostics.reference import sd_error as sd_error
 from pdmp.diagnostics.reference import sliced_wasserstein as sliced_wasserstein
 from pdmp.diagnostics.reference import variance_error as variance_error
 from pdmp.diagnostics.reference import wasserstein as wasserstein
-from pdmp.diagnostics.simulation import calibration as calibration
 from pdmp.diagnostics.stein import fssd as fssd
 from pdmp.diagnostics.stein import ksd as ksd
 from pdmp.diagnostics.stein import scores as scores
 from pdmp.diagnostics.stein import sliced_ksd as sliced_ksd
 from pdmp.diagnostics.stein import stein_thin as stein_thin
+from pdmp.diagnostics.variable_selection import inclusion as inclusion
+from pdmp.diagnostics.variable_selection import sparsity as sparsity
+
+#: What runs samplers has moved to `pdmp.validation`; the names stay good here.
+_MOVED = ("check_clocks", "calibration")
+
+
+def __getattr__(name):
+    if name in _MOVED:
+        import importlib
+
+        return getattr(importlib.import_module("pdmp.validation"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

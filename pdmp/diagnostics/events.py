@@ -31,8 +31,8 @@ import warnings
 
 import numpy as np
 
-from pdmp.diagnostics import errors
-from pdmp.diagnostics.ess import as_draws
+from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.reference import Estimate, jackknife
 
 
@@ -61,7 +61,7 @@ def event_rates(run):
         raise ValueError("there is no path after the warm-up.")
     for name, counts in series.items():
         value = float(np.average([c.mean() for c in counts], weights=lengths))
-        found[name] = errors.estimate(value, counts, stretches, lengths)
+        found[name] = monte_carlo_error.estimate(value, counts, stretches, lengths)
     return found
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdmp.diagnostics.ess import as_draws
+from pdmp.diagnostics.effective_size import as_draws
 
 STRETCHES = 16  #: of all chains together, for the jackknife
 MMD_DRAWS = 2_000  #: of each side, at most: it takes all pairs

@@ -36,9 +36,9 @@ import warnings
 import numba
 import numpy as np
 
-from pdmp.compiled import Compiled, by_name, compiled, entry, vectorised
 from pdmp.gradients import as_provider
-from pdmp.models.vectors import exp as _exp
+from pdmp.native.classes import Compiled, by_name, compiled, entry, vectorised
+from pdmp.native.vectors import exp as _exp
 from pdmp.process import KINDS
 
 #: Draws handled together, an even number: their sums stay in the fastest cache. Plain Python only fills it in vain.

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from pdmp.diagnostics import errors, events
-from pdmp.diagnostics.ess import draws_rhat
+from pdmp.diagnostics import events, monte_carlo_error
+from pdmp.diagnostics.effective_size import draws_rhat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
 WARM = 1.3  #: the same of the configurational one, beyond its error
@@ -86,7 +86,9 @@ def sd_errors(draws):
     """
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
-        error = errors.standard_error(list(squares), [1.0] * len(draws), [float(draws.shape[1])] * len(draws))
+        error = monte_carlo_error.standard_error(
+            list(squares), [1.0] * len(draws), [float(draws.shape[1])] * len(draws)
+        )
         alone = squares.std(axis=(0, 1)) / math.sqrt(draws.shape[0] * draws.shape[1])
         return np.where(error > CORRELATED * alone, 0.5 * error / squares.mean(axis=(0, 1)), 0.0)
 
@@ -95,7 +97,7 @@ def _cost(run, ess):
     moved = ess[np.isfinite(ess)]
     if not len(moved):
         return ""
-    found = errors.efficiency(run, ess=ess)
+    found = monte_carlo_error.efficiency(run, ess=ess)
     parts = [("second", "per_second"), ("event", "per_event"), ("data pass", "per_data_pass")]
     each = ", ".join(f"{found[key]:.3g} per {name}" for name, key in parts if math.isfinite(found[key]))
     return f"least ess {found['ess_min']:,.0f}: {each}"

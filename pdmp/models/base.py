@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, entry, readable
 from pdmp.models.transforms import check_transforms, split
+from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import check_methods
 
 

@@ -27,9 +27,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, positive
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms

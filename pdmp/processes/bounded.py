@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.extended import Extended
 

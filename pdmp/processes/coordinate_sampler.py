@@ -25,7 +25,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, entry, inlined, positive
+from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at

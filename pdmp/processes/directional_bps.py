@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, positive
+from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
-from pdmp.processes.velocities import dot
 from pdmp.thinning.affine import first_arrival
 
 #: A ray that is carried on from turn to turn is begun afresh after so many.

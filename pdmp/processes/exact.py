@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, inlined
 from pdmp.gradients import as_provider
+from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.processes.mass import NoMemory
 from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, RayInversion

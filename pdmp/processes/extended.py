@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.process import DEPENDENTS, Process, State
 
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, positive
 from pdmp.flow import Elliptic
+from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.boomerang import (
     WIDEST,

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
+from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
-from pdmp.processes.velocities import across, dot, normals, rescale
 
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
 _ORTHOGONAL = {"keep": KEEP, "switch": SWITCH, "rotate": ROTATE, "refresh": REFRESH}

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.compiled import entry
 from pdmp.gradients import ControlVariate
+from pdmp.native.classes import entry
 from pdmp.thinning.conserved import Conserved, ConservedParts
 
 PIECE = 50_000  #: data at a time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry
 
 #: Largest dimension for which the default covariance, a dense matrix, is made.
 DENSE = 5_000

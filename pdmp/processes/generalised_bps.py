@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
+from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
-from pdmp.processes.velocities import across, dot, normals, rescale
 
 
 class GeneralisedBPS(BPS):

@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, positive
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
+from pdmp.native.classes import compiled, positive
+from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
-from pdmp.processes.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.thinning.affine import first_arrival
 
 BOUNCE, REFRESH = 0, 1

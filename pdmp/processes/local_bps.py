@@ -33,15 +33,15 @@ import warnings
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled
-from pdmp.factors import Terms, factors_of
+from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
+from pdmp.factors.data import PRIOR, TERMS, data_factors
+from pdmp.factors.terms import Terms, factors_of
 from pdmp.gradients import ControlVariate
+from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
 from pdmp.processes.mass import Identity
-from pdmp.thinning.data import PRIOR, TERMS, data_factors
-from pdmp.thinning.factors import FactorAffine, FactorGrid, FactorInversion
 
 BOUNCE, REFRESH = 0, 1
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, helper
+from pdmp.native.classes import Compiled, compiled, helper
 from pdmp.process import ADAPTING
 
 #: Largest dimension for which a start from the Hessian, or a dense adaptive mass, is made.

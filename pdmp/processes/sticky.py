@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
 from pdmp.processes.extended import Extended
 

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.processes.boomerang import REFRESH, Boomerang
 from pdmp.processes.exact import exact_provider
 from pdmp.processes.sticky import Sticky

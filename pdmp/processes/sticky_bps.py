@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.processes.bps import BPS
 from pdmp.processes.sticky import Sticky
 

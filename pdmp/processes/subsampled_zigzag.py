@@ -36,8 +36,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, entry, positive
 from pdmp.gradients import ControlVariate
+from pdmp.native.classes import Compiled, compiled, entry, positive
 from pdmp.process import CERTAIN, DATA, Process, positions
 from pdmp.processes.zigzag import ZigZag, speeds_at
 from pdmp.thinning.affine import first_arrival

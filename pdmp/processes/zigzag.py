@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.compiled import compiled, positive
 from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.native.classes import compiled, positive
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient
 from pdmp.thinning.affine import Inversion

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import Compiled, compiled, inlined
+from pdmp.native.classes import Compiled, compiled, inlined
 from pdmp.process import KINDS
 
 

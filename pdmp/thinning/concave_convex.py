@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far
 from pdmp.thinning.hessian import adapt_reach

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, inlined
+from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound

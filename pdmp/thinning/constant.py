@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import compiled, positive
+from pdmp.native.classes import compiled, positive
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
 

@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.piecewise import segment_arrival

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import compiled, inlined, positive
+from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON
 from pdmp.thinning.affine import affine_proposal, first_arrival
 from pdmp.thinning.bound import Bound

@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.grid import (

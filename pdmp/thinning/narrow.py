@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdmp.compiled import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.grid import WIDTH
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import inlined
+from pdmp.native.classes import inlined
 
 
 @inlined

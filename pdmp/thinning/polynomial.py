@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled
+from pdmp.native.classes import compiled
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.concave_convex import arrive, check_pieces, current, lay, no_lines, settle_cell
 

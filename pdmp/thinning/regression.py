@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.compiled import helper, inlined, positive
+from pdmp.native.classes import helper, inlined, positive
 from pdmp.thinning.piecewise import segment_arrival
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from pdmp.compiled import compiled, helper, inlined, positive
+from pdmp.native.classes import compiled, helper, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
 

@@ -25,9 +25,9 @@ import numpy as np  # noqa: E402
 
 import discrete  # noqa: E402
 import pdmp  # noqa: E402
-from pdmp.compiled import entry  # noqa: E402
 from pdmp.gradients import Minibatch  # noqa: E402
 from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization  # noqa: E402
+from pdmp.native.classes import entry  # noqa: E402
 
 
 @entry

@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from scipy import sparse, special  # noqa: E402
 
 from pdmp import models  # noqa: E402
-from pdmp.compiled import entry  # noqa: E402
+from pdmp.native.classes import entry  # noqa: E402
 
 D = 10
 R, NU = 2.0, 4.0  #: successes of the negative binomial law, degrees of freedom of Student's

@@ -27,8 +27,8 @@ import time  # noqa: E402
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
 
-from pdmp.compiled import FAST  # noqa: E402
 from pdmp.diagnostics import fssd, ksd  # noqa: E402
+from pdmp.native.classes import FAST  # noqa: E402
 
 D, BLOCK = 10, 1_000
 LANES = 64  #: independent pairs in the loop of the flop limit

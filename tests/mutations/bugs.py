@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-THINNING = "tests/test_thinning.py"
-EXACT = "tests/test_processes_exact.py"
-BARKER = "tests/test_barker.py"
-LANGEVIN = "tests/test_langevin.py"
-ROMBERG = "tests/test_richardson_romberg.py"
-GRADIENTS = "tests/test_gradients.py"
-MODELS = "tests/test_models.py"
-RUNS = "tests/test_run.py"
-PATHS = "tests/test_trajectory.py"
+THINNING = "tests/thinning/test_thinning.py"
+EXACT = "tests/processes/test_processes_exact.py"
+BARKER = "tests/discrete/test_barker.py"
+LANGEVIN = "tests/discrete/test_langevin.py"
+ROMBERG = "tests/discrete/test_richardson_romberg.py"
+GRADIENTS = "tests/gradients/test_gradients.py"
+MODELS = "tests/models/test_models.py"
+RUNS = "tests/engine/test_run.py"
+PATHS = "tests/engine/test_trajectory.py"
 EVENTS = "tests/statistics/test_events.py"
 PDMP_LAWS = "tests/statistics/test_pdmp_laws.py"
 DISCRETE_LAWS = "tests/statistics/test_discrete_laws.py"
 PAPER = "tests/statistics/test_sbps_logistic.py"
-SLIPS = "tests/test_slips.py"
+SLIPS = "tests/engine/test_slips.py"
 
 
 class Bug(NamedTuple):
@@ -34,35 +34,35 @@ BUGS = [
     # the event loop
     Bug(
         "scheduler: accept test reversed",
-        "pdmp/scheduler.py",
+        "pdmp/engine/scheduler.py",
         "accepted = rng.random() * bound < rate",
         "accepted = rng.random() * bound > rate",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(
         "scheduler: every proposal is accepted",
-        "pdmp/scheduler.py",
+        "pdmp/engine/scheduler.py",
         "accepted = rng.random() * bound < rate",
         "accepted = bound > 0.0",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(
         "scheduler: neighbours' clocks stay stale after an event",
-        "pdmp/scheduler.py",
+        "pdmp/engine/scheduler.py",
         "first, last, what = process.start[i], process.start[i + 1], DEPENDENTS",
         "first, last, what = i, i + 1, ALONE",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(
         "scheduler: the heap compares with the wrong child",
-        "pdmp/scheduler.py",
+        "pdmp/engine/scheduler.py",
         "_before(keys[child + 1], heap[child + 1], keys[child], heap[child])",
         "_before(keys[child], heap[child], keys[child + 1], heap[child + 1])",
         (THINNING,),
     ),
     Bug(
         "scheduler: the integral of a path is taken after the move",
-        "pdmp/scheduler.py",
+        "pdmp/engine/scheduler.py",
         "            integrate_all(integrals, flow, x, v, moved[0], now)\n            for j in range(x.shape[0]):\n"
         "                position = flow.position(j, x[j], v[j], now - moved[0])\n",
         "            for j in range(x.shape[0]):\n"
@@ -79,7 +79,7 @@ BUGS = [
     ),
     Bug(
         "recording: the warm-up counts",
-        "pdmp/recording.py",
+        "pdmp/engine/recording.py",
         "    a = max(moved, integrals.since[0])\n    if now <= a:\n        return\n    if a > moved:",
         "    a = moved\n    if now <= a:\n        return\n    if a > moved:",
         (RUNS, PATHS),
@@ -139,21 +139,21 @@ BUGS = [
     # BPS and Zig-Zag
     Bug(
         "reflection: factor 1 in place of 2",
-        "pdmp/processes/velocities.py",
+        "pdmp/native/velocities.py",
         "c = 2.0 * along / square",
         "c = along / square",
         (EXACT,),
     ),
     Bug(
         "reflection: wrong sign",
-        "pdmp/processes/velocities.py",
+        "pdmp/native/velocities.py",
         "c = 2.0 * along / square",
         "c = -2.0 * along / square",
         (EXACT,),
     ),
     Bug(
         "refreshment: velocities from a cube",
-        "pdmp/processes/velocities.py",
+        "pdmp/native/velocities.py",
         "v[j] = rng.standard_normal()\n        square",
         "v[j] = 2.0 * rng.random() - 1.0\n        square",
         (EXACT,),
@@ -202,14 +202,14 @@ BUGS = [
     ),
     Bug(
         "Gaussian: local clocks look at where coordinates last moved",
-        "pdmp/models/gaussian.py",
+        "pdmp/models/targets/gaussian.py",
         "value += q * (x[j] + v[j] * (now - moved[j]) - self.mean[j])",
         "value += q * (x[j] - self.mean[j])",
         (MODELS, EVENTS),
     ),
     Bug(
         "Gaussian: half the slope",
-        "pdmp/models/gaussian.py",
+        "pdmp/models/targets/gaussian.py",
         "        return value, slope",
         "        return value, 0.5 * slope",
         (MODELS,),
@@ -246,7 +246,7 @@ BUGS = [
     # gradients
     Bug(
         "Minibatch: the noise sd lacks N/√n",
-        "pdmp/gradients.py",
+        "pdmp/gradients/provider.py",
         "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
         "            sd[j] = weight * math.sqrt(n * rest *",
         "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
@@ -255,7 +255,7 @@ BUGS = [
     ),
     Bug(
         "Minibatch: the variance of G lacks the number in the batch",
-        "pdmp/gradients.py",
+        "pdmp/gradients/provider.py",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] *= weight\n"
         "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = _dot(v, out)\n"
         "        return g, _at_least(weight * weight * n * rest *",
@@ -266,7 +266,7 @@ BUGS = [
     ),
     Bug(
         "Minibatch: the prior is scaled up with the batch",
-        "pdmp/gradients.py",
+        "pdmp/gradients/provider.py",
         'to the estimate."""\n        for j in range(out.shape[0]):\n'
         "            out[j] *= weight\n        self.packed.add_prior_gradient(x, out)\n",
         'to the estimate."""\n'
@@ -276,14 +276,14 @@ BUGS = [
     ),
     Bug(
         "ControlVariate: the anchor's batch is not subtracted",
-        "pdmp/gradients.py",
+        "pdmp/gradients/provider.py",
         "self.drawing.difference(self.model, x, self.anchor, memory, n, out)",
         "_clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
         (GRADIENTS,),
     ),
     Bug(
         "ControlVariate: the correction counts twice",
-        "pdmp/gradients.py",
+        "pdmp/gradients/provider.py",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = weight * out[j]",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = 2.0 * weight * out[j]",
         (GRADIENTS,),
@@ -350,14 +350,14 @@ BUGS += [
         ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
         ("regression: no noise in the spread", "pdmp/thinning/regression.py", "+ out[4] * s * s) + c2)", "+ out[4] * s * s))", (THINNING,)),
         ("regression: the first noise, not the latest", "pdmp/thinning/regression.py", "    sums[5] = c2\n", "    sums[5] = c2 if sums[6] == 0.0 else sums[5]\n", (THINNING,)),
-        ("ess: factor 2 in the batch means", "pdmp/diagnostics/ess.py", "asymptotic = each * np.var", "asymptotic = 2.0 * each * np.var", (SLIPS,)),
-        ("ess: chains that disagree count in full", "pdmp/diagnostics/ess.py", "    if len(means) > 1:", "    if False:", (SLIPS,)),
+        ("ess: factor 2 in the batch means", "pdmp/diagnostics/effective_size.py", "asymptotic = each * np.var", "asymptotic = 2.0 * each * np.var", (SLIPS,)),
+        ("ess: chains that disagree count in full", "pdmp/diagnostics/effective_size.py", "    if len(means) > 1:", "    if False:", (SLIPS,)),
         ("SBPS: P is adapted after the warm-up", "pdmp/processes/sbps.py", "if self.adapt == 1 and state.counts[ADAPTING] == 1:", "if self.adapt == 1:", (PAPER,)),
         ("SBPS: z-scores without the fitted slope", "pdmp/processes/sbps.py", "z = (g - fitted[0] - fitted[1] * s)", "z = (g - fitted[0])", (EXACT,)),
         ("SBPS: a replaced slope has the wrong sign", "pdmp/processes/sbps.py", "regression.with_slope(observations, positive(", "regression.with_slope(observations, -positive(", (EXACT,)),
         ("refreshment: twice the automatic rate", "pdmp/processes/exact.py", "return 0.1 * math.sqrt(curvature_at", "return 0.2 * math.sqrt(curvature_at", (EXACT,)),
-        ("heap: ties by the larger index", "pdmp/scheduler.py", "(s == t and i < j)", "(s == t and i > j)", (THINNING,)),
+        ("heap: ties by the larger index", "pdmp/engine/scheduler.py", "(s == t and i < j)", "(s == t and i > j)", (THINNING,)),
         ("flow: the product's velocities are mixed up", "pdmp/flow.py", "0.5 * s * (x * w + y * v)", "0.5 * s * (x * w + x * v)", (EXACT,)),
-        ("Minibatch: no finite-population factor", "pdmp/gradients.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
+        ("Minibatch: no finite-population factor", "pdmp/gradients/provider.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
     ]
 ]  # fmt: skip

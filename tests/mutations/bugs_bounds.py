@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-BOUNDS, THINNING, CLOCKS = "tests/test_bounds.py", "tests/test_thinning.py", "tests/test_clocks.py"
-CALIBRATION = "tests/test_calibration.py"
+BOUNDS, THINNING, CLOCKS = (
+    "tests/thinning/test_bounds.py",
+    "tests/thinning/test_thinning.py",
+    "tests/validation/test_clocks.py",
+)
+CALIBRATION = "tests/validation/test_calibration.py"
 
 BUGS = [
     Bug(f"bounds: {name}", file, old, new, (tests,))
@@ -20,7 +24,7 @@ BUGS = [
         ("concave-convex: one tangent only", "pdmp/thinning/concave_convex.py", "bend = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))", "bend = 0.0", BOUNDS),
         ("concave-convex: the chord is taken at the end", "pdmp/thinning/concave_convex.py", "c0 + (c1 - c0) * (bend / h) + max(", "c1 + max(", BOUNDS),
         ("concave-convex: the second line is forgotten", "pdmp/thinning/concave_convex.py", "        t, e = positive_arrival(height(lines, j, h, s), lines[j, RIGHT], h - s, e)\n", "        t = math.inf\n", BOUNDS),
-        ("logistic parts: convex and concave swapped", "pdmp/models/logistic.py", "out[j, 0] += k * c if k > 0.0 else k * g", "out[j, 0] += k * g if k > 0.0 else k * c", BOUNDS),
+        ("logistic parts: convex and concave swapped", "pdmp/models/regressions/logistic.py", "out[j, 0] += k * c if k > 0.0 else k * g", "out[j, 0] += k * g if k > 0.0 else k * c", BOUNDS),
         ("polynomial: the power lags behind", "pdmp/thinning/polynomial.py", "slope += k * table[j, k] * power", "slope += table[j, k] * power", BOUNDS),
         ("grid: no room for curvature", "pdmp/thinning/grid.py", "room = self.safety * NEEDED * abs(second_difference(a, b, c))", "room = 0.0", BOUNDS),
         ("grid: a cell outlives the event", "pdmp/thinning/grid.py", "return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i", "return cell[CLOCK] == i", BOUNDS),
@@ -33,17 +37,17 @@ BUGS = [
         ("maxima: the ends of a cell are not looked at", "pdmp/thinning/maxima.py", "top = max(low, high)", "top = low", BOUNDS),
         ("bound: a cell passes over the next ring", "pdmp/thinning/bound.py", "            other = state.keys[k]\n", "            other = np.inf\n", BOUNDS),
         ("positive arrival: the line's negative part counts", "pdmp/thinning/piecewise.py", "        begin = width * (left / (left - right))\n        left = 0.0\n", "        left = 0.0\n", BOUNDS),
-        ("scheduler: a negative bound is taken", "pdmp/scheduler.py", "if math.isnan(bound) or bound < HORIZON:", "if math.isnan(bound):", BOUNDS),
-        ("clocks: hazards are not reset", "pdmp/diagnostics/clocks.py", "        work.hazards[c] = 0.0\n", "", CLOCKS),
-        ("clocks: the negative part counts", "pdmp/diagnostics/clocks.py", "    return 0.0 if rate < 0.0 else rate", "    return rate", CLOCKS),
-        ("clocks: a jump near the end is not seen", "pdmp/diagnostics/clocks.py", "if (a > 0.0) != (b > 0.0) and error > worst_error:", "if error > 1e9:", CLOCKS),
-        ("clocks: the variance of the second moment", "pdmp/diagnostics/clocks.py", "math.sqrt(n / 20.0) * abs(second - 2.0)", "math.sqrt(n) * abs(second - 2.0)", CLOCKS),
+        ("scheduler: a negative bound is taken", "pdmp/engine/scheduler.py", "if math.isnan(bound) or bound < HORIZON:", "if math.isnan(bound):", BOUNDS),
+        ("clocks: hazards are not reset", "pdmp/validation/clocks.py", "        work.hazards[c] = 0.0\n", "", CLOCKS),
+        ("clocks: the negative part counts", "pdmp/validation/clocks.py", "    return 0.0 if rate < 0.0 else rate", "    return rate", CLOCKS),
+        ("clocks: a jump near the end is not seen", "pdmp/validation/clocks.py", "if (a > 0.0) != (b > 0.0) and error > worst_error:", "if error > 1e9:", CLOCKS),
+        ("clocks: the variance of the second moment", "pdmp/validation/clocks.py", "math.sqrt(n / 20.0) * abs(second - 2.0)", "math.sqrt(n) * abs(second - 2.0)", CLOCKS),
         ("clocks: BPS claims the rate of its speeds", "pdmp/processes/bps.py", "            out[BOUNCE] += v[j] * scratch[j]\n", "            out[BOUNCE] += abs(v[j]) * scratch[j]\n", CLOCKS),
-        ("clocks: Boomerang claims the rate of the whole potential", "pdmp/processes/boomerang.py", "out[BOUNCE] = -self.reference.inner(v, x, self.mean)", "out[BOUNCE] = 0.0", "tests/test_boomerang.py"),
-        ("clocks: factorised Boomerang claims rates that forget the mean", "pdmp/processes/factorised_boomerang.py", "partial = scratch[j] - (x[j] - self.mean[j]) /", "partial = scratch[j] - x[j] /", "tests/test_boomerang.py"),
-        ("clocks: sub-sampled Zig-Zag claims a sum for a mean", "pdmp/processes/subsampled_zigzag.py", "(known + inverse * partial)) / inverse", "(known + inverse * partial))", "tests/test_subsampled_zigzag.py"),
-        ("clocks: factors claim rates around the origin", "pdmp/factors.py", "self.blocks[at] * (x[j] - self.mean[j])\n                    at += 1", "self.blocks[at] * x[j]\n                    at += 1", "tests/test_local.py"),
-        ("calibration: expected counts of equal bins", "pdmp/diagnostics/simulation.py", "n * np.diff(edges) / (self.draws + 1)", "np.full(bins, n / bins)", CALIBRATION),
-        ("calibration: ranks from above", "pdmp/diagnostics/simulation.py", "(found < parameter).sum(axis=0)", "(found < found[0]).sum(axis=0)", CALIBRATION),
+        ("clocks: Boomerang claims the rate of the whole potential", "pdmp/processes/boomerang.py", "out[BOUNCE] = -self.reference.inner(v, x, self.mean)", "out[BOUNCE] = 0.0", "tests/processes/test_boomerang.py"),
+        ("clocks: factorised Boomerang claims rates that forget the mean", "pdmp/processes/factorised_boomerang.py", "partial = scratch[j] - (x[j] - self.mean[j]) /", "partial = scratch[j] - x[j] /", "tests/processes/test_boomerang.py"),
+        ("clocks: sub-sampled Zig-Zag claims a sum for a mean", "pdmp/processes/subsampled_zigzag.py", "(known + inverse * partial)) / inverse", "(known + inverse * partial))", "tests/processes/test_subsampled_zigzag.py"),
+        ("clocks: factors claim rates around the origin", "pdmp/factors/terms.py", "self.blocks[at] * (x[j] - self.mean[j])\n                    at += 1", "self.blocks[at] * x[j]\n                    at += 1", "tests/factors/test_local.py"),
+        ("calibration: expected counts of equal bins", "pdmp/validation/simulation.py", "n * np.diff(edges) / (self.draws + 1)", "np.full(bins, n / bins)", CALIBRATION),
+        ("calibration: ranks from above", "pdmp/validation/simulation.py", "(found < parameter).sum(axis=0)", "(found < found[0]).sum(axis=0)", CALIBRATION),
     ]
 ]  # fmt: skip

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-EXACT, LAWS = "tests/test_bps.py", "tests/statistics/test_bps_laws.py"
-BPS, MASS, VELOCITIES = "pdmp/processes/bps.py", "pdmp/processes/mass.py", "pdmp/processes/velocities.py"
+EXACT, LAWS = "tests/processes/test_bps.py", "tests/statistics/test_bps_laws.py"
+BPS, MASS, VELOCITIES = "pdmp/processes/bps.py", "pdmp/processes/mass.py", "pdmp/native/velocities.py"
 DIRECTIONAL, GENERALISED = "pdmp/processes/directional_bps.py", "pdmp/processes/generalised_bps.py"
 FORWARD, LOGISTIC, GAUSSIAN = (
     "pdmp/processes/forward_event_chain.py",
-    "pdmp/models/logistic.py",
-    "pdmp/models/gaussian.py",
+    "pdmp/models/regressions/logistic.py",
+    "pdmp/models/targets/gaussian.py",
 )
 
 BUGS = [

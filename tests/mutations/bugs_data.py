@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-OWN, PUBLISHED = "tests/test_data.py", "tests/test_data_published.py"
+OWN, PUBLISHED = "tests/data/test_tables.py", "tests/data/test_published.py"
 DATASET, SOURCES, MOVIELENS, UCI = (f"pdmp/data/{name}.py" for name in ("dataset", "sources", "movielens", "uci"))
 TABLES, FORMATS, SYNTHETIC, IMAGES = (f"pdmp/data/{name}.py" for name in ("tables", "formats", "synthetic", "images"))
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from tests.mutations.bugs import BARKER, Bug
 
-DETAILS, TUNING, STEIN = "tests/test_discrete_details.py", "tests/test_tuning.py", "tests/test_stein.py"
-PREDICTIVE, REFERENCE = "tests/test_predictive.py", "tests/test_reference.py"
+DETAILS, TUNING, STEIN = (
+    "tests/discrete/test_discrete_details.py",
+    "tests/tuning/test_tuning.py",
+    "tests/diagnostics/test_stein.py",
+)
+PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnostics/test_reference.py"
 
 BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
@@ -29,10 +33,10 @@ BUGS = [
         ("halving: rounds by logarithms", "pdmp/tuning/halving.py", "    while left >= eta:  # not by logarithms: log 243 / log 3 is 4.999…\n        left //= eta\n        count += 1\n", "    count = int(math.log(arms) / math.log(eta))\n", TUNING),
         ("halving: a round too many is promised", "pdmp/tuning/halving.py", "total = budget * arms * count / sum(eta**i for i in range(count))", "total = budget * arms * count / sum(eta**i for i in range(count + 1))", TUNING),
         ("halving: the worst are kept", "pdmp/tuning/halving.py", "key=lambda k: scores[k])  # stable", "key=lambda k: -scores[k])  # stable", TUNING),
-        ("mamba: scores forget which round they are of", "pdmp/tuning/mamba.py", "begun = 0.0 if self.run is None or self.window == \"all\" else", "begun = 0.0 if self.run is None else", TUNING),
-        ("mamba: arms start anywhere", "pdmp/tuning/mamba.py", "self.process, initial=self.initial, seed=self.seed", "self.process, initial=None, seed=self.seed", TUNING),
-        ("mamba: the first score is the last", "pdmp/tuning/mamba.py", "if p.arm == best][-1]", "if p.arm == best][0]", TUNING),
-        ("mamba: all arms share one stream", "pdmp/tuning/mamba.py", "self.seed, self.initial = values, make(**values), seed, initial", "self.seed, self.initial = values, make(**values), 1, initial", TUNING),
+        ("mamba: scores forget which round they are of", "pdmp/tuning/competition.py", "begun = 0.0 if self.run is None or self.window == \"all\" else", "begun = 0.0 if self.run is None else", TUNING),
+        ("mamba: arms start anywhere", "pdmp/tuning/competition.py", "self.process, initial=self.initial, seed=self.seed", "self.process, initial=None, seed=self.seed", TUNING),
+        ("mamba: the first score is the last", "pdmp/tuning/competition.py", "if p.arm == best][-1]", "if p.arm == best][0]", TUNING),
+        ("mamba: all arms share one stream", "pdmp/tuning/competition.py", "self.seed, self.initial = values, make(**values), seed, initial", "self.seed, self.initial = values, make(**values), 1, initial", TUNING),
         ("stein: no diagonal", "pdmp/diagnostics/stein.py", "return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))", "return math.sqrt(max(off, 0.0))", STEIN),
         ("stein: half the pairs", "pdmp/diagnostics/stein.py", "off = 2.0 * float(np.dot(weights, pairs.row_sums", "off = 1.0 * float(np.dot(weights, pairs.row_sums", STEIN),
         ("stein: the trace of the identity with any Γ", "pdmp/diagnostics/stein.py", "self.trace = float(np.sum(inverse**2))", "self.trace = float(d)", STEIN),
@@ -55,6 +59,6 @@ BUGS = [
         ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", DETAILS),
         ("stein: draws far away lose their digits", "pdmp/diagnostics/stein.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
         ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", DETAILS),
-        ("chain: nothing goes alongside", "pdmp/chain.py", "with self.process.alongside(self.state):", "if True:", DETAILS),
+        ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.alongside(self.state):", "if True:", DETAILS),
     ]
 ]  # fmt: skip

@@ -2,21 +2,21 @@
 
 from tests.mutations.bugs import Bug
 
-ERRORS = ("tests/test_errors.py",)
-EVENTS = ("tests/test_diagnostic_events.py",)
-SUMMARY = ("tests/test_summary.py",)
-STEIN = ("tests/test_stein.py",)
-REFERENCE = ("tests/test_reference.py",)
-PREDICTIVE = ("tests/test_predictive.py",)
-E, V, S = "pdmp/diagnostics/errors.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
-T, K = "pdmp/trajectory.py", "pdmp/diagnostics/stein.py"
-P, R, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/reference.py", "pdmp/diagnostics/ess.py"
+ERRORS = ("tests/diagnostics/test_monte_carlo_error.py",)
+EVENTS = ("tests/diagnostics/test_diagnostic_events.py",)
+SUMMARY = ("tests/diagnostics/test_summary.py",)
+STEIN = ("tests/diagnostics/test_stein.py",)
+REFERENCE = ("tests/diagnostics/test_reference.py",)
+PREDICTIVE = ("tests/diagnostics/test_predictive.py",)
+E, V, S = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
+T, K = "pdmp/engine/trajectory.py", "pdmp/diagnostics/stein.py"
+P, R, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/reference.py", "pdmp/diagnostics/effective_size.py"
 
 BUGS = [
     Bug(f"diagnostics: {name}", file, old, new, tests)
     for name, file, old, new, tests in [
         ("a factor 2 in the error", E, "return np.sqrt(within)", "return np.sqrt(2.0 * within)", ERRORS),
-        ("a factor 2 in ess", "pdmp/result.py", "self.var() / error**2, np.nan)", "2.0 * self.var() / error**2, np.nan)", ERRORS),
+        ("a factor 2 in ess", "pdmp/engine/result.py", "self.var() / error**2, np.nan)", "2.0 * self.var() / error**2, np.nan)", ERRORS),
         ("batches: their number for their size", E, "return size * means.var(axis=0, ddof=1)", "return count * means.var(axis=0, ddof=1) * 0.9", ERRORS),
         ("batches: divided by their number", E, "return size * means.var(axis=0, ddof=1)", "return size * means.var(axis=0)", ERRORS),
         ("spectral: not squared", E, "1e-12) ** 2\n", "1e-12)\n", ERRORS),
@@ -31,8 +31,8 @@ BUGS = [
         ("stretches: velocities forgotten", T, "value = value + along * v - across", "value = value - across", ERRORS),
         ("stretches: a local path without its start", T, "return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)", "return np.diff(so_far.reshape(m, -1), axis=1)", ERRORS),
         ("stretches: blocks begin at the warm-up", T, "            now = until[-1]\n", "            now = a\n", ERRORS),
-        ("chain means: the centre is forgotten", "pdmp/result.py", "mean = r.integrals.centre + r.integrals.first / r.length", "mean = r.integrals.first / r.length", ERRORS),
-        ("errors: only the fine chain", "pdmp/result.py", "averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)", "averages = averages[:, : self.dim]", ERRORS),
+        ("chain means: the centre is forgotten", "pdmp/engine/result.py", "mean = r.integrals.centre + r.integrals.first / r.length", "mean = r.integrals.first / r.length", ERRORS),
+        ("errors: only the fine chain", "pdmp/engine/result.py", "averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)", "averages = averages[:, : self.dim]", ERRORS),
         ("rates: the warm-up counts", V, "np.histogram(times[times > path.warmup], ends)[0]", "np.histogram(np.maximum(times, path.warmup), ends)[0]", EVENTS),
         ("rates: a sphere of another dimension", V, "math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0", "math.lgamma(0.5 * (d + 1)) - math.lgamma(0.5 * (d + 2))) / (2.0", EVENTS),
         ("rates: both signs of a flip", V, "0.5 * np.abs(g).mean(axis=0)", "np.abs(g).mean(axis=0)", EVENTS),
@@ -52,10 +52,10 @@ BUGS = [
         ("summary: few draws go unsaid", S, "low = np.flatnonzero(ess < FEW)", "low = np.flatnonzero(ess < 0.0)", SUMMARY),
         ("summary: R-hat goes unsaid", S, "high = np.flatnonzero(rhat > LARGE)", "high = np.flatnonzero(rhat > 100.0)", SUMMARY),
         ("summary: reducible processes go unsaid", "pdmp/processes/bps.py", "if self.refresh_rate != 0.0 or self.dim == 1:", "if self.refresh_rate == 0.0 or self.dim == 1:", SUMMARY),
-        ("R-hat: no folding", "pdmp/diagnostics/ess.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
-        ("R-hat: chains are not split", "pdmp/diagnostics/ess.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
-        ("R-hat: ties in the order of the draws", "pdmp/diagnostics/ess.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),
-        ("thin: the first draws", "pdmp/result.py", "return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]", "return x[:n]", SUMMARY),
+        ("R-hat: no folding", "pdmp/diagnostics/effective_size.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
+        ("R-hat: chains are not split", "pdmp/diagnostics/effective_size.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
+        ("R-hat: ties in the order of the draws", "pdmp/diagnostics/effective_size.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),
+        ("thin: the first draws", "pdmp/engine/result.py", "return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]", "return x[:n]", SUMMARY),
         ("stein: pairs of a tile counted twice", K, "total += (weights[p, j] if j > after else 0.0) * buffer[0, j]", "total += weights[p, j] * buffer[0, j]", STEIN),
         ("stein: a row too many", K, "two += (weights[p, j] if j > after + 1 else 0.0) * value", "two += (weights[p, j] if j > after else 0.0) * value", STEIN),
         ("stein: only the first two coordinates", K, "buffer[2, j] = (buffer[2, j] if k > 0 else 0.0)", "buffer[2, j] = 0.0", STEIN),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-EXACT = "tests/test_discretised_pdmps.py"
+EXACT = "tests/discrete/test_discretised_pdmps.py"
 LAWS = "tests/statistics/test_discretised_pdmp_laws.py"
 FROZEN = "discrete/frozen.py"
 SGZZ = "discrete/sgzz.py"

@@ -2,8 +2,8 @@
 
 from tests.mutations.bugs import Bug
 
-PATHS = ("tests/test_elliptic.py",)
-SAMPLERS = ("tests/test_boomerang.py",)
+PATHS = ("tests/engine/test_elliptic.py",)
+SAMPLERS = ("tests/processes/test_boomerang.py",)
 CONSERVED, SINUSOID = "pdmp/thinning/conserved.py", "pdmp/thinning/sinusoid.py"
 BOOMERANG, FACTORISED = "pdmp/processes/boomerang.py", "pdmp/processes/factorised_boomerang.py"
 REFERENCE, BOUNDS = "pdmp/processes/gaussian_reference.py", "pdmp/processes/gaussian_bounds.py"
@@ -17,13 +17,13 @@ BUGS = [
         ("ellipses: short arcs lose their digits", "pdmp/flow.py", "    if abs(s) >= 1.0:\n", "    if abs(s) >= 0.0:\n", PATHS),
         ("ellipses: the product of bend and velocity", "pdmp/flow.py", "0.5 * (v * d + w * b) * rise * rise", "0.5 * (v * d - w * b) * rise * rise", PATHS),
         ("ellipses: the square of the bend", "pdmp/flow.py", "0.5 * b * d * (3.0 * lag - swing * rise)", "0.5 * b * d * (lag - swing * rise)", PATHS),
-        ("trajectory: ellipses of full turns count once", "pdmp/trajectory.py", "(np.full(len(h), math.tau), turns)", "(np.full(len(h), math.tau), np.minimum(turns, 1.0))", PATHS),
-        ("trajectory: arcs are not divided", "pdmp/trajectory.py", "np.ceil(lengths / ARC), 0.0)", "1.0, 0.0)", PATHS),
-        ("trajectory: what is at rest at zero falls", "pdmp/trajectory.py", "np.where((x == 0.0) & (v == 0.0), 0.0, x - centre)", "x - centre", PATHS),
-        ("trajectory: the mixed integral of the covariance", "pdmp/trajectory.py", "mixed -= x.T @ (across * bend) + v.T @ (ac * bend)", "mixed -= x.T @ (across * bend)", PATHS),
-        ("trajectory: local variances without the bend", "pdmp/trajectory.py", "- 2.0 * ac * v * bend + cc * bend * bend", "- 2.0 * ac * v * bend", PATHS),
-        ("trajectory: a block keeps the whole centre", "pdmp/trajectory.py", "else self.centre[first:last]", "else self.centre[: last - first]", PATHS),
-        ("load: the centre is lost", "pdmp/chain.py", 'getattr(self.process.flow, "mean", np.zeros(0))', 'np.zeros_like(getattr(self.process.flow, "mean", np.zeros(0)))', PATHS),
+        ("trajectory: ellipses of full turns count once", "pdmp/engine/trajectory.py", "(np.full(len(h), math.tau), turns)", "(np.full(len(h), math.tau), np.minimum(turns, 1.0))", PATHS),
+        ("trajectory: arcs are not divided", "pdmp/engine/trajectory.py", "np.ceil(lengths / ARC), 0.0)", "1.0, 0.0)", PATHS),
+        ("trajectory: what is at rest at zero falls", "pdmp/engine/trajectory.py", "np.where((x == 0.0) & (v == 0.0), 0.0, x - centre)", "x - centre", PATHS),
+        ("trajectory: the mixed integral of the covariance", "pdmp/engine/trajectory.py", "mixed -= x.T @ (across * bend) + v.T @ (ac * bend)", "mixed -= x.T @ (across * bend)", PATHS),
+        ("trajectory: local variances without the bend", "pdmp/engine/trajectory.py", "- 2.0 * ac * v * bend + cc * bend * bend", "- 2.0 * ac * v * bend", PATHS),
+        ("trajectory: a block keeps the whole centre", "pdmp/engine/trajectory.py", "else self.centre[first:last]", "else self.centre[: last - first]", PATHS),
+        ("load: the centre is lost", "pdmp/engine/chain.py", 'getattr(self.process.flow, "mean", np.zeros(0))', 'np.zeros_like(getattr(self.process.flow, "mean", np.zeros(0)))', PATHS),
         ("plots: chords instead of curves", "pdmp/plots.py", "    times = path.refine(times)\n", "", PATHS),
         ("boomerang: the reference's force is forgotten", BOOMERANG, "memory.gradient[j] -= memory.scratch[j]", "memory.gradient[j] -= 0.0 * memory.scratch[j]", SAMPLERS),
         ("boomerang: the rate of the old velocity", BOOMERANG, "total += self.flow.velocity(j, state.x[j], state.v[j], s) * state.memory.gradient[j]", "total += state.v[j] * state.memory.gradient[j]", SAMPLERS),
@@ -56,7 +56,7 @@ BUGS = [
         ("products: zeros of one factor only", SINUSOID, "    if abs(c0) < amplitude:\n", "    if abs(c0) < 0.0:\n", SAMPLERS),
         ("products: no whole turns", SINUSOID, "        return math.tau * turns + t\n", "        return t\n", SAMPLERS),
         ("narrow: any width", "pdmp/thinning/narrow.py", "grid[WIDTH] = min(grid[WIDTH], self.widest)", "grid[WIDTH] = grid[WIDTH]", SAMPLERS),
-        ("models: half the bound on terms", "pdmp/models/logistic.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
+        ("models: half the bound on terms", "pdmp/models/regressions/logistic.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
         ("models: Lipschitz norms without the units", "pdmp/models/base.py", " * np.linalg.norm(root / scale[:, None], 2)", "", SAMPLERS),
     ]
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-TESTS = ("tests/test_factorisations.py",)
+TESTS = ("tests/models/test_factorisations.py",)
 BASE, MF, B, P, ICA, NN = (
     f"pdmp/models/{name}.py" for name in ("factorisation", "matrix_factorization", "bpmf", "ppmf", "ica", "bayesian_nn")
 )

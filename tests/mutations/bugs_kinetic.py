@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-TESTS = ("tests/test_kinetic.py",)
+TESTS = ("tests/discrete/test_kinetic.py",)
 SGHMC, BAOAB, UBU, KINETIC = (f"discrete/{name}.py" for name in ("sghmc", "baoab", "ubu", "kinetic"))
 
 BUGS = [

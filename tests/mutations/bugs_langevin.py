@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutations.bugs import LANGEVIN, Bug
 
-SGD = "tests/test_sgd.py"
-SCHEDULES = "tests/test_schedules.py"
+SGD = "tests/discrete/test_sgd.py"
+SCHEDULES = "tests/discrete/test_schedules.py"
 LAWS = "tests/statistics/test_langevin_laws.py"
 
 BUGS = [

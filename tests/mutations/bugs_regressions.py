@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-TESTS = "tests/test_regressions.py"
-GLM, DESIGN, ROWS = "pdmp/models/glm.py", "pdmp/models/design.py", "pdmp/models/logistic_rows.py"
-PROBIT, POISSON, STUDENT = "pdmp/models/probit.py", "pdmp/models/poisson.py", "pdmp/models/student_t.py"
-BINOMIAL, NIG, CAUCHY = (
-    "pdmp/models/negative_binomial.py",
-    "pdmp/models/normal_inverse_gamma.py",
-    "pdmp/models/half_cauchy_logistic.py",
+TESTS = "tests/models/test_regressions.py"
+GLM, DESIGN, ROWS = (
+    "pdmp/models/regressions/glm.py",
+    "pdmp/models/regressions/design.py",
+    "pdmp/models/regressions/logistic_rows.py",
 )
-LINEAR = "pdmp/models/linear_rows.py"
-SPIKES, STICKY, SKLEARN = "pdmp/models/spike_and_slab.py", "pdmp/processes/sticky.py", "pdmp/models/scikit_learn.py"
+PROBIT, POISSON, STUDENT = (
+    "pdmp/models/regressions/probit.py",
+    "pdmp/models/regressions/poisson.py",
+    "pdmp/models/regressions/student_t.py",
+)
+BINOMIAL, NIG, CAUCHY = (
+    "pdmp/models/regressions/negative_binomial.py",
+    "pdmp/models/regressions/normal_inverse_gamma.py",
+    "pdmp/models/regressions/half_cauchy_logistic.py",
+)
+LINEAR = "pdmp/models/regressions/linear_rows.py"
+SPIKES, STICKY, SKLEARN = (
+    "pdmp/models/regressions/spike_and_slab.py",
+    "pdmp/processes/sticky.py",
+    "pdmp/models/adapters/scikit_learn.py",
+)
 
 BUGS = [
     Bug(f"regressions: {name}", file, old, new, (f"{TESTS}::{test}",))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-OPTIONS, LIPSCHITZ = "tests/test_sbps_options.py", "tests/test_lipschitz_sbps.py"
-MODELS = "tests/test_multimodal_models.py"
+OPTIONS, LIPSCHITZ = "tests/processes/test_sbps_options.py", "tests/processes/test_lipschitz_sbps.py"
+MODELS = "tests/models/test_multimodal_models.py"
 SBPS, BOUND, FIT = "pdmp/processes/sbps.py", "pdmp/processes/lipschitz_sbps.py", "pdmp/thinning/regression.py"
 
 BUGS = [
@@ -39,19 +39,19 @@ BUGS = [
         ("refreshments go on without a rate", BOUND, "if self.refresh_rate == 0.0:", "if self.refresh_rate < 0.0:", LIPSCHITZ),
         ("the velocity is not reflected", BOUND, "            reflect(state.v, state.memory.gradient)\n", "", LIPSCHITZ),
         ("dependent batches are welcome", BOUND, "if not isinstance(target, Minibatch) or not target.independent:", "if not isinstance(target, Minibatch):", LIPSCHITZ),
-        ("the shortest row bounds them all", "pdmp/models/logistic.py", 'np.einsum("ij,ij->i", a, a).max()', 'np.einsum("ij,ij->i", a, a).min()', LIPSCHITZ),
-        ("the prior slope is off", "pdmp/models/logistic.py", '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = 0.0', '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = -0.1', LIPSCHITZ),
+        ("the shortest row bounds them all", "pdmp/models/regressions/logistic.py", 'np.einsum("ij,ij->i", a, a).max()', 'np.einsum("ij,ij->i", a, a).min()', LIPSCHITZ),
+        ("the prior slope is off", "pdmp/models/regressions/logistic.py", '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = 0.0', '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = -0.1', LIPSCHITZ),
     ]
 ] + [
     Bug(f"models: {name}", file, old, new, (MODELS,))
     for name, file, old, new in [
-        ("the hyperboloid's gradient has its coordinates in place", "pdmp/models/hyperboloid.py", "out[0] += weight * x[1]", "out[0] += weight * x[0]"),
-        ("the hyperboloid's Hessian forgets that residuals change", "pdmp/models/hyperboloid.py", "across = 2.0 * a * b - self.y.mean()", "across = a * b - self.y.mean()"),
-        ("the product has no prior", "pdmp/models/hyperboloid.py", "return special.k0e(c) * math.exp(-c - 0.5", "return math.exp(-0.5"),
-        ("the mode ignores the prior", "pdmp/models/hyperboloid.py", "size = max(abs(mean) - self.prior_precision / (self.n_data * self.noise_precision), 0.0)", "size = abs(mean)"),
-        ("the mixture's components swap", "pdmp/models/mixture_sum.py", "(share * a + (1.0 - share) * b)", "(share * b + (1.0 - share) * a)"),
-        ("the mixture's scale is the sum's", "pdmp/models/mixture_sum.py", 'self.factor = 1.0 / n_data if scale == "mean" else 1.0', "self.factor = 1.0"),
-        ("the mixture's bound lacks N", "pdmp/models/mixture_sum.py", "return self.factor * self.terms * self.precision * square", "return self.factor * self.precision * square"),
-        ("the mixture's potential overflows", "pdmp/models/mixture_sum.py", "total += min(u, w) - math.log1p(math.exp(-abs(u - w)))", "total -= math.log(math.exp(-u) + math.exp(-w))"),
+        ("the hyperboloid's gradient has its coordinates in place", "pdmp/models/targets/hyperboloid.py", "out[0] += weight * x[1]", "out[0] += weight * x[0]"),
+        ("the hyperboloid's Hessian forgets that residuals change", "pdmp/models/targets/hyperboloid.py", "across = 2.0 * a * b - self.y.mean()", "across = a * b - self.y.mean()"),
+        ("the product has no prior", "pdmp/models/targets/hyperboloid.py", "return special.k0e(c) * math.exp(-c - 0.5", "return math.exp(-0.5"),
+        ("the mode ignores the prior", "pdmp/models/targets/hyperboloid.py", "size = max(abs(mean) - self.prior_precision / (self.n_data * self.noise_precision), 0.0)", "size = abs(mean)"),
+        ("the mixture's components swap", "pdmp/models/targets/mixture_sum.py", "(share * a + (1.0 - share) * b)", "(share * b + (1.0 - share) * a)"),
+        ("the mixture's scale is the sum's", "pdmp/models/targets/mixture_sum.py", 'self.factor = 1.0 / n_data if scale == "mean" else 1.0', "self.factor = 1.0"),
+        ("the mixture's bound lacks N", "pdmp/models/targets/mixture_sum.py", "return self.factor * self.terms * self.precision * square", "return self.factor * self.precision * square"),
+        ("the mixture's potential overflows", "pdmp/models/targets/mixture_sum.py", "total += min(u, w) - math.log1p(math.exp(-abs(u - w)))", "total -= math.log(math.exp(-u) + math.exp(-w))"),
     ]
 ]  # fmt: skip

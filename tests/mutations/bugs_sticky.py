@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-STICKY, STICKY_LAWS = "tests/test_sticky.py", "tests/statistics/test_sticky_laws.py"
-BOUNDED, BOUNDED_LAWS = "tests/test_bounded.py", "tests/statistics/test_bounded_laws.py"
+STICKY, STICKY_LAWS = "tests/processes/test_sticky.py", "tests/statistics/test_sticky_laws.py"
+BOUNDED, BOUNDED_LAWS = "tests/processes/test_bounded.py", "tests/statistics/test_bounded_laws.py"
 
 BUGS = [
     Bug(name, file, old, new, tests)
@@ -22,7 +22,7 @@ BUGS = [
         ("sticky: the last stretch is lost", "pdmp/processes/sticky.py", "np.where(frozen, end - memory.coordinates[:, SINCE], 0.0)", "0.0 * frozen", (STICKY,)),
         ("sticky: time goes to the next model", "pdmp/processes/sticky.py", "            memory.occupied[memory.model[0]] += now - memory.changed[0]\n            memory.changed[0] = now\n            memory.model[0] ^= 1 << k\n", "            memory.model[0] ^= 1 << k\n            memory.occupied[memory.model[0]] += now - memory.changed[0]\n            memory.changed[0] = now\n", (STICKY,)),
         ("sticky: always is never", "pdmp/processes/sticky.py", 'self.kappa[_coordinates("always", always, d)] = 0.0', 'self.kappa[_coordinates("always", always, d)] += 0.0', (STICKY,)),
-        ("sticky: the slab's density without 2π", "pdmp/models/logistic.py", "return np.sqrt(self.precision / (2.0 * math.pi))", "return np.sqrt(self.precision)", (STICKY, STICKY_LAWS)),
+        ("sticky: the slab's density without 2π", "pdmp/models/regressions/logistic.py", "return np.sqrt(self.precision / (2.0 * math.pi))", "return np.sqrt(self.precision)", (STICKY, STICKY_LAWS)),
         ("sticky BPS: reflection in the whole gradient", "pdmp/processes/sticky_bps.py", "                along += u[j] * a[j]\n                square += a[j] * a[j]\n", "                along += u[j] * a[j]\n            square += a[j] * a[j]\n", (STICKY, STICKY_LAWS)),
         ("sticky BPS: bounces move what is frozen", "pdmp/processes/sticky_bps.py", "                if u[j] != 0.0:\n                    u[j] -= 2.0", "                if True:\n                    u[j] -= 2.0", (STICKY, STICKY_LAWS)),
         ("sticky BPS: velocities on the sphere", "pdmp/processes/sticky_bps.py", "u[j] = self.persistence * u[j] + rest * rng.standard_normal()", "u[j] = self.persistence * u[j] + rest * rng.uniform(-1.0, 1.0)", (STICKY, STICKY_LAWS)),
@@ -32,8 +32,8 @@ BUGS = [
         ("sticky Zig-Zag: neighbours keep their clocks", "pdmp/processes/extended.py", "own = sparse.hstack([watches @ watches.T, watches @ one @ rings])", "own = sparse.hstack([watches @ watches.T, 0 * (watches @ one @ rings)])\n    own.eliminate_zeros()", (STICKY, STICKY_LAWS)),
         ("sticky Zig-Zag: a flip keeps the time of freezing", "pdmp/processes/extended.py", "sparse.hstack([reaches @ watches.T, rings])", "sparse.hstack([sparse.csr_array((inner.clocks, watches.shape[0]), dtype=np.int32), rings])", (STICKY, STICKY_LAWS)),
         ("extended: one clock is not redrawn", "pdmp/processes/extended.py", "indices = np.insert(inner.order[:last], inner.start[:-1], n)", "indices = np.insert(inner.order[:last], inner.start[1:], n)", (BOUNDED,)),
-        ("inclusion: chains weigh the same", "pdmp/diagnostics/inclusion.py", 'return sum(r.tallies["included"] for r in records) / sum(r.length for r in records)', 'return sum(r.tallies["included"] / r.length for r in records) / len(records)', (STICKY,)),
-        ("inclusion: the skeleton's coordinates are all", "pdmp/diagnostics/inclusion.py", "name = tuple(sticking[row].tolist())", "name = tuple(np.flatnonzero(row).tolist())", (STICKY,)),
+        ("inclusion: chains weigh the same", "pdmp/diagnostics/variable_selection.py", 'return sum(r.tallies["included"] for r in records) / sum(r.length for r in records)', 'return sum(r.tallies["included"] / r.length for r in records) / len(records)', (STICKY,)),
+        ("inclusion: the skeleton's coordinates are all", "pdmp/diagnostics/variable_selection.py", "name = tuple(sticking[row].tolist())", "name = tuple(np.flatnonzero(row).tolist())", (STICKY,)),
         ("boundary: rounding leaves it beyond the wall", "pdmp/processes/bounded.py", "        x[j] = self.upper[j] if above else self.lower[j]\n", "", (BOUNDED,)),
         ("boundary: the lower wall reflects outwards", "pdmp/processes/bounded.py", "v[j] = -w if above else w", "v[j] = -w", (BOUNDED,)),
         ("boundary: half a reflection", "pdmp/processes/bounded.py", "v[self.indices[q]] -= 2.0 * along / square * self.data[q]", "v[self.indices[q]] -= along / square * self.data[q]", (BOUNDED, BOUNDED_LAWS)),
@@ -56,9 +56,9 @@ BUGS = [
         ("boundary: BPS keeps its old direction", "pdmp/processes/bps.py", "        self.mass.turned(state)\n", "        pass\n", (BOUNDED,)),
         ("boundary: the ray goes on through the wall", "pdmp/processes/directional_bps.py", "state.memory.look[BEGAN], state.memory.look[TIME], state.memory.look[TURNS] = math.nan, math.nan, 0.0", "state.memory.look[TIME] = math.nan", (BOUNDED,)),
         ("boundary: the coordinate that moves is not known at the start", "pdmp/processes/extended.py", "        self.inner.prepare(state._replace(memory=state.memory.inner))", "        pass", (BOUNDED,)),
-        ("process: velocities of zero pass", "pdmp/process.py", "not (self.rests or np.any(v))", "False", ("tests/test_bad_input.py",)),
-        ("local BPS: reducible graphs go unsaid", "pdmp/processes/local_bps.py", "np.diff(self.factors.graph.indptr).max() > 1", "False", ("tests/test_local.py",)),
-        ("calibration: ties count as more", "pdmp/diagnostics/simulation.py", " + rng.integers((found == parameter).sum(axis=0) + 1)", "", ("tests/test_calibration.py",)),
-        ("chain: an absorbed run stops for the time", "pdmp/chain.py", "elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:", "elif False:", (BOUNDED,)),
+        ("process: velocities of zero pass", "pdmp/process.py", "not (self.rests or np.any(v))", "False", ("tests/processes/test_bad_input.py",)),
+        ("local BPS: reducible graphs go unsaid", "pdmp/processes/local_bps.py", "np.diff(self.factors.graph.indptr).max() > 1", "False", ("tests/factors/test_local.py",)),
+        ("calibration: ties count as more", "pdmp/validation/simulation.py", " + rng.integers((found == parameter).sum(axis=0) + 1)", "", ("tests/validation/test_calibration.py",)),
+        ("chain: an absorbed run stops for the time", "pdmp/engine/chain.py", "elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:", "elif False:", (BOUNDED,)),
     ]
 ]  # fmt: skip

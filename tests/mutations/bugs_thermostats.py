@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-EXACT = "tests/test_thermostats.py"
+EXACT = "tests/discrete/test_thermostats.py"
 LAWS = "tests/statistics/test_thermostat_laws.py"
-BATCHES = "tests/test_batches.py"
-PROVIDERS, LOGISTIC = "pdmp/gradients.py", "pdmp/models/logistic.py"
+BATCHES = "tests/gradients/test_batches.py"
+PROVIDERS, LOGISTIC = "pdmp/gradients/provider.py", "pdmp/models/regressions/logistic.py"
 SGNHT, MSGNHT, BADODAB, SHARED = (f"discrete/{name}.py" for name in ("sgnht", "msgnht", "badodab", "thermostat"))
 
 BUGS = [

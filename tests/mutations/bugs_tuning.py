@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-AUTOMATIC, TUNING, CLI = "tests/test_automatic.py", "tests/test_tuning.py", "tests/test_cli.py"
+AUTOMATIC, TUNING, CLI = "tests/discrete/test_automatic.py", "tests/tuning/test_tuning.py", "tests/test_cli.py"
 SGLD, KINETIC, CURVATURE = "discrete/sgld.py", "discrete/kinetic.py", "discrete/curvature.py"
 
 BUGS = [
@@ -27,19 +27,19 @@ BUGS = [
         ("SGRRLD: the coarse chain's own step", "discrete/richardson_romberg.py", "coarse.schedule = Constant(step)\n", "pass\n", AUTOMATIC),
         ("the stiffest direction's noise is not squared by coordinate", CURVATURE, "noise = float(np.sum((u * provider.scale) ** 2))", "noise = float(np.sum(u * provider.scale) ** 2)", AUTOMATIC),
         ("MALA: the wrong power of the dimension", "discrete/mala.py", "return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)", "return 1.4 / (self.dim ** (2.0 / 3.0) * curvature)", AUTOMATIC),
-        ("walls: no room for rounding", "pdmp/processes/bounded.py", "BIT = 1e-9", "BIT = 0.0", "tests/test_bounded.py"),
+        ("walls: no room for rounding", "pdmp/processes/bounded.py", "BIT = 1e-9", "BIT = 0.0", "tests/processes/test_bounded.py"),
         ("SGNHT: θ moves by the old momentum", "discrete/sgnht.py", "kick = step * np.array([step, 1.0])", "kick = step * np.array([0.0, 1.0])", AUTOMATIC),
-        ("mamba: the path is read past its end", "pdmp/tuning/mamba.py", "np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)", "begun + (record.end - begun) * np.arange(1, n + 1) / n", TUNING),
-        ("mamba: what overflowed is scored", "pdmp/tuning/mamba.py", "return function(x, s) if np.all(np.isfinite(s)) else math.inf", "return function(x, s)", TUNING),
-        ("mamba: infinite scores have no reason", "pdmp/tuning/mamba.py", '        elif score == math.inf:\n            self.failure = "diverged"\n', "", TUNING),
-        ("mamba: the table knows the last round only", "pdmp/tuning/mamba.py", '"spent": p.spent, "score"', '"spent": played[-1].spent, "score"', TUNING),
-        ("mamba: the file without its first row", "pdmp/tuning/mamba.py", "writer.writerows(self.table)", "writer.writerows(self.table[1:])", TUNING),
-        ("mamba: arms side by side where seconds count", "pdmp/tuning/mamba.py", 'workers = 1 if clock == "seconds" else cpu_count()', "workers = cpu_count()", TUNING),
-        ("mamba: the seconds of the first chain's compilation", "pdmp/run.py", "                chains[0].compile()\n", "", TUNING),
+        ("mamba: the path is read past its end", "pdmp/tuning/competition.py", "np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)", "begun + (record.end - begun) * np.arange(1, n + 1) / n", TUNING),
+        ("mamba: what overflowed is scored", "pdmp/tuning/competition.py", "return function(x, s) if np.all(np.isfinite(s)) else math.inf", "return function(x, s)", TUNING),
+        ("mamba: infinite scores have no reason", "pdmp/tuning/competition.py", '        elif score == math.inf:\n            self.failure = "diverged"\n', "", TUNING),
+        ("mamba: the table knows the last round only", "pdmp/tuning/competition.py", '"spent": p.spent, "score"', '"spent": played[-1].spent, "score"', TUNING),
+        ("mamba: the file without its first row", "pdmp/tuning/competition.py", "writer.writerows(self.table)", "writer.writerows(self.table[1:])", TUNING),
+        ("mamba: arms side by side where seconds count", "pdmp/tuning/competition.py", 'workers = 1 if clock == "seconds" else cpu_count()', "workers = cpu_count()", TUNING),
+        ("mamba: the seconds of the first chain's compilation", "pdmp/engine/run.py", "                chains[0].compile()\n", "", TUNING),
         ("halving: NaN is the best score", "pdmp/tuning/halving.py", "scores = [math.inf if math.isnan(score)", "scores = [-math.inf if math.isnan(score)", TUNING),
-        ("grid: the first of each", "pdmp/tuning/mamba.py", "for each in itertools.product(*values.values())]", "for each in zip(*values.values(), strict=False)]", TUNING),
-        ("grid search: the worst", "pdmp/tuning/mamba.py", "best = int(np.argmin(found))", "best = int(np.argmax(found))", TUNING),
-        ("the heuristic: 1/√N", "pdmp/tuning/mamba.py", "return 1.0 / max(model.n_data, 1)", "return max(model.n_data, 1) ** -0.5", TUNING),
+        ("grid: the first of each", "pdmp/tuning/competition.py", "for each in itertools.product(*values.values())]", "for each in zip(*values.values(), strict=False)]", TUNING),
+        ("grid search: the worst", "pdmp/tuning/competition.py", "best = int(np.argmin(found))", "best = int(np.argmax(found))", TUNING),
+        ("the heuristic: 1/√N", "pdmp/tuning/competition.py", "return 1.0 / max(model.n_data, 1)", "return max(model.n_data, 1) ** -0.5", TUNING),
         ("arms of the wrong batch size", "discrete/tick.py", "return cls(Minibatch(model, size) if size else Full(model), **settings)", "return cls(Full(model), **settings)", TUNING),
         ("the command's seed is not used", "pdmp/cli.py", '            clock="data",\n            seed=seed,', '            clock="data",\n            seed=None,', CLI),
     ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutations.bugs import Bug
 
-ALIAS, ZIGZAG = "tests/test_alias.py", "tests/test_subsampled_zigzag.py"
+ALIAS, ZIGZAG = "tests/gradients/test_alias.py", "tests/processes/test_subsampled_zigzag.py"
 SUBSAMPLED, EXACT = "pdmp/processes/subsampled_zigzag.py", "pdmp/processes/zigzag.py"
-TABLE, PROVIDERS = "pdmp/alias.py", "pdmp/gradients.py"
-LOGISTIC, LINEAR = "pdmp/models/logistic.py", "pdmp/models/linear_gaussian.py"
+TABLE, PROVIDERS = "pdmp/gradients/alias.py", "pdmp/gradients/provider.py"
+LOGISTIC, LINEAR = "pdmp/models/regressions/logistic.py", "pdmp/models/regressions/linear_gaussian.py"
 
 BUGS = [
     Bug(f"zigzag: {name}", file, old, new, (tests,))
@@ -126,14 +126,14 @@ BUGS = [
             "discrete/curvature.py",
             '"draw", "iid") not in ("distinct", "reshuffle", "epoch"):',
             '"draw", "iid") not in ("uniform", "distinct", "reshuffle", "epoch"):',
-            "tests/test_langevin.py",
+            "tests/discrete/test_langevin.py",
         ),
         (
             "noise: importance is taken for uniform",
             "discrete/curvature.py",
             '"draw", "iid") != "importance":',
             '"draw", "iid") != "by importance":',
-            "tests/test_langevin.py",
+            "tests/discrete/test_langevin.py",
         ),
         # mini-batches
         (

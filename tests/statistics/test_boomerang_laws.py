@@ -5,8 +5,8 @@ import pytest
 from scipy import special
 
 import pdmp
-from pdmp.diagnostics import check_clocks
 from pdmp.gradients import ControlVariate, Minibatch
+from pdmp.validation import check_clocks
 from tests.checks import assert_unbiased, replicate
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])

@@ -89,6 +89,6 @@ def test_a_target_that_ends_at_the_wall():
 
 @pytest.mark.parametrize("name", ["BPS", "ZigZag, grid"])
 def test_between_the_walls_each_clock_rings_at_its_rate(name):
-    check = pdmp.diagnostics.check_clocks(pdmp.Bounded(PROCESSES[name](), **WALLS), events=100_000, seed=95)
+    check = pdmp.validation.check_clocks(pdmp.Bounded(PROCESSES[name](), **WALLS), events=100_000, seed=95)
     assert check.p > 1e-6, check
     assert check.resolution < 0.06

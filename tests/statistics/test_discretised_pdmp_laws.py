@@ -12,8 +12,8 @@ import discrete
 from pdmp.gradients import Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
 from tests.checks import assert_unbiased, linear_terms, replicate
+from tests.discrete.test_discretised_pdmps import skew
 from tests.lattice_laws import batches, epoch_splitting_law, frozen_law, noisy, plane_law, splitting_law
-from tests.test_discretised_pdmps import skew
 
 ONE = Gaussian([1.5], [1.0])
 SKEW = SkewNormal(3.0)

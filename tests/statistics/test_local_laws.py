@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse, special
 
 import pdmp
-from pdmp.graph import FactorGraph, from_model
+from pdmp.factors.graph import FactorGraph, from_model
 from tests.checks import assert_exponential, assert_unbiased, replicate
 from tests.statistics.test_events import integral_of_positive_part
 

@@ -101,7 +101,7 @@ def test_all_models_of_a_logistic_regression(make):
 @pytest.mark.parametrize("name", PROCESSES)
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     events = 400_000 if name == "ZigZag" else 100_000  # of all coordinates together
-    check = pdmp.diagnostics.check_clocks(PROCESSES[name](), events=events, seed=99)
+    check = pdmp.validation.check_clocks(PROCESSES[name](), events=events, seed=99)
     assert check.p > 1e-6, check
     assert len(check.clocks) == (D if name == "ZigZag" else 2)
     assert check.resolution < 0.06

@@ -1,0 +1,1 @@
+"""Running a process: the event loop, chains, recordings, results. Knows no sampler."""

@@ -1,0 +1,455 @@
+"""One chain: a process, its state, its random stream and what is kept of its path, driven chunk by chunk.
+
+A `Chain` can be stopped at any chunk, pickled, written to a checkpoint, and driven on: nothing of its path depends on
+that. `finish` looks at it without touching it and returns a `Record`, the plain arrays of which a `pdmp.Run` is made.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from pdmp.engine import scheduler
+from pdmp.engine.recording import Grid, Integrals, new_recording
+from pdmp.engine.storage import copied, flatten
+from pdmp.native.classes import by_name, readable
+from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, beside
+
+NEVER = 2**62  #: a number of events that no chain reaches
+CHUNK_SECONDS = 0.1  #: how long the compiled loop may run before Python looks in
+FIRST_CHUNK = 16  #: rings in the first chunk; later ones adapt to `CHUNK_SECONDS`
+BUFFER_BYTES = 8_000_000  #: of the skeleton's buffer
+SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
+BATCHES = 32  #: least number of stretches for batch means
+IDLE_RINGS = 1_000_000  #: without a look at the data, after which a budget of data passes alone is hopeless
+
+_REASONS = {
+    scheduler.TIME_UP: "time",
+    scheduler.EVENTS_UP: "events",
+    scheduler.PROPOSALS_UP: "proposals",
+    scheduler.DATA_UP: "data_passes",
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one chain may spend: it stops at the first of these."""
+
+    time: float = math.inf
+    events: int = NEVER
+    proposals: int = NEVER
+    data: int = NEVER
+    seconds: float = math.inf
+    step: int = 1  #: events of a whole step
+
+    def part(self, fraction):
+        """The same fraction of everything, counts rounded up, events to whole steps."""
+
+        def count(n, unit=1):
+            return n if n == NEVER else unit * math.ceil(round(fraction * n / unit, 6))
+
+        return replace(
+            self,
+            time=fraction * self.time,
+            events=count(self.events, self.step),
+            proposals=count(self.proposals),
+            data=count(self.data),
+            seconds=fraction * self.seconds,
+        )
+
+    def spent(self, chain):
+        """The largest fraction that the chain has used of any part."""
+        counts = chain.state.counts
+        return max(
+            float(chain.state.now[0]) / self.time,
+            counts[EVENTS] / self.events,
+            counts[PROPOSALS] / self.proposals,
+            counts[DATA] / self.data,
+            chain.seconds / self.seconds,
+        )
+
+
+@dataclass
+class Record:
+    """What one chain leaves behind: arrays and numbers, times in process time."""
+
+    x: np.ndarray  #: (D,) where it started
+    v: np.ndarray  #: (D,) its first velocity
+    warmup: float  #: end of the warm-up; inf if it did not get there
+    end: float  #: end of the path
+    stopped: str  #: the budget that was used up, or "interrupted", "failed"
+    seconds: float  #: of computing
+    integrals: Integrals
+    grid: Grid
+    times: np.ndarray  #: (rows,) skeleton, see `recording.Skeleton`
+    kinds: np.ndarray
+    which: np.ndarray
+    xs: np.ndarray
+    vs: np.ndarray
+    counts: np.ndarray
+    excess: np.ndarray
+    centre: np.ndarray  #: (D,) what an elliptic path turns around; else (0,)
+    statistics: dict = field(default_factory=dict)
+    tallies: dict = field(default_factory=dict)  #: arrays that the process accumulated itself
+
+    ARRAYS = ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess", "centre")
+    NUMBERS = ("warmup", "end", "stopped", "seconds", "statistics")
+
+    @property
+    def batches(self):
+        """Integrals of x - centre over consecutive stretches of the path, shape (D, n); stores other than skeleton."""
+        marks = self.integrals.marks[: int(self.integrals.marked[0])]
+        return np.diff(marks, axis=0, prepend=0.0).T
+
+    @property
+    def length(self):
+        """Length of the path after the warm-up."""
+        return max(self.end - self.warmup, 0.0)
+
+
+def row_bytes(process, moving):
+    """Bytes that one row of the skeleton takes."""
+    width = 1 if process.local else process.dim
+    return 8 + 1 + 8 * process.local + 8 * width * (1 + moving)
+
+
+def rows_per_event(process):
+    """Average and largest number of rows that one event takes."""
+    if not process.local:
+        return 1.0, 1
+    sizes = np.diff(process.scope_start)
+    return max(float(sizes.mean()), 1.0), max(int(sizes.max()), 1)
+
+
+class Chain:
+    """One chain of a run.
+
+    Parameters
+    ----------
+    process : Process
+        Already resolved.
+    number : int
+        Which chain of the run this is.
+    x : ndarray, shape (model.dim,)
+        Where it starts.
+    seed : numpy.random.SeedSequence
+        Its own random stream.
+    budget : Budget
+    warmup : float
+        Fraction of the budget.
+    store : {"skeleton", "grid", "moments"}
+    draws : int
+        Rows of the grid.
+    covariance : bool
+        Whether to integrate all products.
+    total : float, optional
+        Process time at the end, if it is known: it fixes the grid's spacing.
+    room : float
+        Bytes that this chain's skeleton may take.
+    """
+
+    def __init__(
+        self, process, number, x, seed, *, budget, warmup, store, draws=0, covariance=False, total=None, room=math.inf
+    ):
+        self.process, self.number = process, number
+        self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
+        self.rng = np.random.Generator(np.random.PCG64(seed))
+        self.state = process.begin(x, self.rng)
+        self.start = self.state.x.copy(), self.state.v.copy()
+        self.moving = process.flow.kind != "constant"
+        self.rows = rows_per_event(process)[1]
+        self.row_bytes = row_bytes(process, self.moving)
+        capacity = 0
+        if store == "skeleton":
+            capacity = max(BUFFER_BYTES // self.row_bytes, 4 * self.rows, 16)
+            capacity = max(min(capacity, (budget.events + 1) * self.rows), 2 * self.rows)
+        self.recording = new_recording(
+            self.state.x,
+            moving=self.moving,
+            local=process.local,
+            covariance=covariance,
+            batches=0 if store == "skeleton" else BATCHES,
+            skeleton=capacity,
+            grid=draws if store == "grid" else 0,
+        )
+        self.blocks = []  # of the skeleton: tuples (times, kinds, which, xs, vs)
+        self.stored = 0  # bytes in them
+        self.chunk = FIRST_CHUNK
+        self.seconds = 0.0
+        self.stopped = None  # the reason, when it has
+        self.failure = None  # (what went wrong, time, position)
+        self.warming = warmup > 0.0
+        self.state.counts[ADAPTING] = int(self.warming)
+        if self.warming:
+            self.recording.integrals.since[0] = math.inf
+        else:
+            self._count_from(0.0)
+
+    def __setstate__(self, values):
+        self.__dict__.update(values)
+        by_name(self.state.memory)
+        if self.process.local:  # pickled one by one; compiled code wants them side by side again
+            state, recording = self.state, self.recording
+            x, v, moved = beside(state.x, state.v, state.moved)
+            self.state = state._replace(x=x, v=v, moved=moved)
+            self.recording = recording._replace(integrals=_laid_out(recording.integrals, True))
+
+    # -- driving it -------------------------------------------------------------------------------------------------
+
+    def compile(self):
+        """Compile the loops for this process, and run nothing."""
+        limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, 0)
+        process = self.process
+        names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
+        with readable(names), process.alongside(self.state):
+            scheduler.advance(process.kernel, self.state, self.recording, limits, 0, self.rng)
+            scheduler.settle(process.flow.kernel, self.state, self.recording, -1.0)
+
+    def advance(self, seconds=math.inf, interrupted=None):
+        """Go on until the budget is used up, for about `seconds`, or until the event `interrupted` is set."""
+        kernel, strict = self.process.kernel, int(self.process.exact_bounds)
+        begun = before = perf_counter()
+        while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
+            budget = self.budget.part(self.warmup) if self.warming else self.budget
+            # Below infinity: clocks that never ring are not a budget of time used up.
+            limits = scheduler.Limits(
+                min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
+            )
+            with self.process.alongside(self.state):
+                status = scheduler.advance(kernel, self.state, self.recording, limits, self.chunk, self.rng)
+            after = perf_counter()
+            took, before = after - before, after
+            self.seconds += took
+            if status == scheduler.CHUNK:
+                self._adapt_chunk(took, budget.seconds - self.seconds)
+            elif status == scheduler.FULL:
+                self._store()
+            elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:
+                self.stopped = self.process.ended(self.state)
+            elif status in _REASONS and not (status == scheduler.TIME_UP and math.isinf(budget.time)):
+                self._reach(_REASONS[status])
+            else:
+                self._fail(status)
+            self._check_hopeless(budget)
+            if self.stopped is None and self.seconds >= budget.seconds:
+                self._reach("seconds")
+            if after - begun >= seconds:
+                break
+        return self
+
+    def extend(self, budget):
+        """Let the chain go on to a larger budget; as if it had been given that one from the start."""
+        self.budget, self.total = budget, None
+        if self.failure is None:
+            self.stopped = None
+
+    def _adapt_chunk(self, took, left):
+        target = min(CHUNK_SECONDS, max(left, 1e-3))
+        self.chunk = max(1, min(int(self.chunk * min(8.0, target / max(took, 1e-9))), 2**40))
+
+    def _time(self, reason):
+        """Process time at which the path ends that was stopped for this reason."""
+        if reason == "time":
+            return (self.budget.part(self.warmup) if self.warming else self.budget).time
+        if reason in ("events", "proposals", "data_passes"):
+            return float(self.state.now[0])
+        return float(self.state.moved.max())  # the last event: its number repeats the run
+
+    def _reach(self, reason):
+        """The end of the warm-up, or of the run."""
+        if not self.warming:
+            self.stopped = reason
+            return
+        now = self._time(reason)
+        self.warming = False
+        self.state.counts[ADAPTING] = 0
+        self.recording.integrals.centre[:] = self.position(now)
+        self._count_from(now)
+
+    def _count_from(self, now):
+        """Start the integrals and the grid at the time `now`."""
+        integrals, grid = self.recording.integrals, self.recording.grid
+        integrals.since[0] = now
+        self.process.count_from(self.state, now)
+        if self.total is not None and self.total > now:  # else they find their scale by doubling
+            if len(integrals.marks):
+                integrals.stretch[0] = (self.total - now) / len(integrals.marks)
+            if len(grid.rows):
+                grid.spacing[0] = (self.total - now) / self.draws
+
+    def _store(self):
+        """Move the rows of the skeleton's buffer out of it."""
+        skeleton = self.recording.skeleton
+        used = int(skeleton.used[0])
+        if used == 0:
+            return
+        block = tuple(
+            a[:used].copy() for a in (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
+        )
+        self.blocks.append(block)
+        self.stored += used * self.row_bytes
+        skeleton.used[0] = 0
+        if self.stored > self.room:
+            text = (
+                f"its skeleton has grown to {self.stored / 1e9:.3g} GB; "
+                'give `store="grid"` with `draws=`, or `store="moments"`, or a smaller budget'
+            )
+            self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
+
+    # -- failures ---------------------------------------------------------------------------------------------------
+
+    def position(self, now):
+        """All coordinates at the time `now`, not before the last event: an array of shape (D,)."""
+        state, flow = self.state, self.process.flow
+        moved = np.broadcast_to(state.moved, state.x.shape)
+        return np.array([flow.position(j, state.x[j], state.v[j], now - moved[j]) for j in range(len(moved))])
+
+    def _fail(self, status):
+        state, process = self.state, self.process
+        now = float(state.now[0])
+        ring = float(state.keys[0])
+        who = type(process.model if process.model is not None else process).__name__
+        if status == scheduler.NOT_FINITE:
+            alone = state.pending[2] == ALONE and state.pending[1] == state.pending[0] + 1
+            if alone and state.pending[0] == state.heap[0] and math.isfinite(ring):
+                now = ring  # the rate, where the clock rang; else the clock or the jump, where the last one did
+            text = f"the gradient or the rate of {who} is not finite"
+            if process.ticks:
+                step = int(state.counts[EVENTS]) // process.ticks + 1
+                text = (
+                    f"{type(process).__name__} diverged at step {step}: the gradient of {who}, or the state that it "
+                    "led to, is not finite or beyond what is stable; a smaller step may help"
+                )
+        elif status == scheduler.VIOLATED:
+            now = ring
+            text = (
+                f"the rate of {type(process).__name__} exceeded {process.describe_bound()} by a factor "
+                f"{1.0 + state.excess[1]:.6g}; the samples would not be those of the target: check that bound"
+            )
+        elif status == scheduler.BAD_BOUND:
+            text = (
+                f"{process.describe_bound()} is negative or not finite, so that {type(process).__name__} cannot thin "
+                "its clock: check that bound"
+            )
+        elif status == scheduler.UNKNOWN_KIND:
+            text = f"`jump` of {type(process).__name__} returned a kind of event that is not a place in its `events`"
+        elif status == scheduler.TIME_UP:
+            text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
+        else:
+            text = f"a clock of {type(process).__name__} gave a time in the past"
+        cause = getattr(process.model, "failure", None)  # what a function of Python raised
+        if cause is not None:
+            text += f" ({type(cause).__name__}: {cause})"
+        with np.errstate(all="ignore"):
+            x = self.position(now)
+        memory = state.memory
+        if status == scheduler.NOT_FINITE and hasattr(memory, "here"):  # where the process last looked
+            x = memory.here.copy()
+            now = float(memory.at[0]) if hasattr(memory, "at") else now
+        self.stopped, self.failure = "failed", (text, now, x)
+
+    def _check_hopeless(self, budget):
+        counts = self.state.counts
+        if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[RINGS] < IDLE_RINGS:
+            return
+        if replace(budget, data=NEVER, step=1) == Budget():
+            text = f"{type(self.process).__name__} never looks at the data; give another budget than `data_passes`"
+            self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
+
+    # -- looking at it ----------------------------------------------------------------------------------------------
+
+    def finish(self):
+        """The `Record` of the path so far; the chain stays as it is and can go on."""
+        self._store()
+        if len(self.blocks) != 1:
+            self.blocks = [self._joined()]
+        times, kinds, which, xs, vs = self.blocks[0]
+        end = self._time(self.stopped)
+        recording = self.recording._replace(
+            integrals=_laid_out(copied(self.recording.integrals), self.process.local),
+            grid=copied(self.recording.grid),
+        )
+        with np.errstate(all="ignore"):
+            scheduler.settle(self.process.flow.kernel, self.state, recording, end)
+        return Record(
+            x=self.start[0],
+            v=self.start[1],
+            warmup=float(recording.integrals.since[0]),
+            end=end,
+            stopped=self.stopped or "interrupted",
+            seconds=self.seconds,
+            integrals=recording.integrals,
+            grid=recording.grid,
+            times=times,
+            kinds=kinds,
+            which=which,
+            xs=xs,
+            vs=vs,
+            counts=self.state.counts.copy(),
+            excess=self.state.excess.copy(),
+            centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
+            statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
+            tallies=self._tallies(end),
+        )
+
+    def _tallies(self, end):
+        since = float(self.recording.integrals.since[0])
+        return self.process.tallies(self.state, since, end) if end > since else {}
+
+    def _joined(self):
+        if not self.blocks:
+            skeleton = self.recording.skeleton
+            return tuple(
+                a[:0].copy() for a in (skeleton.times, skeleton.kinds, skeleton.which, skeleton.xs, skeleton.vs)
+            )
+        return tuple(np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    NUMBERS = ("seconds", "stopped", "warming", "stored")
+
+    def snapshot(self):
+        """Copies of all that changes: a header of plain values, nested tuples of arrays, and the skeleton's blocks."""
+        self._store()
+        header = {name: getattr(self, name) for name in self.NUMBERS} | {"rng": self.rng.bit_generator.state}
+        integrals, grid = copied(self.recording.integrals), copied(self.recording.grid)
+        return header, (copied(self.state), integrals, grid), list(self.blocks)
+
+    @staticmethod
+    def pack(snapshot, prefix):
+        """A snapshot as a header and a dict of arrays."""
+        header, trees, blocks = snapshot
+        arrays = flatten(trees, prefix)
+        if blocks:
+            for k, parts in enumerate(zip(*blocks, strict=True)):
+                arrays[f"{prefix}/block/{k}"] = np.concatenate(parts)
+        return header, arrays
+
+    def restore(self, header, arrays, prefix):
+        """Go back to a snapshot that `pack` made; the chain must be a fresh one of the same call."""
+        for name in self.NUMBERS:
+            setattr(self, name, header[name])
+        self.rng.bit_generator.state = header["rng"]
+        trees = self.state, self.recording.integrals, self.recording.grid
+        for name, array in flatten(trees, prefix).items():
+            np.copyto(array, arrays[name])
+        self.blocks = []
+        if f"{prefix}/block/0" in arrays:
+            self.blocks = [tuple(arrays[f"{prefix}/block/{k}"] for k in range(5))]
+
+
+def _laid_out(integrals, local):
+    """Integrals in the memory layout of `recording.new_recording`, which compiled code was compiled for."""
+    if not local:
+        return integrals
+    centre, first, second = beside(integrals.centre, integrals.first, integrals.second)
+    return integrals._replace(centre=centre, first=first, second=second)
+
+
+def advance_elsewhere(chain, seconds):
+    """A segment of a chain in another process or on another machine; what comes back is the chain, further on."""
+    return chain.advance(seconds)

@@ -1,0 +1,206 @@
+"""What is asked of the arguments of a run: one readable line for each that does not fit, before anything starts."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import operator
+from dataclasses import replace
+
+import numpy as np
+
+from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
+from pdmp.models.base import Model
+from pdmp.process import Process
+
+STORES = ("skeleton", "grid", "moments")
+
+
+def check_process(process):
+    """Raise a `TypeError` that says what to write unless `process` is a `Process`."""
+    if isinstance(process, Process):
+        return
+    if inspect.isclass(process):
+        raise TypeError(
+            f"`process` must be a process, got the class {process.__name__}; write {process.__name__}(...)."
+        )
+    name = type(process).__name__
+    if isinstance(process, Model) or hasattr(process, "model"):
+        raise TypeError(
+            f"`process` must be a process, got the {'model' if isinstance(process, Model) else 'gradient'} {name}; "
+            f"write pdmp.sample(pdmp.ZigZag(...), ...) or another process around it."
+        )
+    raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got {name}.")
+
+
+def check_number(name, value):
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
+        raise TypeError(f"`{name}` must be a number, got {value!r}.")
+    return float(value)
+
+
+def check_count(name, value):
+    if isinstance(value, float) and value.is_integer():  # 1e6
+        value = int(value)
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"`{name}` must be an integer, got {value!r}.") from None
+    if not 1 <= value <= NEVER:
+        raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    return value
+
+
+def check_budget(process, time=None, events=None, steps=None, proposals=None, data_passes=None, seconds=None):
+    """A `Budget` from what `sample` was given, or an error naming the argument."""
+    parts = {}
+    for name, value in (("time", time), ("data_passes", data_passes), ("seconds", seconds)):
+        if value is None:
+            continue
+        value = check_number(name, value)
+        if not 0.0 < value < math.inf:
+            raise ValueError(f"`{name}` must be positive and finite, got {value}.")
+        parts[name] = value
+    for name, value in (("events", events), ("steps", steps), ("proposals", proposals)):
+        if value is not None:
+            parts[name] = check_count(name, value)
+    if not parts:
+        raise ValueError(
+            "no budget: give at least one of `time`, `events`, `steps`, `proposals`, `data_passes`, `seconds`."
+        )
+    if "steps" in parts:
+        if not process.ticks:
+            raise TypeError(
+                f"`steps` is for fixed-step processes; {type(process).__name__} runs in continuous time: "
+                "give `events` or `time`."
+            )
+        parts["events"] = min(parts.pop("steps") * process.ticks, parts.get("events", NEVER))
+    if "data_passes" in parts:
+        n_data = max(getattr(process.model, "n_data", 0), 1)
+        parts["data"] = max(math.ceil(round(min(parts.pop("data_passes") * n_data, float(NEVER)), 6)), 1)
+    return Budget(**parts, step=max(process.ticks, 1) if events is None else 1)
+
+
+def check_seed(seed, saved):
+    if seed is None:
+        return np.random.SeedSequence().entropy if saved is None else saved[0]["seed"]
+    try:
+        if isinstance(seed, bool):
+            raise TypeError
+        seed = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"`seed` must be an integer or None, got {seed!r}.") from None
+    if seed < 0:
+        raise ValueError(f"`seed` must not be negative, got {seed}.")
+    return seed
+
+
+def copies_of(process):
+    """Weights of the coupled copies that the state holds; (1,) for all processes but the extrapolating ones."""
+    return tuple(float(w) for w in getattr(process, "copies", (1.0,)))
+
+
+def target_dim(process):
+    """Dimension of the target."""
+    return process.model.dim if process.model is not None else process.dim // len(copies_of(process))
+
+
+def check_initial(process, initial, chains):
+    """Starting points (chains, d), or an error naming `initial`."""
+    model, d = process.model, target_dim(process)
+    source = "`initial`"
+    if initial is None:
+        if process.anchor is not None:
+            initial, source = process.anchor, "the anchor"
+        elif model is None:
+            initial = np.zeros(d)
+        else:
+            initial = model.mode() if hasattr(model, "mode") else None
+            source = "the mode"
+            if initial is None:
+                initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"
+    try:
+        x = np.array(initial, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`initial` must hold numbers, got {initial!r}.") from None
+    if x.shape not in ((d,), (chains, d)):
+        raise ValueError(f"`initial` must have shape ({d},) or ({chains}, {d}), got {x.shape}.")
+    starts = np.array(np.broadcast_to(x, (chains, d)))
+    for i, row in enumerate(starts):
+        where = "" if x.ndim == 1 else f" in row {i}"
+        if not np.all(np.isfinite(row)):
+            raise ValueError(
+                f"{source} must be finite; entries {np.flatnonzero(~np.isfinite(row)).tolist()}{where} are not."
+            )
+        if hasattr(model, "potential") and (i == 0 or x.ndim == 2):
+            potential = model.potential(row)
+            if not math.isfinite(potential):
+                raise ValueError(
+                    f"{source}{where} is a point of zero density: the potential of {type(model).__name__} there is "
+                    f"{potential}; give `initial=` a point where it is finite."
+                )
+    return starts
+
+
+def check_covariance(process, covariance, store):
+    if covariance not in (None, True, False):
+        raise ValueError(f"`covariance` must be True, False or None, got {covariance!r}.")
+    if covariance and process.local and store != "skeleton":
+        raise ValueError(
+            f"`covariance=True` with `store={store!r}` needs all coordinates at each event, but an event of the local "
+            f'{type(process).__name__} touches only a few; use `store="skeleton"` and run.cov() afterwards.'
+        )
+    if process.local:
+        return False
+    if covariance is None:  # from a skeleton they are taken afterwards, by matrix products
+        return store != "skeleton" and target_dim(process) <= 100
+    return bool(covariance)
+
+
+def known_length(process, budget):
+    """Process time at the end if the budget alone tells, else None."""
+    if replace(budget, time=math.inf) == Budget(step=budget.step):
+        return budget.time
+    if getattr(process, "constant", 0) and replace(budget, events=NEVER) == Budget(step=budget.step):
+        if process.ticks and budget.events % process.ticks == 0:
+            return budget.events // process.ticks * process.holding(0)
+    return None
+
+
+def check_skeleton(process, budget, chains, total):
+    events = budget.events
+    if events == NEVER and total is not None and getattr(process, "constant", 0):
+        events = total / process.holding(0) * process.ticks
+    if events == NEVER:
+        return
+    average = rows_per_event(process)[0]
+    size = chains * events * average * row_bytes(process, process.flow.kind != "constant")
+    if size > SKELETON_BYTES:
+        raise ValueError(
+            f"the skeleton would take {size / 1e9:.3g} GB, above {SKELETON_BYTES / 1e9:.3g} GB: "
+            'give `store="grid"` with `draws=`, or `store="moments"`, or a smaller budget.'
+        )
+
+
+def describe(process):
+    """What a `Run` needs to know of its process: plain values, for a header."""
+    model, d = process.model, target_dim(process)
+    name = type(process).__name__
+    text = f"{name} of dimension {d}" if model is None else f"{name} on {type(model).__name__} of dimension {d}"
+    variables = {"x": (d,)} if model is None else model.variables
+    return {
+        "process": text,
+        "sampler": name,
+        "kind": process.flow.kind,
+        "copies": list(copies_of(process)),
+        "dim": d,
+        "local": bool(process.local),
+        "events": list(process.events),
+        "variables": {k: list(s) for k, s in variables.items()},
+        "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
+        "constrains": bool(getattr(model, "constrains", False)),
+        "n_data": int(getattr(model, "n_data", 0)),
+    }

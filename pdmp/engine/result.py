@@ -1,0 +1,583 @@
+"""What a run leaves: estimates along the paths of all chains, draws from them, tables and files."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from importlib import metadata
+
+import numpy as np
+
+from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
+from pdmp.diagnostics.stein import scores, stein_thin
+from pdmp.diagnostics.summary import summarise
+from pdmp.diagnostics.variable_selection import inclusion
+from pdmp.engine import storage
+from pdmp.engine.chain import Record
+from pdmp.engine.checks import check_count
+from pdmp.engine.recording import Grid, Integrals
+from pdmp.engine.trajectory import Trajectory, apply, integrate_function
+from pdmp.models import transforms
+from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
+
+#: Draws for diagnostics, for each chain, and numbers in all of them.
+DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
+STRETCHES = 1_024  #: of each chain, at most, over which the path is averaged for Monte Carlo errors
+
+
+def load(path):
+    """The `Run` that ``run.save(path)`` wrote. Its ``process`` is a text; all the numbers are there."""
+    header, arrays = storage.read(path, "run")
+    records = []
+    for i, values in enumerate(header["records"]):
+
+        def part(name, i=i):
+            return arrays[f"chain/{i}/{name}"]
+
+        begin = f"chain/{i}/tallies/"
+
+        records.append(
+            Record(
+                **values,
+                **{name: part(name) for name in Record.ARRAYS},
+                integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
+                grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
+                tallies={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
+            )
+        )
+    return Run(header["info"], records)
+
+
+class Run:
+    """What `sample` returns: estimates along the paths of all chains, and the paths.
+
+    Means, variances and expectations are time averages from the end of the warm-up to the end of each chain, chains
+    pooled in proportion to their lengths. Where the process holds coupled copies (SGRRLD: a fine and a coarse chain),
+    these are extrapolated: the copies' averages, with the signed weights `copies`. Positions, `draws`, `ess`, `rhat`
+    and `to_arviz` are those of the first copy, the fine chain.
+
+    Attributes
+    ----------
+    process : Process or str
+        The process, its "auto" options settled; of a loaded run a description.
+    seed : int
+        With it and the same arguments the run can be repeated bitwise.
+    chains, dim : int
+        Number of chains; dimension d of the target.
+    events : ndarray of int, shape (chains,)
+        Events of each chain: as a budget, they repeat a run that a number of seconds or Ctrl-C ended.
+    warmup, end : ndarray, shape (chains,)
+        Process times at which the warm-up and the path end.
+    stopped : str
+        What ended the run: the name of a budget, "interrupted" or "failed"; several when chains differ.
+    variables : dict of str to tuple of int
+        Names and shapes of the parts of x.
+    transforms : dict of str to pdmp.models.transforms.Transform
+        Of those parts that are not natural parameters.
+    copies : tuple of float
+        Weights of the coupled copies.
+    stats : dict
+        Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
+        excess, horizons, data terms and passes, seconds of computing, and what the process itself reports.
+    """
+
+    def __init__(self, info, records, process=None, chains=None):
+        self._info, self._records, self._chains = info, records, chains
+        self.process = info["process"] if process is None else process
+        self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
+        self.variables = {k: tuple(s) for k, s in info["variables"].items()}
+        self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
+        self.copies = tuple(info["copies"])
+
+    def __repr__(self):
+        stats = self.stats
+        return (
+            f"<Run: {self._info['process']}, {self.chains} chain{'s' if self.chains > 1 else ''}, "
+            f"{stats['total_events']:,} events, time {self.end.max():.6g}, stopped by {self.stopped}>"
+        )
+
+    @property
+    def chains(self):
+        return len(self._records)
+
+    @property
+    def events(self):
+        return np.array([int(r.counts[EVENTS]) for r in self._records])
+
+    @property
+    def warmup(self):
+        return np.array([r.warmup for r in self._records])
+
+    @property
+    def end(self):
+        return np.array([r.end for r in self._records])
+
+    @property
+    def stopped(self):
+        reasons = {r.stopped for r in self._records}
+        for first in ("failed", "interrupted"):
+            if first in reasons:
+                return first
+        return ", ".join(sorted(reasons))
+
+    @functools.cached_property
+    def stats(self):
+        counts = sum(r.counts for r in self._records)
+        violations, terms, n_data = int(counts[VIOLATIONS]), int(counts[DATA]), max(self._info["n_data"], 1)
+        stats = {
+            "events": {name: int(counts[KINDS + k]) for k, name in enumerate(self._info["events"])},
+            "total_events": int(counts[EVENTS]),
+            "proposals": int(counts[PROPOSALS]),
+            "thinned": int(counts[THINNED]),
+            "bound_violations": violations,
+            "mean_excess": float(sum(r.excess[0] for r in self._records)) / max(violations, 1),
+            "max_excess": float(max(r.excess[1] for r in self._records)),
+            "horizons": int(counts[HORIZONS]),
+            "data_terms": terms,
+            "data_passes": terms / n_data,
+            "seconds": float(sum(r.seconds for r in self._records)),
+            "stopped": [r.stopped for r in self._records],
+        }
+        for record in self._records:
+            for name, value in record.statistics.items():
+                share = value / len(self._records) if name.startswith("mean_") else value
+                stats[name] = stats.get(name, 0.0) + share
+        return stats
+
+    # -- averages along the path ----------------------------------------------------------------------------------
+
+    def _used(self):
+        used = [r for r in self._records if r.length > 0.0]
+        if not used:
+            raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
+        return used
+
+    def _block_mean(self):
+        """Averages of all that moves (copies, d)."""
+        used = self._used()
+        total = sum(r.length for r in used)
+        reference = used[0].integrals.centre
+        # Around one centre, so that a small spread around a large mean keeps its digits.
+        sums = sum(r.integrals.first + (r.integrals.centre - reference) * r.length for r in used)
+        return (reference + sums / total).reshape(len(self.copies), self.dim)
+
+    def mean(self, error=False):
+        """Time average of x, (d,); with `error` an `Estimate`, its Monte Carlo standard errors beside it."""
+        mean = np.array(self.copies) @ self._block_mean()
+        return monte_carlo_error.estimate(mean, *self._stretches()) if error else mean
+
+    def var(self):
+        """Time average of (x - mean)², (d,).
+
+        A `UserWarning` tells when extrapolation has made one negative.
+        """
+        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
+        total = 0.0
+        for r in used:
+            shift = r.integrals.centre - mean
+            total = total + r.integrals.second + shift * (2.0 * r.integrals.first + shift * r.length)
+        blocks = (total / sum(r.length for r in used)).reshape(len(self.copies), self.dim)
+        var = np.array(self.copies) @ blocks
+        if np.any(var < 0.0) and len(self.copies) > 1:
+            warnings.warn(
+                f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
+                "the run is too short, or the step too large.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return var
+
+    def sd(self):
+        """Square roots of `var`, (d,); NaN where extrapolation made it negative."""
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(self.var())
+
+    def cov(self):
+        """Time average of (x - mean)(x - mean)ᵀ, (d, d).
+
+        Raises
+        ------
+        ValueError
+            If neither the products were integrated (``covariance=``) nor the skeleton is there.
+        """
+        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
+        online = all(r.integrals.cross.size for r in used)
+        if not online and self.store != "skeleton":
+            reason = "of a local process" if self._info["local"] else "above 100 dimensions without `covariance=True`"
+            raise ValueError(f'`store="{self.store}"` {reason} keeps no products; use `store="skeleton"`.')
+        total = 0.0
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            if online:
+                shift, first = r.integrals.centre - mean, r.integrals.first
+                lower = np.tril(r.integrals.cross)
+                cross = lower + np.tril(lower, -1).T
+                mixed = np.outer(shift, first)
+                total = total + cross + mixed + mixed.T + np.outer(shift, shift) * r.length
+            else:
+                total = total + self._paths[i].products(mean, r.warmup, r.end)
+        total = total / sum(r.length for r in used)
+        d = self.dim
+        return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
+
+    def expectation(self, f, error=False):
+        """Time average of f(x).
+
+        Parameters
+        ----------
+        f : callable
+            Takes a position, shape (d,), returns a number or an array. If it also takes many at once, (d, M) to
+            (..., M), with the same values, it is called so.
+        error : bool, default False
+            Return an `Estimate`, with the Monte Carlo standard error as of `mcse`.
+
+        Returns
+        -------
+        float, ndarray or pdmp.diagnostics.Estimate
+            Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5;
+            otherwise by three Gauss-Legendre nodes between each two events, on ellipses by eight in each radian. Under
+            ``store="grid"`` the average over the grid.
+        """
+        self._refuse("expectation", "moments")
+        length = sum(r.length for r in self._used())
+        total = sum(self._integral(i, f) for i, r in enumerate(self._records) if r.length > 0.0) / length
+        total = float(total) if np.ndim(total) == 0 else total
+        return monte_carlo_error.estimate(total, *self._stretches(f)) if error else total
+
+    def _combined(self, f):
+        """f of all that moves: of coupled copies the weighted sum."""
+        if len(self.copies) == 1:
+            return f
+        d = self.dim
+        return lambda x: sum(w * np.asarray(f(x[c * d : (c + 1) * d])) for c, w in enumerate(self.copies))
+
+    def _integral(self, i, f):
+        """∫ f along the path of chain i after its warm-up."""
+        r, f = self._records[i], self._combined(f)
+        if self.store == "grid":
+            rows = r.grid.rows[: int(r.grid.used[0])]
+            return integrate_function(f, np.full(len(rows), r.length / max(len(rows), 1)), rows, None)
+        path, total = self._paths[i], 0.0
+        for h, x, v in path.segments(r.warmup, r.end):
+            total = total + integrate_function(f, h, x, v, path.centre)
+        return total
+
+    def chain_means(self, f=None):
+        """Time average of x, or of f(x), for each chain by itself: (chains, d) or (chains, ...)."""
+        if f is not None:
+            self._refuse("chain_means", "moments")
+        self._used()
+        blocks, out = (len(self.copies), self.dim), []
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                raise ValueError(f"chain {i} has no path after its warm-up.")
+            if f is None:
+                mean = r.integrals.centre + r.integrals.first / r.length
+                out.append(np.array(self.copies) @ mean.reshape(blocks))
+            else:
+                out.append(self._integral(i, f) / r.length)
+        return np.array(out)
+
+    # -- Monte Carlo errors -----------------------------------------------------------------------------------------
+
+    def _stretches(self, f=None):
+        """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
+
+        From the skeleton for as many stretches as half the events, at most 1,024; else from what was noted on the way.
+        """
+        if f is not None:
+            self._refuse("the Monte Carlo error of an expectation", "moments")
+        series, each, lengths = [], [], []
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            if self.store == "skeleton":
+                path = self._paths[i]
+                events = len(path.times) - int(np.searchsorted(path.times, r.warmup, side="right"))
+                most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
+                n = max(min(STRETCHES, most, events // 2), 1)
+                averages = path.stretches(n, None if f is None else self._combined(f), r.warmup, r.end)
+                stretch = r.length / n
+            elif f is None:
+                stretch = float(r.integrals.stretch[0])
+                averages = r.batches.T / stretch + r.integrals.centre if stretch > 0.0 else np.zeros((0, len(r.x)))
+            else:
+                rows, stretch = r.grid.rows[: int(r.grid.used[0])], float(r.grid.spacing[0])
+                averages = np.moveaxis(apply(self._combined(f), rows.T), -1, 0)
+            if f is None:
+                averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)
+            series.append(averages)
+            each.append(stretch)
+            lengths.append(r.length)
+        self._used()
+        return series, each, lengths
+
+    def mcse(self, f=None, method="spectral"):
+        """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
+
+        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.errors`: nothing is
+        discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
+        grid; ``store="moments"`` has that of the mean only.
+
+        Parameters
+        ----------
+        f : callable, optional
+            As of `expectation`.
+        method : {"spectral", "batch"}
+        """
+        error = monte_carlo_error.standard_error(*self._stretches(f), monte_carlo_error.check_method(method))
+        return float(error) if np.ndim(error) == 0 else error
+
+    def asymptotic_variance(self, f=None, method="spectral"):
+        """σ² of the time average of x, (d,), or of f(x): its variance times the time it was taken over.
+
+        σ² = 2 ∫ cov(f(x(0)), f(x(t))) dt in stationarity, within chains, averaged over them.
+        """
+        series, stretches, lengths = self._stretches(f)
+        found = [monte_carlo_error.asymptotic_variance(s, h, method) for s, h in zip(series, stretches, strict=True)]
+        found = np.tensordot(np.array(lengths) / sum(lengths), np.array(found), 1)
+        return float(found) if found.ndim == 0 else found
+
+    def efficiency(self):
+        """Effective draws, and how many for each unit of what they cost: see `pdmp.diagnostics.efficiency`."""
+        return monte_carlo_error.efficiency(self)
+
+    # -- paths and draws ------------------------------------------------------------------------------------------
+
+    def _refuse(self, what, *stores):
+        if self.store in stores:
+            better = '`store="skeleton"`' if "grid" in stores else '`store="skeleton"` or `store="grid"`'
+            raise ValueError(f'`{what}` needs the path, of which `store="{self.store}"` keeps none; use {better}.')
+
+    @functools.cached_property
+    def _paths(self):
+        """Paths of all that moves, copies included."""
+        self._refuse("trajectories", "moments", "grid")
+        return [
+            Trajectory(
+                *(r.x, r.v, r.times, r.kinds, r.which, r.xs, r.vs),
+                end=r.end,
+                kind=self._info["kind"],
+                events=self._info["events"],
+                local=self._info["local"],
+                warmup=min(r.warmup, r.end),
+                centre=r.centre,
+            )
+            for r in self._records
+        ]
+
+    @functools.cached_property
+    def trajectories(self):
+        """The path of each chain, a list of `Trajectory`; of coupled copies the first, with the last as ``coarse``."""
+        if len(self.copies) == 1:
+            return self._paths
+        paths, d, last = [], self.dim, len(self.copies) - 1
+        for path in self._paths:
+            fine, coarse = path.block(0, d, kind=0), path.block(last * d, (last + 1) * d, kind=last)
+            fine.coarse, fine.coarse_times = coarse.positions, coarse.times
+            paths.append(fine)
+        return paths
+
+    def at(self, t):
+        """Positions of all chains at time t: (chains, d), or (chains, M, d) for M times."""
+        self._refuse("at", "moments", "grid")
+        return np.array([path.at(t) for path in self.trajectories])
+
+    def draws(self, n=1_000):
+        """Positions at n equally spaced times after the warm-up: (chains, n, d).
+
+        From the grid, under ``store="grid"``: the nearest of its points.
+        """
+        self._refuse("draws", "moments")
+        n = check_count("n", n)
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                raise ValueError(f"chain {i} has no path after its warm-up to draw from.")
+        if self.store == "skeleton":
+            return np.array([path.discretise(n) for path in self.trajectories])
+        out = np.empty((self.chains, n, self.dim))
+        for i, r in enumerate(self._records):
+            used = int(r.grid.used[0])
+            if n > used:
+                raise ValueError(f"`n` = {n} draws are more than the {used} that chain {i} has on its grid.")
+            times = np.arange(1, n + 1) * (r.length / n)
+            rows = np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)
+            out[i] = r.grid.rows[rows, : self.dim]
+        return out
+
+    def _diagnostic_draws(self, most=DIAGNOSTIC_DRAWS):
+        """At most so many draws of each chain for diagnostics, or None if there are too few."""
+        if self.store == "grid":
+            n = min(int(r.grid.used[0]) for r in self._records)
+        else:
+            n = min(most, int(self.events.min()))
+        n = min(n, max(DIAGNOSTIC_NUMBERS // (self.chains * self.dim), 50))
+        if n < 4 or any(r.length <= 0.0 for r in self._records):
+            return None
+        return self.draws(n)
+
+    def ess(self, method="mean"):
+        """Effective sample size of each coordinate, all chains together, (d,).
+
+        "spectral" and "batch" are those of the exact path, var / mcse² (see `mcse`): no number of draws bounds them.
+        Other methods are ArviZ's of 4,000 draws of each chain, or as many as there were events, and of up to sixteen
+        times as many while the draws are so many effective ones that their number bounds the result. Under
+        ``store="moments"``, "mean" is from the means over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
+        """
+        if method in monte_carlo_error.METHODS:
+            with np.errstate(all="ignore"):
+                error = self.mcse(method=method)
+                return np.where(error > 0.0, self.var() / error**2, np.nan)
+        if self.store == "moments":
+            if method != "mean":
+                raise ValueError(f'`method` {method!r} needs draws, of which `store="moments"` keeps none; use "mean".')
+            used, d = self._used(), self.dim
+            batches = [r.batches[:d] for r in used]
+            var = np.mean([self._chain_var(r) for r in used], axis=0)
+            stretch = [float(r.integrals.stretch[0]) for r in used]
+            means = [r.integrals.centre[:d] + r.integrals.first[:d] / r.length for r in used if r.length > 0.0]
+            return batch_ess(var, [r.length for r in used], batches, stretch, means)
+        most = DIAGNOSTIC_DRAWS
+        while True:
+            draws = self._diagnostic_draws(most)
+            if draws is None:
+                return np.full(self.dim, np.nan)
+            ess = draws_ess(draws, method)
+            if self.store == "grid" or most >= 16 * DIAGNOSTIC_DRAWS or draws.shape[1] < most:
+                return ess
+            if not np.any(ess > 0.2 * draws.shape[0] * draws.shape[1]):
+                return ess
+            most *= 4
+
+    def rhat(self, method="rank"):
+        """R-hat of each coordinate, from the chains' halves, (d,).
+
+        Under ``store="moments"`` the classical one of means and variances, without ranks.
+        """
+        if self.store != "moments":
+            draws = self._diagnostic_draws()
+            return np.full(self.dim, np.nan) if draws is None else draws_rhat(draws, method)
+        halves, d = [], self.dim
+        used = self._used()
+        for r in used:
+            stretch = float(r.integrals.stretch[0])
+            whole = int(r.length / stretch * (1.0 + 1e-12)) // 2
+            if whole == 0:
+                return np.full(d, np.nan)
+            for part in (slice(0, whole), slice(whole, 2 * whole)):
+                halves.append(r.integrals.centre[:d] + r.batches[:d, part].sum(axis=1) / (whole * stretch))
+        return batch_rhat([self._chain_var(r) for r in used], halves)
+
+    def inclusion(self):
+        """Posterior inclusion probabilities, (d,), of a sticky process: see `pdmp.diagnostics.inclusion`."""
+        return inclusion(self)
+
+    def _chain_var(self, r):
+        """Variance along one chain's path, first copy, (d,)."""
+        d = self.dim
+        return r.integrals.second[:d] / r.length - (r.integrals.first[:d] / r.length) ** 2
+
+    # -- tables and files ---------------------------------------------------------------------------------------
+
+    def names(self):
+        """A name for each coordinate of x: "beta[0]", "log(sigma)", …; a list of str."""
+        return transforms.coordinate_names(self.variables, self.transforms)
+
+    def constrain(self, draws, model=None):
+        """Natural parameters of draws of x (..., d), each (..., *shape), by name; see `pdmp.Model.constrain`.
+
+        A loaded run knows the names and transforms of its model. A model that computes natural parameters in its own
+        way (PyMC, Stan, a non-centred hierarchy) is asked: then a loaded run needs it as `model`.
+        """
+        model = getattr(self.process, "model", None) if model is None else model
+        if hasattr(model, "constrain"):
+            return model.constrain(draws)
+        if self._info.get("constrains", False):
+            raise ValueError(
+                f"the natural parameters of a {self._info['process']} are computed by its model, which a loaded run "
+                "does not hold: give it as `model=`."
+            )
+        return transforms.split(draws, self.variables, self.transforms)
+
+    def summary(self):
+        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and what is wrong.
+
+        Errors and ESS are those of the exact path, see `mcse`; warnings say in words what to change.
+        """
+        return summarise(self)
+
+    def thin(self, n=100, method="stein", candidates=5_000, target=None, preconditioner="covariance"):
+        """A few positions that stand for the whole run: (n, d).
+
+        Parameters
+        ----------
+        n : int
+        method : {"stein", "time"}
+            "stein": those draws that bring the Stein discrepancy down fastest, chosen one after the other, some perhaps
+            more than once (`pdmp.diagnostics.stein_thin`); it also leaves out what a warm-up that was too short has
+            left. "time": equally spaced ones.
+        candidates : int
+            Draws to choose from, all chains together.
+        target : Model, optional
+            Whose law it is, for a run that was loaded; else the process knows.
+        preconditioner
+            Of the discrepancy, see `pdmp.diagnostics.ksd`; None where the draws' covariance is singular.
+        """
+        n, candidates = check_count("n", n), check_count("candidates", candidates)
+        if method not in ("stein", "time"):
+            raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')
+        if method == "time":
+            each = -(-n // self.chains)
+            return self.draws(each).reshape(-1, self.dim)[np.linspace(0, each * self.chains - 1, n).round().astype(int)]
+        target = getattr(self.process, "model", None) if target is None else target
+        if target is None:
+            raise ValueError('`method="stein"` needs gradients: give the model as `target=`.')
+        most = int(self.events.min()) if self.store == "skeleton" else min(int(r.grid.used[0]) for r in self._records)
+        x = self.draws(max(min(candidates // self.chains, most), 1)).reshape(-1, self.dim)
+        return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
+
+    def save(self, path):
+        """Write the run to one file, without pickle; `pdmp.load` reads it."""
+        arrays, records = {}, []
+        for i, r in enumerate(self._records):
+            records.append({name: getattr(r, name) for name in Record.NUMBERS})
+            arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
+            arrays |= {f"chain/{i}/tallies/{name}": array for name, array in r.tallies.items()}
+            arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
+        storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
+
+    def to_arviz(self, n=1_000, model=None):
+        """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
+
+        The draws are of natural parameters, see `constrain`, also for `model`. Under ``store="grid"`` all points of the
+        grid. Coupled copies: the fine chain's draws.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                import arviz
+            except ImportError:
+                raise ImportError("`to_arviz` needs ArviZ: pip install 'pdmp[arviz]'.") from None
+            if self.store == "grid":
+                n = min(int(r.grid.used[0]) for r in self._records)
+            posterior = self.constrain(self.draws(n), model)
+            try:
+                version = metadata.version("pdmp")
+            except metadata.PackageNotFoundError:
+                version = "unknown"
+            attrs = {
+                "inference_library": "pdmp",
+                "inference_library_version": version,
+                "sampler": self._info["sampler"],
+                "process": self._info["process"],
+                "sampling_time": self._info.get("wall_seconds", float("nan")),
+                "seed": str(self.seed),
+            }
+            if len(self.copies) > 1:
+                attrs["draws_of"] = "the fine chain; run.mean() and run.expectation() extrapolate"
+            new = int(arviz.__version__.split(".")[0]) >= 1
+            data = arviz.from_dict({"posterior": posterior}) if new else arviz.from_dict(posterior=posterior)
+            data["posterior"].attrs.update(attrs)
+            return data

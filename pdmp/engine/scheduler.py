@@ -1,0 +1,238 @@
+"""The event loop and its indexed heap of clocks. Knows no sampler.
+
+::
+
+    while budget left:
+        redraw the clocks that the last event concerns         clock
+        i, t <- the earliest candidate                         (ties: the smaller index)
+        with probability rate / bound:                         rate
+            bring what will change to time t, and integrate    flow
+            carry out the event                                jump
+            record it
+
+Coordinates of a local process move lazily: each knows the time at which it last changed, so an event costs what it
+touches, whatever the dimension. The loop returns to Python when its chunk is over or a buffer is full, and is called
+again: nothing about the path depends on where that happens.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from pdmp.engine.recording import fill_grid, integrate, integrate_all, mark, record, record_one
+from pdmp.native.classes import entry, helper, inlined
+from pdmp.process import (
+    ALONE,
+    CERTAIN,
+    DATA,
+    DEPENDENTS,
+    EVENTS,
+    HORIZON,
+    HORIZONS,
+    KINDS,
+    PROPOSALS,
+    RINGS,
+    THINNED,
+    VIOLATIONS,
+)
+
+#: Why the loop returned. The first two are continued at once, the last five are failures.
+CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST, UNKNOWN_KIND, BAD_BOUND = range(11)
+
+#: Rates and bounds are computed along different routes: only an excess above rounding is a violation.
+ROUNDING = 1e-6
+#: Far from the origin cancellation does more. An exact bound exceeded by less than this is counted; by more, an error.
+CANCELLATION = 1e-3
+
+
+class Limits(NamedTuple):
+    """Where a chain stops: the first of these to be reached."""
+
+    time: float
+    events: int
+    proposals: int
+    data: int
+    rows: int  #: room in the skeleton's buffer that one event may need
+    strict: int  #: 1: a violated bound is a failure
+
+
+@inlined
+def _before(s, i, t, j):
+    """Whether clock i at time s comes before clock j at time t."""
+    return s < t or (s == t and i < j)
+
+
+@helper
+def reschedule(keys, heap, place, i, time):
+    """Let clock i ring at `time`, and move it to where that belongs.
+
+    ``heap`` holds the clocks in heap order and ``keys`` their times in the same order, so that comparisons read
+    neighbouring memory; ``place[i]`` is where clock i is.
+    """
+    k = place[i]
+    while k > 0:
+        parent = (k - 1) >> 1
+        if not _before(time, i, keys[parent], heap[parent]):
+            break
+        keys[k] = keys[parent]
+        heap[k] = heap[parent]
+        place[heap[k]] = k
+        k = parent
+    n = heap.shape[0]
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and _before(keys[child + 1], heap[child + 1], keys[child], heap[child]):
+            child += 1
+        if not _before(keys[child], heap[child], time, i):
+            break
+        keys[k] = keys[child]
+        heap[k] = heap[child]
+        place[heap[k]] = k
+        k = child
+    keys[k] = time
+    heap[k] = i
+    place[i] = k
+
+
+@entry
+def advance(process, state, recording, limits, chunk, rng):
+    """Run the process for at most `chunk` rings; the status says why it stopped."""
+    keys, heap, place, bounds, counts = state.keys, state.heap, state.place, state.bounds, state.counts
+    flow, x, v, moved = process.flow, state.x, state.v, state.moved
+    integrals, skeleton, grid = recording.integrals, recording.skeleton, recording.grid
+    # In registers while the loop runs.
+    events, proposals, rung = counts[EVENTS], counts[PROPOSALS], 0
+    first, last, what = state.pending[0], state.pending[1], state.pending[2]
+    status = CHUNK
+    while True:
+        if events >= limits.events:
+            status = EVENTS_UP
+            break
+        if proposals >= limits.proposals:
+            status = PROPOSALS_UP
+            break
+        if counts[DATA] >= limits.data:
+            status = DATA_UP
+            break
+        if rung >= chunk:
+            break
+        if skeleton.times.shape[0] > 0 and skeleton.used[0] + limits.rows > skeleton.times.shape[0]:
+            status = FULL
+            break
+
+        # clock
+        now = state.now[0]
+        for k in range(first, last):
+            j = process.order[k] if what == DEPENDENTS else k
+            time, bound = process.clock(state, j, now, rng)
+            if math.isnan(time):
+                status = NOT_FINITE
+                break
+            if math.isnan(bound) or bound < HORIZON:
+                status = BAD_BOUND
+                break
+            if time < now:
+                status = LOST
+                break
+            bounds[j] = bound
+            reschedule(keys, heap, place, j, time)
+        if status != CHUNK:
+            break
+        last = first
+
+        i = heap[0]
+        now = keys[0]
+        if now > limits.time:
+            status = TIME_UP
+            break
+
+        # rate
+        rung += 1
+        bound = bounds[i]
+        accepted = bound == CERTAIN
+        if not accepted:
+            rate = process.rate(state, i, now, rng)
+            if not math.isfinite(rate):
+                first, last, what = i, i + 1, ALONE
+                status = NOT_FINITE
+                break
+            if bound > HORIZON:
+                counts[THINNED] += 1
+                if rate > bound * (1.0 + ROUNDING):
+                    excess = rate / bound - 1.0
+                    state.excess[1] = max(state.excess[1], excess)
+                    if limits.strict == 1 and excess > CANCELLATION:
+                        status = VIOLATED
+                        break
+                    counts[VIOLATIONS] += 1
+                    state.excess[0] += excess
+                accepted = rng.random() * bound < rate
+            else:
+                counts[HORIZONS] += 1
+        state.now[0] = now
+        if bound > HORIZON:
+            proposals += 1
+        if not accepted:
+            first, last, what = i, i + 1, ALONE
+            continue
+
+        # flow and jump
+        if grid.rows.shape[0] > 0:
+            fill_grid(grid, flow, integrals.since[0], x, v, moved, now)
+        if integrals.marks.shape[0] > 0:
+            if now >= integrals.since[0] + (integrals.marked[0] + 1) * integrals.stretch[0]:
+                mark(integrals, flow, x, v, moved, now)
+        if moved.shape[0] == 1:
+            integrate_all(integrals, flow, x, v, moved[0], now)
+            for j in range(x.shape[0]):
+                position = flow.position(j, x[j], v[j], now - moved[0])
+                v[j] = flow.velocity(j, x[j], v[j], now - moved[0])
+                x[j] = position
+            moved[0] = now
+            kind = process.jump(state, i, now, rng)
+            if kind >= 0 and skeleton.times.shape[0] > 0:
+                record(skeleton, x, v, now, kind)
+        else:
+            begin, end = process.touches(state, i)
+            for k in range(begin, end):
+                j = process.coordinate(k)
+                integrate(integrals, flow, j, x[j], v[j], moved[j], now)
+                position = flow.position(j, x[j], v[j], now - moved[j])
+                v[j] = flow.velocity(j, x[j], v[j], now - moved[j])
+                x[j] = position
+                moved[j] = now
+            kind = process.jump(state, i, now, rng)
+            if kind >= 0 and skeleton.times.shape[0] > 0:
+                for k in range(begin, end):
+                    j = process.coordinate(k)
+                    record_one(skeleton, j, x[j], v[j], now, kind)
+        if kind < 0 or kind >= counts.shape[0] - KINDS:
+            status = NOT_FINITE if kind < 0 else UNKNOWN_KIND
+            break
+        events += 1
+        counts[KINDS + kind] += 1
+        first, last, what = process.start[i], process.start[i + 1], DEPENDENTS
+
+    counts[EVENTS], counts[PROPOSALS] = events, proposals
+    counts[RINGS] += rung
+    state.pending[0], state.pending[1], state.pending[2] = first, last, what
+    return status
+
+
+@entry
+def settle(flow, state, recording, now):
+    """Bring the integrals and the grid up to `now`, for reading them; the state stays where it is."""
+    integrals, grid = recording.integrals, recording.grid
+    x, v, moved = state.x, state.v, state.moved
+    if grid.rows.shape[0] > 0:
+        fill_grid(grid, flow, integrals.since[0], x, v, moved, now)
+    if integrals.marks.shape[0] > 0:
+        mark(integrals, flow, x, v, moved, now)
+    if moved.shape[0] == 1:
+        integrate_all(integrals, flow, x, v, moved[0], now)
+    else:
+        for j in range(x.shape[0]):
+            integrate(integrals, flow, j, x[j], v[j], moved[j], now)

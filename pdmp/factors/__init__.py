@@ -1,0 +1,1 @@
+"""Sums of factors, for local samplers: graphs, gradients, bounds and data."""

@@ -1,0 +1,163 @@
+"""Clocks of single factors: exact inversion, the model's affine bound, and a grid.
+
+Each proposes an arrival of clock f and knows the rate there, max(0, v·∇U_f), see `pdmp.factors`.
+
+References
+----------
+Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, sections 2.3 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pdmp.engine.scheduler import ROUNDING
+from pdmp.native.classes import Compiled, compiled, positive
+from pdmp.process import CERTAIN, HORIZON
+from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.grid import NEEDED, PART, PASSING, TOLERANCE, second_difference
+from pdmp.thinning.piecewise import segment_arrival
+
+#: Of a factor's row in `cells`: the width to use, that of the cell laid last, how many there were; where that cell
+#: begins and ends; the bound at its begin, inner point and end.
+WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
+
+
+class FactorInversion(Compiled):
+    """Exact arrivals for quadratic factors: nothing is thinned."""
+
+    name = "exact inversion"
+    exact = True
+
+    def cells(self, factors, width):
+        return np.zeros((0, 8))
+
+    @compiled
+    def propose(self, process, state, f, now, rng):
+        a, b = process.factors.affine(state, f, now)
+        return now + first_arrival(a, b, rng.standard_exponential()), CERTAIN
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        return positive(process.factors.along(state, f, now))
+
+
+class FactorAffine(Compiled):
+    """The model's bound a + b s on v·∇U_f along the path, valid for every s."""
+
+    name = "the bound `bound_factor`"
+    exact = True
+
+    def cells(self, factors, width):
+        return np.zeros((0, 8))
+
+    @compiled
+    def propose(self, process, state, f, now, rng):
+        a, b = process.factors.bound(state, f, now)
+        s = first_arrival(a, b, rng.standard_exponential())
+        return now + s, positive(a + b * s) if s < math.inf else CERTAIN
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        return positive(process.factors.along(state, f, now))
+
+
+class FactorGrid(Compiled):
+    """The adaptive grid for each factor by itself; its violations are counted.
+
+    As `pdmp.thinning.Grid`: a cell is bounded by the chords through the signed rates at its ends and a point within,
+    raised by `safety` times what the parabola through the three may exceed them by, cut short where their bend is worth
+    more than half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates
+    changes its velocity; unlike there it does not end where another clock rings, for most of them do not concern this
+    factor.
+
+    Parameters
+    ----------
+    safety : float, default 6
+        Room for curvature and for jumps, as there; at least 1.
+    """
+
+    safety: float
+
+    name = "an adaptive grid for each factor"
+    exact = False
+
+    def __init__(self, safety=6.0):
+        if not safety >= 1.0:
+            raise ValueError(f"`safety` must be at least 1, got {safety}.")
+        self.safety = float(safety)
+
+    @compiled
+    def propose(self, process, state, f, now, rng):
+        cells = state.memory.cells
+        if not self.current(process, state, f, now) and not self.lay(process, state, f, now):
+            return math.nan, HORIZON
+        e = rng.standard_exponential()
+        width, s = cells[f, END] - cells[f, BEGIN], now - cells[f, BEGIN]
+        for k in range(2):  # the parts of the cell, from `now` on
+            start, end = (0.0, PART * width) if k == 0 else (PART * width, width)
+            left, right = cells[f, LEFT + k], cells[f, LEFT + k + 1]
+            if s < end:
+                left += (right - left) * (s - start) / (end - start)
+                rest = end - s
+                t = segment_arrival(left, right, rest, e)
+                if t < math.inf:
+                    self.adapt(cells, f, False)
+                    return max(now, cells[f, BEGIN] + s + t), left + (right - left) * (t / rest)
+                e -= 0.5 * (left + right) * rest
+                s = end
+        self.adapt(cells, f, True)
+        return cells[f, END], HORIZON
+
+    @compiled
+    def current(self, process, state, f, now):
+        """Whether the factor's last cell still holds: its coordinates have gone straight on, and have not left it."""
+        begin = state.memory.cells[f, BEGIN]
+        for k in range(process.factors.indptr[f], process.factors.indptr[f + 1]):
+            if state.moved[process.factors.indices[k]] > begin:
+                return False
+        return begin <= now < state.memory.cells[f, END]
+
+    @compiled
+    def lay(self, process, state, f, now):
+        """Lay a cell that begins at `now`; whether the rates are finite in it."""
+        cells, factors = state.memory.cells, process.factors
+        width, known = min(cells[f, WIDTH], 2.0 * cells[f, LAST]), False
+        a, c = factors.along(state, f, now), 0.0
+        b, bend = a, 0.0
+        for _ in range(60):
+            b = factors.along(state, f, now + PART * width)
+            c = c if known else factors.along(state, f, now + width)
+            bend = second_difference(a, b, c)
+            high = max(a, b, c) > 0.0
+            if math.isfinite(bend) and (not high or abs(bend) * width <= TOLERANCE):
+                break
+            # The path never goes to where the target is not defined.
+            known, c, width = math.isfinite(b), b, PART * width
+        if not math.isfinite(a + b + c) or now + width <= now:
+            return False
+        room = self.safety * NEEDED * abs(bend)
+        cells[f, LAST], cells[f, BEGIN], cells[f, END] = width, now, now + width
+        cells[f, LEFT], cells[f, LEFT + 1] = positive(a + room), positive(b + room)
+        cells[f, LEFT + 2] = positive(c + room)
+        return True
+
+    @compiled
+    def adapt(self, cells, f, passed):
+        """Stochastic approximation of the width at which `PASSING` of the cells pass without an arrival."""
+        cells[f, CELLS] += 1.0
+        gain = max(0.05, 1.0 / (1.0 + 0.1 * cells[f, CELLS]))
+        cells[f, WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - PASSING))
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        rate = positive(process.factors.along(state, f, now))
+        if rate > state.bounds[f] * (1.0 + ROUNDING) and state.bounds[f] > HORIZON:
+            state.memory.cells[f, WIDTH] *= 0.7
+        return rate
+
+    def cells(self, factors, width):
+        """Memory: a row for each factor, with no cell yet."""
+        return np.tile([width, width, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0], (factors, 1))

@@ -1,0 +1,380 @@
+r"""Data as factors that share one clock: each datum bounces by itself, and a proposal costs one datum, whatever N.
+
+The factors of a regression are its data Uᵢ and its prior. With a clock for each, every change of velocity would redraw
+N clocks. Here one clock rings for all data at the rate Σᵢ χᵢ of bounds χᵢ on the rates (v·∇Uᵢ)₊; the datum is drawn
+with probability χᵢ / Σ χ and bounces with probability (v·∇Uᵢ)₊ / χᵢ. The prior has its own clock.
+
+============  ===========================================  ===========================================================
+name          χᵢ                                           cost
+============  ===========================================  ===========================================================
+`Columns`     Σⱼ |vⱼ| Bᵢⱼ, Bᵢⱼ a bound on sign(vⱼ) ∂ⱼUᵢ    O(d): only the column sums Σᵢ Bᵢⱼ, one for each sign, are
+                                                           needed. First j is drawn in proportion to |vⱼ| Σᵢ Bᵢⱼ, then
+                                                           i in proportion to Bᵢⱼ by the column's alias table
+`Rows`        the model's ``bound_factor``, such as        O(N d) after a change of velocity, O(log N) else; χᵢ is
+              (-sᵢ aᵢ·v)₊ of logistic regression           smaller, so fewer proposals are rejected
+`Anchored`    Σⱼ |vⱼ| Lᵢⱼ |(x - x̂)/scale|, with control    O(d), as `Columns` with the sums Σᵢ Lᵢⱼ; the bound grows
+              variates: factors Uᵢ(x) - x·∇Uᵢ(x̂), and      along the path and is inverted exactly
+              x·Σᵢ ∇Uᵢ(x̂) added to the prior
+============  ===========================================  ===========================================================
+
+References
+----------
+Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 3.3.2 and supplement (thinning
+with one datum a proposal; alias tables). Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient
+sampling, Ann. Statist. 47, section 4 (control variates).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.gradients.alias import AliasTable
+from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
+from pdmp.native.velocities import reflect
+from pdmp.process import CERTAIN, DATA, positions
+from pdmp.thinning.affine import first_arrival
+
+TERMS, PRIOR = 0, 1  #: the clocks
+
+THRESHOLD, SELF, OTHER = range(3)  #: columns of the alias tables
+#: Terms whose bounds are computed together.
+BLOCK = 65_536
+
+
+class Memory(NamedTuple):
+    """What the clocks of data and prior work on."""
+
+    gradient: np.ndarray  #: (d,) of the factor that may bounce
+    here: np.ndarray  #: (d,) the position there
+    scratch: np.ndarray  #: (d,)
+    sums: np.ndarray  #: (N,) of `Rows`, cumulative χᵢ; else (0,)
+    laid: np.ndarray  #: (1,) the time of the change of velocity for which they were computed
+
+
+class DataFactors(Compiled):
+    """Base: a clock for the terms of a model, and one for its prior."""
+
+    model: Compiled
+
+    exact = True
+
+    def __init__(self, model):
+        self.model = model
+
+    @compiled
+    def propose(self, process, state, f, now, rng):
+        if f == PRIOR:
+            a, b = self.prior(process, state, now)
+        else:
+            a, b = self.level(process, state, now)
+        s = first_arrival(a, b, rng.standard_exponential())
+        return now + s, positive(a + b * s) if s < math.inf else CERTAIN
+
+    @compiled
+    def prior(self, process, state, now):
+        """v·∇prior at `now` and a bound on its slope along v; its gradient is written."""
+        memory, value, slope = state.memory, 0.0, 0.0
+        positions(process.flow, state, now, memory.here)
+        for j in range(state.v.shape[0]):
+            memory.gradient[j] = self.model.prior_partial(memory.here, j) + self.linear(j)
+            value += state.v[j] * memory.gradient[j]
+            slope += self.model.prior_partial_slope(state.v, j)
+        return value, slope
+
+    @compiled
+    def linear(self, j):
+        """What a linear part of the potential adds to its gradient."""
+        return 0.0
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        if f == PRIOR:
+            return positive(self.prior(process, state, now)[0])
+        positions(process.flow, state, now, state.memory.here)
+        i, scale = self.pick(process, state, rng)
+        state.counts[DATA] += 1
+        self.term(state, i)
+        along = 0.0
+        for j in range(state.v.shape[0]):
+            along += state.v[j] * state.memory.gradient[j]
+        return positive(along) * scale
+
+    @compiled
+    def term(self, state, i):
+        """Write the gradient of factor i."""
+        memory = state.memory
+        for j in range(memory.gradient.shape[0]):
+            memory.gradient[j] = 0.0
+        self.model.add_term_gradient(memory.here, i, memory.gradient)
+
+    @compiled
+    def bounce(self, state, f, now):
+        """Reflect in the factor that `rate` has looked at; returns the square of its gradient."""
+        gradient, square = state.memory.gradient, 0.0
+        for j in range(gradient.shape[0]):
+            square += gradient[j] * gradient[j]
+        reflect(state.v, gradient)
+        return square
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior with what is linear, at the position x."""
+        out[TERMS], out[PRIOR] = 0.0, 0.0
+        for i in range(self.model.terms):
+            out[TERMS] += positive(self.along(x, v, i, scratch))
+        for j in range(x.shape[0]):
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
+
+    @compiled
+    def along(self, x, v, i, scratch):
+        """v·∇Uᵢ."""
+        total = 0.0
+        for j in range(x.shape[0]):
+            scratch[j] = 0.0
+        self.model.add_term_gradient(x, i, scratch)
+        for j in range(x.shape[0]):
+            total += v[j] * scratch[j]
+        return total
+
+    def memory(self, n=0):
+        d = self.model.dim
+        return Memory(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(n), np.full(1, math.nan))
+
+
+class Columns(DataFactors):
+    """Σᵢ Σⱼ |vⱼ| Bᵢⱼ, with Bᵢⱼ the model's bound on ∂ⱼUᵢ where vⱼ > 0, on -∂ⱼUᵢ where vⱼ < 0, for every x."""
+
+    tables: np.ndarray  #: the alias tables of the columns, see `column_tables`; 2j for vⱼ < 0, 2j + 1 for vⱼ > 0
+    start: np.ndarray
+    totals: np.ndarray
+
+    name = "the bounds on the partial derivatives of single terms"
+
+    def __init__(self, model):
+        super().__init__(model)
+        sides = np.stack([signed_bounds(model, -1.0), signed_bounds(model, 1.0)], axis=2)
+        self.tables, self.start, self.totals = column_tables(sides.reshape(model.n_data, -1))
+
+    @compiled
+    def side(self, state, j):
+        return 2 * j + (1 if state.v[j] > 0.0 else 0)
+
+    @compiled
+    def level(self, process, state, now):
+        total = 0.0
+        for j in range(state.v.shape[0]):
+            total += abs(state.v[j]) * self.totals[self.side(state, j)]
+        return total, 0.0
+
+    @compiled
+    def pick(self, process, state, rng):
+        v = state.v
+        total = self.level(process, state, 0.0)[0]
+        rest, chosen = rng.random() * total, 0
+        for j in range(v.shape[0]):
+            share = abs(v[j]) * self.totals[self.side(state, j)]
+            if share > 0.0:
+                chosen = self.side(state, j)
+                rest -= share
+                if rest < 0.0:
+                    break
+        i = draw_row(self.tables, self.start, chosen, rng)
+        bound = 0.0
+        for j in range(v.shape[0]):
+            bound += abs(v[j]) * self.model.signed_term_bound(i, j, 1.0 if v[j] > 0.0 else -1.0)
+        return i, total / bound
+
+
+class Rows(DataFactors):
+    """Σᵢ χᵢ with the model's constant bounds on v·∇Uᵢ, summed up anew for each velocity."""
+
+    name = "the bound `bound_factor`"
+
+    def __init__(self, model):
+        super().__init__(model)
+        rng = np.random.default_rng(0)
+        for i in rng.permutation(model.n_data)[:100]:
+            x, v = rng.standard_normal((2, model.dim))
+            if model.kernel.bound_factor(x, v, i)[1] != 0.0:
+                raise ValueError(
+                    f'`thinning="rows"` needs constant bounds: `bound_factor` of {type(model).__name__} has a slope '
+                    f"for term {i}. Give the graph (`pdmp.graph.from_model`), for a clock for each factor."
+                )
+
+    @compiled
+    def level(self, process, state, now):
+        sums = state.memory.sums
+        n = sums.shape[0]
+        if state.memory.laid[0] != state.moved[0]:
+            total = 0.0
+            for i in range(n):
+                total += positive(self.model.bound_factor(state.x, state.v, i)[0])
+                sums[i] = total
+            state.memory.laid[0] = state.moved[0]
+            state.counts[DATA] += n
+        return sums[n - 1], 0.0
+
+    @compiled
+    def pick(self, process, state, rng):
+        sums = state.memory.sums
+        total = sums[sums.shape[0] - 1]
+        rest, low, high = rng.random() * total, 0, sums.shape[0] - 1
+        while low < high:  # the first i with sums[i] > rest
+            middle = (low + high) // 2
+            if sums[middle] > rest:
+                high = middle
+            else:
+                low = middle + 1
+        return low, total / positive(self.model.bound_factor(state.x, state.v, low)[0])
+
+    def memory(self, n=0):
+        return super().memory(self.model.n_data)
+
+
+class Anchored(DataFactors):
+    """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around x̂."""
+
+    anchor: np.ndarray
+    force: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
+    scale: np.ndarray
+    tables: np.ndarray
+    start: np.ndarray
+    totals: np.ndarray
+
+    name = "the bound `term_lipschitz`"
+
+    def __init__(self, provider):
+        model = provider.model
+        super().__init__(model)
+        self.anchor, self.scale = np.array(provider.anchor, float), provider.scale
+        prior = np.array([model.kernel.prior_partial(self.anchor, j) for j in range(model.dim)])
+        self.force = model.gradient(self.anchor) - prior
+        pieces = [
+            model.term_partial_lipschitz(a, min(a + BLOCK, model.n_data), self.scale)
+            for a in range(0, model.n_data, BLOCK)
+        ]
+        self.tables, self.start, self.totals = column_tables(np.concatenate(pieces))
+
+    @compiled
+    def linear(self, j):
+        return self.force[j]
+
+    @compiled
+    def slope(self, state):
+        """Σⱼ |vⱼ| Σᵢ Lᵢⱼ."""
+        total = 0.0
+        for j in range(state.v.shape[0]):
+            total += abs(state.v[j]) * self.totals[j]
+        return total
+
+    @compiled
+    def level(self, process, state, now):
+        here, distance, speed = state.memory.here, 0.0, 0.0
+        positions(process.flow, state, now, here)
+        for j in range(here.shape[0]):
+            u, w = (here[j] - self.anchor[j]) / self.scale[j], state.v[j] / self.scale[j]
+            distance += u * u
+            speed += w * w
+        slope = self.slope(state)
+        return slope * math.sqrt(distance), slope * math.sqrt(speed)
+
+    @compiled
+    def pick(self, process, state, rng):
+        v, total = state.v, self.slope(state)
+        rest, chosen = rng.random() * total, 0
+        for j in range(v.shape[0]):
+            if abs(v[j]) * self.totals[j] > 0.0:
+                chosen = j
+                rest -= abs(v[j]) * self.totals[j]
+                if rest < 0.0:
+                    break
+        i = draw_row(self.tables, self.start, chosen, rng)
+        self.model.term_lipschitz(i, self.scale, state.memory.scratch)
+        bound = 0.0
+        for j in range(v.shape[0]):
+            bound += abs(v[j]) * state.memory.scratch[j]
+        return i, total / bound
+
+    @compiled
+    def term(self, state, i):
+        gradient, there = state.memory.gradient, state.memory.scratch
+        for j in range(gradient.shape[0]):
+            gradient[j] = 0.0
+            there[j] = 0.0
+        self.model.add_term_gradient(state.memory.here, i, gradient)
+        self.model.add_term_gradient(self.anchor, i, there)
+        for j in range(gradient.shape[0]):
+            gradient[j] -= there[j]
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        out[TERMS], out[PRIOR] = 0.0, 0.0
+        for i in range(self.model.terms):
+            out[TERMS] += positive(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
+        for j in range(x.shape[0]):
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
+
+
+@inlined
+def draw_row(tables, start, column, rng):
+    """A row of the data in proportion to the weights of this column."""
+    k = start[column] + int(rng.random() * (start[column + 1] - start[column]))
+    return int(tables[k, SELF] if rng.random() < tables[k, THRESHOLD] else tables[k, OTHER])
+
+
+def column_tables(weights):
+    """An alias table for each column of `weights` (N, d) over its rows that are not zero, one after the other.
+
+    Returns
+    -------
+    tables : ndarray, shape (m, 4)
+        A threshold, the row where a uniform number is below it, and the row where it is not; padded.
+    start : ndarray, shape (d + 1,)
+        Column j has the rows start[j] <= k < start[j + 1].
+    totals : ndarray, shape (d,)
+        Sums of the columns.
+    """
+    pieces = []
+    for column in weights.T:
+        rows = np.flatnonzero(column)
+        piece = np.zeros((len(rows), 4))
+        if len(rows):
+            table = AliasTable(column[rows]).table
+            piece[:, THRESHOLD], piece[:, SELF] = table[:, 0], rows
+            piece[:, OTHER] = rows[table[:, 1].astype(np.int64)]
+        pieces.append(piece)
+    start = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
+    return np.concatenate(pieces), start, weights.sum(axis=0)
+
+
+def signed_bounds(model, sign):
+    """The model's bounds on sign · ∂ⱼUᵢ, shape (N, d)."""
+    out = np.zeros((model.n_data, model.dim))
+    _signed_bounds(model.kernel, sign, out)
+    return out
+
+
+@entry
+def _signed_bounds(model, sign, out):
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = model.signed_term_bound(i, j, sign)
+
+
+def data_factors(model, thinning, provider=None):
+    """The data of a model as factors with one clock, or a `ValueError` that says what the model lacks."""
+    name = type(model).__name__
+    wanted = "term_lipschitz" if provider is not None else "bound_factor" if thinning == "rows" else "signed_term_bound"
+    if not model.knows(wanted) or model.n_data == 0:
+        what = "control variates need" if provider is not None else f'`thinning="{thinning}"` needs'
+        raise ValueError(f"{what} terms with bounds from the model: {name} has no `{wanted}`.")
+    if not model.knows_prior:
+        raise ValueError(f"{name} needs `prior_partial` and `prior_partial_slope`, for the clock of its prior.")
+    if provider is None:
+        return Rows(model) if thinning == "rows" else Columns(model)
+    if provider.size != 1:
+        raise ValueError(f"`size` must be 1, a datum for each proposal of pdmp.LocalBPS, got {provider.size}.")
+    return Anchored(provider)

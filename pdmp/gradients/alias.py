@@ -1,0 +1,125 @@
+"""Walker's alias table: draws from given weights at a cost that does not depend on how many there are.
+
+A column k is drawn uniformly, then k itself with probability ``threshold[k]`` and its alias otherwise. Vose's
+construction takes O(N): a column with less than the mean is filled up from one with more.
+
+References
+----------
+Walker (1977), ACM Trans. Math. Softw. 3, 253-256. Vose (1991), A linear algorithm for generating random numbers with a
+given distribution, IEEE Trans. Softw. Eng. 17.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.prefetch import LINE, prefetch
+
+THRESHOLD, ALIAS, SELF, OTHER = range(4)  #: columns of the table
+
+
+class AliasTable(Compiled):
+    """Draws i in 0 … N - 1 with probability pᵢ = wᵢ / Σ w.
+
+    Parameters
+    ----------
+    weights : array_like, shape (N,)
+        wᵢ >= 0, finite, not all zero. What has the weight 0 is never drawn.
+
+    Attributes
+    ----------
+    total : float
+        Σ w.
+    table : ndarray, shape (N, 4)
+        For each column: its threshold, its alias, and 1 / p of itself and of the alias, so that a draw and its weight
+        come from one cache line.
+
+    Raises
+    ------
+    ValueError
+        If `weights` is not a vector of such numbers.
+    """
+
+    table: np.ndarray
+    size: int
+
+    def __init__(self, weights):
+        weights = np.array(weights, dtype=float)
+        if weights.ndim != 1 or weights.size == 0:
+            raise ValueError(f"`weights` must have shape (N,) with N at least 1, got {weights.shape}.")
+        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+        if wrong.size:
+            raise ValueError(f"`weights` must be finite and at least 0; entry {wrong[0]} is {weights[wrong[0]]}.")
+        self.total = float(weights.sum())
+        if not 0.0 < self.total < np.inf:
+            raise ValueError(f"`weights` must have a finite sum above 0, got {self.total}.")
+        self.size = len(weights)
+        raw = np.empty(32 * self.size + LINE, np.uint8)
+        start = -raw.ctypes.data % LINE
+        self.table = raw[start : start + 32 * self.size].view(float).reshape(self.size, 4)
+        _build(self.kernel, weights, self.total, np.empty(self.size, np.int64))
+
+    @compiled
+    def column(self, rng):
+        """The column of a draw; its entry of the table is fetched."""
+        k = int(rng.random() * self.size)
+        prefetch(self.table, k)
+        return k
+
+    @compiled
+    def resolve(self, k, rng):
+        """The draw from column k, and 1 / pᵢ."""
+        if rng.random() < self.table[k, THRESHOLD]:
+            return k, self.table[k, SELF]
+        return int(self.table[k, ALIAS]), self.table[k, OTHER]
+
+    @compiled
+    def draw(self, rng):
+        """i and 1 / pᵢ."""
+        return self.resolve(self.column(rng), rng)
+
+    @compiled
+    def inverse(self, i):
+        """1 / pᵢ; 0 for what is never drawn."""
+        return self.table[i, SELF]
+
+    def probabilities(self):
+        """pᵢ as the table has them, shape (N,): what is drawn, whatever was rounded."""
+        share = self.table[:, THRESHOLD]
+        other = np.bincount(self.table[:, ALIAS].astype(np.int64), weights=1.0 - share, minlength=self.size)
+        return (share + other) / self.size
+
+
+@entry
+def _build(kernel, weights, total, waiting):
+    """Fill the table. `waiting` holds the columns below the mean from its front, those above it from its back."""
+    n, table = weights.shape[0], kernel.table
+    low, high = 0, n
+    for k in range(n):
+        table[k, THRESHOLD] = weights[k] * (n / total)
+        table[k, ALIAS] = k
+        if table[k, THRESHOLD] < 1.0:
+            waiting[low] = k
+            low += 1
+        else:
+            high -= 1
+            waiting[high] = k
+    while low > 0 and high < n:
+        low -= 1
+        small, large = waiting[low], waiting[high]
+        table[small, ALIAS] = large
+        table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
+        if table[large, THRESHOLD] < 1.0:
+            high += 1
+            waiting[low] = large
+            low += 1
+    # What is left differs from the mean by rounding alone.
+    for k in range(high, n):
+        table[waiting[k], THRESHOLD] = 1.0
+    for k in range(low):
+        table[waiting[k], THRESHOLD] = 1.0
+    for k in range(n):
+        other = int(table[k, ALIAS])
+        table[k, SELF] = total / weights[k] if weights[k] > 0.0 else 0.0
+        table[k, OTHER] = total / weights[other] if weights[other] > 0.0 else 0.0

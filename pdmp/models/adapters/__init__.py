@@ -1,0 +1,1 @@
+"""Targets of other packages, and of any Python function."""

@@ -1,0 +1,318 @@
+"""A target from any Python function: JAX, PyTorch, numpy, anything that can be called.
+
+Compiled loops reach the function through the address of a C callback, a number among the model's fields. So the loops
+are the same machine code for every function and stay in the disk cache, and they keep running without Python's lock,
+which the callback takes for itself for as long as the function runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import math
+import operator
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from pdmp.models.base import Model
+from pdmp.native.classes import compiled, fingerprint
+
+#: potential = answer(address of x, address of the gradient to add to, or 0)
+SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
+
+
+def call(address, x, out):
+    """Call the callback at `address`: returns the potential at x, and adds the gradient to `out` unless it is None."""
+    return SIGNATURE(address)(x.ctypes.data, 0 if out is None else out.ctypes.data)
+
+
+@intrinsic
+def _call(typing_context, address, x, out):
+    def generate(context, builder, signature, args):
+        word, double = ir.IntType(types.intp.bitwidth), ir.DoubleType()
+
+        def data(kind, value):
+            if kind == types.none:
+                return ir.Constant(word, 0)
+            return builder.ptrtoint(context.make_array(kind)(context, builder, value).data, word)
+
+        _, x_kind, out_kind = signature.args
+        function = builder.inttoptr(args[0], ir.FunctionType(double, (word, word)).as_pointer())
+        return builder.call(function, (data(x_kind, args[1]), data(out_kind, args[2])))
+
+    return types.float64(types.intp, x, out), generate
+
+
+@overload(call, jit_options={"nogil": True, "error_model": "numpy", "_nrt": False})
+def _overload_call(address, x, out):
+    def contiguous(a):
+        return isinstance(a, types.Array) and a.layout == "C" and a.ndim == 1 and a.dtype == types.float64
+
+    if contiguous(x) and (contiguous(out) or out in (None, types.none)):
+        return lambda address, x, out: _call(address, x, out)
+    return None
+
+
+@intrinsic
+def pointer(typing_context, address):
+    """The address as a pointer, for ``numba.carray``."""
+
+    def generate(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.voidptr(types.intp), generate
+
+
+class Callback:
+    """A Python function with a C address; pickled as the function, and given a new address where it is loaded.
+
+    `FunctionModel` also takes another object with `address`, `evaluate`, `failure` and `identity`, and perhaps
+    `constrain`: see `MachineCode`.
+    """
+
+    def __init__(self, function, dim):
+        self.function, self.dim, self.failure = function, dim, None
+        self._vector = ctypes.c_double * dim
+        self._pointer = SIGNATURE(self._answer)
+        self.address = ctypes.cast(self._pointer, ctypes.c_void_p).value
+
+    def __reduce__(self):
+        return Callback, (self.function, self.dim)
+
+    def identity(self):
+        """The function, as far as it can be told from another one: its code and all that this names."""
+        return fingerprint([self.function]) if inspect.isfunction(self.function) else ()
+
+    def evaluate(self, x):
+        """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""
+        potential, gradient = self.function(x)
+        gradient = np.asarray(gradient, dtype=float)
+        if gradient.shape != (self.dim,):
+            raise ValueError(
+                f"`potential_and_gradient` must return a gradient of shape ({self.dim},), got {gradient.shape}."
+            )
+        return float(potential), gradient
+
+    def _answer(self, x, out):
+        try:
+            # A copy: the function may keep what it is given.
+            potential, gradient = self.evaluate(np.frombuffer(self._vector.from_address(x)).copy())
+            if out:
+                total = np.frombuffer(self._vector.from_address(out))
+                total += gradient
+            return potential
+        except BaseException as error:  # nothing can be raised through machine code: the run stops at the NaN
+            self.failure = error
+            if out:
+                np.frombuffer(self._vector.from_address(out))[:] = math.nan
+            return math.nan
+
+
+class MachineCode:
+    """Base of what is machine code at an address from the start: no Python runs in a call, and no lock is taken."""
+
+    failure = None
+
+    def __init__(self, dim):
+        self.dim = dim
+
+    def __deepcopy__(self, memo):
+        return self  # nothing in it changes
+
+    def function(self, x):
+        """(U, ∇U) at an array x of shape (dim,)."""
+        x, gradient = np.ascontiguousarray(x, dtype=float), np.zeros(self.dim)
+        potential = call(self.address, x, gradient)
+        failure = self.failure if potential != potential else None
+        if failure is not None:
+            self.failure = None
+            raise failure
+        return potential, gradient
+
+    evaluate = function
+
+
+class FunctionModel(Model):
+    """What `from_function`, `from_jax`, `from_torch`, `from_pymc` and `from_stan` return."""
+
+    address: int
+
+    divisible = False
+
+    def __init__(
+        self,
+        potential_and_gradient,
+        dim,
+        initial=None,
+        variables=None,
+        n_data=0,
+        check_gradient=True,
+        transforms=None,
+    ):
+        ready = hasattr(potential_and_gradient, "address")
+        if not (ready or callable(potential_and_gradient)):
+            kind = type(potential_and_gradient).__name__
+            raise TypeError(f"`potential_and_gradient` must be a function x -> (U, gradient), got a {kind}.")
+        try:
+            dim = operator.index(dim)
+        except TypeError:
+            raise TypeError(f"`dim` must be an integer, got {dim!r}.") from None
+        super().__init__(dim=dim, n_data=n_data, variables=variables, transforms=transforms)
+        if initial is not None:
+            self.initial = self.check(initial, "initial")
+        self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
+        resolution = self._check_function()
+        if check_gradient:
+            self._check_gradient(resolution)
+
+    @property
+    def address(self):
+        return self.callback.address
+
+    def mode(self, initial=None):
+        try:
+            return super().mode(initial)
+        except Exception:  # the search left the region where the function is defined
+            return None
+
+    def identity(self):
+        return self.callback.identity()
+
+    @property
+    def constrains(self):
+        return hasattr(self.callback, "constrain")
+
+    def constrain(self, draws):
+        if not self.constrains:
+            return super().constrain(draws)
+        draws = np.asarray(draws, dtype=float)
+        found = self.callback.constrain(draws.reshape(-1, self.dim))
+        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+
+    @property
+    def failure(self):
+        """The last exception that the function raised in a run, None if there was none."""
+        return self.callback.failure
+
+    @failure.setter
+    def failure(self, error):
+        self.callback.failure = error
+
+    @compiled
+    def prior_potential(self, x):
+        return call(self.address, x, None)
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        call(self.address, x, out)
+
+    def potential(self, x):
+        return self.callback.evaluate(self.check(x))[0]
+
+    def gradient(self, x):
+        return self.callback.evaluate(self.check(x))[1].copy()
+
+    def _check_function(self):
+        """One call at `initial`, refused in words; returns the relative resolution of what the function computes in."""
+        answer = self.callback.function(self.initial.copy())
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            kind = type(answer).__name__
+            raise TypeError(f"`potential_and_gradient` must return the pair (U, gradient), got a {kind}.")
+        potential, gradient = (np.asarray(part) for part in answer)
+        if potential.shape != ():
+            raise ValueError(
+                f"`potential_and_gradient` must return a number for U, got an array of shape {potential.shape}."
+            )
+        for name, part in (("U", potential), ("the gradient", gradient)):
+            if part.dtype.kind not in "fiu":
+                raise TypeError(f"`potential_and_gradient` must return real numbers, {name} is {part.dtype}.")
+        potential, gradient = self.callback.evaluate(self.initial.copy())
+        for name, part in (("U", potential), ("the gradient", gradient)):
+            if not np.all(np.isfinite(part)):
+                raise ValueError(f"`potential_and_gradient` must be finite at `initial`, {name} is {part}.")
+        single = any(np.asarray(part).dtype in (np.float16, np.float32) for part in answer)
+        return np.finfo(np.float32 if single else np.float64).eps
+
+    def _check_gradient(self, resolution):
+        """Compare v·∇U with a difference quotient of U, for one direction v, near `initial`."""
+        rng = np.random.default_rng(0)
+        scale = np.maximum(1.0, np.abs(self.initial))
+        v = rng.standard_normal(self.dim) / math.sqrt(self.dim) * scale
+        # Beside `initial`: at a point of symmetry a gradient of the wrong sign is right.
+        for x in (self.initial + 0.1 * scale * rng.uniform(-1.0, 1.0, self.dim), self.initial):
+            quotients = []
+            try:
+                with np.errstate(all="ignore"):
+                    potential, gradient = self.callback.evaluate(x.copy())
+                    for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+                        ends = [self.callback.evaluate(x + s * v)[0] for s in (h, -h)]
+                        quotients.append((h, (ends[0] - ends[1]) / (2.0 * h)))
+            except Exception:
+                continue  # beyond the support, perhaps
+            slope = float(v @ gradient)
+            if not np.all(np.isfinite([slope, *(q for _, q in quotients)])):
+                continue
+            # Quotients that rounding spoils say nothing.
+            errors = [
+                (abs(q - slope) / max(abs(q), abs(slope)), q)
+                for h, q in quotients
+                if 16.0 * resolution * abs(potential) / h < 1e-3 * max(abs(q), abs(slope))
+            ]
+            if errors and min(errors)[0] > 1e-3:
+                raise ValueError(
+                    f"`potential_and_gradient` returns a gradient that does not fit its U: along a random direction "
+                    f"the gradient's slope is {slope:.8g}, the slope of U is {min(errors)[1]:.8g}. The gradient "
+                    f"must be that of U = -log density. (`check_gradient=False` skips this comparison.)"
+                )
+            return
+
+
+def from_function(
+    potential_and_gradient, dim, initial=None, variables=None, n_data=0, check_gradient=True, transforms=None
+):
+    """A model whose potential and gradient are computed by any Python function.
+
+    One gradient in a compiled loop was measured to cost about 1.4 µs on top of the function's own time at dim = 10 and
+    2 µs at dim = 1000, one potential 0.8 and 1.1 µs. Chains in threads take turns in the function, unless it releases
+    Python's lock; for a process pool it must be picklable.
+
+    Parameters
+    ----------
+    potential_and_gradient : callable
+        f(x) -> (U, gradient), x a fresh array of shape (dim,), U = -log density up to a constant a number, and the
+        gradient of U (not of the log density) of shape (dim,), both numpy arrays or whatever converts to them.
+    dim : int
+        Dimension of x.
+    initial : array_like, shape (dim,), optional
+        Where to look for the mode from; zeros when omitted. The function is called there once, before anything runs.
+    variables : dict of str to tuple of int, optional
+        Names and shapes of the parts of x, in order.
+    n_data : int, default 0
+        How many data one call looks at, for counting data passes. The sum over them cannot be sub-sampled.
+    check_gradient : bool, default True
+        Compare the gradient with a difference quotient of U along one random direction, near `initial`.
+    transforms : dict of str to pdmp.models.transforms.Transform, optional
+        For variables that are not natural parameters, see `pdmp.Model`.
+
+    Returns
+    -------
+    FunctionModel
+        A model. When the function raises in a run, the run stops; the exception is kept as the attribute `failure`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the function does not return a number and a gradient of shape (dim,), finite at `initial`, or if the two
+        differ by more than 10⁻³ in the comparison of slopes. What the function itself raises comes through.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> model = pdmp.models.from_function(lambda x: (0.5 * x @ x, x), dim=3)
+    >>> model.gradient(np.ones(3))
+    array([1., 1., 1.])
+    """
+    return FunctionModel(potential_and_gradient, dim, initial, variables, n_data, check_gradient, transforms)

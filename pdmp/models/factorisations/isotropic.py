@@ -1,0 +1,39 @@
+"""The prior N(0, prior_scale² I), for the models whose parameters all have it."""
+
+from __future__ import annotations
+
+from pdmp.models.base import Model
+from pdmp.native.classes import compiled
+
+
+class IsotropicPrior(Model):
+    """Base of models with the prior |x|² / (2 prior_scale²); what clocks may ask of it is exact."""
+
+    precision: float  #: 1 / prior_scale²
+
+    @compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.size):
+            total += x[j] * x[j]
+        return 0.5 * self.precision * total
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.size):
+            out[j] += self.precision * x[j]
+
+    @compiled
+    def prior_partial(self, x, j):
+        return self.precision * x[j]
+
+    @compiled
+    def prior_partial_slope(self, v, j):
+        return self.precision * v[j] * v[j]
+
+    @compiled
+    def prior_slope(self, v):
+        total = 0.0
+        for j in range(self.size):
+            total += v[j] * v[j]
+        return self.precision * total

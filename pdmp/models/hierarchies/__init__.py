@@ -1,0 +1,1 @@
+"""Hierarchies and fields."""

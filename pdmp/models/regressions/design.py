@@ -1,0 +1,441 @@
+"""Design matrices as compiled code reads them: dense, where they are in a file, or sparse.
+
+A regression asks three things of its features: products with a block of at most 64 rows, weighted sums of them, and
+single entries. A `Dense` matrix is either a copy whose rows are filled up to whole cache lines, or, memory-mapped, the
+file itself, of which no copy is made. A `Sparse` one is in compressed rows, and costs what is stored of a row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from pdmp.native.classes import Compiled, compiled, inlined, vectorised
+from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
+
+#: Rows of a large matrix that Python looks at together hold about so many numbers.
+PIECE = 2**20
+
+
+@inlined
+def _lanes(x, d, c, width, wide):
+    """Put x[c : c + 64] into a buffer, zeros from x[d] on; returns how many eights of a row can be read there."""
+    m = min(BLOCK, d - c)
+    for j in range(m):
+        wide[j] = x[c + j]
+    for j in range(m, min(BLOCK, 8 * ((m + 7) // 8))):
+        wide[j] = 0.0
+    return min((m + 7) // 8, (width - c) // 8)
+
+
+@vectorised
+def _products(data, d, x, rows, start, n, out):
+    """out[k] = row rows[start + k] times x, for the block at `start`; the first half of the next block is fetched."""
+    wide = buffer()
+    m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
+    for k in range(m):
+        out[k] = 0.0
+    for c in range(0, d, BLOCK):
+        eights = _lanes(x, d, c, data.shape[1], wide)
+        for k in range(ahead):
+            prefetch(data, rows[start + BLOCK + k])
+            out[2 * k] += dot(data, rows[start + 2 * k], c, wide, eights)
+            out[2 * k + 1] += dot(data, rows[start + 2 * k + 1], c, wide, eights)
+        for k in range(2 * ahead, m):
+            out[k] += dot(data, rows[start + k], c, wide, eights)
+        for k in range(m):
+            for j in range(8 * eights, min(BLOCK, d - c)):
+                out[k] += data[rows[start + k], c + j] * wide[j]
+        ahead = 0
+
+
+@vectorised
+def _add_rows(data, d, rows, start, n, weights, out):
+    """out += Σ weights[k] row k of the block; the second half of the next block is fetched."""
+    eight = buffer()
+    m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0)) // 2
+    next_row = start + BLOCK + ahead
+    for c in range(0, d, 8):
+        if c + 8 > data.shape[1]:
+            for k in range(m):
+                for j in range(c, d):
+                    out[j] += weights[k] * data[rows[start + k], j]
+            break
+        for j in range(8):
+            eight[j] = 0.0
+        for k in range(ahead):
+            prefetch(data, rows[next_row + k])
+            add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
+            add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
+        for k in range(2 * ahead, m):
+            add8(eight, weights[k], data, rows[start + k], c)
+        ahead = 0
+        for j in range(min(8, d - c)):
+            out[c + j] += eight[j]
+
+
+@vectorised
+def _add_squares(data, rows, start, m, weights, out, squares):
+    for k in range(m):
+        i, w = rows[start + k], weights[k]
+        for j in range(out.shape[0]):
+            g = w * data[i, j]
+            out[j] += g
+            squares[j] += g * g
+
+
+@vectorised
+def _block_products(data, d, x, first, m, out):
+    for k in range(m):
+        z = 0.0
+        for j in range(d):
+            z += data[first + k, j] * x[j]
+        out[k] = z
+
+
+@vectorised
+def _add_block(data, d, first, m, weights, out):
+    for k in range(m):
+        for j in range(d):
+            out[j] += weights[k] * data[first + k, j]
+
+
+class Dense(Compiled):
+    """A matrix in memory or in a file, (N, d) or (N, more): what comes after d entries of a row are zeros."""
+
+    data: np.ndarray
+    size: int
+
+    def __init__(self, data, size):
+        self.data, self.size = data, size
+
+    @compiled
+    def feature(self, i, j):
+        return float(self.data[i, j])
+
+    @compiled
+    def product(self, x, i):
+        """Row i times x."""
+        z = 0.0
+        for j in range(self.size):
+            z += self.data[i, j] * x[j]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for j in range(self.size):
+            out[j] += weight * self.data[i, j]
+
+    @compiled
+    def fetch(self, i):
+        prefetch(self.data, i)
+
+    @compiled
+    def products(self, x, rows, start, n, out):
+        """out[k] = row rows[start + k] times x, for the next 64 of the n rows."""
+        _products(self.data, self.size, x, rows, start, n, out)
+
+    @compiled
+    def add_rows(self, rows, start, n, weights, out):
+        """out += Σ weights[k] times row rows[start + k], over the next 64 of the n rows."""
+        _add_rows(self.data, self.size, rows, start, n, weights, out)
+
+    @compiled
+    def add_squares(self, rows, start, m, weights, out, squares):
+        """The same over m rows, and the sum of the squares of its terms."""
+        _add_squares(self.data, rows, start, m, weights, out, squares)
+
+    @compiled
+    def block_products(self, x, first, m, out):
+        """out[k] = row first + k times x."""
+        _block_products(self.data, self.size, x, first, m, out)
+
+    @compiled
+    def add_block(self, first, m, weights, out):
+        """out += Σ weights[k] times row first + k."""
+        _add_block(self.data, self.size, first, m, weights, out)
+
+    @compiled
+    def row_range(self, i):
+        """Range of k for which `column(k)` and `entry(i, k)` are what row i has."""
+        return 0, self.size
+
+    @compiled
+    def column(self, k):
+        return k
+
+    @compiled
+    def entry(self, i, k):
+        return float(self.data[i, k])
+
+    def taken(self, rows):
+        """The same with its rows in the order `rows`."""
+        data = aligned((len(rows), self.data.shape[1]), self.data.dtype)
+        np.take(self.data, rows, axis=0, out=data)
+        return Dense(data, self.size)
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        if self.data.shape[1] > self.size and self.data.ctypes.data % LINE:  # pickles do not keep it
+            data = aligned(self.data.shape, self.data.dtype)
+            data[...] = self.data
+            self.data = data
+
+
+class Mapped(Dense):
+    """A matrix that stays in its file."""
+
+    def taken(self, rows):
+        return None  # a copy may not fit in memory
+
+
+@inlined
+def _fetch_entries(data, indices, indptr, i):
+    """Ask for what is stored of row i, 16 entries at most; where it begins should be there already."""
+    first, last = indptr[i, 0], indptr[i + 1, 0]
+    if first < last:
+        prefetch(data, first)
+        prefetch(indices, first)
+        prefetch(data, min(first + 8, last - 1))
+        prefetch(indices, min(first + 15, last - 1))
+
+
+@inlined
+def _fetch_rows(data, indices, indptr, rows, start, n):
+    """Ask for the block after that at `start`, and for where the rows of the one after it begin."""
+    if start == 0:
+        for k in range(min(2 * BLOCK, n)):
+            prefetch(indptr, rows[k])
+        for k in range(min(BLOCK, n)):
+            _fetch_entries(data, indices, indptr, rows[k])
+    for k in range(start + 2 * BLOCK, min(start + 3 * BLOCK, n)):
+        prefetch(indptr, rows[k])
+    for k in range(start + BLOCK, min(start + 2 * BLOCK, n)):
+        _fetch_entries(data, indices, indptr, rows[k])
+
+
+class Sparse(Compiled):
+    """A matrix in compressed rows."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    lines: tuple
+
+    def __init__(self, matrix, dtype=np.float64):
+        self.matrix = matrix
+        self.data = np.ascontiguousarray(matrix.data, dtype)
+        self.indices, self.indptr = matrix.indices, matrix.indptr.astype(np.int64)
+
+    @property
+    def lines(self):
+        """The same three as columns, for `prefetch`."""
+        return self.data[:, None], self.indices[:, None], self.indptr[:, None]
+
+    @compiled
+    def feature(self, i, j):
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            if self.indices[k] == j:
+                return float(self.data[k])
+        return 0.0
+
+    @compiled
+    def product(self, x, i):
+        z = 0.0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            z += self.data[k] * x[self.indices[k]]
+        return z
+
+    @compiled
+    def add_row(self, i, weight, out):
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            out[self.indices[k]] += weight * self.data[k]
+
+    @compiled
+    def fetch(self, i):
+        pass
+
+    @compiled
+    def products(self, x, rows, start, n, out):
+        data, indices, indptr = self.lines
+        _fetch_rows(data, indices, indptr, rows, start, n)
+        for k in range(min(BLOCK, n - start)):
+            out[k] = self.product(x, rows[start + k])
+
+    @compiled
+    def add_rows(self, rows, start, n, weights, out):
+        for k in range(min(BLOCK, n - start)):
+            self.add_row(rows[start + k], weights[k], out)
+
+    @compiled
+    def add_squares(self, rows, start, m, weights, out, squares):
+        for k in range(m):
+            i = rows[start + k]
+            for place in range(self.indptr[i], self.indptr[i + 1]):
+                g, j = weights[k] * self.data[place], self.indices[place]
+                out[j] += g
+                squares[j] += g * g
+
+    @compiled
+    def block_products(self, x, first, m, out):
+        for k in range(m):
+            out[k] = self.product(x, first + k)
+
+    @compiled
+    def add_block(self, first, m, weights, out):
+        for k in range(m):
+            self.add_row(first + k, weights[k], out)
+
+    @compiled
+    def row_range(self, i):
+        return self.indptr[i], self.indptr[i + 1]
+
+    @compiled
+    def column(self, k):
+        return self.indices[k]
+
+    @compiled
+    def entry(self, i, k):
+        return float(self.data[k])
+
+    def taken(self, rows):
+        return Sparse(self.matrix[rows], self.data.dtype)
+
+
+def is_mapped(X):
+    """Whether an array lies in a memory-mapped file."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap):
+            return True
+        X = X.base
+    return False
+
+
+def stays(X):
+    """Whether `X` is used as it is, sparse or memory-mapped, rather than copied into whole cache lines."""
+    return sparse.issparse(X) or is_mapped(X)
+
+
+def read_design(X, dtype=None, intercept=False):
+    """Features as they are kept for Python, and for compiled code.
+
+    Parameters
+    ----------
+    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        A memory-mapped one must be of float32 or float64 in C order. It is read where it is.
+    dtype : numpy.float32 or numpy.float64, optional
+        How the compiled code stores them: double precision, or as in the file, when omitted.
+    intercept : bool
+        Whether to append a column of ones.
+
+    Returns
+    -------
+    X : ndarray or scipy.sparse.csr_array, shape (N, d) or (N, d + 1)
+    design : Dense or Sparse
+
+    Raises
+    ------
+    ValueError
+        If `X` is not a finite matrix of numbers, or a memory-mapped one cannot be read where it is.
+    """
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float64, np.float32):
+            raise ValueError(f"`dtype` must be float64 or float32, got {dtype}.")
+    if sparse.issparse(X):
+        return _sparse(X, dtype, intercept)
+    if is_mapped(X):
+        return _mapped(X, dtype, intercept)
+    try:
+        X = np.ascontiguousarray(X, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
+    _check_shape(X)
+    _check_finite(X)
+    if intercept:
+        X = with_ones(X)
+    dtype = np.dtype(np.float64) if dtype is None else dtype
+    row = LINE // dtype.itemsize
+    data = aligned((len(X), -(-X.shape[1] // row) * row), dtype)
+    with np.errstate(over="ignore"):
+        data[:, : X.shape[1]] = X
+    if dtype == np.float32 and not np.all(np.isfinite(data)):
+        raise ValueError(f"`X` has values beyond the range of dtype={dtype}.")
+    return X, Dense(data, X.shape[1])
+
+
+def with_ones(X):
+    """`X`, dense or sparse, with a column of ones after the others."""
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack([X, np.ones((X.shape[0], 1))]))
+    return np.column_stack([X, np.ones(len(X))])
+
+
+def _sparse(X, dtype, intercept):
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
+    if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.issubdtype(X.dtype, np.complexfloating):
+        raise ValueError(f"`X` must be a matrix of numbers, got {X.dtype}.")
+    X = sparse.csr_array(X, dtype=float, copy=True)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    if not np.all(np.isfinite(X.data)):
+        raise ValueError(f"`X` must be finite, and has {np.sum(~np.isfinite(X.data))} values that are NaN or infinite.")
+    if intercept:
+        X = with_ones(X)
+    return X, Sparse(X, np.float64 if dtype is None else dtype)
+
+
+def _mapped(X, dtype, intercept):
+    X = np.asarray(X)
+    _check_shape(X)
+    copying = "or copy it into memory, np.array(X), if it fits"
+    if X.dtype not in (np.float32, np.float64) or not X.flags.c_contiguous or not X.flags.aligned:
+        order = "C" if X.flags.c_contiguous else "another"
+        raise ValueError(
+            "a memory-mapped `X` is read where it is, and so must be of float32 or float64 in C order; got "
+            f"{X.dtype} in {order} order. Write it so, {copying}."
+        )
+    if dtype is not None and dtype != X.dtype:
+        raise ValueError(f"`dtype` must be that of a memory-mapped `X`, {X.dtype}, got {dtype}; {copying}.")
+    if intercept:
+        raise ValueError(f"a memory-mapped `X` is not copied to add an intercept: give it a column of ones, {copying}.")
+    _check_finite(X)
+    return X, Mapped(X, X.shape[1])
+
+
+def pieces(X):
+    """Slices of rows, of about `PIECE` entries each."""
+    step = max(PIECE // X.shape[1], 1)
+    return [slice(start, start + step) for start in range(0, X.shape[0], step)]
+
+
+def _check_shape(X):
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
+
+
+def _check_finite(X):
+    wrong = sum(int(np.sum(~np.isfinite(X[s]))) for s in pieces(X))
+    if wrong:
+        raise ValueError(f"`X` must be finite, and has {wrong} values that are NaN or infinite.")
+
+
+def gram(X, weights=None):
+    """Xᵀ diag(weights) X, (d, d), by pieces; without weights XᵀX."""
+    if sparse.issparse(X):
+        return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
+    total = np.zeros((X.shape[1], X.shape[1]))
+    for s in pieces(X):
+        part = np.asarray(X[s], float)
+        total += part.T @ (part if weights is None else part * weights[s, None])
+    return total
+
+
+def row_norms(X, root=None):
+    """|Xᵢ| or |rootᵀ Xᵢ| of each row, (N,)."""
+    X = X if root is None else X @ root
+    if sparse.issparse(X):
+        return np.sqrt(X.multiply(X).sum(axis=1))
+    return np.concatenate([np.linalg.norm(np.asarray(X[s], float), axis=1) for s in pieces(X)])

@@ -1,0 +1,602 @@
+r"""Generalised linear models: terms ℓ(zᵢ, yᵢ) of margins zᵢ = aᵢ·x + oᵢ, and a Gaussian prior.
+
+A regression is a class with the term ℓ as a function of the margin z and the target y, and its derivatives by z::
+
+    loss(z, y)    ℓ, up to what does not depend on z
+    slope(z, y)   ℓ'
+    bend(z, y)    ℓ''
+
+All gradients follow: ∇Uᵢ = ℓ'(zᵢ, yᵢ) aᵢ, at the cost of the entries that are stored of aᵢ. What a class knows beyond
+this gives bounds to the clocks:
+
+=====================  ======================================  =======================================================
+base                   what is known, in a method              what follows
+=====================  ======================================  =======================================================
+`GeneralisedLinear`    nothing                                 grid bounds
+`BoundedHessian`       ``bend_bounds(y)``: low <= ℓ'' <= high  affine bounds for BPS, Zig-Zag and local BPS; control
+                                                               variates with exact sub-sampling
+`BoundedGradient`      ``slope_bounds(y)`` as well             constant bounds on single terms: exact sub-sampling
+=====================  ======================================  =======================================================
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+from scipy import sparse
+
+from pdmp.models.base import Model, data_and_coordinates
+from pdmp.models.regressions.design import gram, read_design, row_norms, with_ones
+from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
+from pdmp.native.vectors import BLOCK, buffer
+
+#: Up to so many dimensions XᵀX is kept, for bounds on directional curvatures.
+GRAM = 128
+
+# ---------------------------------------------------------------------------------------------------------------
+# Hot loops: margins of a block of rows, their slopes, and the rows weighted by them
+
+
+@vectorised
+def _slopes(model, x, rows, start, n, weights, targets):
+    """weights[k] = ℓ' of row rows[start + k], for the next block of the n rows; returns its length."""
+    m = min(BLOCK, n - start)
+    model.design.products(x, rows, start, n, weights)
+    if model.offset.shape[0] > 0:
+        for k in range(m):
+            weights[k] += model.offset[rows[start + k]]
+    for k in range(m):
+        targets[k] = model.target[rows[start + k]]
+    for k in range(m):
+        weights[k] = model.slope(weights[k], targets[k])
+    return m
+
+
+@vectorised
+def _block_gradient(model, x, first, last, out):
+    weights, targets = buffer(), buffer()
+    for start in range(first, last, BLOCK):
+        m = min(BLOCK, last - start)
+        model.design.block_products(x, start, m, weights)
+        if model.offset.shape[0] > 0:
+            for k in range(m):
+                weights[k] += model.offset[start + k]
+        for k in range(m):
+            targets[k] = model.target[start + k]
+        for k in range(m):
+            weights[k] = model.slope(weights[k], targets[k])
+        model.design.add_block(start, m, weights, out)
+
+
+@vectorised
+def _batch_gradient(model, x, rows, n, out):
+    weights, targets = buffer(), buffer()
+    for start in range(0, n, BLOCK):
+        _slopes(model, x, rows, start, n, weights, targets)
+        model.design.add_rows(rows, start, n, weights, out)
+
+
+@vectorised
+def _batch_difference(model, x, y, rows, n, out):
+    weights, others, targets = buffer(), buffer(), buffer()
+    for start in range(0, n, BLOCK):
+        m = _slopes(model, x, rows, start, n, weights, targets)
+        _slopes(model, y, rows, start, start + m, others, targets)
+        for k in range(m):
+            weights[k] -= others[k]
+        model.design.add_rows(rows, start, n, weights, out)
+
+
+@vectorised
+def _weighted_difference(model, x, y, rows, factors, n, out):
+    weights, others, targets = buffer(), buffer(), buffer()
+    for start in range(0, n, BLOCK):
+        m = _slopes(model, x, rows, start, n, weights, targets)
+        _slopes(model, y, rows, start, start + m, others, targets)
+        for k in range(m):
+            weights[k] = factors[start + k] * (weights[k] - others[k])
+        model.design.add_rows(rows, start, n, weights, out)
+
+
+@vectorised
+def _batch_projection(model, x, v, rows, n, out):
+    weights, projections, targets = buffer(), buffer(), buffer()
+    first, second = 0.0, 0.0
+    for start in range(0, n, BLOCK):
+        m = _slopes(model, x, rows, start, n, weights, targets)
+        model.design.add_rows(rows, start, n, weights, out)
+        model.design.products(v, rows, start, start + m, projections)
+        for k in range(m):
+            p = weights[k] * projections[k]
+            first += p
+            second += p * p
+    return first, second
+
+
+@vectorised
+def _batch_squares(model, x, rows, n, out, squares):
+    weights, targets = buffer(), buffer()
+    for start in range(0, n, BLOCK):
+        m = _slopes(model, x, rows, start, n, weights, targets)
+        model.design.add_squares(rows, start, m, weights, out, squares)
+
+
+class GeneralisedLinear(Model):
+    r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
+
+    Parameters
+    ----------
+    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        Features. A sparse matrix stays sparse: a term costs what is stored of its row. A memory-mapped array of float32
+        or float64 in C order, such as ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied.
+    y : array_like of shape (N,)
+        Targets.
+    prior_scale : float or array_like of shape (d,), default 1.0
+        Standard deviations of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
+        prior is then flat.
+    intercept : bool, default False
+        Whether to append a column of ones to `X`; its coefficient comes last.
+    offset : array_like of shape (N,), optional
+        Known parts oᵢ of the margins.
+    dtype : {numpy.float64, numpy.float32}, optional
+        How features are stored for compiled code, which computes in double precision either way: float64, or as a
+        memory-mapped array has them, when omitted.
+
+    Attributes
+    ----------
+    X, y : ndarray (or csr_array) of shape (N, d) and ndarray of shape (N,)
+        The data, with the column of ones if there is one.
+    """
+
+    design: Compiled
+    target: np.ndarray
+    offset: np.ndarray
+    precision: np.ndarray
+
+    #: Whether the last column of `X` was added to the data given.
+    intercept = False
+
+    def __init__(self, X, y, prior_scale=1.0, intercept=False, offset=None, dtype=None):
+        X, design = read_design(X, dtype, intercept)
+        n, d = X.shape
+        coefficients = d - bool(intercept)
+        Model.__init__(  # a class may be another regression as well
+            self,
+            dim=d,
+            n_data=n,
+            variables={"coefficients": (coefficients,), "intercept": ()} if intercept else {"coefficients": (d,)},
+        )
+        self.X, self.design, self.intercept = X, design, bool(intercept)
+        self.y = self.read_target(y, n)
+        self.target = self.y
+        self.offset = np.zeros(0)
+        if offset is not None:
+            self.offset = read_vector("offset", offset, n)
+        self.precision, self.prior_scale = read_prior(prior_scale, d, self.intercept), prior_scale
+
+    def read_target(self, y, n):
+        """The targets as a float array (n,), or a `ValueError`."""
+        return read_vector("y", y, n)
+
+    # -- compiled: what a regression defines ----------------------------------------------------------------------
+
+    @compiled
+    def loss(self, z, y):
+        return math.nan
+
+    @compiled
+    def slope(self, z, y):
+        return math.nan
+
+    @compiled
+    def bend(self, z, y):
+        return math.nan
+
+    # -- compiled: what follows -----------------------------------------------------------------------------------
+
+    @compiled
+    def feature(self, i, j):
+        """Entry j of row i."""
+        return self.design.feature(i, j)
+
+    @compiled
+    def margin(self, x, i):
+        """aᵢ·x + oᵢ."""
+        z = self.design.product(x, i)
+        return z + self.offset[i] if self.offset.shape[0] > 0 else z
+
+    @compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.size):
+            total += self.precision[j] * x[j] * x[j]
+        return 0.5 * total
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.size):
+            out[j] += self.precision[j] * x[j]
+
+    @compiled
+    def prior_partial(self, x, j):
+        return self.precision[j] * x[j]
+
+    @compiled
+    def prior_partial_slope(self, v, j):
+        return self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def prior_slope(self, v):
+        """Σⱼ vⱼ² / prior_scaleⱼ², exactly."""
+        total = 0.0
+        for j in range(self.size):
+            total += self.precision[j] * v[j] * v[j]
+        return total
+
+    @compiled
+    def term_potential(self, x, i):
+        return self.loss(self.margin(x, i), self.target[i])
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        self.design.add_row(i, self.slope(self.margin(x, i), self.target[i]), out)
+
+    @compiled
+    def fetch(self, i):
+        self.design.fetch(i)
+
+    @compiled
+    def term_partial(self, x, i, j, scratch):
+        return self.slope(self.margin(x, i), self.target[i]) * self.feature(i, j)
+
+    @compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        change = self.slope(self.margin(x, i), self.target[i]) - self.slope(self.margin(y, i), self.target[i])
+        return change * self.feature(i, j)
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        _block_gradient(self, x, first, last, out)
+
+    @compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        _batch_gradient(self, x, rows, n, out)
+
+    @compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        _batch_difference(self, x, y, rows, n, out)
+
+    @compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        for j in range(self.size):
+            out[j] = 0.0
+        _weighted_difference(self, x, y, rows, weights, n, out)
+
+    @compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        return _batch_projection(self, x, v, rows, n, out)
+
+    @compiled
+    def add_batch_squares(self, x, rows, n, scratch, out, squares):
+        _batch_squares(self, x, rows, n, out, squares)
+
+    @compiled
+    def add_prior_parts(self, x, v, out):
+        for j in range(self.size):
+            row = j if out.shape[0] > 1 else 0
+            out[row, 1] += self.precision[j] * x[j] * v[j]
+            out[row, 2] += self.precision[j] * v[j] * v[j]
+
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        """Of datum f, or of the prior of coordinate f - N."""
+        if f < self.terms:
+            self.add_term_gradient(x, f, out)
+        else:
+            j = f - self.terms
+            out[j] += self.precision[j] * x[j]
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def factors(self):
+        """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
+        return data_and_coordinates(self.X)
+
+    def slab_density(self):
+        return np.sqrt(self.precision / (2.0 * math.pi))
+
+    def rearranged(self, rows):
+        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
+        rows = np.asarray(rows)
+        if np.array_equal(rows, np.arange(self.n_data)):
+            return self
+        design = self.design.taken(rows)
+        if design is None:
+            return None
+        other = copy.copy(self)
+        other.design, other.target = design, self.target[rows]
+        other.offset = self.offset[rows] if self.offset.size else self.offset
+        other.n_data = other.terms = len(rows)
+        return other
+
+    def bends(self, x):
+        """ℓ'' of each term at x, shape (N,)."""
+        out = np.zeros(self.n_data)
+        with readable(type(self).__name__):
+            _bends(self.kernel, self.check(x), out)
+        return out
+
+    def hessian(self, x):
+        """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
+        return gram(self.X, self.bends(x)) + np.diag(self.precision)
+
+    def prior_hessian_bounds(self):
+        """diag(prior_scale⁻²), twice."""
+        return np.diag(self.precision), np.diag(self.precision)
+
+    def margins(self, x, X=None, offset=None):
+        """Margins of the model's data, or of others, for positions x (..., d): shape (..., n)."""
+        x = np.asarray(x, dtype=float)
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        X = self.X if X is None else self._columns(X)
+        flat = x.reshape(-1, self.dim)
+        z = np.asarray((X @ flat.T).T if sparse.issparse(X) else flat @ X.T).reshape(*x.shape[:-1], X.shape[0])
+        return z if offset is None or np.size(offset) == 0 else z + offset
+
+    def _columns(self, X):
+        """New features with as many columns as there are coefficients."""
+        X = X if sparse.issparse(X) else np.asarray(X, dtype=float)
+        if X.ndim != 2 or X.shape[1] != self.dim - self.intercept:
+            raise ValueError(f"`X` must have shape (n, {self.dim - self.intercept}), got {X.shape}.")
+        return with_ones(X) if self.intercept else X
+
+    def predict(self, x, X, offset=None):
+        """Expected targets.
+
+        Parameters
+        ----------
+        x : array_like of shape (..., d)
+            One position, or several.
+        X : array_like or scipy.sparse matrix, shape (n, d)
+            Features, without the column of ones if the model added one.
+        offset : array_like of shape (n,), optional
+            Known parts of their margins; zeros when omitted.
+
+        Returns
+        -------
+        ndarray of shape (..., n)
+        """
+        return self.mean(self.margins(x, X, offset))
+
+    def log_likelihood(self, x, X=None, y=None, offset=None, pointwise=False):
+        """log p(y | X, x), of the model's data or of others.
+
+        Parameters
+        ----------
+        x : array_like of shape (..., d)
+            One position, or several.
+        X, y, offset
+            As in `predict`, with the targets (n,); the model's own data when omitted.
+        pointwise : bool
+            Whether to return it for each datum.
+
+        Returns
+        -------
+        ndarray of shape (...), or (..., n) when `pointwise`
+            The sum over the data, all constants included; a float for one position.
+        """
+        if (X is None) != (y is None):
+            raise ValueError("give both `X` and `y`, or neither for the model's own data.")
+        if X is None:
+            y, offset = self.y, self.offset
+        else:
+            y = self.read_target(y, X.shape[0] if hasattr(X, "shape") else len(X))
+        found = self.log_density(self.margins(x, X, offset), y)
+        if pointwise:
+            return found
+        total = found.sum(axis=-1)
+        return float(total) if total.ndim == 0 else total
+
+
+class BoundedHessian(GeneralisedLinear):
+    """A regression with low <= ℓ''(z, y) <= high for every z, by ``bend_bounds(y)``, low <= 0 <= high."""
+
+    gram: np.ndarray
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.gram = np.zeros((0, 0))
+
+    def settle(self):
+        """Keep Σ high aᵢaᵢᵀ where it is small; to be called when `target` and parameters are set."""
+        if self.dim <= min(GRAM, self.n_data):
+            self.gram = gram(self.X, self.all_bend_bounds()[1])
+
+    @compiled
+    def bend_bounds(self, y):
+        return -math.inf, math.inf
+
+    @compiled
+    def directional_slope(self, v):
+        """Σᵢ highᵢ (aᵢ·v)² + Σⱼ vⱼ² / prior_scaleⱼ² >= v·H(x)v for every x."""
+        total = 0.0
+        if self.gram.shape[0] == 0:
+            for i in range(self.terms):
+                along = self.design.product(v, i)
+                total += self.bend_bounds(self.target[i])[1] * along * along
+        else:
+            for i in range(self.size):
+                for j in range(self.size):
+                    total += v[i] * self.gram[i, j] * v[j]
+        return positive(total) + self.prior_slope(v)
+
+    @compiled
+    def partial_slopes(self, v, out):
+        """Bounds on vⱼ Σₖ Hⱼₖ(x) vₖ: Σᵢ of the larger of lowᵢ q and highᵢ q, q = vⱼ aᵢⱼ aᵢ·v, and the prior's."""
+        for j in range(self.size):
+            out[j] = self.precision[j] * v[j] * v[j]
+        for i in range(self.terms):
+            along = self.design.product(v, i)
+            low, high = self.bend_bounds(self.target[i])
+            first, last = self.design.row_range(i)
+            for k in range(first, last):
+                j = self.design.column(k)
+                q = v[j] * self.design.entry(i, k) * along
+                out[j] += max(low * q, high * q)
+
+    @compiled
+    def term_lipschitz(self, i, scale, out):
+        """max |ℓ''| |aᵢⱼ| |scale ∘ aᵢ|."""
+        low, high = self.bend_bounds(self.target[i])
+        total = 0.0
+        first, last = self.design.row_range(i)
+        for k in range(first, last):
+            a = scale[self.design.column(k)] * self.design.entry(i, k)
+            total += a * a
+        total = max(high, -low) * math.sqrt(total)
+        for j in range(self.size):
+            out[j] = 0.0
+        for k in range(first, last):
+            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
+
+    @compiled
+    def bound_factor(self, x, v, f):
+        """The derivative of term f along v where it is, and the most at which it grows; the prior's, exactly."""
+        if f < self.terms:
+            along = self.design.product(v, f)
+            high = self.bend_bounds(self.target[f])[1]
+            return self.slope(self.margin(x, f), self.target[f]) * along, high * along * along
+        j = f - self.terms
+        return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def all_bend_bounds(self):
+        """Bounds on ℓ'' of each term, two arrays (N,)."""
+        return np.array([np.broadcast_to(bound, self.n_data) for bound in self.bend_bounds(self.target)])
+
+    def term_lipschitz_norms(self, root, first, last):
+        """max |ℓ''| |rootᵀ aᵢ|²."""
+        low, high = self.all_bend_bounds()[:, first:last]
+        return np.maximum(high, -low) * row_norms(self.X[first:last], root) ** 2
+
+    def hessian_bounds(self):
+        """diag(prior_scale⁻²) plus Σ lowᵢ aᵢaᵢᵀ, and plus Σ highᵢ aᵢaᵢᵀ, (d, d) each."""
+        prior, (low, high) = np.diag(self.precision), self.all_bend_bounds()
+        least = gram(self.X, low) if np.any(low) else np.zeros((self.dim, self.dim))
+        return prior + least, prior + (self.gram if self.gram.size else gram(self.X, high))
+
+
+class BoundedGradient(BoundedHessian):
+    """And low <= ℓ'(z, y) <= high for every z, by ``slope_bounds(y)``, low <= 0 <= high."""
+
+    @compiled
+    def slope_bounds(self, y):
+        return -math.inf, math.inf
+
+    @compiled
+    def term_bounds(self, i, out):
+        """max |ℓ'| |aᵢⱼ|."""
+        low, high = self.slope_bounds(self.target[i])
+        first, last = self.design.row_range(i)
+        for j in range(self.size):
+            out[j] = 0.0
+        for k in range(first, last):
+            out[self.design.column(k)] = max(high, -low) * abs(self.design.entry(i, k))
+
+    @compiled
+    def signed_term_bound(self, i, j, sign):
+        low, high = self.slope_bounds(self.target[i])
+        a = sign * self.feature(i, j)
+        return max(low * a, high * a)
+
+    @compiled
+    def bound_factor(self, x, v, f):
+        """Of term f the larger of low aᵢ·v and high aᵢ·v; the prior's derivative is affine."""
+        if f < self.terms:
+            low, high = self.slope_bounds(self.target[f])
+            along = self.design.product(v, f)
+            return max(low * along, high * along), 0.0
+        j = f - self.terms
+        return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def largest_slopes(self):
+        """Bounds on |ℓ'| of each term, (N,)."""
+        low, high = self.slope_bounds(self.target)
+        return np.broadcast_to(np.maximum(high, -np.asarray(low)), self.n_data)
+
+    def largest_term_gradient(self):
+        """The largest of max |ℓ'| |aᵢ|."""
+        return float((self.largest_slopes() * row_norms(self.X)).max())
+
+    def term_gradient_norms(self, root, first, last):
+        """max |ℓ'| |rootᵀ aᵢ|."""
+        return self.largest_slopes()[first:last] * row_norms(self.X[first:last], root)
+
+
+@entry
+def _bends(model, x, out):
+    for i in range(model.terms):
+        out[i] = model.bend(model.margin(x, i), model.target[i])
+
+
+def read_vector(name, values, n):
+    """`values` as a finite float array (n,), or a `ValueError` that names them."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`{name}` must hold numbers, got {type(values).__name__}.") from None
+    if array.shape != (n,):
+        raise ValueError(f"`{name}` must have shape ({n},), one entry for each row of `X`, got {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"`{name}` must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
+    return array
+
+
+def read_labels(y, n):
+    """Labels in {0, 1} or {-1, +1}, both present, as 0.0 and 1.0, or a `ValueError`."""
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"`y` must have shape ({n},), one label for each row of `X`, got {labels.shape}.")
+    values = set(np.unique(labels).tolist())
+    if not (values <= {0, 1} or values <= {-1, 1}):
+        raise ValueError(f"`y` must have labels in {{0, 1}} or {{-1, +1}}, got {sorted(values, key=str)[:5]}.")
+    if len(values) == 1:
+        raise ValueError(f"`y` must have both classes, and all {len(labels)} labels are {values.pop()}.")
+    return (labels > 0).astype(float)
+
+
+def read_counts(y, n):
+    """Counts as floats, or a `ValueError`."""
+    y = read_vector("y", y, n)
+    wrong = (y < 0.0) | (y != np.floor(y))
+    if np.any(wrong):
+        raise ValueError(f"`y` must hold counts 0, 1, 2, …, got {y[wrong][0]:g}.")
+    return y
+
+
+def read_positive(name, value):
+    """A positive finite number, or a `ValueError`."""
+    if np.ndim(value) != 0 or not 0.0 < float(value) < math.inf:
+        raise ValueError(f"`{name}` must be a positive number, got {value}.")
+    return float(value)
+
+
+def read_prior(prior_scale, d, intercept=False):
+    """Precisions (d,) of the Gaussian prior with these standard deviations, or a `ValueError`."""
+    scale = np.array(prior_scale, dtype=float)
+    if scale.shape not in ((), (d,)):
+        raise ValueError(f"`prior_scale` must be a number or of shape ({d},), got shape {scale.shape}.")
+    if not np.all(scale > 0.0):
+        raise ValueError(f"`prior_scale` must be above 0, got {prior_scale}.")
+    precision = np.broadcast_to(1.0 / (scale * scale), (d,)).copy()
+    if intercept and scale.ndim == 0:
+        precision[-1] = 0.0
+    return precision

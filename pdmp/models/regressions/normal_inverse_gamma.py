@@ -1,0 +1,477 @@
+"""Linear regression with unknown noise and its conjugate prior: a posterior in closed form that is not Gaussian."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+from scipy import sparse
+
+from pdmp.models.base import Model
+from pdmp.models.regressions.design import gram, read_design, with_ones
+from pdmp.models.regressions.glm import read_vector
+from pdmp.models.transforms import Log
+from pdmp.native.classes import Compiled, compiled, vectorised
+from pdmp.native.vectors import BLOCK, buffer, exp
+
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+class NormalInverseGamma(Model):
+    r"""The normal-inverse-gamma law of (β, γ): σ² = exp γ ~ InvGamma(shape, scale), β | γ ~ N(mean, σ² precision⁻¹).
+
+    U(β, γ) = a γ + e^{-γ} P(β), with a = shape + d/2 and P(β) = scale + ½ (β - mean)ᵀ precision (β - mean). Along a
+    path with γ' = w the second derivative of U is e^{-γ} (P'' - 2 w P' + w² P): a monotone function times a convex
+    quadratic in time, each largest at an end of a piece of the path (``thinning=pdmp.thinning.LocalHessian()``).
+
+    Parameters
+    ----------
+    mean : array_like, shape (d,)
+    precision : array_like, shape (d, d)
+        Λ, positive definite.
+    shape, scale : float
+        Of the inverse gamma law, positive.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+    shape: float
+    scale: float
+    weight: float
+
+    def __init__(self, mean, precision, shape, scale):
+        mean = np.array(mean, dtype=float)
+        d = len(mean)
+        super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
+        self.mean, self.precision = mean, np.array(precision, dtype=float, order="C")
+        self.shape, self.scale, self.weight = float(shape), float(scale), float(shape) + 0.5 * d
+
+    # -- compiled -------------------------------------------------------------------------------------------------
+
+    @compiled
+    def pulled(self, x, j):
+        """(Λ(β - mean))ⱼ."""
+        total = 0.0
+        for k in range(self.size - 1):
+            total += self.precision[j, k] * (x[k] - self.mean[k])
+        return total
+
+    @compiled
+    def turned(self, v, j):
+        """(Λ v)ⱼ."""
+        total = 0.0
+        for k in range(self.size - 1):
+            total += self.precision[j, k] * v[k]
+        return total
+
+    @compiled
+    def spread(self, x):
+        """P(β)."""
+        total = 0.0
+        for j in range(self.size - 1):
+            total += (x[j] - self.mean[j]) * self.pulled(x, j)
+        return self.scale + 0.5 * total
+
+    @compiled
+    def prior_potential(self, x):
+        gamma = x[self.size - 1]
+        return self.weight * gamma + exp(-gamma) * self.spread(x)
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        last = self.size - 1
+        e = exp(-x[last])
+        for j in range(last):
+            out[j] += e * self.pulled(x, j)
+        out[last] += self.weight - e * self.spread(x)
+
+    @compiled
+    def along(self, x, v):
+        """P, P' and P'' where the path is, β' = v."""
+        first, second = 0.0, 0.0
+        for j in range(self.size - 1):
+            first += v[j] * self.pulled(x, j)
+            second += v[j] * self.turned(v, j)
+        return self.spread(x), first, second
+
+    @compiled
+    def directional_slope_within(self, x, v, s):
+        last = self.size - 1
+        w, (p, first, second) = v[last], self.along(x, v)
+        here = second - 2.0 * w * first + w * w * p
+        first, p = first + second * s, p + s * (first + 0.5 * second * s)
+        there = second - 2.0 * w * first + w * w * p
+        return exp(-min(x[last], x[last] + w * s)) * max(here, there, 0.0)
+
+    @compiled
+    def partial_slopes_within(self, x, v, s, out):
+        """vⱼ e^{-γ} ((Λv)ⱼ - w (Λ(β - mean))ⱼ), and w e^{-γ} (wP - P') for γ: linear and convex, at their ends."""
+        last = self.size - 1
+        w, most = v[last], exp(-min(x[last], x[last] + v[last] * s))
+        for j in range(last):
+            turned = self.turned(v, j)
+            here = v[j] * (turned - w * self.pulled(x, j))
+            out[j] = most * max(here, here - v[j] * w * turned * s, 0.0)
+        p, first, second = self.along(x, v)
+        here = w * (w * p - first)
+        first, p = first + second * s, p + s * (first + 0.5 * second * s)
+        out[last] = most * max(here, w * (w * p - first), 0.0)
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def mode(self, initial=None):
+        """(mean, log(scale / (shape + d/2))), shape (d + 1,): of the density of (β, γ)."""
+        return np.append(self.mean, math.log(self.scale / self.weight))
+
+    def hessian(self, x):
+        """Hessian of U at x, shape (d + 1, d + 1)."""
+        x = self.check(x)
+        e, delta = math.exp(-x[-1]), x[:-1] - self.mean
+        pulled = self.precision @ delta
+        corner = self.scale + 0.5 * delta @ pulled
+        return e * np.block([[self.precision, -pulled[:, None]], [-pulled[None, :], np.array([[corner]])]])
+
+    def posterior(self):
+        """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ); infinite where they do not exist.
+
+        β has mean `mean` and covariance scale / (shape - 1) Λ⁻¹; γ has mean log(scale) - ψ(shape) and variance
+        ψ'(shape); they are uncorrelated.
+        """
+        from scipy import special
+
+        mean = np.append(self.mean, math.log(self.scale) - special.digamma(self.shape))
+        covariance = np.zeros((self.dim, self.dim))
+        covariance[-1, -1] = special.polygamma(1, self.shape)
+        factor = self.scale / (self.shape - 1.0) if self.shape > 1.0 else np.inf
+        covariance[:-1, :-1] = factor * np.linalg.inv(self.precision)
+        return mean, covariance
+
+    def coefficients_law(self):
+        """The marginal law of β, a frozen `scipy.stats.multivariate_t` with 2 shape degrees of freedom."""
+        from scipy import stats
+
+        spread = self.scale / self.shape * np.linalg.inv(self.precision)
+        return stats.multivariate_t(self.mean, 0.5 * (spread + spread.T), df=2.0 * self.shape)
+
+    def variance_law(self):
+        """The marginal law of σ², a frozen `scipy.stats.invgamma`."""
+        from scipy import stats
+
+        return stats.invgamma(self.shape, scale=self.scale)
+
+
+@vectorised
+def _residuals(model, x, rows, start, n, weights):
+    """weights[k] = y - a·β of row rows[start + k], for the next block of the n rows; returns its length."""
+    m = min(BLOCK, n - start)
+    model.design.products(x, rows, start, n, weights)
+    for k in range(m):
+        weights[k] = model.y[rows[start + k]] - weights[k]
+    return m
+
+
+@vectorised
+def _squares(weights, m):
+    total = 0.0
+    for k in range(m):
+        total += weights[k] * weights[k]
+    return total
+
+
+@vectorised
+def _batch_gradient(model, x, rows, n, out):
+    weights, last = buffer(), model.size - 1
+    e = exp(-x[last])
+    for start in range(0, n, BLOCK):
+        m = _residuals(model, x, rows, start, n, weights)
+        out[last] += 0.5 * (m - e * _squares(weights, m))
+        for k in range(m):
+            weights[k] *= -e
+        model.design.add_rows(rows, start, n, weights, out)
+
+
+@vectorised
+def _block_gradient(model, x, first, stop, out):
+    weights, last = buffer(), model.size - 1
+    e = exp(-x[last])
+    for start in range(first, stop, BLOCK):
+        m = min(BLOCK, stop - start)
+        model.design.block_products(x, start, m, weights)
+        for k in range(m):
+            weights[k] = model.y[start + k] - weights[k]
+        out[last] += 0.5 * (m - e * _squares(weights, m))
+        for k in range(m):
+            weights[k] *= -e
+        model.design.add_block(start, m, weights, out)
+
+
+@vectorised
+def _batch_projection(model, x, v, rows, n, out):
+    weights, projections, last = buffer(), buffer(), model.size - 1
+    e = exp(-x[last])
+    first, second = 0.0, 0.0
+    for start in range(0, n, BLOCK):
+        m = _residuals(model, x, rows, start, n, weights)
+        model.design.products(v, rows, start, start + m, projections)
+        for k in range(m):
+            down = 0.5 - 0.5 * e * weights[k] * weights[k]
+            p = v[last] * down - e * weights[k] * projections[k]
+            out[last] += down
+            first += p
+            second += p * p
+            weights[k] *= -e
+        model.design.add_rows(rows, start, n, weights, out)
+    return first, second
+
+
+class NormalInverseGammaRegression(Model):
+    r"""Linear regression yᵢ ~ N(aᵢ·β, σ²) with the normal-inverse-gamma prior, in (β, γ = log σ²).
+
+    σ² ~ InvGamma(shape, scale) and β | σ² ~ N(prior_mean, σ² prior_covariance). One term for each datum,
+    Uᵢ = ½ log 2π + γ/2 + e^{-γ} (yᵢ - aᵢ·β)² / 2. The posterior is again normal-inverse-gamma: `posterior()` has its
+    moments, `law` is the same target without data, of which one gradient costs O(d²), whatever N.
+
+    Parameters
+    ----------
+    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        Features; row i is aᵢ. A sparse matrix stays sparse; a memory-mapped array is read where it is.
+    y : array_like, shape (N,)
+        Targets.
+    prior_mean : float or array_like, shape (d,), default 0.0
+    prior_covariance : float or array_like, shape (d,) or (d, d), default 100.0
+        Of β, in units of σ²: a multiple of the identity, a diagonal, or a matrix. ``np.inf`` in the first two is a flat
+        prior. A number is not for the intercept, whose prior is then flat.
+    shape, scale : float, default 1.0
+        Of the inverse gamma prior of σ²; both 0 for a flat prior of γ.
+    intercept : bool, default False
+        Whether to append a column of ones to `X`; its coefficient is the last of β.
+    dtype : {numpy.float64, numpy.float32}, optional
+        How features are stored for compiled code.
+
+    Attributes
+    ----------
+    law : NormalInverseGamma
+        The posterior, as a target without data; with ``law.coefficients_law()`` and ``law.variance_law()``.
+
+    Raises
+    ------
+    ValueError
+        For data that do not fit or are not finite, parameters out of range, and a posterior that is improper.
+
+    References
+    ----------
+    Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., chapter 14.
+    """
+
+    design: Compiled
+    y: np.ndarray
+    prior_mean: np.ndarray
+    prior_precision: np.ndarray
+    shape: float
+    scale: float
+    weight: float
+    law: Compiled
+
+    def __init__(self, X, y, prior_mean=0.0, prior_covariance=100.0, shape=1.0, scale=1.0, intercept=False, dtype=None):
+        X, design = read_design(X, dtype, intercept)
+        n, d = X.shape
+        variables = {"coefficients": (d - bool(intercept),), "intercept": (), "variance": ()}
+        if not intercept:
+            del variables["intercept"]
+        super().__init__(d + 1, n, variables, transforms={"variance": Log()})
+        self.X, self.design, self.y, self.intercept = X, design, read_vector("y", y, n), bool(intercept)
+        for name, value in (("shape", shape), ("scale", scale)):
+            if np.ndim(value) != 0 or not 0.0 <= value < math.inf:
+                raise ValueError(f"`{name}` must be a number >= 0, got {value}.")
+        mean = np.array(prior_mean, dtype=float)
+        if mean.shape not in ((), (d,)) or not np.all(np.isfinite(mean)):
+            raise ValueError(f"`prior_mean` must be a finite number or of shape ({d},), got {prior_mean}.")
+        self.prior_mean = np.broadcast_to(mean, (d,)).copy()
+        self.prior_precision, rank = _prior_precision(prior_covariance, d, self.intercept)
+        self.shape, self.scale = float(shape), float(scale)
+        self.weight = self.shape + 0.5 * rank
+        self.law = self._law(rank)
+
+    def _law(self, rank):
+        n, d = self.X.shape
+        precision = self.prior_precision + gram(self.X)
+        pull = self.prior_precision @ self.prior_mean
+        try:
+            np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                "the posterior is improper: columns of `X` are linearly dependent, and the prior of their coefficients "
+                "is flat. Give a finite `prior_covariance`."
+            ) from None
+        mean = np.linalg.solve(precision, pull + self.X.T @ self.y)
+        shape = self.shape + 0.5 * (n - d + rank)
+        # ψ + ½ (|y - Xμ|² + (μ - μ₀)ᵀ V⁻¹ (μ - μ₀)) at the posterior mean μ: without cancellation.
+        residuals, away = self.y - self.X @ mean, mean - self.prior_mean
+        scale = self.scale + 0.5 * (residuals @ residuals + away @ self.prior_precision @ away)
+        if not (shape > 0.0 and scale > 0.0):
+            raise ValueError(
+                "the posterior of the variance is improper: there are too few data, or they are fitted exactly. Give "
+                "`shape` and `scale` above 0."
+            )
+        return NormalInverseGamma(mean, precision, shape, scale)
+
+    # -- compiled -------------------------------------------------------------------------------------------------
+
+    @compiled
+    def prior_distance(self, x):
+        """(β - prior_mean)ᵀ V⁻¹ (β - prior_mean)."""
+        total = 0.0
+        for j in range(self.size - 1):
+            row = 0.0
+            for k in range(self.size - 1):
+                row += self.prior_precision[j, k] * (x[k] - self.prior_mean[k])
+            total += (x[j] - self.prior_mean[j]) * row
+        return total
+
+    @compiled
+    def prior_potential(self, x):
+        gamma = x[self.size - 1]
+        return self.weight * gamma + exp(-gamma) * (self.scale + 0.5 * self.prior_distance(x))
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        last = self.size - 1
+        e = exp(-x[last])
+        for j in range(last):
+            row = 0.0
+            for k in range(last):
+                row += self.prior_precision[j, k] * (x[k] - self.prior_mean[k])
+            out[j] += e * row
+        out[last] += self.weight - e * (self.scale + 0.5 * self.prior_distance(x))
+
+    @compiled
+    def residual(self, x, i):
+        return self.y[i] - self.design.product(x, i)
+
+    @compiled
+    def term_potential(self, x, i):
+        gamma, r = x[self.size - 1], self.residual(x, i)
+        return HALF_LOG_2PI + 0.5 * (gamma + exp(-gamma) * r * r)
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        e, r = exp(-x[self.size - 1]), self.residual(x, i)
+        self.design.add_row(i, -e * r, out)
+        out[self.size - 1] += 0.5 * (1.0 - e * r * r)
+
+    @compiled
+    def fetch(self, i):
+        self.design.fetch(i)
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        _block_gradient(self, x, first, last, out)
+
+    @compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        _batch_gradient(self, x, rows, n, out)
+
+    @compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        return _batch_projection(self, x, v, rows, n, out)
+
+    @compiled
+    def directional_slope_within(self, x, v, s):
+        """Of the posterior's closed form: no datum is looked at."""
+        return self.law.directional_slope_within(x, v, s)
+
+    @compiled
+    def partial_slopes_within(self, x, v, s, out):
+        self.law.partial_slopes_within(x, v, s, out)
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def rearranged(self, rows):
+        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
+        rows = np.asarray(rows)
+        if np.array_equal(rows, np.arange(self.n_data)):
+            return self
+        design = self.design.taken(rows)
+        if design is None:
+            return None
+        other = copy.copy(self)
+        other.design, other.y = design, self.y[rows]
+        other.n_data = other.terms = len(rows)
+        return other
+
+    def posterior(self):
+        """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ) under the posterior."""
+        return self.law.posterior()
+
+    def mode(self, initial=None):
+        """Of the density of (β, γ), shape (d + 1,)."""
+        return self.law.mode()
+
+    def hessian(self, x):
+        """Hessian of U at x, shape (d + 1, d + 1)."""
+        return self.law.hessian(self.check(x))
+
+    def predict(self, x, X):
+        """Expected targets for positions x, shape (..., d + 1), and features X, shape (n, d): shape (..., n)."""
+        x = np.asarray(x, dtype=float)
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        X = X if sparse.issparse(X) else np.asarray(X, dtype=float)
+        columns = self.dim - 1 - self.intercept
+        if X.ndim != 2 or X.shape[1] != columns:
+            raise ValueError(f"`X` must have shape (n, {columns}), got {X.shape}.")
+        return self._fitted(x, with_ones(X) if self.intercept else X)
+
+    def _fitted(self, x, X):
+        flat = x.reshape(-1, self.dim)[:, :-1]
+        return np.asarray((X @ flat.T).T).reshape(*x.shape[:-1], X.shape[0])
+
+    def log_likelihood(self, x, X=None, y=None, pointwise=False):
+        """log p(y | X, x) of the model's data or of others.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., d + 1)
+            One position (β, γ), or several.
+        X, y : array_like, shape (n, d) and (n,), optional
+            The model's own when omitted.
+        pointwise : bool
+            Whether to return it for each datum.
+
+        Returns
+        -------
+        ndarray, shape (...), or (..., n) when `pointwise`
+            The sum over the data; a float for one position.
+        """
+        x = np.asarray(x, dtype=float)
+        if X is None:
+            residuals = self.y - self._fitted(x, self.X)
+        else:
+            residuals = np.asarray(y, dtype=float) - self.predict(x, X)
+        gamma = x[..., -1:]
+        found = -HALF_LOG_2PI - 0.5 * (gamma + np.exp(-gamma) * residuals**2)
+        if pointwise:
+            return found
+        return float(found.sum()) if x.ndim == 1 else found.sum(axis=-1)
+
+
+def _prior_precision(covariance, d, intercept):
+    """V⁻¹ (d, d) and its rank, or a `ValueError`."""
+    V = np.array(covariance, dtype=float)
+    wanted = "`prior_covariance` must be positive, a number or of shape (d,) or (d, d)"
+    if V.shape == (d, d) and V.ndim == 2:
+        if not np.all(np.isfinite(V)) or not np.allclose(V, V.T, rtol=1e-12, atol=0.0):
+            raise ValueError(f"{wanted}, finite and symmetric where it is a matrix.")
+        try:
+            np.linalg.cholesky(V)
+        except np.linalg.LinAlgError:
+            raise ValueError(f"{wanted}; the matrix given is not positive definite.") from None
+        inverse = np.linalg.inv(V)
+        return np.ascontiguousarray(0.5 * (inverse + inverse.T)), d
+    if V.shape not in ((), (d,)) or not np.all(V > 0.0):
+        raise ValueError(f"{wanted} with d = {d}, got {covariance}.")
+    precision = np.broadcast_to(1.0 / V, (d,)).copy()
+    if intercept and V.ndim == 0:
+        precision[-1] = 0.0
+    return np.diag(precision), int(np.sum(precision > 0.0))

@@ -1,0 +1,190 @@
+"""Linear and logistic regression with a spike-and-slab prior: coefficients that are exactly 0 with some probability.
+
+The potential is that of the slab alone: with all coefficients in the model. The sticky processes know what to make of
+it, `pdmp.StickyZigZag`, `pdmp.StickyBPS` and `pdmp.StickyBoomerang`: they take the prior inclusion probabilities from
+the model. Any other process samples the posterior without spikes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.models.regressions.design import stays
+from pdmp.models.regressions.linear_gaussian import LinearGaussian
+from pdmp.models.regressions.logistic import LogisticRegression
+
+#: Models are enumerated up to so many coefficients that may be 0.
+ENUMERATED = 16
+
+
+class Enumeration(NamedTuple):
+    """The posterior of a spike-and-slab regression, summed over all its models."""
+
+    models: np.ndarray  #: (2^m, d) of bool: which coefficients are not 0
+    probabilities: np.ndarray  #: (2^m,) of the models
+    inclusion: np.ndarray  #: (d,) posterior inclusion probabilities
+    mean: np.ndarray  #: (d,) posterior mean of the coefficients
+    covariance: np.ndarray  #: (d, d)
+    log_evidence: float  #: log p(y), up to a constant of the data and the noise
+
+
+class _SpikeAndSlab:
+    """What both regressions say of their spikes."""
+
+    def set_spikes(self, inclusion, always):
+        """Check and keep the prior inclusion probabilities, 1 for those in `always`."""
+        values = np.array(inclusion, dtype=float)
+        if values.shape not in ((), (self.dim,)):
+            raise ValueError(f"`inclusion` must be a number or of shape ({self.dim},), got shape {values.shape}.")
+        values = np.broadcast_to(values, (self.dim,)).copy()
+        always = np.asarray(always)
+        if always.size:
+            if always.dtype == bool and always.shape == (self.dim,):
+                always = np.flatnonzero(always)
+            if not np.issubdtype(always.dtype, np.integer) or always.min() < 0 or always.max() >= self.dim:
+                raise ValueError(f"`always` must name coefficients 0 … {self.dim - 1}, or be a mask, got {always}.")
+            values[always] = 1.0
+        if not np.all((values > 0.0) & (values <= 1.0)):
+            raise ValueError(
+                f"`inclusion` must be above 0 and at most 1, got {values[~((values > 0) & (values <= 1))][0]}."
+            )
+        if np.all(values == 1.0):
+            raise ValueError("no coefficient is left that may be 0: every one has `inclusion` 1 or is in `always`.")
+        self._inclusion = values
+
+    def prior_inclusion(self):
+        """Prior probabilities, (dim,), that a coefficient is not 0; 1 for those that are always in the model."""
+        return self._inclusion.copy()
+
+
+class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
+    r"""Linear regression with a spike-and-slab prior: xⱼ ~ N(0, slab_scale²) with the probability inclusionⱼ, else 0.
+
+    yᵢ ~ N(aᵢ·x, noise_scale²). With few coefficients `enumerate` sums over all models.
+
+    Parameters
+    ----------
+    X : array_like, shape (N, d)
+        Features.
+    y : array_like, shape (N,)
+        Targets.
+    noise_scale, slab_scale : float, default 1.0
+        Standard deviations of one observation, and of one coefficient that is not 0.
+    inclusion : float or array_like, shape (d,), default 0.5
+        Prior probabilities that a coefficient is not 0, above 0; 1 for one that never is.
+    always : sequence of int, or mask of shape (d,)
+        Coefficients whose inclusion is 1, an intercept for example.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, an entry is not finite, a scale is not positive, or `inclusion` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, X @ [1.0, 0.0, 0.0], inclusion=0.2)
+    >>> model.enumerate().inclusion.round(2)
+    array([1.  , 0.03, 0.03])
+    >>> run = pdmp.sample(pdmp.StickyZigZag(model), time=1_000.0, seed=1)
+    """
+
+    def __init__(self, X, y, noise_scale=1.0, slab_scale=1.0, inclusion=0.5, always=()):
+        super().__init__(X, y, noise_scale, slab_scale)
+        self.variables = {"coefficients": (self.dim,)}
+        self.set_spikes(inclusion, always)
+
+    def enumerate(self):
+        """The exact posterior, model by model.
+
+        Returns
+        -------
+        Enumeration
+            With S the posterior covariance of the k coefficients in a model and b = Xᵀy / σ² of them, log p(y | model)
+            = ½ bᵀSb + ½ log det S - k log slab_scale up to a constant.
+
+        Raises
+        ------
+        ValueError
+            With more than 16 coefficients that may be 0.
+        """
+        free = np.flatnonzero(self._inclusion < 1.0)
+        if len(free) > ENUMERATED:
+            raise ValueError(
+                f"models are enumerated up to {ENUMERATED} coefficients that may be 0, and {len(free)} may: use "
+                "pdmp.StickyZigZag, and run.inclusion()."
+            )
+        models = np.ones((2 ** len(free), self.dim), bool)
+        models[:, free] = list(itertools.product([False, True], repeat=len(free)))
+        precision, log_scale = self.hessian(), -0.5 * math.log(self.prior_precision)
+        pull = precision @ self.law.mode()
+        logs = models[:, free] @ np.log(self._inclusion[free]) + ~models[:, free] @ np.log1p(-self._inclusion[free])
+        means, seconds = np.zeros((len(models), self.dim)), np.zeros((self.dim, self.dim))
+        covariances = []
+        for k, model in enumerate(models):
+            inverse = np.linalg.inv(precision[np.ix_(model, model)])
+            mean = inverse @ pull[model]
+            logs[k] += 0.5 * (pull[model] @ mean + np.linalg.slogdet(inverse)[1]) - model.sum() * log_scale
+            means[k, model] = mean
+            covariances.append(inverse)
+        largest = logs.max()
+        probabilities = np.exp(logs - largest)
+        total = probabilities.sum()
+        probabilities /= total
+        mean = probabilities @ means
+        for p, model, here, spread in zip(probabilities, models, means, covariances, strict=True):
+            seconds[np.ix_(model, model)] += p * spread
+            seconds += p * np.outer(here - mean, here - mean)
+        inclusion = probabilities @ models
+        return Enumeration(models, probabilities, inclusion, mean, seconds, float(largest + math.log(total)))
+
+    def posterior(self):
+        """Mean, shape (d,), and covariance, shape (d, d), of the posterior with its spikes, by `enumerate`."""
+        found = self.enumerate()
+        return found.mean, found.covariance
+
+
+class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
+    r"""Logistic regression with a spike-and-slab prior: xⱼ ~ N(0, slab_scaleⱼ²) with probability inclusionⱼ, else 0.
+
+    Parameters
+    ----------
+    X, y, dtype
+        As in `LogisticRegression`.
+    slab_scale : float or array_like of shape (d,), default 1.0
+        Standard deviations of coefficients that are not 0. A number is not for the intercept, whose prior is flat.
+    inclusion : float or array_like, shape (d,), default 0.5
+        Prior probabilities that a coefficient is not 0, above 0; 1 for one that never is, as the intercept.
+    always : sequence of int, or mask of shape (d,)
+        Coefficients whose inclusion is 1.
+    intercept : bool, default False
+        Whether to append a column of ones to `X`; its coefficient comes last, and is always in the model.
+
+    Raises
+    ------
+    ValueError
+        As `LogisticRegression`, and if `inclusion` is out of range.
+    """
+
+    def __new__(cls, X=None, *args, **kwargs):
+        if cls is SpikeAndSlabLogisticRegression and stays(X):
+            from pdmp.models.regressions.spike_and_slab_rows import SpikeAndSlabLogisticRows
+
+            cls = SpikeAndSlabLogisticRows
+        return super().__new__(cls)
+
+    def __init__(self, X, y, slab_scale=1.0, inclusion=0.5, always=(), dtype=None, intercept=False):
+        if dtype is None and not stays(X):
+            dtype = np.float64
+        super().__init__(X, y, slab_scale, dtype, intercept)
+        if intercept:
+            values = np.array(inclusion, dtype=float)
+            inclusion = np.append(np.broadcast_to(values, (self.dim - 1,)), 1.0) if values.ndim == 0 else values
+            if len(inclusion) == self.dim:
+                inclusion[-1] = 1.0
+        self.set_spikes(inclusion, always)

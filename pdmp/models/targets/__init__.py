@@ -1,0 +1,1 @@
+"""Targets for trying samplers."""

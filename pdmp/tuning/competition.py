@@ -1,0 +1,324 @@
+"""Tuning by bandits (MAMBA): the hyper-parameters whose samples have the least Stein discrepancy for their cost.
+
+Every setting is an arm. All run for a while and are scored by what they sampled; the best third runs on, three times
+as long, and so forth (`pdmp.tuning.halving`). A chain is never started anew: it goes on from where it was.
+
+References
+----------
+Coullon, South & Nemeth (2023), Efficient and generalizable tuning strategies for stochastic gradient MCMC,
+Stat. Comput. 33.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import csv
+import itertools
+import math
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pdmp.diagnostics.stein import fssd, ksd, scores
+from pdmp.engine.run import cpu_count, extend, sample
+from pdmp.errors import SamplingError
+from pdmp.process import EVENTS
+from pdmp.tuning.halving import Played, schedule, successive_halving
+
+#: What a budget is counted in, and the budget of `pdmp.sample` that it becomes.
+CLOCKS = {"seconds": "seconds", "data": "data_passes", "steps": "proposals"}
+LEAST_DRAWS = 3  #: below which a stretch of path is not scored
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found.
+
+    Attributes
+    ----------
+    best : dict
+        The winning arm.
+    score : float
+        Its last score.
+    table : list of dict
+        One row for each arm and round: the arm's entries, and ``round``, ``spent`` (in the clock's unit), ``score``
+        (inf: it failed), ``kept``, ``draws`` and, where it failed, ``why``.
+    clock, metric : str
+    seed : int
+    run : pdmp.Run
+        The winner's run.
+    """
+
+    best: dict
+    score: float
+    table: list = field(repr=False)
+    clock: str
+    metric: str
+    seed: int
+    run: object = field(repr=False)
+
+    def to_csv(self, path):
+        """Write the table to a file, at full precision."""
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(self.table[0]))
+            writer.writeheader()
+            writer.writerows(self.table)
+
+    def __str__(self):
+        names = list(self.best)
+        head = ["round", *names, f"spent [{self.clock}]", self.metric, ""]
+        rows = [head]
+        for row in self.table:
+            end = row["why"] or ("" if row["kept"] else "dropped")
+            values = [_short(row[name]) for name in names]
+            rows.append([str(row["round"] + 1), *values, f"{row['spent']:.4g}", f"{row['score']:.4g}", end])
+        widths = [max(len(r[k]) for r in rows) for k in range(len(head))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        best = ", ".join(f"{name}={_short(value)}" for name, value in self.best.items())
+        return "\n".join([*lines, f"best: {best}"])
+
+
+def _short(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def grid(**values):
+    """All combinations of the given values: ``grid(step=[1e-3, 1e-4], size=[10, 100])`` is a list of four arms."""
+    for name, some in values.items():
+        if len(some) == 0:
+            raise ValueError(f"`{name}` is empty: a grid needs at least one value of each.")
+    return [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
+
+
+def heuristic_step(model):
+    """The step 1 / N that is often used for lack of a better one (Brosse, Durmus & Moulines, 2018)."""
+    return 1.0 / max(model.n_data, 1)
+
+
+class _Arm:
+    """One setting and its chain."""
+
+    def __init__(self, make, values, seed, initial, options):
+        self.values, self.process, self.seed, self.initial = values, make(**values), seed, initial
+        self.clock, self.metric, self.draws, self.thin, self.window, self.executor = options
+        self.run, self.failure, self.used = None, "", []
+
+    def _go_on(self, budget):
+        if self.run is not None:
+            self.run = extend(self.run, executor=self.executor, **budget)
+            return
+        self.run = sample(
+            self.process, initial=self.initial, seed=self.seed, progress=False, executor=self.executor, **budget
+        )
+
+    def play(self, spent):
+        """Go on until `spent`, and the score of what came out."""
+        begun = 0.0 if self.run is None or self.window == "all" else float(self.run._records[0].end)
+        before = 0 if self.run is None or self.window == "all" else int(self.run._records[0].counts[EVENTS])
+        budget = {CLOCKS[self.clock]: spent if self.clock != "steps" else max(round(spent), 1)}
+        try:
+            self._go_on(budget)
+        except SamplingError as error:
+            self.run, self.failure = error.run, "diverged"
+            self.used.append(0)
+            return math.inf
+        record = self.run._records[0]
+        n = min((int(record.counts[EVENTS]) - before) // self.thin, self.draws)
+        self.used.append(max(n, 0))
+        if n < LEAST_DRAWS:
+            self.failure = "too few steps"
+            return math.inf
+        times = np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)
+        score = float(self.metric(self.run.trajectories[0].at(times), self.process.model))
+        if math.isnan(score):
+            self.failure = "the metric is NaN"
+        elif score == math.inf:
+            self.failure = "diverged"
+        return score
+
+
+def _discrepancy(function):
+    """A function of draws and exact scores as a metric; infinite where a chain has run away so far that scores are."""
+
+    def metric(x, model):
+        s = scores(model, x)
+        return function(x, s) if np.all(np.isfinite(s)) else math.inf
+
+    return metric
+
+
+def _metric(metric):
+    """The function of draws and model that `metric` is or names, and its name."""
+    if metric == "ksd":
+        return _discrepancy(lambda x, s: ksd(x, s, threads=1)), "ksd"
+    if metric == "fssd":
+        return _discrepancy(fssd), "fssd"
+    if callable(metric):
+        return metric, getattr(metric, "__name__", "metric")
+    raise ValueError(f'`metric` must be "ksd", "fssd" or a function of draws (P, d) and model, got {metric!r}.')
+
+
+def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executor):
+    arms = [dict(arm) for arm in arms]
+    if not arms:
+        raise ValueError("`arms` must hold at least one set of hyper-parameters, it is empty.")
+    if clock not in CLOCKS:
+        raise ValueError(f"`clock` must be one of {', '.join(map(repr, CLOCKS))}, got {clock!r}.")
+    if window not in ("round", "all"):
+        raise ValueError(f'`window` must be "round" or "all", got {window!r}.')
+    for name, value in (("draws", draws), ("thin", thin)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"`{name}` must be a whole number, at least 1, got {value!r}.")
+    sequence = np.random.SeedSequence(seed)
+    seeds = [int(child.generate_state(1, np.uint64)[0]) for child in sequence.spawn(len(arms))]
+    options = clock, metric, draws, thin, window, executor
+    made = [_Arm(make, values, one, initial, options) for values, one in zip(arms, seeds, strict=True)]
+    return made, int(sequence.entropy)
+
+
+@contextlib.contextmanager
+def _pool(workers, clock):
+    """Threads that look after an arm each."""
+    if workers is None:
+        workers = 1 if clock == "seconds" else cpu_count()
+    with (
+        warnings.catch_warnings(),
+        concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool,
+    ):
+        warnings.simplefilter("ignore", UserWarning)  # that an arm may diverge is why there are others
+        yield pool
+
+
+def mamba(
+    make,
+    arms,
+    budget,
+    metric="ksd",
+    clock="seconds",
+    eta=3,
+    seed=None,
+    *,
+    initial=None,
+    draws=1_000,
+    thin=10,
+    window="round",
+    executor=None,
+    workers=None,
+    say=None,
+):
+    """Choose hyper-parameters by successive halving.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(**arm) -> process``, of either package.
+    arms : list of dict
+        The settings to choose from, for example from `grid`.
+    budget : float
+        What the arm that is never dropped spends, in units of `clock`.
+    metric : "ksd", "fssd" or callable
+        What is made small: ``metric(x, model)`` of draws (P, d). The discrepancies use exact scores, all the data.
+        Infinity and NaN say that an arm diverged: it drops out.
+    clock : {"seconds", "data", "steps"}
+        Of the budget: computing time (compilation excluded), data passes, or steps (proposals of a process that does
+        not tick). Only the last two can be repeated exactly.
+    eta : int, default 3
+        Of how many arms one goes on to the next round.
+    seed : int, optional
+        Every arm has a stream of its own.
+    initial : array_like, optional
+        Where all arms start; as in `pdmp.sample`.
+    draws, thin : int
+        A round's stretch of path is scored by equally spaced draws: one for every `thin` events, at most `draws`.
+    window : {"round", "all"}
+        Score what was sampled in this round, or since the start.
+    executor : concurrent.futures.Executor, optional
+        What runs the chains.
+    workers : int, optional
+        How many arms run side by side. By default one under ``clock="seconds"``, so that they do not slow each other
+        down, else as many as there are processors. The result does not depend on it, but for ``clock="seconds"``.
+    say : callable, optional
+        Is given a line of text when an arm has been scored: progress.
+
+    Returns
+    -------
+    Tuning
+
+    Raises
+    ------
+    ValueError
+        For an empty list of arms, an unknown clock or metric, a budget too small for one round.
+    pdmp.SamplingError
+        If all arms fail: diverge, or are scored NaN.
+    """
+    function, name = _metric(metric)
+    made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, window, executor)
+    rounds = schedule(len(made), budget, eta)
+    if clock == "steps" and rounds[0].each < thin * LEAST_DRAWS:
+        raise ValueError(
+            f"`budget` is too small for one round: {rounds[0].each:.3g} steps of each of {len(made)} arms; at least "
+            f"{thin * LEAST_DRAWS} are needed to score one."
+        )
+    total, scored = sum(each.arms for each in rounds), itertools.count(1)
+
+    def play(i, spent):
+        score = made[i].play(spent)
+        if say is not None:
+            say(f"{next(scored)} of {total} runs scored")
+        return score
+
+    with _pool(workers, clock) as pool:
+        best, played = successive_halving(len(made), play, budget, eta, map=pool.map)
+    return _result(made, best, played, clock, name, seed)
+
+
+def grid_search(
+    make,
+    arms,
+    budget,
+    metric="ksd",
+    clock="seconds",
+    seed=None,
+    *,
+    initial=None,
+    draws=1_000,
+    thin=10,
+    executor=None,
+    workers=None,
+):
+    """Run every arm for the whole budget and take the one with the least metric; parameters as of `mamba`.
+
+    Returns
+    -------
+    Tuning
+    """
+    function, name = _metric(metric)
+    made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)
+    schedule(len(made), budget)
+    with _pool(workers, clock) as pool:
+        found = list(pool.map(lambda arm: arm.play(budget), made))
+    found = [math.inf if math.isnan(score) else score for score in found]
+    best = int(np.argmin(found))
+    played = [Played(0, i, budget, score, i == best) for i, score in enumerate(found)]
+    return _result(made, best if found[best] < math.inf else None, played, clock, name, seed)
+
+
+def _result(made, best, played, clock, metric, seed):
+    table = []
+    for p in played:
+        arm = made[p.arm]
+        why = "" if p.score < math.inf else arm.failure
+        row = {"round": p.round, "spent": p.spent, "score": p.score, "kept": p.kept}
+        table.append(arm.values | row | {"draws": arm.used[p.round], "why": why})
+    if best is None:
+        reasons = sorted({row["why"] for row in table if row["why"]})
+        if reasons == ["too few steps"]:
+            raise ValueError(
+                f"`budget` is too small for one round: no arm took enough steps in {played[0].spent:.3g} {clock} to be "
+                "scored."
+            )
+        raise SamplingError(f"All {len(made)} arms failed: {'; '.join(reasons)}.")
+    last = [p.score for p in played if p.arm == best][-1]
+    return Tuning(made[best].values, last, table, clock, metric, seed, made[best].run)

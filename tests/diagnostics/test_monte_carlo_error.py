@@ -1,0 +1,244 @@
+"""Monte Carlo errors: exact averages over stretches; series and processes whose asymptotic variance is known."""
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics.monte_carlo_error import asymptotic_variance
+from pdmp.engine.trajectory import Trajectory
+from pdmp.models import Gaussian
+from tests.checks import assert_unbiased
+from tests.toys import Coupled, Telegraph, Ticks, Walls
+
+PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Coupled}
+
+
+# -- the exact averages ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_averages_over_stretches_are_integrals(name, monkeypatch):
+    run = pdmp.sample(PROCESSES[name](), time=30.0, warmup=0.1, seed=1)
+    path = run._paths[0]
+    ends = np.linspace(3.0, 30.0, 8)
+
+    def cubic(x):
+        return np.array([x[0] ** 3 - x[-1], x[0] * x[-1]])
+
+    for f in (None, cubic):
+        expected = [path.integral(f, a, b) / (b - a) for a, b in zip(ends, ends[1:], strict=False)]
+        np.testing.assert_allclose(path.stretches(7, f), expected, rtol=1e-10, atol=1e-12)
+    plain = path.stretches(7)
+    monkeypatch.setattr("pdmp.trajectory.BLOCK", 5)
+    np.testing.assert_allclose(path.stretches(7, cubic), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(path.stretches(7), plain, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("local", [True, False])
+def test_averages_over_stretches_of_ellipses(local):
+    rng, k = np.random.default_rng(2), 6
+    which = rng.integers(0, 2, k) if local else np.zeros(0, int)
+    width = 1 if local else 2
+    path = Trajectory(
+        *(np.array([0.3, -1.0]), np.array([1.0, 0.5]), np.sort(rng.random(k)) * 20.0, np.zeros(k, np.int8), which),
+        *(rng.standard_normal((k, width)), rng.standard_normal((k, width))),
+        **{"end": 25.0, "kind": "elliptic", "events": ("a",), "local": local, "centre": np.array([0.5, 2.0])},
+    )
+    ends = np.linspace(1.0, 25.0, 11)
+    expected = [path.mean(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    np.testing.assert_allclose(path.stretches(10, a=1.0), expected, rtol=1e-11)
+    np.testing.assert_allclose(path.stretches(10, lambda x: x, a=1.0), expected, rtol=1e-9)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_stretches_of_all_stores_are_of_the_same_path(name):
+    """The average over all of them is the run's, for x and for f, extrapolated where copies are coupled."""
+    for store in ("skeleton", "grid", "moments"):
+        run = pdmp.sample(
+            PROCESSES[name](), time=64.0, chains=2, seed=3, store=store, draws=32 if store == "grid" else None
+        )
+        series, stretches, lengths = run._stretches()
+        for i, (one, stretch, length) in enumerate(zip(series, stretches, lengths, strict=True)):
+            assert len(one) * stretch == pytest.approx(length)
+            np.testing.assert_allclose(one.mean(axis=0), run.chain_means()[i], rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(run.chain_means().mean(axis=0), run.mean(), rtol=1e-10)
+        if store != "moments":
+            f = lambda x: x[0] ** 2  # noqa: E731
+            for one, mean in zip(run._stretches(f)[0], run.chain_means(f), strict=True):
+                assert one.mean() == pytest.approx(mean)
+            assert run.chain_means(f).mean() == pytest.approx(run.expectation(f))
+
+
+# -- series of which everything is known ------------------------------------------------------------------------------
+
+
+def autoregressions(rho, n, m, seed):
+    """m stationary AR(1) series of unit variance, (n, m)."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((n, m))
+    for k in range(1, n):
+        z[k] = rho * z[k - 1] + np.sqrt(1.0 - rho * rho) * z[k]
+    return z
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("rho", [-0.6, 0.0, 0.5, 0.9])
+def test_the_spectral_estimate_of_an_autoregression(rho):
+    """σ² = (1 + ρ) / (1 - ρ), in steps."""
+    found = asymptotic_variance(autoregressions(rho, 4_000, 400, 1), 1.0)
+    assert_unbiased(found * (1.0 - rho) / (1.0 + rho), 1.0, resolution=0.08)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("rho", [-0.6, 0.5, 0.9])
+def test_batch_means_of_an_autoregression(rho):
+    """The mean of the estimate is exactly that of the variances of the means of a batch and of all of them."""
+
+    def variance_of_mean(n):
+        k = np.arange(1, n)
+        return (n + 2.0 * np.sum((n - k) * rho**k)) / n**2
+
+    found = asymptotic_variance(autoregressions(rho, 900, 2_000, 2), 0.5, "batch")
+    expected = 0.5 * 30.0 * (variance_of_mean(30) - variance_of_mean(900)) * 30.0 / 29.0
+    assert_unbiased(found / expected, 1.0, resolution=0.07)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("method, resolution", [("spectral", 0.05), ("batch", 0.12)])
+def test_an_ornstein_uhlenbeck_process(method, resolution):
+    """dx = -θ x dt + √(2θ) dW: σ² = 2/θ; x and its integral over a stretch are jointly normal."""
+    theta, h, n, m = 2.0, 0.4, 2_500, 400
+    rng, a = np.random.default_rng(3), np.exp(-0.8)
+    # of the integral over [0, h] given x: mean x (1 - a)/θ; variances and covariance of the noise
+    end = 1.0 - a * a
+    both = (1.0 - a) ** 2 / theta
+    whole = (2.0 * h - (3.0 - 4.0 * a + a * a) / theta) / theta
+    factor = np.linalg.cholesky([[end, both], [both, whole]])
+    x, averages = rng.standard_normal(m), np.empty((n, m))
+    for k in range(n):
+        noise = factor @ rng.standard_normal((2, m))
+        averages[k] = (x * (1.0 - a) / theta + noise[1]) / h
+        x = a * x + noise[0]
+    assert_unbiased(asymptotic_variance(averages, h, method) * theta / 2.0, 1.0, resolution=resolution)
+
+
+@pytest.mark.exact
+def test_series_that_never_moved_and_bad_ones():
+    assert asymptotic_variance(np.ones((50, 2)), 1.0).tolist() == [0.0, 0.0]
+    assert np.isnan(asymptotic_variance(np.arange(7.0), 1.0))
+    with pytest.raises(ValueError, match="must be finite"):
+        asymptotic_variance(np.full(50, np.nan), 1.0)
+    with pytest.raises(ValueError, match='`method` must be "spectral" or "batch"'):
+        asymptotic_variance(np.ones(50), 1.0, "geyer")
+    with pytest.raises(ValueError, match="`method`"):
+        pdmp.sample(Ticks(), steps=50, seed=1).mcse(method="geyer")
+
+
+@pytest.mark.exact
+def test_chains_that_disagree_have_the_error_of_their_averages():
+    x = autoregressions(0.0, 400, 4, 5)
+    agree = monte_carlo_error.standard_error([*x.T], [1.0] * 4, [400.0] * 4)
+    assert agree == pytest.approx(1.0 / 40.0, rel=0.2)
+    apart = x + [0.0, 1.0, 2.0, 3.0]
+    found = monte_carlo_error.standard_error([*apart.T], [1.0] * 4, [400.0] * 4)
+    assert found == pytest.approx(apart.mean(axis=0).std(ddof=1) / 2.0)
+    unequal = monte_carlo_error.standard_error([*apart.T], [1.0] * 4, [400.0, 400.0, 1.0, 1.0])
+    means = apart.mean(axis=0)
+    assert unequal == pytest.approx(abs(means[0] - means[1]) / 2.0, rel=0.05)
+
+
+# -- processes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def zigzags():
+    return pdmp.sample(pdmp.ZigZag(Gaussian(0.0, [1.0])), time=4_000.0, warmup=0.01, chains=200, seed=6)
+
+
+def test_the_zig_zag_on_a_normal_law(zigzags):
+    r"""σ² of x is 2 √(2/π), of x² it is 4 √(2/π).
+
+    The generator is θ ∂ₓφ + (θx)₊ (φ(x, -θ) - φ(x, θ)). With φ = a(x) + θ b(x) it equals -f where b' - x b = -f and
+    a' = |x| b: b = 1 for f = x, b = x for f = x² - 1, and σ² = 2 E[f a] = E|x|³ and ⅔ E[(x² - 1)|x|³].
+    """
+    truth = np.array([2.0, 4.0]) * np.sqrt(2.0 / np.pi)
+
+    def f(x):
+        return np.array([x[0], x[0] ** 2])
+
+    series, stretches, lengths = zigzags._stretches(f)
+    for method, resolution in (("spectral", [0.1, 0.2]), ("batch", [0.2, 0.3])):
+        each = [asymptotic_variance(s, h, method) for s, h in zip(series, stretches, strict=True)]
+        assert_unbiased(each / truth, 1.0, resolution=resolution)
+    np.testing.assert_allclose(np.mean(each, axis=0), zigzags.asymptotic_variance(f, "batch"), rtol=1e-9)
+    np.testing.assert_allclose(zigzags.asymptotic_variance(), zigzags.asymptotic_variance(f)[:1], rtol=1e-6)
+    # And so do replicates.
+    squares = (zigzags.chain_means(f) - [0.0, 1.0]) ** 2 * np.array(lengths)[:, None]
+    assert_unbiased(squares / truth, 1.0, resolution=1.5)
+    # So many effective draws as there are: of the time T, T / σ².
+    assert zigzags.ess("spectral")[0] == pytest.approx(sum(lengths) / truth[0], rel=0.05)
+    found = zigzags.expectation(f, error=True)
+    np.testing.assert_allclose(found.error, np.sqrt(truth / sum(lengths)), rtol=0.04)
+    assert np.all(np.abs(found.value - [0.0, 1.0]) < 5.0 * found.error)
+    np.testing.assert_array_equal(zigzags.mean(error=True).error, zigzags.mcse())
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize(
+    "process, options",
+    [
+        (pdmp.BPS(Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 2.0]])), {"time": 800.0}),
+        (discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 4.0]), step=0.1), {"steps": 2_000}),
+        (
+            discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 4.0]), step=discrete.schedules.polynomial(0.4, 1.0, 0.33)),
+            {"steps": 2_000},
+        ),
+    ],
+    ids=["BPS", "equal steps", "unequal steps"],
+)
+def test_the_errors_of_chains_are_those_of_their_replicates(process, options, store):
+    """z² of the chains' averages under the error given for each has the mean 1."""
+    options = options | {"store": store, "draws": 200 if store == "grid" else None}
+    run = pdmp.sample(process, chains=200, warmup=0.1, seed=7, **options)
+    series, stretches, lengths = run._stretches()
+    each = np.array([asymptotic_variance(s, h) / n for s, h, n in zip(series, stretches, lengths, strict=True)])
+    means = run.chain_means()
+    spread = (means - means.mean(axis=0)) ** 2 * 200 / 199
+    assert_unbiased(spread / each.mean(axis=0), 1.0, resolution=1.25)
+    assert np.all(np.abs(run.mcse() * np.sqrt(200.0) / np.sqrt(each.mean(axis=0)) - 1.0) < 0.02)
+
+
+def test_ess_of_the_path_and_of_draws():
+    """x ← ρ x + noise with ρ = 0.9: n steps are worth n / 19, by every estimate."""
+    run = pdmp.sample(discrete.SGLD(Gaussian([0.0, 0.0], [1.0, 1.0]), step=0.1), steps=60_000, chains=2, seed=8)
+    for method in ("spectral", "batch", "mean"):
+        np.testing.assert_allclose(run.ess(method), 120_000 / 19.0, rtol=0.25)
+    found = run.efficiency()
+    least = run.ess("spectral").min()
+    assert found["ess_min"] == least and found["per_event"] == pytest.approx(least / 120_000)
+    assert found["per_gradient"] == pytest.approx(found["per_event"], rel=1e-3)
+    assert found["per_second"] == pytest.approx(least / run.stats["seconds"])
+
+
+@pytest.mark.exact
+def test_what_an_effective_draw_costs():
+    run = pdmp.sample(Ticks(), steps=200, seed=9)  # 10 of 100 data a step
+    found = run.efficiency()
+    assert found["per_data_pass"] == pytest.approx(found["ess_min"] / 20.0)
+    assert found["ess_min"] <= found["ess_median"]
+
+
+@pytest.mark.exact
+def test_errors_that_need_the_path():
+    run = pdmp.sample(Telegraph(), time=50.0, seed=1, store="moments")
+    assert run.mcse().shape == (run.dim,)
+    with pytest.raises(ValueError, match='keeps none; use `store="skeleton"` or `store="grid"`'):
+        run.mcse(lambda x: x[0])
+    with pytest.raises(ValueError, match="chain_means"):
+        run.chain_means(lambda x: x[0])
+    assert np.isnan(pdmp.sample(Telegraph(), events=2, seed=1).mcse()).all()

@@ -1,0 +1,175 @@
+"""What a summary says, in words; rank plots, thinning, R-hat against ArviZ, bad draws."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.diagnostics import ess, ksd, rhat, scores
+from pdmp.diagnostics.effective_size import draws_rhat
+from pdmp.diagnostics.summary import sd_errors
+from pdmp.models import Gaussian
+from tests.toys import Telegraph, Ticks, Walls
+
+pytestmark = pytest.mark.exact
+
+
+def test_mcse_and_ess_are_of_the_exact_path():
+    run = pdmp.sample(Ticks(), steps=5_000, chains=2, seed=13)
+    table = run.summary()
+    np.testing.assert_array_equal([row["mcse"] for row in table.rows], run.mcse())
+    np.testing.assert_allclose([row["ess"] for row in table.rows], run.ess("spectral"))
+    assert "per data pass" in table.cost and table.warnings == []
+
+
+def test_too_few_draws():
+    run = pdmp.sample(Ticks(), steps=150, chains=2, seed=1)
+    found = run.summary()
+    least = min(row["ess"] for row in found.rows)
+    factor = int(np.ceil(400.0 / least))
+    assert any(f"run about {factor} times as long" in w and "fewer than 400" in w for w in found.warnings)
+    assert any(
+        "too short for Monte Carlo errors" in w for w in pdmp.sample(Telegraph(), events=5, seed=1).summary().warnings
+    )
+
+
+@pytest.mark.parametrize("chains", [1, 4])
+def test_errors_of_standard_deviations(chains):
+    """Half that of x² over E x²; nothing to say of independent draws, however few."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((chains, 4_000 // chains, 300))
+    assert np.mean(sd_errors(x) > 0.0) < 0.02 and np.mean(sd_errors(x[:, : 200 // chains]) > 0.0) < 0.02
+    lengths = np.repeat(rng.choice([0.5, 1.5], (chains, 200 // chains, 300)), 20, axis=1)
+    spread = np.sqrt((2.0 * 2.5625 + 20.0) / 4_000.0) / 2.5  # x² = l² z²: 2 E l⁴ for each draw, var l² for each length
+    np.testing.assert_allclose(np.mean(sd_errors(lengths * x)), spread, rtol=0.15)
+
+
+def test_a_standard_deviation_that_is_hardly_known():
+    """Hardly ever refreshed, the paths keep their distance from the mode: their means are good, their spread is not."""
+    model = Gaussian(np.zeros(4), np.ones(4))
+    for rate, said in ((0.003, True), (1.0, False)):
+        found = pdmp.sample(pdmp.BPS(model, refresh_rate=rate), time=3_000.0, chains=2, seed=3, warmup=0.1).summary()
+        assert any("the standard deviation of" in w and "refresh more often" in w for w in found.warnings) == said
+
+
+def test_fewer_events_than_dimensions():
+    model = Gaussian(np.zeros(40), np.ones(40))
+    for steps, said in ((30, True), (50, False)):
+        found = pdmp.sample(discrete.SGLD(model, step=0.1), steps=steps, seed=1).summary()
+        assert any(f"{steps} events in 40 dimensions" in w for w in found.warnings) == said
+
+
+def test_chains_that_disagree():
+    run = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
+    [said] = [w for w in run.summary().warnings if "R-hat above 1.05" in w]
+    worst = int(np.argmax(run.rhat()))
+    assert f"largest {run.rhat()[worst]:.3g}, of {run.names()[worst]}" in said and "plots.ranks" in said
+
+
+def test_a_coordinate_that_never_moved():
+    model = Gaussian([0.0, 0.0], [1.0, 1e12])
+    run = pdmp.sample(discrete.MALA(model, step=0.5), steps=200, seed=1, initial=[0.0, 1.0])
+    assert any("never moved" in w for w in run.summary().warnings)
+    assert np.isnan(run.ess("spectral")).all()
+
+
+def test_a_process_that_may_be_reducible():
+    model = Gaussian([0.0, 0.0], [1.0, 4.0])
+    for rate, said in ((0.0, True), (0.5, False)):
+        run = pdmp.sample(pdmp.BPS(model, refresh_rate=rate), events=50, seed=1)
+        assert any("reducible" in w for w in run.summary().warnings) == said
+
+
+def test_warnings_are_printed():
+    text = repr(pdmp.sample(pdmp.BPS(Gaussian([0.0, 0.0], [1.0, 4.0]), refresh_rate=0.0), events=20, seed=1).summary())
+    assert text.count("Warning: ") >= 2 and "refresh_rate=0" in text
+
+
+def test_a_summary_survives_a_file(tmp_path):
+    run = pdmp.sample(discrete.SGLD(Gaussian([0.0], [1.0]), step=0.1), steps=500, seed=1)
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    np.testing.assert_array_equal(loaded.mcse(), run.mcse())
+    assert loaded.summary().rows == run.summary().rows
+
+
+def test_a_summary_calls_nothing_for_each_coordinate(monkeypatch):
+    """With 100,000 of them one call of ArviZ for each takes minutes."""
+
+    def each(*arguments, **options):
+        raise AssertionError("called for each coordinate")
+
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.effective_size"), "_each", each)
+    run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.2), steps=100, chains=2, seed=1)
+    assert len(run.summary()) == 30
+    with pytest.raises(AssertionError, match="called for each"):
+        run.ess()
+
+
+@pytest.mark.parametrize("shape", [(4, 101, 5), (2, 50, 3), (3, 7, 2)])
+def test_rhat_is_that_of_arviz(shape):
+    from arviz_stats.base import array_stats
+
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(shape) * rng.uniform(0.5, 1.5, (shape[0], 1, 1)) + 0.3 * np.arange(shape[0])[:, None, None]
+    x[..., 0] = np.round(x[..., 0])  # ties
+    expected = [float(array_stats.rhat(x[:, :, j], chain_axis=0, draw_axis=1, method="rank")) for j in range(shape[2])]
+    np.testing.assert_allclose(draws_rhat(x, "rank"), expected, rtol=1e-12)
+
+
+def test_rhat_of_a_single_chain_and_of_constants():
+    x = np.random.default_rng(2).standard_normal((1, 400, 2))
+    x[0, :200, 1] += 5.0
+    found = rhat(x)
+    assert abs(found[0] - 1.0) < 0.02 and found[1] > 1.5
+    for function in (ess, rhat):
+        with pytest.warns(UserWarning, match=r"coordinates \[0, 1\] of `draws` are constant: they never moved"):
+            np.testing.assert_array_equal(function(np.ones((2, 50, 2))), [np.nan, np.nan])
+
+
+def test_draws_that_are_not_finite():
+    x = np.random.default_rng(3).standard_normal((2, 50, 2))
+    x[0, 3, 1] = np.nan
+    for function in (ess, rhat):
+        with pytest.raises(ValueError, match="`draws` must be finite; 1 of 100 are not"):
+            function(x)
+
+
+# -- thinning ---------------------------------------------------------------------------------------------------------
+
+
+def test_stein_thinning_of_a_run():
+    model = Gaussian([0.0, 0.0], [1.0, 1.0])
+    run = pdmp.sample(discrete.SGLD(model, step=0.1), steps=600, seed=4, initial=[30.0, 30.0])
+    few = run.thin(20)
+    assert few.shape == (20, 2)
+    everywhere = run.draws(600)[0]
+    assert all((everywhere == row).all(axis=1).any() for row in few)
+    assert np.abs(few).max() < 4.0  # the way from 30 is left out
+    even = run.thin(60, method="time")
+    assert even.shape == (60, 2) and np.abs(even).max() > 8.0
+    others = [run.draws(600)[0, 50 + 20 * k : 70 + 20 * k] for k in range(27)]  # as many, one after the other
+    assert ksd(few, scores(model, few)) < 0.5 * np.median([ksd(x, scores(model, x)) for x in others])
+    still = pdmp.sample(discrete.SGLD(model, step=0.1), steps=1, seed=4)
+    with pytest.raises(ValueError, match="give another `preconditioner`"):
+        still.thin(3)
+    assert still.thin(3, preconditioner=None).shape == (3, 2)
+    with pytest.raises(ValueError, match="give the model as `target=`"):
+        pdmp.sample(Walls(), time=20.0, seed=1).thin(5)
+    with pytest.raises(ValueError, match='`method` must be "stein" or "time"'):
+        run.thin(5, method="best")
+
+
+# -- rank plots -------------------------------------------------------------------------------------------------------
+
+
+def test_rank_plots():
+    run = pdmp.sample(Ticks(), steps=400, seed=11, chains=3)
+    figure = pdmp.plots.ranks(run, [0, 2], draws=200)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["beta[0]", "sigma"]
+    assert len(pdmp.plots.ranks(run, draws=100).axes) == 3
+    with pytest.raises(ValueError, match="`coordinates` must be some of 0 … 2"):
+        pdmp.plots.ranks(run, [3])

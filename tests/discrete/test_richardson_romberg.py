@@ -1,0 +1,569 @@
+"""Richardson-Romberg: both chains replayed from the same random numbers; weights, threads, order of the bias."""
+
+import math
+import signal
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from discrete import threads as threads_module
+from discrete.laws import langevin_covariance
+from pdmp.engine import chain as chain_module
+from pdmp.engine import checkpoint as checkpoint_module
+from pdmp.gradients import Minibatch, Noisy
+from pdmp.models import Gaussian, LinearGaussian
+from pdmp.process import DATA
+from tests.checks import minibatch_law, new_chain, plain_only, run_chain
+
+pytestmark = pytest.mark.exact
+
+PRECISION = np.array([[2.0, 0.8], [0.8, 1.5]])
+MEAN = np.array([1.0, -2.0])
+MODEL = Gaussian(MEAN, PRECISION)
+EXACT = Noisy(MODEL, 0.0)  #: its gradient, compiled once with that of the tests with noise
+NOISY = Noisy(MODEL, 0.5)
+FINE, COARSE = 0, 1
+
+
+def rows(process, x, steps, seed=7):
+    """Times, kinds, fine and coarse positions after each tick."""
+    record = run_chain(process, x, seed, steps=steps).finish()
+    d = len(x)
+    return record.times, record.kinds, record.xs[:, :d], record.xs[:, d:]
+
+
+class OwnStream:
+    """The random numbers of the coarse chain: sfc32 with numpy's 32-bit words, seeded by three of the chain's."""
+
+    def __init__(self, rng):
+        self.a, self.b, self.c = (np.array([w], np.uint32) for w in rng.integers(0, 2**32, 3))
+        self.counter = np.array([1], np.uint32)
+        for _ in range(12):
+            self.word()
+
+    def word(self):
+        out = self.a + self.b + self.counter
+        self.counter = self.counter + np.uint32(1)
+        self.a = self.b ^ (self.b >> np.uint32(9))
+        self.b = self.c + (self.c << np.uint32(3))
+        self.c = ((self.c << np.uint32(21)) | (self.c >> np.uint32(11))) + out
+        return int(out[0])
+
+    def random(self):
+        high, low = self.word() >> 5, self.word() >> 6
+        return (high * 2**26 + low) / 2**53
+
+    def standard_normal(self, size):
+        pairs = [(self.random(), self.random()) for _ in range(size)]
+        return np.array([math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * w) for u, w in pairs])
+
+
+def generator(seed=7):
+    """The random numbers of a chain with this seed."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
+
+
+SCHEDULES = {
+    "constant": (0.1, lambda k: 0.1),
+    "decreasing": (discrete.schedules.polynomial(0.2, 3.0, 0.4), lambda k: 0.2 * (3.0 + k) ** -0.4),
+}
+
+
+SIGMA = np.array([[0.5, 0.6], [-0.2, 0.3]])
+CORRELATIONS = {"1": 1.0, "0.6": 0.6, "0": 0.0, "-1": -1.0, "none": None, "matrix": SIGMA}
+
+
+def combined(correlation, first, second, rng):
+    """Z of the coarse step; the remainder's square root by its Newton iteration, a numpy of its own."""
+    both = (first + second) / math.sqrt(2.0)
+    if np.ndim(correlation) == 0:
+        rho = correlation or 0.0
+        rest = math.sqrt(1.0 - rho**2)
+        return rho * both + (rest * rng.standard_normal(len(both)) if rest > 0.0 else 0.0)
+    wanted = np.eye(2) - correlation.T @ correlation
+    root = np.eye(2)
+    for _ in range(30):
+        root = 0.5 * (root + wanted @ np.linalg.inv(root))
+    return correlation.T @ both + root @ rng.standard_normal(2)
+
+
+@plain_only
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_both_chains_are_langevin_recursions_with_shared_increments(schedule, correlation):
+    """Two half steps of the fine chain, each with the gradient where it is, then one step of the coarse one."""
+    correlation = CORRELATIONS[correlation]
+    given, step = SCHEDULES[schedule]
+    times, kinds, fine, coarse = rows(discrete.SGRRLD(NOISY, given, correlation), np.zeros(2), 20)
+    rng = generator()
+    own = OwnStream(rng)
+
+    def gradient(x, stream):
+        return PRECISION @ (x - MEAN) + 0.5 * stream.standard_normal(2)
+
+    x = y = np.zeros(2)
+    now = 0.0
+    for k in range(20):
+        gamma = step(k)
+        increments = rng.standard_normal((2, 2)).T
+        z = combined(correlation, *increments, rng)
+        for half in (0, 1):
+            x = x - 0.5 * gamma * gradient(x, rng) + math.sqrt(gamma) * increments[half]
+            np.testing.assert_allclose(fine[3 * k + half], x, rtol=1e-10, atol=1e-12)
+        y = y - gamma * gradient(y, own) + math.sqrt(2.0 * gamma) * z
+        np.testing.assert_allclose(coarse[3 * k + 2], y, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(times[3 * k : 3 * k + 3] - now, [0.5 * gamma, gamma, gamma], rtol=1e-10)
+        now = times[3 * k + 2]
+        assert kinds[3 * k : 3 * k + 3].tolist() == [FINE, FINE, COARSE]
+
+
+def hamiltonian_step(scheme, x, p, eps, friction, estimate, gradient, z):
+    """One step of SGHMC."""
+    noise = math.sqrt(2.0 * (friction - estimate) * eps) * z
+    if scheme == "explicit":
+        return x + eps * p, p - eps * gradient(x) - eps * friction * p + noise
+    decay = math.exp(-0.5 * friction * eps)
+    x = x + 0.5 * eps * p
+    p = decay * (decay * p - eps * gradient(x) + noise)
+    return x + 0.5 * eps * p, p
+
+
+@plain_only
+@pytest.mark.parametrize(
+    "scheme, estimate, every", [("explicit", 0.0, None), ("splitting", 0.4, None), ("splitting", 0.0, 3)]
+)
+def test_both_chains_are_hamiltonian_recursions_with_shared_increments(scheme, estimate, every):
+    """From the same momentum, with the same friction and times of refreshment; B is ετ²/2, half of it for half of ε."""
+    eps = 0.1
+    process = discrete.SGRRHMC(NOISY, eps, 2.0, 0.6, scheme, noise_estimate=estimate, refresh_every=every)
+    chain = run_chain(process, MEAN, 7, steps=20)
+    record = chain.finish()
+    rng = generator()
+    p = q = rng.standard_normal(2)
+    own = OwnStream(rng)
+    x = y = MEAN
+    for k in range(20):
+        increments = rng.standard_normal((2, 2)).T
+        z = combined(0.6, *increments, rng)
+        for half in (0, 1):
+            if every and (2 * k + half) % (2 * every) == 0:
+                p = rng.standard_normal(2)
+
+            def gradient(x):
+                return PRECISION @ (x - MEAN) + 0.5 * rng.standard_normal(2)
+
+            x, p = hamiltonian_step(scheme, x, p, 0.5 * eps, 2.0, 0.5 * estimate, gradient, increments[half])
+            np.testing.assert_allclose(record.xs[3 * k + half, :2], x, rtol=1e-10, atol=1e-12)
+        if every and k % every == 0:
+            q = own.standard_normal(2)
+        y, q = hamiltonian_step(
+            scheme, y, q, eps, 2.0, estimate, lambda x: PRECISION @ (x - MEAN) + 0.5 * own.standard_normal(2), z
+        )
+        np.testing.assert_allclose(record.xs[3 * k + 2, 2:], y, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(chain.state.v, np.concatenate([p, q]), rtol=1e-10, atol=1e-12)
+
+
+def test_each_chain_counts_its_data():
+    model = LinearGaussian(np.arange(1.0, 7.0)[:, None], np.zeros(6))
+    run = pdmp.sample(discrete.SGRRLD(Minibatch(model, 4), 1e-3), steps=5, seed=1, initial=[0.0])
+    assert run.stats["data_terms"] == 4 * 3 * 5
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_chains_meet_at_exactly_the_same_times_the_fine_one_first(schedule):
+    times, kinds, *_ = rows(discrete.SGRRLD(EXACT, SCHEDULES[schedule][0]), np.zeros(2), 500)
+    fine, coarse = times[kinds == FINE], times[kinds == COARSE]
+    np.testing.assert_array_equal(fine[1::2], coarse)
+    assert np.all(np.diff(fine) > 0.0)
+    np.testing.assert_array_equal(kinds, np.tile([FINE, FINE, COARSE], 500))
+
+
+FLAT = Gaussian(0.0, np.full(4, 1e-200))  #: without a gradient to speak of the chains are their own noise
+FOUR = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0] * [[1.0], [0.9], [0.5], [0.0]]
+
+
+@pytest.mark.parametrize("correlation", [1.0, 0.5, 0.0, None, "matrix"])
+def test_the_increments_have_unit_covariance_and_their_stated_correlation(correlation):
+    """Cov(Z) = I and Cov(Z, (Z'₁ + Z'₂)/√2) = Σᵀ, singular values 1, 0.9, 0.5, 0; ρ = 1: the same noise."""
+    sigma = FOUR if correlation == "matrix" else (correlation or 0.0) * np.eye(4)
+    given = FOUR if correlation == "matrix" else correlation
+    n = 4_000
+    _, kinds, fine, coarse = rows(discrete.SGRRLD(Noisy(FLAT, 0.0), 0.5, given), np.zeros(4), n)
+    shared = np.diff(fine[kinds == COARSE], axis=0, prepend=0.0)
+    own = np.diff(coarse[kinds == COARSE], axis=0, prepend=0.0)
+    if correlation == 1.0:
+        np.testing.assert_allclose(shared, own, atol=1e-9)
+    found = np.hstack([own, shared]).T @ np.hstack([own, shared]) / n
+    expected = np.block([[np.eye(4), sigma.T], [sigma, np.eye(4)]])
+    assert np.max(np.abs(found - expected)) < 6.0 * math.sqrt(2.0 / n)  # 6 standard errors of the diagonal, 8 off it
+    assert correlation != "matrix" or np.max(np.abs(sigma - sigma.T)) > 0.5
+
+
+def test_with_the_same_noise_the_chains_stay_within_order_gamma():
+    apart = []
+    for gamma in (1e-2, 1e-3, 1e-4):
+        _, kinds, fine, coarse = rows(discrete.SGRRLD(EXACT, gamma), MEAN, round(1.0 / gamma))
+        apart.append(np.abs(fine - coarse)[kinds == COARSE].max() / gamma)
+    assert max(apart) < 5.0
+    independent = rows(discrete.SGRRLD(EXACT, 1e-3, correlation=0.0), MEAN, 1_000)
+    assert np.abs(independent[2] - independent[3])[independent[1] == COARSE].max() > 0.1
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Orders of the bias
+
+
+def slopes(bias):
+    """d log |bias| / d log γ between γ and γ/2."""
+    gammas = np.array([4e-3, 2e-3, 1e-3, 5e-4])
+    return np.diff(np.log(np.abs([bias(g) for g in gammas]))) / np.diff(np.log(gammas))
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+def test_the_bias_is_of_first_order_and_extrapolated_of_second(distinct):
+    """Exact recursion of the moments, on a linear Gaussian model in one dimension with mini-batches."""
+    rng = np.random.default_rng(8)
+    a = rng.standard_normal(40)
+    model = LinearGaussian(a[:, None], 2.0 * a + rng.standard_normal(40))
+    truth = model.posterior()[1][0, 0]
+
+    def plain(gamma):
+        return minibatch_law(model, 8, distinct, gamma)[1] - truth
+
+    def extrapolated(gamma):
+        return 2.0 * plain(0.5 * gamma) - plain(gamma)
+
+    small = 0.01  # of the stability limit, that the leading order leads
+    np.testing.assert_allclose(slopes(lambda g: plain(small * g)), 1.0, atol=0.15)
+    np.testing.assert_allclose(slopes(lambda g: extrapolated(small * g)), 2.0, atol=0.3)
+
+
+@pytest.mark.parametrize("precision, tau", [(1.0, 0.0), (2.0, 3.0)])
+def test_the_leading_term_of_the_extrapolated_bias(precision, tau):
+    """-γ² (λ + τ²) / 8."""
+
+    def variance(gamma):
+        return langevin_covariance(np.array([[precision]]), np.array([[tau**2]]), gamma)[0, 0]
+
+    gamma = 1e-3
+    bias = 2.0 * variance(0.5 * gamma) - variance(gamma) - 1.0 / precision
+    assert bias == pytest.approx(-(gamma**2) * (precision + tau**2) / 8.0, rel=0.01)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The estimates of a run
+
+
+def test_paper_weights_are_those_of_equation_6():
+    """Σ γₖ₊₁ [f(θ²₂ₖ₋₁) + f(θ²₂ₖ) - f(θ¹ₖ)] / Σ γₖ₊₁, and what a run has beyond that.
+
+    A run from time 0 also has the initial state, for the first step. After n steps of decreasing size its last tick is
+    that at which θ²₂ₙ would begin, in the middle of step n + 1: θ²₂ₙ₋₁ and θ¹ₙ have been held for half of that.
+    """
+    given, step = SCHEDULES["decreasing"]
+    n, start = 12, np.array([3.0, 0.0])
+    run = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), steps=n, initial=start, seed=3)
+    path = run.trajectories[0]
+    fine, coarse = path.positions[1:], path.coarse[1:]
+    assert len(fine) == 2 * n and len(coarse) == n
+    gamma = [step(k) for k in range(n + 1)]
+
+    def f(x):
+        return np.sin(x[0]) + x[1] ** 2
+
+    total, length = gamma[0] * f(start), gamma[0]
+    for k in range(1, n):  # θ²₂ₖ₋₁ is fine[2k - 2], θ¹ₖ is coarse[k - 1]
+        total += gamma[k] * (f(fine[2 * k - 2]) + f(fine[2 * k - 1]) - f(coarse[k - 1]))
+        length += gamma[k]
+    total += 0.5 * gamma[n] * (2.0 * f(fine[2 * n - 2]) - f(coarse[n - 1]))
+    length += 0.5 * gamma[n]
+    assert run.end[0] == pytest.approx(length, rel=1e-12)
+    assert run.expectation(f) == pytest.approx(total / length, rel=1e-11)
+
+
+def test_after_a_warm_up_and_to_a_time_equation_6_holds_alone():
+    """From the end of the first step to that of the last: the warm-up is a fraction of the time."""
+    given, step = SCHEDULES["decreasing"]
+    gamma = np.array([step(k) for k in range(13)])
+    end = np.cumsum(gamma)
+    run = pdmp.sample(
+        discrete.SGRRLD(EXACT, given, weights="paper"), time=end[12], warmup=end[0] / end[12], initial=MEAN, seed=3
+    )
+    fine, coarse = run.trajectories[0].positions[1:], run.trajectories[0].coarse[1:]
+    k = np.arange(1, 13)
+    weighted = gamma[1:, None] * (fine[2 * k - 2] + fine[2 * k - 1] - coarse[k - 1])
+    np.testing.assert_allclose(run.mean(), weighted.sum(axis=0) / gamma[1:].sum(), rtol=1e-9)
+
+
+def test_holding_weights_are_the_steps_for_which_each_state_is_held():
+    given, step = SCHEDULES["decreasing"]
+    n, start = 12, np.array([3.0, 0.0])
+    run = pdmp.sample(discrete.SGRRLD(EXACT, given), steps=n, initial=start, seed=3)
+    fine, coarse = run.trajectories[0].positions, run.trajectories[0].coarse
+    gamma = np.array([step(k) for k in range(n)])
+    held = np.repeat(0.5 * gamma, 2)  # of θ²₀, θ²₁, …, θ²₂ₙ₋₁
+    expected = (2.0 * held @ fine[:-1] - gamma @ coarse[:-1]) / gamma.sum()
+    np.testing.assert_allclose(run.mean(), expected, rtol=1e-10)
+    assert run.end[0] == pytest.approx(gamma.sum(), rel=1e-12)
+    paper = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), steps=n, initial=start, seed=3)
+    np.testing.assert_array_equal(paper.trajectories[0].positions, fine)  # the same states
+    assert np.max(np.abs(paper.mean() - run.mean())) > 1e-3
+    constant = [pdmp.sample(discrete.SGRRLD(EXACT, 0.1, weights=w), steps=n, seed=3) for w in ("paper", "holding")]
+    np.testing.assert_array_equal(constant[0].mean(), constant[1].mean())
+
+
+def a_run():
+    return pdmp.sample(discrete.SGRRLD(EXACT, 0.1), steps=200, initial=MEAN, seed=9, warmup=0.1)
+
+
+def test_expectations_are_linear_and_exact_for_constants():
+    run = a_run()
+    assert run.expectation(lambda x: 1.0) == pytest.approx(1.0, rel=1e-12)
+    f, g = run.expectation(lambda x: x[0] ** 2), run.expectation(lambda x: np.sin(x[1]))
+    assert run.expectation(lambda x: 3.0 * x[0] ** 2 - np.sin(x[1])) == pytest.approx(3.0 * f - g, rel=1e-10)
+    np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-10)
+
+
+def test_estimates_are_twice_the_fine_chain_minus_the_coarse_one():
+    """θ²ₖ₋₁ and θ²ₖ with half a step each, θ¹ₖ with a whole one; variances from extrapolated expectations."""
+    run = a_run()
+    path = run.trajectories[0]
+    a, b = path.warmup, path.end
+    record = run_chain(discrete.SGRRLD(EXACT, 0.1), MEAN, np.random.SeedSequence(9).spawn(1)[0], steps=200).finish()
+    times, xs = record.times, record.xs
+
+    def average(f):
+        held = np.searchsorted(times, a + 1e-9, side="right") - 1
+        knots = np.append(times[held:], b)
+        knots[0] = a
+        return np.diff(knots) @ f(xs[held:]) / (b - a)
+
+    mean = 2.0 * average(lambda x: x[:, :2]) - average(lambda x: x[:, 2:])
+    np.testing.assert_allclose(run.mean(), mean, rtol=1e-9)
+    second = 2.0 * average(lambda x: (x[:, :2] - mean) ** 2) - average(lambda x: (x[:, 2:] - mean) ** 2)
+    np.testing.assert_allclose(run.var(), second, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(run.cov()), second, rtol=1e-9)
+
+
+def test_a_negative_variance_is_returned_with_a_warning():
+    """With a step near its limit the coarse chain's variance is many times the fine one's."""
+    model = Gaussian([0.0, 0.0], [1.0, 1e-3])
+    run = pdmp.sample(discrete.SGRRLD(Noisy(model, 0.0), 1.9), steps=2_000, initial=[0.0, 0.0], seed=1)
+    with pytest.warns(UserWarning, match="the extrapolated variance of 1 of 2 coordinates is negative"):
+        var = run.var()
+    assert var[0] < -1.0 and var[1] > 0.0
+    with pytest.warns(UserWarning, match="negative"):
+        np.testing.assert_array_equal(np.isnan(run.sd()), [True, False])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Orders and conventions
+
+
+@pytest.mark.parametrize(
+    "process, weights",
+    [
+        (discrete.SGRRLD(EXACT, 0.1), (2.0, -1.0)),
+        (discrete.SGRRLD(EXACT, 0.1, order=2), (4.0 / 3.0, -1.0 / 3.0)),
+        (discrete.SGRRHMC(MODEL, 0.1), (4.0 / 3.0, -1.0 / 3.0)),
+        (discrete.SGRRHMC(NOISY, 0.1), (2.0, -1.0)),
+        (discrete.SGRRHMC(MODEL, 0.1, scheme="explicit"), (2.0, -1.0)),
+        (discrete.RichardsonRomberg(discrete.SGHMC(MODEL, 0.1), order=3), (8.0 / 7.0, -1.0 / 7.0)),
+    ],
+)
+def test_the_weights_remove_the_order_of_the_bias(process, weights):
+    np.testing.assert_allclose(process.copies, weights, rtol=1e-14)
+
+
+def test_the_fine_chain_in_the_other_convention():
+    """h/4 and α/2: the same friction per time."""
+    process = discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, beta_hat=0.02)
+    for chain, h, alpha in ((process.coarse, 0.04, 0.3), (process.fine, 0.01, 0.15)):
+        eps = chain.schedule.step(0)
+        np.testing.assert_allclose((eps**2, eps * chain.friction), (h, alpha), rtol=1e-12)
+
+
+def test_both_conventions_give_the_same_path():
+    ours = rows(discrete.SGRRHMC(NOISY, 0.2, 1.5, scheme="explicit"), MEAN, 20)
+    theirs = rows(discrete.SGRRHMC.from_h(NOISY, 0.04, 0.3, scheme="explicit"), MEAN, 20)
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-12)
+    np.testing.assert_allclose(ours[3], theirs[3], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"correlation": [[1.0, 0.5], [0.0, 1.0]]}, ValueError, "no singular value above 1.*eigenvalue -0.64"),
+        ({"correlation": 1.01}, ValueError, r"`correlation` must lie in \[-1, 1\], got 1.01"),
+        ({"correlation": np.eye(3)}, ValueError, r"of shape \(2, 2\), got shape \(3, 3\)"),
+        ({"correlation": [0.5, 0.5]}, ValueError, r"of shape \(2, 2\), got shape \(2,\)"),
+        ({"correlation": math.nan}, ValueError, "`correlation` must be finite"),
+        ({"correlation": "all"}, TypeError, "`correlation` must be a number, a matrix or None, got 'all'"),
+        ({"order": 0}, ValueError, "`order` must be a whole number, at least 1, got 0"),
+        ({"order": 1.5}, ValueError, "`order`.*got 1.5"),
+        ({"weights": "equal"}, ValueError, '`weights` must be "holding" or "paper", got \'equal\''),
+        ({"threads": 3}, ValueError, "`threads` must be 1 or 2, got 3"),
+        ({"threads": True}, ValueError, "`threads` must be 1 or 2, got True"),
+    ],
+)
+def test_bad_input(options, error, message):
+    with pytest.raises(error, match=message):
+        discrete.RichardsonRomberg(discrete.SGLD(MODEL, 0.1), **options)
+
+
+def test_a_singular_remainder_is_no_error():
+    """A singular value of 1: I - ΣᵀΣ has the eigenvalue 0, up to rounding of either sign, and a root."""
+    sigma = FOUR[:2, :2] / np.linalg.norm(FOUR[:2, :2], 2)
+    process = discrete.RichardsonRomberg(discrete.SGLD(MODEL, 0.1), sigma)
+    np.testing.assert_allclose(process.rest @ process.rest, np.eye(2) - sigma.T @ sigma, atol=1e-12)
+    assert np.linalg.eigvalsh(process.rest)[0] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("other", [discrete.SGBD(MODEL, 0.1), pdmp.ZigZag(MODEL), MODEL])
+def test_only_samplers_with_brownian_increments(other):
+    with pytest.raises(TypeError, match="`sampler` must have Brownian increments to share.*got"):
+        discrete.RichardsonRomberg(other)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Two threads
+
+
+def assert_same_records(one, other):
+    for a, b in zip(one._records, other._records, strict=True):
+        for name in ("times", "kinds", "xs", "vs", "counts"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+        np.testing.assert_array_equal(a.integrals.first, b.integrals.first)
+        np.testing.assert_array_equal(a.integrals.cross, b.integrals.cross)
+    np.testing.assert_array_equal(one.mean(), other.mean())
+
+
+def two_ways(threads, noise=0.5):
+    return discrete.SGRRHMC(Noisy(MODEL, noise), 0.1, 2.0, 0.6, threads=threads)
+
+
+def test_two_threads_give_the_same_result():
+    """Chunks end where the clock says: with two threads, and several chains, at other places."""
+    options = {"steps": 300, "initial": MEAN, "seed": 5, "chains": 3, "warmup": 0.1}
+    assert_same_records(*(pdmp.sample(two_ways(threads), **options) for threads in (1, 2)))
+
+
+def test_every_step_by_the_helper_is_the_same():
+    """Ring by ring, with all that is posted done by `assist` before the loop asks for it."""
+    alone, helped = (new_chain(two_ways(1), MEAN, 5, steps=40) for _ in range(2))
+    alone.advance()
+    helped.chunk, helped._adapt_chunk = 1, lambda *_: None
+    desk = helped.state.memory.desk
+    while helped.stopped is None:
+        helped.advance(seconds=0.0)
+        desk[threads_module.OPEN] = 1
+        assert threads_module.assist(helped.process.kernel, helped.state, 3)
+        desk[threads_module.OPEN] = 0
+    assert desk[threads_module.DONE] == desk[threads_module.CLAIMED] == 40
+    np.testing.assert_array_equal(alone.finish().xs, helped.finish().xs)
+    assert alone.state.counts[DATA] == helped.state.counts[DATA] == 120
+    assert not threads_module.assist(helped.process.kernel, helped.state, 3)  # the desk is closed
+
+
+def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatch):
+    call = {"steps": 60, "chains": 2, "seed": 15, "warmup": 0.3, "initial": MEAN}
+    whole = pdmp.sample(two_ways(1), **call)
+    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 7)
+    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
+    write, calls = checkpoint_module.Checkpoint.write, []
+
+    def write_and_die(self):
+        write(self)
+        calls.append(None)
+        if len(calls) % 4 == 0:
+            raise MemoryError("killed")
+
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write_and_die)
+    deaths = 0
+    while True:
+        try:
+            resumed = pdmp.sample(two_ways(2), checkpoint=tmp_path / "run", **call)
+            break
+        except MemoryError:
+            deaths += 1
+    assert deaths >= 2
+    assert_same_records(whole, resumed)
+
+
+def helpers():
+    return [t for t in threading.enumerate() if t.name == "pdmp-helper"]
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")  # of plain Python's numbers
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*stability limit")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_gradient_that_is_not_finite_stops_the_run_and_the_helper(threads):
+    process = discrete.SGRRHMC(Noisy(Gaussian(0.0, 1e300 * PRECISION), 0.5), 0.1, 2.0, 0.6, threads=threads)
+    with pytest.raises(pdmp.SamplingError, match="SGRRHMC diverged at step .*: the gradient of Gaussian, or"):
+        pdmp.sample(process, steps=100, initial=[1.0, 1.0], seed=1)
+    assert not helpers()
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_coarse_chain_alone_can_fail(threads):
+    """Stable with half the step, not with the whole one, of which a warning tells before."""
+    process = discrete.SGRRLD(NOISY, 1.0, threads=threads)
+    with (
+        pytest.raises(pdmp.SamplingError, match="diverged at step") as caught,
+        pytest.warns(UserWarning, match="limit"),
+    ):
+        pdmp.sample(process, steps=5_000, initial=MEAN, seed=1, store="moments")
+    state = caught.value.run._chains[0].state
+    assert np.all(np.abs(state.x[:2]) < 100.0) and state.memory.desk[threads_module.FAILED] == 1
+    assert not helpers()
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no helper in plain Python")
+def test_ctrl_c_with_two_threads():
+    pdmp.sample(two_ways(2), steps=10, initial=MEAN, seed=1, store="moments")  # compiled before
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    began = time.perf_counter()
+    run = pdmp.sample(two_ways(2), time=1e12, initial=MEAN, seed=1, store="moments")
+    assert time.perf_counter() - began < 5.0
+    assert run.stopped == "interrupted" and not helpers()
+    again = pdmp.sample(two_ways(1), events=int(run.events[0]), initial=MEAN, seed=1, store="moments")
+    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no helper in plain Python")
+def test_a_helper_takes_what_is_posted():
+    """In a thread of its own, also after it has gone to sleep."""
+    chain = new_chain(two_ways(2), MEAN, 5, steps=40)
+    desk = chain.state.memory.desk
+    with threads_module.Helper(chain.process, chain.state):
+        assert len(helpers()) == 1
+        for job in (1, 2):
+            time.sleep(0.05)
+            desk[threads_module.POSTED] = job
+            until = time.perf_counter() + 30.0
+            while desk[threads_module.DONE] < job and time.perf_counter() < until:
+                time.sleep(0.001)
+            assert desk[threads_module.DONE] == desk[threads_module.CLAIMED] == job
+    assert not helpers()
+
+
+def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
+    """Where the helper cannot be compiled the result is the same."""
+
+    def fails(*_):
+        raise numba.core.errors.LoweringError("no such instruction")
+
+    one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
+    monkeypatch.setattr(threads_module, "assist", fails)
+    assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))

@@ -1,0 +1,921 @@
+"""Running: budgets, warm-up, chains, stores, executors, checkpoints, failures, and what a `Run` answers."""
+
+import concurrent.futures
+import io
+import math
+import multiprocessing
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.engine import chain as chain_module
+from pdmp.engine import checkpoint as checkpoint_module
+from pdmp.engine import run as run_module
+from pdmp.process import EVENTS
+from tests import toys
+from tests.toys import Coupled, Telegraph, Ticks, Walls
+
+ROOT = pathlib.Path(__file__).parents[2]
+PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Coupled}
+
+
+def same(one, other):
+    """Whether two runs are bitwise the same in everything but the clock on the wall."""
+    assert one.chains == other.chains
+    for a, b in zip(one._records, other._records, strict=True):
+        for name in ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess"):
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+        for part in ("integrals", "grid"):
+            for name, p, q in zip(getattr(a, part)._fields, getattr(a, part), getattr(b, part), strict=True):
+                np.testing.assert_array_equal(p, q, err_msg=name)
+        assert (a.warmup, a.end, a.stopped) == (b.warmup, b.end, b.stopped)
+    return True
+
+
+class Serial(concurrent.futures.Executor):
+    """Runs everything at once, in the caller's thread."""
+
+    def submit(self, function, /, *args, **kwargs):
+        future = concurrent.futures.Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
+# -- budgets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("process", [Telegraph(), Walls(), Ticks(0.3)], ids=["global", "local", "ticks"])
+def test_time_budget_ends_exactly(process):
+    run = pdmp.sample(process, time=30.0, chains=2, seed=1)
+    assert run.stopped == "time"
+    np.testing.assert_array_equal(run.end, [30.0, 30.0])
+    assert all(0.0 < t.times[-1] <= 30.0 for t in run.trajectories)
+    assert all(t.end == 30.0 for t in run.trajectories)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("process", [Telegraph(), Walls(), Ticks()], ids=["global", "local", "ticks"])
+def test_events_budget_is_exact(process):
+    run = pdmp.sample(process, events=101, seed=1)
+    assert run.stopped == "events"
+    assert run.stats["total_events"] == 101 == len(run.trajectories[0].times) - 1
+    assert run.end[0] == run.trajectories[0].times[-1]
+
+
+@pytest.mark.exact
+def test_proposals_count_the_rejected_ones_too():
+    run = pdmp.sample(Telegraph(), proposals=200, seed=1)
+    assert run.stopped == "proposals"
+    assert run.stats["proposals"] == 200 > run.stats["total_events"]
+    assert run.stats["thinned"] > run.stats["proposals"] - run.stats["total_events"] > 0
+
+
+@pytest.mark.exact
+def test_steps_and_data_passes():
+    run = pdmp.sample(Ticks(), steps=50, seed=1)
+    assert run.stats["total_events"] == 50
+    run = pdmp.sample(Coupled(), steps=50, seed=1)
+    assert run.stats["events"] == {"fine": 100, "coarse": 50}
+    assert run.end[0] == 25.0
+    run = pdmp.sample(Ticks(), data_passes=2.5, seed=1)  # 10 of 100 data a tick
+    assert run.stats["total_events"] == 25
+    assert run.stats["data_passes"] == 2.5
+    assert run.stopped == "data_passes"
+
+
+@pytest.mark.exact
+def test_the_first_budget_stops():
+    budgets = {"time": 5.0, "events": 10_000, "proposals": 20_000}
+    assert pdmp.sample(Telegraph(), seed=1, **budgets).stopped == "time"
+    assert pdmp.sample(Telegraph(), seed=1, **budgets | {"events": 3}).stopped == "events"
+    assert pdmp.sample(Telegraph(), seed=1, **budgets | {"proposals": 3}).stopped == "proposals"
+    assert pdmp.sample(Ticks(), seed=1, steps=5, data_passes=10.0).stopped == "events"
+
+
+def test_seconds_budget_and_its_repetition():
+    run = pdmp.sample(Telegraph(), seconds=0.05, chains=2, seed=1, store="moments")
+    assert run.stopped == "seconds"
+    assert 0.1 <= run.stats["seconds"] < 2.0
+    again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
+    assert again.end[0] == run.end[0]
+    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+
+
+def test_clocks_that_never_ring_again():
+    process = Telegraph(toys.CLOCK_NEVER)
+    assert pdmp.sample(process, time=50.0, seed=1).end[0] == 50.0  # the path goes on, straight
+    with pytest.raises(pdmp.SamplingError, match="(?s)No clock of Telegraph will ever ring again.*`time`"):
+        pdmp.sample(process, events=1_000, seed=1)
+
+
+def test_data_passes_of_a_process_that_never_looks(monkeypatch):
+    monkeypatch.setattr(chain_module, "IDLE_RINGS", 1_000)
+    with pytest.raises(pdmp.SamplingError, match="never looks at the data; give another budget"):
+        pdmp.sample(Telegraph(), data_passes=1.0, seed=1)
+
+
+# -- warm-up ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_warmup_is_excluded(name):
+    run = pdmp.sample(PROCESSES[name](), time=40.0, warmup=0.25, seed=2)
+    assert run.warmup[0] == 10.0
+    path = run._paths[0]
+    assert path.times[1] < 10.0  # the skeleton is all there
+    d, w = run.dim, np.array(run.copies)
+    np.testing.assert_allclose(run.mean(), w @ path.mean(10.0, 40.0).reshape(-1, d), rtol=1e-11, atol=1e-13)
+    run = pdmp.sample(PROCESSES[name](), events=120, warmup=0.1, seed=2)
+    assert run.warmup[0] == run._paths[0].times[12]
+    assert run.end[0] == run._paths[0].times[120]
+
+
+@pytest.mark.exact
+def test_warmup_of_steps_is_whole_steps():
+    run = pdmp.sample(Coupled(), steps=10, warmup=0.25, seed=2)
+    assert run.warmup[0] == 3 * 0.5
+
+
+@pytest.mark.exact
+def test_warmup_does_not_change_the_path():
+    one, other = (pdmp.sample(Telegraph(), time=40.0, warmup=w, seed=2) for w in (0, 0.5))
+    np.testing.assert_array_equal(one.trajectories[0].positions, other.trajectories[0].positions)
+
+
+# -- the same seed, the same result -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_chunks_and_buffers_change_nothing(name, store, monkeypatch):
+    call = {"events": 150, "warmup": 0.2, "chains": 2, "seed": 3, "store": store}
+    call |= {"draws": 10} if store == "grid" else {}
+    one = pdmp.sample(PROCESSES[name](), **call)
+    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 1)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "BUFFER_BYTES", 1_000)
+    assert same(one, pdmp.sample(PROCESSES[name](), **call))
+
+
+def test_progress_changes_nothing(monkeypatch):
+    call = {"time": 500.0, "warmup": 0.1, "chains": 2, "seed": 3}
+    one = pdmp.sample(Telegraph(), **call)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert same(one, pdmp.sample(Telegraph(), progress=True, **call))
+    text = sys.stderr.getvalue()
+    assert "compiling" in text and "100%" in text
+
+
+def test_threads_serial_and_processes_agree():
+    call = {"events": 200, "chains": 3, "seed": 3, "warmup": 0.1}
+    one = pdmp.sample(Walls(), **call)
+    assert same(one, pdmp.sample(Walls(), executor=Serial(), **call))
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        assert same(one, pdmp.sample(Walls(), executor=pool, **call))
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+        assert same(one, pdmp.sample(Walls(), executor=pool, **call))
+
+
+def test_segments_of_other_executors_change_nothing(monkeypatch):
+    call = {"events": 300, "chains": 2, "seed": 3}
+    one = pdmp.sample(Telegraph(), **call)
+    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)  # one chunk each
+    assert same(one, pdmp.sample(Telegraph(), executor=Serial(), **call))
+
+
+class Pickling(Serial):
+    """Sends what it is given through pickle, and back."""
+
+    def submit(self, function, /, *args, **kwargs):
+        function, args = pickle.loads(pickle.dumps((function, args)))
+        future = concurrent.futures.Future()
+        future.set_result(pickle.loads(pickle.dumps(function(*args, **kwargs))))
+        return future
+
+
+def real_processes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0.3 * rng.normal(size=200)).astype(float), prior_scale=1.0)
+    batch = pdmp.gradients.Minibatch(model, size=20, draw="distinct")
+    return {
+        "ZigZag": pdmp.ZigZag(pdmp.models.Gaussian(np.zeros(3), np.diag([1.0, 2.0, 3.0]) + 0.5)),
+        "SBPS": pdmp.SBPS(batch),
+        "SGLD": discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="reshuffle"), step=1e-3),
+        "SGRRLD": discrete.SGRRLD(batch, step=1e-3),
+    }
+
+
+@pytest.mark.parametrize("name", ["ZigZag", "SBPS", "SGLD", "SGRRLD"])
+def test_real_processes_survive_pickling_and_checkpoints(name, tmp_path, monkeypatch):
+    process = real_processes()[name]
+    call = {"events": 300, "chains": 2, "seed": 3, "warmup": 0.2}
+    one = pdmp.sample(process, **call)
+    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    assert same(one, pdmp.sample(process, executor=Pickling(), **call))
+    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
+    file, keep, kept = tmp_path / "run.checkpoint", checkpoint_module.Checkpoint.keep, []
+
+    def keep_and_die(self, i, chain):
+        keep(self, i, chain)
+        kept.append(i)
+        if len(kept) == 12:
+            self.write()
+            raise MemoryError("killed")
+
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
+    with pytest.raises(MemoryError):
+        pdmp.sample(process, checkpoint=file, **call)
+    assert same(one, pdmp.sample(real_processes()[name], checkpoint=file, **call))
+
+
+@pytest.mark.exact
+def test_chains_differ_and_do_not_depend_on_each_other():
+    three, one = (pdmp.sample(Walls(), events=50, chains=c, seed=3) for c in (3, 1))
+    first, second, _ = (t.times for t in three.trajectories)
+    assert not np.any(first[1:] == second[1:])
+    np.testing.assert_array_equal(first, one.trajectories[0].times)
+
+
+@pytest.mark.exact
+def test_a_fresh_seed_is_kept():
+    one, other = (pdmp.sample(Telegraph(), events=20) for _ in range(2))
+    assert one.seed != other.seed
+    assert same(one, pdmp.sample(Telegraph(), events=20, seed=one.seed))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_going_on_is_one_longer_run(name):
+    short = pdmp.sample(PROCESSES[name](), events=60, chains=2, seed=4)
+    mean = short.mean()
+    longer = run_module.extend(run_module.extend(short, events=61), events=150)
+    assert same(longer, pdmp.sample(PROCESSES[name](), events=150, chains=2, seed=4))
+    np.testing.assert_array_equal(short.mean(), mean)
+
+
+RECORD = """
+import sys, pdmp
+from tests.toys import Telegraph, Walls, Ticks
+for name, process in {"global": Telegraph(), "local": Walls(), "ticks": Ticks()}.items():
+    pdmp.sample(process, events=600, warmup=0.1, seed=5, initial=None).save(f"{sys.argv[1]}/{name}.npz")
+"""
+
+
+def test_compiled_and_plain_python_agree_bitwise(tmp_path):
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", RECORD, str(tmp_path)], check=True, cwd=ROOT, env=environment, timeout=120)
+    for name, process in {"global": Telegraph(), "local": Walls(), "ticks": Ticks()}.items():
+        plain, run = pdmp.load(tmp_path / f"{name}.npz"), pdmp.sample(process, events=600, warmup=0.1, seed=5)
+        for one, other in zip(plain._records, run._records, strict=True):
+            for part in ("times", "kinds", "xs", "vs", "counts"):
+                np.testing.assert_array_equal(getattr(one, part), getattr(other, part), err_msg=f"{name} {part}")
+        np.testing.assert_allclose(plain.mean(), run.mean(), rtol=1e-12)
+        np.testing.assert_allclose(plain.var(), run.var(), rtol=1e-12)
+
+
+# -- stores -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("budget", [{"time": 80.0}, {"events": 200}], ids=["time", "events"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_stores_agree(name, budget):
+    call = {"seed": 6, "chains": 2, "warmup": 0.1} | budget
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # short runs: extrapolated variances may be negative
+        skeleton, moments, grid = (
+            pdmp.sample(PROCESSES[name](), store=s, draws=16 if s == "grid" else None, **call)
+            for s in ("skeleton", "moments", "grid")
+        )
+        for run in (moments, grid):
+            np.testing.assert_allclose(run.mean(), skeleton.mean(), rtol=1e-12)
+            np.testing.assert_allclose(run.var(), skeleton.var(), rtol=1e-12)
+            np.testing.assert_array_equal(run.end, skeleton.end)
+        if name != "local":
+            np.testing.assert_allclose(moments.cov(), skeleton.cov(), rtol=1e-12)
+        for i, r in enumerate((*moments._records, *grid._records)):
+            marked = r.batches.shape[1]
+            assert marked == 64 if "time" in budget else 32 <= marked <= 64 or name == "local"
+            path, stretch = skeleton._paths[i % 2], float(r.integrals.stretch[0])
+            until = min(r.warmup + marked * stretch, path.end)
+            total = path.integral(None, r.warmup, until) - r.integrals.centre * (until - r.warmup)
+            np.testing.assert_allclose(r.batches.sum(axis=1), total, rtol=1e-10, atol=1e-10)
+            if "time" in budget:
+                np.testing.assert_allclose(r.batches.sum(axis=1), r.integrals.first, rtol=1e-10, atol=1e-10)
+    for i, r in enumerate(grid._records):
+        used = int(r.grid.used[0])
+        times = r.warmup + np.arange(1, used + 1) * r.grid.spacing[0]
+        np.testing.assert_allclose(r.grid.rows[:used], skeleton._paths[i].at(times, side="left"), rtol=0, atol=1e-12)
+        assert used == 16 or ("events" in budget and 16 <= used <= 32)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_integrals_on_the_way_are_those_of_the_skeleton(name):
+    run = pdmp.sample(PROCESSES[name](), time=60.0, warmup=0.2, seed=7, covariance=name != "local")
+    path, r = run._paths[0], run._records[0]
+    length, centre = r.length, r.integrals.centre
+    np.testing.assert_allclose(centre + r.integrals.first / length, path.mean(), rtol=1e-10, atol=1e-12)
+    variance = r.integrals.second / length - (r.integrals.first / length) ** 2
+    np.testing.assert_allclose(variance, path.var(), rtol=1e-10)
+    if name != "local":
+        cross = np.tril(r.integrals.cross) + np.tril(r.integrals.cross, -1).T
+        np.testing.assert_allclose(cross, path.products(centre), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.exact
+def test_pooling_is_by_length_and_around_one_centre():
+    run = pdmp.sample(Telegraph(), events=80, chains=3, seed=8, warmup=0.1, initial=[1e6, -1e6])
+    lengths = run.end - run.warmup
+    means = np.array([t.mean() for t in run.trajectories])
+    np.testing.assert_allclose(run.mean(), lengths @ means / lengths.sum(), rtol=1e-15)
+    total = sum(t.products(run.mean()) for t in run.trajectories) / lengths.sum()
+    np.testing.assert_allclose(run.cov(), total, rtol=1e-8)
+    np.testing.assert_allclose(run.var(), np.diag(total), rtol=1e-8)
+    np.testing.assert_allclose(run.sd(), np.sqrt(run.var()))
+    assert np.all(run.var() < 1e4)
+
+
+@pytest.mark.exact
+def test_covariance_of_a_local_process_comes_from_its_skeleton():
+    run = pdmp.sample(Walls(), time=50.0, seed=8)
+    np.testing.assert_allclose(np.diag(run.cov()), run.var(), rtol=1e-10)
+    with pytest.raises(ValueError, match='(?s)local process keeps no products.*`store="skeleton"`'):
+        pdmp.sample(Walls(), time=50.0, seed=8, store="moments").cov()
+    run = pdmp.sample(Telegraph(), time=50.0, seed=8, store="moments", covariance=False)
+    with pytest.raises(ValueError, match="keeps no products"):
+        run.cov()
+
+
+@pytest.mark.exact
+def test_moments_keep_no_path():
+    run = pdmp.sample(Telegraph(), time=50.0, seed=8, store="moments")
+    for call in (lambda: run.draws(10), lambda: run.at(1.0), lambda: run.expectation(np.sum), lambda: run.trajectories):
+        with pytest.raises(ValueError, match='`store="moments"`'):
+            call()
+    grid = pdmp.sample(Telegraph(), time=50.0, seed=8, store="grid", draws=10)
+    for call in (lambda: grid.at(1.0), lambda: grid.trajectories):
+        with pytest.raises(ValueError, match='`store="grid"`'):
+            call()
+    with pytest.raises(ValueError, match="`n` = 11 draws are more than the 10"):
+        grid.draws(11)
+
+
+@pytest.mark.exact
+def test_skeletons_that_do_not_fit(monkeypatch):
+    with pytest.raises(ValueError, match='(?s)skeleton would take .* GB.*`store="grid"`'):
+        pdmp.sample(Telegraph(), events=10**9, seed=1)
+    with pytest.raises(ValueError, match="skeleton would take"):
+        pdmp.sample(Ticks(1.0), time=1e9, seed=1)
+    monkeypatch.setattr(run_module, "SKELETON_BYTES", 10_000)
+    monkeypatch.setattr(chain_module, "BUFFER_BYTES", 1_000)
+    with pytest.raises(pdmp.SamplingError, match='(?s)skeleton has grown to .*`store="grid"`') as caught:
+        pdmp.sample(Telegraph(), time=1e4, seed=1)
+    assert 100 < caught.value.run.stats["total_events"] < 1_000
+    assert np.all(np.isfinite(caught.value.run.mean()))
+
+
+# -- averages of functions, draws -----------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", ["global", "local", "ticks"])
+def test_expectation(name):
+    run = pdmp.sample(PROCESSES[name](), time=60.0, warmup=0.1, chains=2, seed=9)
+    np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-11)
+    np.testing.assert_allclose(run.expectation(lambda x: np.outer(x, x)), run.cov() + np.outer(run.mean(), run.mean()))
+    assert isinstance(run.expectation(lambda x: x[0] ** 2), float)
+    assert run.expectation(lambda x: 1.0) == pytest.approx(1.0, rel=1e-13)
+    # Not made for many positions at once, in ways that show and in ways that do not
+    one = run.expectation(lambda x: x[0] ** 4)
+    assert run.expectation(lambda x: math.pow(x[0], 4.0)) == pytest.approx(one, rel=1e-12)
+    centred = run.expectation(lambda x: np.array([(x[j] - x.mean()) ** 2 for j in range(len(x))]))
+    deviations = np.eye(run.dim) - 1.0 / run.dim
+    second = run.cov() + np.outer(run.mean(), run.mean())
+    np.testing.assert_allclose(centred, np.diag(deviations @ second @ deviations.T), rtol=1e-10)
+
+
+@pytest.mark.exact
+def test_expectation_of_a_polynomial_of_degree_five():
+    run = pdmp.sample(Telegraph(), time=60.0, seed=9)
+    path, total = run.trajectories[0], 0.0
+    knots = np.append(path.times, path.end)
+    for k, h in enumerate(np.diff(knots)):
+        segment = np.polynomial.Polynomial([path.positions[k, 0], path.velocities[k, 0]])
+        total += (segment**5).integ()(h)
+    assert run.expectation(lambda x: x[0] ** 5) == pytest.approx(total / 60.0, rel=1e-12)
+
+
+@pytest.mark.exact
+def test_draws_of_equal_steps_are_the_steps():
+    run = pdmp.sample(Ticks(0.1), steps=500, warmup=0.1, seed=9)
+    states = run.trajectories[0].positions[50:500]
+    np.testing.assert_array_equal(run.draws(450)[0], states)
+    np.testing.assert_allclose(run.mean(), states.mean(axis=0), rtol=1e-11)
+    np.testing.assert_allclose(run.var(), states.var(axis=0), rtol=1e-11)
+    grid = pdmp.sample(Ticks(0.1), steps=500, warmup=0.1, seed=9, store="grid", draws=450)
+    np.testing.assert_array_equal(grid.draws(450)[0], states)
+    np.testing.assert_array_equal(grid.draws(45)[0], run.draws(45)[0])
+    assert grid.expectation(lambda x: x[2] ** 2) == pytest.approx(np.mean(states[:, 2] ** 2), rel=1e-12)
+
+
+@pytest.mark.exact
+def test_draws_are_of_the_path():
+    run = pdmp.sample(Walls(), time=40.0, warmup=0.5, chains=2, seed=9)
+    draws = run.draws(20)
+    assert draws.shape == (2, 20, 3)
+    np.testing.assert_allclose(draws, run.at(20.0 + np.arange(1, 21.0)), atol=1e-12)
+    assert run.at(3.0).shape == (2, 3)
+
+
+@pytest.mark.exact
+def test_coupled_copies_are_extrapolated():
+    run = pdmp.sample(Coupled(), steps=4_000, warmup=0.1, seed=10, chains=2)
+    both = np.array([p.mean() for p in run._paths]).mean(axis=0)
+    np.testing.assert_allclose(run.mean(), 2.0 * both[:3] - both[3:], rtol=1e-10)
+    np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-10)
+    second = run.expectation(lambda x: np.outer(x, x))
+    np.testing.assert_allclose(run.cov(), second - np.outer(run.mean(), run.mean()), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.var(), np.diag(run.cov()), rtol=1e-9)
+    path = run.trajectories[0]
+    assert path.positions.shape == (8_001, 3) and path.coarse.shape == (4_001, 3)
+    np.testing.assert_array_equal(path.times[::2], path.coarse_times)
+    np.testing.assert_array_equal(path.positions[0], path.coarse[0])
+    np.testing.assert_array_equal(run.draws(3_600 * 2)[0], path.positions[800:8_000])  # the fine chain's
+    assert "extrapolated" in repr(run.summary())
+    assert "fine" in run.to_arviz().posterior.attrs["draws_of"]
+
+
+def test_a_negative_extrapolated_variance_is_told():
+    run = pdmp.sample(Coupled(), steps=4, seed=0)
+    with pytest.warns(UserWarning, match="extrapolated variance of . of 3 coordinates is negative"):
+        var = run.var()
+    assert var.min() < 0.0
+
+
+# -- diagnostics, tables, files -------------------------------------------------------------------------------------
+
+
+def test_ess_and_rhat():
+    long = pdmp.sample(Walls(), time=4_000.0, chains=4, seed=11)
+    moments = pdmp.sample(Walls(), time=4_000.0, chains=4, seed=11, store="moments")
+    assert long.ess().shape == long.rhat().shape == (3,)
+    assert np.all(np.abs(long.rhat() - 1.0) < 0.02) and np.all(np.abs(moments.rhat() - 1.0) < 0.02)
+    np.testing.assert_allclose(moments.ess(), long.ess(), rtol=0.6)
+    np.testing.assert_array_equal(long.ess(), pdmp.diagnostics.ess(long))
+    np.testing.assert_allclose(
+        pdmp.diagnostics.ess(long.draws(16_000)[:, :, :1]), long.ess()[:1], rtol=0.2
+    )  # draws differ
+    apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3])
+    assert np.all(apart.rhat() > 1.2)
+    apart = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3], store="moments")
+    assert np.all(apart.rhat() > 1.2)
+    with pytest.raises(ValueError, match="`method` 'bulk' needs draws"):
+        moments.ess("bulk")
+    with pytest.raises(ValueError, match="`draws` must have shape"):
+        pdmp.diagnostics.ess(np.zeros(7))
+
+
+def test_ess_of_an_autoregression():
+    # x ← 0.9 x + noise: n steps are worth n (1 - 0.9) / (1 + 0.9) independent ones.
+    run = pdmp.sample(Ticks(), steps=40_000, warmup=0.1, seed=12, store="moments")
+    np.testing.assert_allclose(run.ess(), 36_000 / 19.0, rtol=0.75)
+
+
+def test_too_short_for_diagnostics():
+    run = pdmp.sample(Telegraph(), events=2, seed=1)
+    assert np.all(np.isnan(run.ess())) and np.all(np.isnan(run.rhat()))
+    assert "nan" in repr(run.summary())
+
+
+def test_summary_and_stats():
+    run = pdmp.sample(Ticks(), steps=2_000, chains=2, seed=13)
+    table = run.summary()
+    assert [row["name"] for row in table.rows] == ["beta[0]", "beta[1]", "sigma"]
+    assert repr(table).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
+    assert len(repr(table).splitlines()) == 6 and "per data pass" in repr(table)
+    assert "fewer than 400 effective draws of beta[0], beta[1], sigma" in repr(table).splitlines()[-1]
+    row = table.rows[2]
+    assert row["mcse"] == pytest.approx(row["sd"] / math.sqrt(row["ess"]))
+    stats = run.stats
+    assert stats["events"] == {"step": 4_000} and stats["data_terms"] == 40_000 and stats["data_passes"] == 400.0
+    assert stats["stopped"] == ["events", "events"] and stats["seconds"] > 0.0
+    assert repr(run).startswith("<Run: Ticks on Data of dimension 3, 2 chains, 4,000 events")
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_save_and_load(name, store, tmp_path):
+    draws = 8 if store == "grid" else None
+    run = pdmp.sample(PROCESSES[name](), time=30.0, warmup=0.1, chains=2, seed=2**100, store=store, draws=draws)
+    run.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz", allow_pickle=False) as file:
+        assert all(file[name].dtype != object for name in file.files)
+    loaded = pdmp.load(tmp_path / "run.npz")
+    assert same(run, loaded)
+    np.testing.assert_array_equal(loaded.mean(), run.mean())
+    assert (loaded.seed, loaded.stats, loaded.variables) == (run.seed, run.stats, run.variables)
+    assert isinstance(loaded.process, str) and repr(loaded) == repr(run)
+    if store != "moments":
+        np.testing.assert_array_equal(loaded.draws(4), run.draws(4))
+    with pytest.raises(ValueError, match="a loaded run cannot go on"):
+        run_module.extend(loaded, time=40.0)
+
+
+@pytest.mark.exact
+def test_files_that_are_not_runs(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match="is not a run"):
+        pdmp.load(tmp_path / "other.npz")
+    (tmp_path / "text.npz").write_text("not this")
+    with pytest.raises(ValueError, match="is damaged, or not a file that this package wrote"):
+        pdmp.load(tmp_path / "text.npz")
+    with pytest.raises(FileNotFoundError):
+        pdmp.load(tmp_path / "nothing.npz")
+
+
+def test_to_arviz():
+    run = pdmp.sample(Ticks(), steps=400, chains=2, seed=13)
+    posterior = run.to_arviz(100).posterior
+    assert posterior["beta"].shape == (2, 100, 2) and posterior["sigma"].shape == (2, 100)
+    np.testing.assert_array_equal(posterior["sigma"], run.draws(100)[:, :, 2])
+    assert posterior.attrs["inference_library"] == "pdmp" and posterior.attrs["sampler"] == "Ticks"
+    assert posterior.attrs["seed"] == "13"
+
+
+# -- failures, interruptions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "trouble, message",
+    [
+        (toys.RATE_NAN, "gradient or the rate of Telegraph is not finite"),
+        (toys.JUMP_NAN, "gradient or the rate of Telegraph is not finite"),
+        (toys.CLOCK_NAN, "gradient or the rate of Telegraph is not finite"),
+        (toys.CLOCK_PAST, "clock of Telegraph gave a time in the past"),
+        (toys.ABOVE_BOUND, "rate of Telegraph exceeded the bound that Telegraph gives by a factor 1.5"),
+    ],
+)
+def test_failures_say_where_and_keep_the_run(trouble, message):
+    with pytest.raises(pdmp.SamplingError, match=message) as caught:
+        pdmp.sample(Telegraph(trouble), time=100.0, seed=14, chains=2)
+    error = caught.value
+    good = pdmp.sample(Telegraph(), time=5.0, seed=14, chains=2).trajectories[error.chain]
+    assert f"chain {error.chain}, after event {error.event}, at time {error.time:.9g}, x = [" in str(error)
+    assert error.event >= len(good.times) - 1
+    run = error.run
+    assert run.stopped == "failed"
+    path = run.trajectories[error.chain]
+    assert len(path.times) - 1 == error.event
+    np.testing.assert_array_equal(path.positions[: len(good.times)], good.positions)
+    assert np.all(np.isfinite(run.mean()))
+    assert error.time >= max(5.0, path.end) or trouble in (toys.CLOCK_PAST, toys.CLOCK_NAN)
+    last = path.positions[-1] + path.velocities[-1] * (error.time - path.times[-1])
+    np.testing.assert_allclose(error.position, last, rtol=1e-12)
+
+
+def interrupt_soon(seconds=0.3):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
+    threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()
+
+
+@pytest.mark.parametrize("how", ["threads", "serial thread pool"])
+def test_ctrl_c_returns_the_run_so_far(how):
+    pdmp.sample(Telegraph(), events=10, seed=1, store="moments")  # compiled before
+    pool = concurrent.futures.ThreadPoolExecutor(1) if how != "threads" else None
+    interrupt_soon()
+    began = time.perf_counter()
+    run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=pool)
+    assert time.perf_counter() - began < 5.0
+    assert run.stopped == "interrupted"
+    assert run.stats["total_events"] > 100
+    again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
+    assert again.end[0] == run.end[0]
+    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+    if pool is not None:
+        pool.shutdown()
+
+
+def test_ctrl_c_with_another_executor(monkeypatch):
+    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.1)
+    pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
+    interrupt_soon()
+    run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Serial())
+    assert run.stopped == "interrupted" and run.stats["total_events"] > 100
+
+
+# -- checkpoints ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_resumed_is_uninterrupted(name, store, tmp_path, monkeypatch):
+    call = {"events": 200, "chains": 2, "seed": 15, "warmup": 0.3, "store": store}
+    call |= {"draws": 12} if store == "grid" else {}
+    whole = pdmp.sample(PROCESSES[name](), **call)
+    file = tmp_path / "run.checkpoint"
+    # Stand still after every chunk, and be gone after a few of them.
+    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 20)
+    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
+    write, calls = checkpoint_module.Checkpoint.write, []
+
+    def write_and_die(self):
+        write(self)
+        calls.append(None)
+        if len(calls) % 4 == 0:
+            raise MemoryError("killed")
+
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write_and_die)
+    deaths = 0
+    while True:
+        try:
+            resumed = pdmp.sample(PROCESSES[name](), checkpoint=file, **call)
+            break
+        except MemoryError:
+            deaths += 1
+    assert deaths >= 2
+    assert same(whole, resumed)
+    monkeypatch.setattr(checkpoint_module.Checkpoint, "write", write)
+    assert same(whole, pdmp.sample(PROCESSES[name](), checkpoint=file, **call))  # finished: only read
+
+
+KILLED = """
+import sys, pdmp
+from pdmp.engine import checkpoint, chain
+from tests.toys import Telegraph
+checkpoint.CHECKPOINT_SECONDS = chain.CHUNK_SECONDS = 0.005
+pdmp.sample(Telegraph(), events=2_000, seed=1)
+print("ready", flush=True)
+run = pdmp.sample(Telegraph(), events=4_000_000, chains=2, seed=16, warmup=0.2, store="moments", checkpoint=sys.argv[1])
+print("done", flush=True)
+"""
+
+
+def test_kill_9_at_any_moment(tmp_path):
+    file = tmp_path / "run.checkpoint"
+    rng, killed = np.random.default_rng(0), 0
+    for _ in range(12):
+        child = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(file)],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with child:
+            assert child.stdout.readline().strip() == "ready"
+            try:
+                child.wait(timeout=rng.uniform(0.03, 0.15))
+                break
+            except subprocess.TimeoutExpired:
+                child.kill()
+                killed += 1
+        if killed == 4:
+            break
+    assert killed >= 1
+    call = {"events": 4_000_000, "chains": 2, "seed": 16, "warmup": 0.2, "store": "moments"}
+    resumed = pdmp.sample(Telegraph(), checkpoint=file, **call)
+    assert same(resumed, pdmp.sample(Telegraph(), **call))
+
+
+def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):
+    file = tmp_path / "run.checkpoint"
+    pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
+    interrupt_soon(0.2)
+    call = {"events": 3_000_000_000, "store": "moments", "chains": 2}
+    run = pdmp.sample(Telegraph(), checkpoint=file, **call)
+    assert run.stopped == "interrupted"
+    interrupt_soon(0.2)
+    more = pdmp.sample(Telegraph(), checkpoint=file, **call)
+    assert more.seed == run.seed
+    assert np.all(more.events >= run.events) and more.events.sum() > run.events.sum()
+    with pytest.raises(ValueError, match="is of another call: `seed` differs; name another file"):
+        pdmp.sample(Telegraph(), checkpoint=file, seed=1, **call)
+
+
+@pytest.mark.exact
+def test_a_checkpoint_of_another_call(tmp_path):
+    file = tmp_path / "run.checkpoint"
+    call = {"events": 30, "seed": 1, "checkpoint": file}
+    pdmp.sample(Telegraph(), **call)
+    for change, name in (
+        ({"events": 40}, "`events`"),
+        ({"warmup": 0.5}, "`warmup`"),
+        ({"chains": 2}, "`chains`, `initial`"),
+        ({"initial": [1.0, 0.0]}, "`initial`"),
+        ({"store": "moments"}, "`store`, `covariance`"),
+    ):
+        with pytest.raises(ValueError, match=f"is of another call: {name} differ"):
+            pdmp.sample(Telegraph(), **call | change)
+    for process in (Telegraph(after=6.0), Walls(2)):
+        with pytest.raises(ValueError, match="is of another call: .*`process` differ"):
+            pdmp.sample(process, **call)
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match="is not a checkpoint"):
+        pdmp.sample(Telegraph(), events=30, checkpoint=tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="`checkpoint` names a file in .* which is not a directory"):
+        pdmp.sample(Telegraph(), events=30, checkpoint=tmp_path / "nowhere" / "file")
+
+
+# -- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        ({}, ValueError, "no budget: give at least one of `time`, `events`"),
+        ({"time": -1.0}, ValueError, "`time` must be positive and finite, got -1.0"),
+        ({"time": math.nan}, ValueError, "`time` must be positive and finite, got nan"),
+        ({"time": math.inf}, ValueError, "`time` must be positive and finite, got inf"),
+        ({"time": "long"}, TypeError, "`time` must be a number, got 'long'"),
+        ({"seconds": 0.0}, ValueError, "`seconds` must be positive"),
+        ({"data_passes": -2}, ValueError, "`data_passes` must be positive"),
+        ({"events": 0}, ValueError, "`events` must be at least 1, got 0"),
+        ({"events": 10.5}, TypeError, "`events` must be an integer, got 10.5"),
+        ({"proposals": -5}, ValueError, "`proposals` must be at least 1"),
+        ({"steps": 10}, TypeError, "`steps` is for fixed-step processes; Telegraph .* give `events` or `time`"),
+        ({"events": 9, "warmup": 1.0}, ValueError, r"`warmup` must be a fraction in \[0, 1\), got 1.0"),
+        ({"events": 9, "warmup": -0.1}, ValueError, "`warmup` must be a fraction"),
+        ({"events": 9, "warmup": math.nan}, ValueError, "`warmup` must be a fraction"),
+        ({"events": 9, "chains": 0}, ValueError, "`chains` must be at least 1, got 0"),
+        ({"events": 9, "chains": 1.5}, TypeError, "`chains` must be an integer, got 1.5"),
+        ({"events": 9, "seed": -1}, ValueError, "`seed` must not be negative"),
+        ({"events": 9, "seed": "lucky"}, TypeError, "`seed` must be an integer or None, got 'lucky'"),
+        ({"events": 9, "store": "all"}, ValueError, "`store` must be one of 'skeleton', 'grid', 'moments', got 'all'"),
+        ({"events": 9, "store": "grid"}, ValueError, '`store="grid"` needs `draws='),
+        ({"events": 9, "draws": 10}, ValueError, '`draws` is for `store="grid"`'),
+        ({"events": 9, "store": "grid", "draws": 0}, ValueError, "`draws` must be at least 1"),
+        ({"events": 9, "covariance": "yes"}, ValueError, "`covariance` must be True, False or None"),
+        ({"events": 9, "executor": 4}, TypeError, "`executor` must be a concurrent.futures.Executor, got int"),
+        ({"events": 9, "initial": [1.0]}, ValueError, r"`initial` must have shape \(2,\) or \(1, 2\), got \(1,\)"),
+        ({"events": 9, "initial": [[0.0, 1.0]] * 3, "chains": 2}, ValueError, r"must have shape \(2,\) or \(2, 2\)"),
+        ({"events": 9, "initial": [0.0, math.nan]}, ValueError, r"`initial` must be finite; entries \[1\] are not"),
+        ({"events": 9, "initial": ["a", "b"]}, ValueError, "`initial` must hold numbers"),
+    ],
+)
+def test_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        pdmp.sample(Telegraph(), **call)
+
+
+@pytest.mark.exact
+def test_bad_arguments_about_the_process():
+    target = pdmp.models.Gaussian(np.zeros(2), np.ones(2))
+    with pytest.raises(TypeError, match=r"got the model Gaussian; write pdmp.sample\(pdmp.ZigZag"):
+        pdmp.sample(target, time=1.0)
+    with pytest.raises(TypeError, match=r"got the gradient Full"):
+        pdmp.sample(pdmp.gradients.Full(target), time=1.0)
+    with pytest.raises(TypeError, match=r"got the class Telegraph; write Telegraph\(...\)"):
+        pdmp.sample(Telegraph, time=1.0)
+    with pytest.raises(TypeError, match="`process` must be a process such as"):
+        pdmp.sample("Telegraph", time=1.0)
+    with pytest.raises(ValueError, match="(?s)`covariance=True` with `store='moments'` needs.*local Walls touches"):
+        pdmp.sample(Walls(), time=1.0, store="moments", covariance=True)
+
+
+@pytest.mark.exact
+def test_where_chains_start():
+    def starts(process, **call):
+        return np.array([t.positions[0] for t in pdmp.sample(process, events=5, seed=1, **call).trajectories])
+
+    np.testing.assert_array_equal(starts(Telegraph()), np.zeros((1, 2)))
+    np.testing.assert_array_equal(starts(Ticks()), np.ones((1, 3)))  # no mode: the model's own
+    process = Ticks()
+    process.anchor = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(starts(process, chains=2), [[1.0, 2.0, 3.0]] * 2)
+    np.testing.assert_array_equal(starts(Telegraph(), initial=[[0.0, 1.0], [2.0, 3.0]], chains=2), [[0, 1], [2, 3]])
+    with pytest.raises(ValueError, match="`initial` is a point of zero density: the potential of Data there is inf"):
+        pdmp.sample(Ticks(), events=5, initial=[-200.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="`initial` in row 1 is a point of zero density"):
+        pdmp.sample(Ticks(), events=5, initial=[[0.0] * 3, [-200.0, 0.0, 0.0]], chains=2)
+    process.anchor = np.array([-200.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="the anchor is a point of zero density"):
+        pdmp.sample(process, events=5)
+
+
+@pytest.mark.exact
+def test_integer_starts_become_floats():
+    one = pdmp.sample(Telegraph(), events=50, initial=[1, 2], seed=1)
+    assert same(one, pdmp.sample(Telegraph(), events=50, initial=[1.0, 2.0], seed=1))
+    assert one.trajectories[0].positions.dtype == np.float64
+
+
+@pytest.mark.exact
+def test_an_empty_rest_after_the_warmup():
+    run = pdmp.sample(Telegraph(), events=1, warmup=0.5, seed=1)
+    for call in (run.mean, run.var, run.cov, run.draws):
+        with pytest.raises(ValueError, match="no path after (the|its) warm-up"):
+            call()
+    assert run.stats["total_events"] == 1
+
+
+# -- a misspelling in a process of one's own --------------------------------------------------------------------------
+
+
+def process_with(clock=None, jump=None, **fields):
+    class Mine(pdmp.Process):
+        scale: float
+        _required = ()
+
+        def __init__(self):
+            super().__init__(2)
+            self.scale, self.other = 1.0, 2.0
+
+        def helper(self):
+            return 1.0
+
+    def wait(self, state, i, now, rng):
+        return now + self.scale, pdmp.CERTAIN
+
+    def flip(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        return 0
+
+    body = {"clock": pdmp.compiled(clock or wait), "jump": pdmp.compiled(jump or flip)}
+    return type("Mine", (Mine,), body)()
+
+
+def _clock(text):
+    scope = {"pdmp": pdmp, "np": np, "__name__": "mine"}
+    exec(f"def clock(self, state, i, now, rng):\n    {text}\n", scope)  # noqa: S102
+    return scope["clock"]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("return now + self.scael, 1.0", r"`clock` of Mine uses `self.scael`: did you mean `scale`\?"),
+        ("return now + self.other, 1.0", "`clock` of Mine uses `self.other`: declare the field in the class Mine"),
+        ("return now + self.helper(), 1.0", "`self.helper`: `helper` is a method of Mine that is not marked @compiled"),
+        ("return now + self.zzz, 1.0", "`self.zzz`: Mine has neither a field nor a compiled method of that name"),
+        ("return now + self.flow.positoin(0, 1., 1., 1.), 1.0", r"`self.flow.positoin`: did you mean `position`\?"),
+        ("return now + state.y[0], 1.0", "`clock` of Mine uses `state.y`; a state has x, v, moved"),
+        ("self.scale = 2.0\n    return now + 1.0, 1.0", "assigns to `self.scale`, but compiled objects do not change"),
+        ("return now + mth.pi, 1.0", "`clock` of Mine uses the name `mth`, which does not exist"),
+        ("return now + state.x[5], 1.0", "`clock` of Mine fails in plain Python: IndexError: index 5"),
+        ("return now + self.flow.position(1.0), 1.0", "`clock` of Mine fails in plain Python: TypeError: .* missing 3"),
+        ("return now + 1.0", "`clock` of Mine must return a time and a bound, got 1.0"),
+    ],
+)
+def test_one_line_for_a_misspelling(text, message):
+    with pytest.raises(TypeError, match=message) as caught:
+        pdmp.sample(process_with(_clock(text)), time=10.0)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_line_for_a_misspelling_in_a_model():
+    class Mine(pdmp.Model):
+        scale: float
+
+        def __init__(self):
+            super().__init__(dim=2)
+            self.scale = 1.0
+
+        @pdmp.compiled
+        def prior_potential(self, x):
+            return 0.5 * self.scale * x[0] * x[0]
+
+        @pdmp.compiled
+        def add_prior_gradient(self, x, out):
+            out[0] += self.sclae * x[0]
+
+    with pytest.raises(TypeError, match=r"`add_prior_gradient` of Mine uses `self.sclae`: did you mean `scale`\?"):
+        pdmp.sample(pdmp.ZigZag(Mine()), time=10.0)
+
+
+# -- nothing heavy ---------------------------------------------------------------------------------------------------
+
+
+def test_import_is_light():
+    heavy = "matplotlib arviz arviz_stats sklearn pandas xarray networkx tqdm typer"
+    code = f"import sys, pdmp; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_live_counts_belong_to_the_chain():
+    run = pdmp.sample(Telegraph(), events=10, seed=1)
+    run_module.extend(run, events=20)
+    assert run.events[0] == 10 and run._chains[0].state.counts[EVENTS] == 20

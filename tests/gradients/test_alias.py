@@ -1,0 +1,217 @@
+"""Alias tables, bounds on single terms, importance sub-sampling: identities, by enumeration where there is chance."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+
+from pdmp.gradients import ControlVariate
+from pdmp.gradients.alias import AliasTable
+from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
+from pdmp.native.classes import entry
+from tests.gradients.test_gradients import Bowl, calls, quartic
+
+pytestmark = pytest.mark.exact
+
+RNG = np.random.default_rng(81)
+FEATURES = RNG.standard_t(3, size=(12, 3))
+LABELS = (RNG.random(12) < 0.5).astype(float)
+LABELS[:2] = 0.0, 1.0
+LOGISTIC = LogisticRegression(FEATURES, LABELS, prior_scale=[0.5, 1.0, 4.0])
+LINEAR = LinearGaussian(FEATURES, FEATURES @ [1.0, 0.0, -1.0] + RNG.standard_normal(12), 0.7, 2.0)
+X, Y = np.array([0.3, -0.4, 1.0]), np.array([0.2, 0.1, -0.5])
+
+
+class Script:
+    """A generator that plays back the numbers it is given."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 1000])
+def test_an_alias_table_has_the_probabilities_of_its_weights(n):
+    for seed, power in ((0, 1.0), (1, 8.0)):
+        weights = np.random.default_rng(seed).random(n) ** power
+        weights[3:5] = 0.0
+        alias = AliasTable(weights)
+        assert alias.total == pytest.approx(weights.sum(), rel=1e-14)
+        assert_allclose(alias.probabilities(), weights / weights.sum(), rtol=1e-9, atol=1e-15)
+        threshold, other = alias.table[:, 0], alias.table[:, 1].astype(int)
+        assert np.all((threshold >= 0.0) & (threshold <= 1.0 + 1e-15))
+        possible = np.concatenate([np.flatnonzero(threshold > 0.0), other[threshold < 1.0]])
+        assert np.all(weights[possible] > 0.0)
+        assert_allclose(alias.table[possible, 2], weights.sum() / weights[possible], rtol=1e-14)
+        assert_allclose(alias.table[:, 3], alias.table[other, 2], rtol=1e-15)
+        assert alias.table.ctypes.data % 64 == 0
+
+
+def test_a_draw_takes_the_column_or_its_alias():
+    alias, drawn = AliasTable([1.0, 2.0, 5.0]), np.zeros(3)
+    for k in range(3):
+        for u in (np.arange(3000) + 0.5) / 3000:
+            i, weight = alias.kernel.resolve(k, Script(u))
+            assert weight == pytest.approx(8.0 / [1.0, 2.0, 5.0][i])
+            drawn[i] += 1.0 / 9000
+    assert_allclose(drawn, [1 / 8, 2 / 8, 5 / 8], atol=1e-3)
+
+
+@entry
+def draw_many(alias, columns, rows, weights, rng):
+    for k in range(rows.shape[0]):
+        columns[k] = alias.column(rng)
+        rows[k], weights[k] = alias.resolve(columns[k], rng)
+
+
+def test_columns_are_uniform_and_draws_have_their_probabilities():
+    weights = np.array([1.0, 2.0, 0.0, 5.0, 0.1])
+    columns, rows, inverse = np.zeros(4000, np.int64), np.zeros(4000, np.int64), np.zeros(4000)
+    draw_many(AliasTable(weights).kernel, columns, rows, inverse, np.random.default_rng(7))
+    assert_allclose(np.bincount(columns, minlength=5) / 4000, 0.2, atol=0.04)  # six standard errors
+    assert_allclose(np.bincount(rows, minlength=5) / 4000, weights / 8.1, atol=0.05)
+    assert_allclose(inverse, 8.1 / weights[rows], rtol=1e-14)
+
+
+def test_bad_weights():
+    for weights, message in [
+        ([], r"`weights` must have shape \(N,\)"),
+        ([[1.0]], r"`weights` must have shape \(N,\)"),
+        ([1.0, -1.0], "`weights` must be finite and at least 0; entry 1 is -1.0"),
+        ([np.nan, 1.0], "`weights` must be finite and at least 0; entry 0 is nan"),
+        ([0.0, 0.0], "`weights` must have a finite sum above 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            AliasTable(weights)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bounds on single terms
+
+
+def test_bounds_of_logistic_regression_are_the_papers():
+    norms = np.linalg.norm(FEATURES, axis=1)[:, None]
+    assert_allclose(LOGISTIC.term_partial_bounds(0, 12), np.abs(FEATURES), rtol=1e-15)
+    assert_allclose(LOGISTIC.term_partial_lipschitz(2, 9), 0.25 * (np.abs(FEATURES) * norms)[2:9], rtol=1e-14)
+    scale = np.array([0.1, 2.0, 3.0])
+    scaled = 0.25 * np.abs(FEATURES) * np.linalg.norm(FEATURES * scale, axis=1)[:, None]
+    assert_allclose(LOGISTIC.term_partial_lipschitz(0, 12, scale), scaled, rtol=1e-14)
+    assert_allclose(LINEAR.term_partial_lipschitz(0, 12), np.abs(FEATURES) * norms / 0.49, rtol=1e-14)
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, LINEAR])
+def test_no_term_is_above_its_bounds_and_some_reach_them(model):
+    rows, scale = np.arange(12), np.array([0.5, 2.0, 1.0])
+    lipschitz, highest = model.term_partial_lipschitz(0, 12, scale), np.zeros((12, 3))
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal(3) * rng.exponential(2.0)
+        y = x + rng.standard_normal(3) * rng.exponential(1.0)
+        if seed % 3 == 0:  # the worst case: along the scaled feature, across the steepest point
+            a = FEATURES[rng.integers(12)]
+            y = 1e-3 * scale**2 * a
+            x = -y
+        difference = np.abs(model.term_gradients(x, rows) - model.term_gradients(y, rows))
+        highest = np.maximum(highest, difference / (lipschitz * np.linalg.norm((x - y) / scale)))
+        if model is LOGISTIC:
+            assert np.all(np.abs(model.term_gradients(x, rows)) <= model.term_partial_bounds(0, 12) * (1.0 + 1e-12))
+    assert highest.max() <= 1.0 + 1e-9
+    assert highest.max(axis=1).min() > 0.99
+
+
+def test_what_is_not_known_is_none():
+    assert LINEAR.term_partial_bounds(0, 12) is None
+    assert quartic(5, 2).term_partial_bounds(0, 5) is None
+    assert quartic(5, 2).term_partial_lipschitz(0, 5) is None
+    assert not quartic(5, 2).knows_prior and not Bowl().knows_prior
+    assert LOGISTIC.knows_prior and LINEAR.knows_prior
+    with pytest.raises(ValueError, match="`first` and `last` must lie in 0 … 12 in this order, got 3, 13"):
+        LOGISTIC.term_partial_bounds(3, 13)
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, LINEAR])
+def test_partial_derivatives_of_terms_and_of_the_prior(model):
+    scratch = np.zeros(3)
+    terms, others = model.term_gradients(X, range(12)), model.term_gradients(Y, range(12))
+    precision = np.array([4.0, 1.0, 1.0 / 16.0]) if model is LOGISTIC else np.full(3, 0.25)
+    v = np.array([1.0, -2.0, 0.5])
+    for j in range(3):
+        assert kernel_call(model, "prior_partial", X, j) == pytest.approx(precision[j] * X[j], rel=1e-14)
+        assert kernel_call(model, "prior_partial_slope", v, j) == pytest.approx(precision[j] * v[j] ** 2, rel=1e-14)
+        for i in range(12):
+            assert kernel_call(model, "term_partial", X, i, j, scratch) == pytest.approx(terms[i, j], rel=1e-12)
+            difference = kernel_call(model, "term_partial_difference", X, Y, i, j, scratch)
+            assert difference == pytest.approx(terms[i, j] - others[i, j], rel=1e-9, abs=1e-13)
+
+
+def kernel_call(model, method, *args):
+    """A compiled method, in plain Python."""
+    return getattr(model.kernel, method)(*args)
+
+
+def test_diagonals_of_hessians():
+    assert_allclose(LOGISTIC.curvatures(X), np.diag(LOGISTIC.hessian(X)), rtol=1e-14)
+    assert_array_equal(Gaussian(0.0, [[2.0, 0.5], [0.5, 3.0]]).curvatures(), [2.0, 3.0])
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The estimator
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, LINEAR])
+@pytest.mark.parametrize("scale", [1.0, np.array([0.1, 1.0, 5.0])])
+def test_importance_draws_in_proportion_to_the_bounds_and_is_unbiased(model, scale):
+    provider = ControlVariate(model, 1, anchor=Y, draw="importance", scale=scale)
+    contributions = (model.term_partial_lipschitz(0, 12, scale * np.ones(3)) * scale).sum(axis=1)
+    assert_allclose(provider.contributions(), contributions, rtol=1e-14)
+    assert_allclose(
+        provider.largest(), (model.term_partial_lipschitz(0, 12, scale * np.ones(3)) * scale).max(axis=0), rtol=1e-14
+    )
+    assert_allclose(provider.drawing.alias.probabilities(), contributions / contributions.sum(), rtol=1e-12)
+    # The expectation over columns k and over which of the two is taken, in closed form.
+    table, total = provider.drawing.alias.table, np.zeros(3)
+    for k in range(12):
+        for share, i, weight in (
+            (table[k, 0], k, table[k, 2]),
+            (1.0 - table[k, 0], int(table[k, 1]), table[k, 3]),
+        ):
+            total += share / 12 * weight * (model.term_gradients(X, i) - model.term_gradients(Y, i))[0]
+    assert_allclose(total + model.gradient(Y) - prior(model, Y) + prior(model, X), model.gradient(X), rtol=1e-11)
+
+
+def prior(model, x):
+    return model.gradient(x) - model.term_gradients(x, range(12)).sum(axis=0)
+
+
+@pytest.mark.parametrize("method", ["gradient", "projected", "gradient_and_sd"])
+def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(method):
+    provider = ControlVariate(LOGISTIC, 3, anchor=Y, draw="importance")
+    memory, v = provider.memory(None), np.array([1.0, -2.0, 0.5])
+    out, extra, counts = calls(provider, method, X, v, memory=memory)
+    p = provider.contributions() / provider.contributions().sum()
+    rows = memory.rows
+    assert_allclose(memory.weights, 1.0 / (3.0 * p[rows]), rtol=1e-13)
+    each = (LOGISTIC.term_gradients(X, rows) - LOGISTIC.term_gradients(Y, rows)) / p[rows, None]
+    expected = each.mean(axis=0) + LOGISTIC.gradient(Y) - prior(LOGISTIC, Y) + prior(LOGISTIC, X)
+    assert_allclose(out[0], expected, rtol=1e-11)
+    assert counts == 3
+    if method == "projected":
+        assert extra[0, 0] == pytest.approx(v @ expected, rel=1e-11)
+        assert extra[0, 1] == pytest.approx((each @ v).var(ddof=1) / 3.0, rel=1e-9)
+    if method == "gradient_and_sd":
+        assert_allclose(extra[0], each.std(axis=0, ddof=1) / np.sqrt(3.0), rtol=1e-9)
+
+
+def test_memory_maps_are_read_like_arrays(tmp_path):
+    file = tmp_path / "X.npy"
+    np.save(file, FEATURES)
+    mapped = LogisticRegression(np.load(file, mmap_mode="r"), LABELS, prior_scale=[0.5, 1.0, 4.0])
+    assert_array_equal(mapped.term_partial_lipschitz(0, 12), LOGISTIC.term_partial_lipschitz(0, 12))
+    assert_array_equal(mapped.gradient(X), LOGISTIC.gradient(X))
+    assert_allclose(LOGISTIC.gradient(X), gradient_by_hand(X), rtol=1e-12)
+
+
+def gradient_by_hand(x):
+    return FEATURES.T @ (expit(FEATURES @ x) - LABELS) + x / np.array([0.25, 1.0, 16.0])

@@ -1,0 +1,78 @@
+"""A mini-batch that is used again: the same terms at another point, copied or not, until the next one is drawn."""
+
+import numpy as np
+import pytest
+from numba.core import config
+from numpy.testing import assert_allclose
+
+from pdmp.gradients import ControlVariate, Minibatch
+from pdmp.models import LinearGaussian, LogisticRegression
+from pdmp.native.classes import entry
+from pdmp.process import DATA, KINDS
+
+pytestmark = pytest.mark.exact
+
+N = 200
+RNG = np.random.default_rng(12)
+X = RNG.standard_normal((N, 3))
+LOGISTIC = LogisticRegression(X, np.arange(N) % 2)
+MODELS = {"logistic": LOGISTIC}
+DRAWS = ["iid", "reshuffle", "control variate"]
+if config.DISABLE_JIT:  # compiled, each takes some seconds
+    MODELS |= {
+        "float32": LogisticRegression(X.astype(np.float32), np.arange(N) % 2, dtype=np.float32),
+        "too large to copy": LogisticRegression(X, np.arange(N) % 2),
+        "linear": LinearGaussian(X, X @ np.ones(3)),
+    }
+    MODELS["too large to copy"].batch_room = lambda size: np.zeros((0, 3, 64))
+    DRAWS += ["distinct", "epoch"]
+HERE, THERE, ANCHOR = np.array([0.3, -0.2, 0.5]), np.array([-0.6, 0.4, 1.0]), np.array([0.1, 0.1, -0.1])
+
+
+@entry
+def draw_anew(provider, x, memory, rng, out, counts):
+    provider.gradient(x, memory, rng, out, counts)
+
+
+@entry
+def use_again(provider, x, memory, out, counts):
+    provider.again(x, memory, out, counts)
+
+
+@pytest.mark.parametrize("size", [3, 64, 150])
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_used_again_is_the_one_drawn_last(name, draw, size):
+    model = MODELS[name]
+    provider = ControlVariate(model, size, ANCHOR) if "control" in draw else Minibatch(model, size, draw=draw)
+    blocks = draw in ("epoch", "reshuffle")
+    weight = float(provider.blocks) if blocks else N / size
+    memory, rng, counts, seen = provider.memory(None), np.random.default_rng(3), np.zeros(KINDS + 1, np.int64), 0
+    everything, found = np.arange(N), np.full(3, 7.0)
+
+    def expected(x, rows):
+        data = model.term_gradients(x, everything).sum(axis=0)
+        total = weight * model.term_gradients(x, rows).sum(axis=0)
+        if "control" in draw:
+            total -= weight * model.term_gradients(ANCHOR, rows).sum(axis=0)
+            total += model.term_gradients(ANCHOR, everything).sum(axis=0)
+        return total + model.gradient(x) - data
+
+    for _ in range(3):
+        draw_anew(provider.kernel, HERE, memory, rng, found, counts)
+        first, last = memory.cursor[1:3] if blocks else (0, size)
+        rows = memory.rows[: last - first].copy()
+        if draw == "reshuffle":  # the data lie in this order
+            rows = np.random.default_rng(0).permutation(N)[first:last]
+        assert_allclose(found, expected(HERE, rows), rtol=1e-9, atol=1e-9)
+        for x in (THERE, HERE, ANCHOR):
+            use_again(provider.kernel, x, memory, found, counts)
+            assert_allclose(found, expected(x, rows), rtol=1e-9, atol=1e-9)
+        seen += 4 * len(rows)
+        assert counts[DATA] == seen
+
+
+def test_only_batches_that_are_not_contiguous_are_copied():
+    assert Minibatch(LOGISTIC, 70).memory(None).copied.shape == (2, 3, 64)
+    assert Minibatch(LOGISTIC, 70, draw="reshuffle").memory(None).copied.size == 0
+    assert Minibatch(LogisticRegression(np.ones((2, 2**15)), [0, 1]), 64).memory(None).copied.size == 0

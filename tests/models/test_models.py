@@ -1,0 +1,762 @@
+"""Targets: values and derivatives against independent algebra, readable errors, and models written by users."""
+
+import concurrent.futures
+import copy
+import importlib.util
+import math
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, sparse, special
+
+import pdmp
+from pdmp.models import Gaussian, LinearGaussian, SkewNormal, from_function
+from pdmp.models.targets.skew_normal import inverse_mills, log_cdf
+from pdmp.native.classes import entry
+
+pytestmark = pytest.mark.exact
+
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+
+
+def load_example():
+    path = pathlib.Path(__file__).parents[2] / "examples" / "own_model.py"
+    spec = importlib.util.spec_from_file_location("own_model", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["own_model"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+own_model = load_example()
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def dense_precision(d=5):
+    a = rng(1).standard_normal((d, d))
+    return a @ a.T + np.eye(d)
+
+
+def chain_precision(d=30):
+    off = -np.linspace(0.2, 0.9, d - 1)
+    return sparse.diags_array([off, np.full(d, 1.9), off], offsets=[-1, 0, 1], format="csc")
+
+
+def linear_gaussian():
+    generator = rng(2)
+    A = generator.standard_normal((40, 4))
+    return LinearGaussian(A, A @ np.ones(4) + generator.standard_normal(40), noise_scale=0.7, prior_scale=1.5)
+
+
+def quartic(x):
+    return 0.25 * np.sum(x**4) + 0.5 * x @ x, x**3 + x
+
+
+GAUSSIANS = {
+    "diagonal": lambda: Gaussian(np.array([1.0, -2.0, 0.5]), np.array([0.3, 2.0, 11.0])),
+    "dense": lambda: Gaussian(np.linspace(-1.0, 1.0, 5), dense_precision()),
+    "sparse": lambda: Gaussian(0.3, chain_precision()),
+}
+MODELS = {
+    **GAUSSIANS,
+    "linear": linear_gaussian,
+    "skew": lambda: SkewNormal(4.0),
+    "skew mirrored": lambda: SkewNormal(-1.5),
+    "function": lambda: from_function(quartic, 3),
+    "own": lambda: own_model.generated()[0],
+}
+
+
+def points(model, n=3):
+    generator = rng(5)
+    return [model.initial + 0.5 * generator.standard_normal(model.dim) for _ in range(n)]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Every model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradient_is_the_derivative_of_the_potential(name):
+    model = MODELS[name]()
+    h = 1e-5
+    for x in points(model):
+        gradient = model.gradient(x)
+        differences = np.array(
+            [(model.potential(x + h * e) - model.potential(x - h * e)) / (2 * h) for e in np.eye(model.dim)]
+        )
+        assert np.abs(differences - gradient).max() <= 1e-6 * max(1.0, np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_hessian_is_the_derivative_of_the_gradient(name):
+    model = MODELS[name]()
+    for x in points(model, 2):
+        differences = pdmp.Model.hessian(model, x)
+        assert np.allclose(model.hessian(x), differences, rtol=1e-6, atol=1e-6 * np.abs(differences).max())
+        assert np.isclose(model.curvature(x), np.trace(differences) / model.dim, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_mode_is_a_minimum(name):
+    model = MODELS[name]()
+    mode = model.mode()
+    scale = math.sqrt(max(np.linalg.eigvalsh(model.hessian(mode))))
+    assert np.abs(model.gradient(mode)).max() < 1e-5 * scale
+    assert all(model.potential(mode) < model.potential(x) for x in points(model) if not np.array_equal(x, mode))
+
+
+@pytest.mark.parametrize("name", ["linear", "own"])
+def test_terms_and_prior_add_up_to_the_gradient(name):
+    model = MODELS[name]()
+    for x in points(model):
+        terms = model.term_gradients(x, np.arange(model.n_data))
+        prior = np.zeros(model.dim)
+        model.add_prior_gradient(x, prior)
+        gradient = model.gradient(x)
+        assert np.abs(terms.sum(axis=0) + prior - gradient).max() <= 1e-10 * max(1.0, np.abs(gradient).max())
+        potentials = [model.term_potential(x, i) for i in range(model.n_data)]
+        assert math.isclose(math.fsum(potentials) + model.prior_potential(x), model.potential(x), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["linear", "own"])
+def test_one_terms_gradient_is_the_derivative_of_that_term(name):
+    model, h = MODELS[name](), 1e-5
+    x = points(model)[0]
+    for i in (0, 7, model.n_data - 1):
+        gradient = model.term_gradients(x, i)[0]
+        differences = [
+            (model.term_potential(x + h * e, i) - model.term_potential(x - h * e, i)) / (2 * h)
+            for e in np.eye(model.dim)
+        ]
+        assert np.abs(np.array(differences) - gradient).max() <= 1e-6 * max(1.0, np.abs(gradient).max())
+
+
+@entry
+def batch_projection(model, x, v, rows, scratch, out):
+    return model.add_batch_projection(x, v, rows, rows.shape[0], scratch, out)
+
+
+def test_batch_projections_are_sums_over_the_batch():
+    model = linear_gaussian()
+    x, v = points(model, 2)
+    rows, out = np.array([3, 0, 39, 3]), np.ones(4)
+    first, second = batch_projection(model.kernel, x, v, rows, np.empty(4), out)
+    terms = model.term_gradients(x, rows)
+    assert np.allclose(out, 1.0 + terms.sum(axis=0), rtol=1e-12)
+    assert math.isclose(first, np.sum(terms @ v), rel_tol=1e-12)
+    assert math.isclose(second, np.sum((terms @ v) ** 2), rel_tol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Compiled code against plain Python
+
+
+@entry
+def everything(model, x, v, moved, out, slopes):
+    model.add_gradient(x, out)
+    model.partial_slopes(v, slopes)
+    total = model.directional_slope(v)
+    for i in range(x.shape[0]):
+        value, slope = model.affine_partial(x, v, moved, 1.3, i)
+        out[i] += 1e-3 * value
+        slopes[i] += 1e-3 * slope
+    return total
+
+
+def plain(model, x, v, moved):
+    """The same as `everything`, by the methods of the instance, which are plain Python."""
+    out, slopes = np.zeros(model.dim), np.zeros(model.dim)
+    model.add_gradient(x, out)
+    model.partial_slopes(v, slopes)
+    total = model.directional_slope(v)
+    for i in range(model.dim):
+        value, slope = model.affine_partial(x, v, moved, 1.3, i)
+        out[i] += 1e-3 * value
+        slopes[i] += 1e-3 * slope
+    return total, out, slopes
+
+
+@pytest.mark.parametrize("name", [*GAUSSIANS, "linear"])
+def test_compiled_values_are_bitwise_those_of_python(name):
+    model = MODELS[name]()
+    generator = rng(6)
+    for x in points(model):
+        v, moved = generator.standard_normal(model.dim), generator.random(model.dim)
+        assert model.potential(x) == model.total_potential(x)
+        out, slopes = np.zeros(model.dim), np.zeros(model.dim)
+        total = everything(model.kernel, x, v, moved, out, slopes)
+        assert np.isfinite(total)
+        expected = plain(model, x, v, moved)
+        assert total == expected[0]
+        assert np.array_equal(out, expected[1]) and np.array_equal(slopes, expected[2])
+
+
+SKEW_SCRIPT = """
+import numpy as np
+from pdmp.models import SkewNormal
+model = SkewNormal(3.0)
+for x in np.linspace(-20.0, 6.0, 400):
+    print(model.potential([x]).hex(), float(model.gradient([x])[0]).hex())
+"""
+
+
+def test_skew_normal_is_bitwise_the_same_without_compilation():
+    here = str(pathlib.Path(pdmp.__file__).parents[1])
+    answers = []
+    for disabled in ("0", "1"):
+        environment = os.environ | {
+            "NUMBA_DISABLE_JIT": disabled,
+            "PYTHONPATH": here + os.pathsep + os.environ.get("PYTHONPATH", ""),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", SKEW_SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
+        answers.append(done.stdout.split())
+    assert len(answers[0]) == 800 and answers[0] == answers[1]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Gaussians
+
+
+@pytest.mark.parametrize("name", GAUSSIANS)
+def test_gaussian_against_dense_algebra(name):
+    model = GAUSSIANS[name]()
+    Q, mean = model.hessian(), model.mode()
+    expected = {
+        "diagonal": lambda: np.diag([0.3, 2.0, 11.0]),
+        "dense": dense_precision,
+        "sparse": chain_precision().toarray,
+    }
+    assert np.allclose(Q, expected[name](), rtol=1e-14)
+    for x in points(model):
+        assert math.isclose(model.potential(x), 0.5 * (x - mean) @ Q @ (x - mean), rel_tol=1e-12)
+        assert np.allclose(model.gradient(x), Q @ (x - mean), rtol=1e-12, atol=1e-12)
+    assert np.allclose(model.covariance() @ Q, np.eye(model.dim), atol=1e-10)
+    indptr, indices = model.neighbours()
+    assert indptr.dtype == indices.dtype == np.int64
+    for i in range(model.dim):
+        assert np.array_equal(indices[indptr[i] : indptr[i + 1]], np.flatnonzero(Q[i]))
+
+
+def test_full_and_sparse_products_agree():
+    full = Gaussian(1.0, dense_precision(11))
+    rows = copy.copy(full)
+    rows.full = np.zeros((0, 0))
+    assert full.full.shape == (11, 11)
+    x, v = points(full, 2)
+    moved = np.zeros(11)
+    for a, b in zip(plain(full, x, v, moved), plain(rows, x, v, moved), strict=True):
+        assert np.allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*GAUSSIANS, "linear"])
+def test_slopes_are_exact(name):
+    model = MODELS[name]()
+    Q, generator = model.hessian(), rng(7)
+    for _ in range(3):
+        v = generator.standard_normal(model.dim)
+        slopes = np.full(model.dim, np.nan)
+        model.partial_slopes(v, slopes)
+        assert np.allclose(slopes, v * (Q @ v), rtol=1e-12, atol=1e-12)
+        assert math.isclose(model.directional_slope(v), v @ Q @ v, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*GAUSSIANS, "linear"])
+def test_affine_partial_is_the_gradient_where_each_coordinate_has_moved_to(name):
+    model, generator = MODELS[name](), rng(8)
+    x = points(model)[0]
+    v, moved = generator.standard_normal(model.dim), generator.random(model.dim)
+
+    def gradient_at(now):
+        return model.gradient(x + v * (now - moved))
+
+    now, later = 1.7, 2.9
+    value, slope = np.transpose([model.affine_partial(x, v, moved, now, i) for i in range(model.dim)])
+    scale = np.abs(model.hessian()).max()
+    assert np.abs(value - gradient_at(now)).max() <= 1e-12 * scale
+    assert np.abs(slope - (gradient_at(later) - gradient_at(now)) / (later - now)).max() <= 1e-11 * scale
+
+
+def test_large_sparse_gaussian_is_checked_and_stored_sparsely():
+    d = 20_000
+    off = -np.ones(d - 1)
+    # Not diagonally dominant by a strict margin everywhere: the pivots decide.
+    model = Gaussian(0.0, sparse.diags_array([off, np.full(d, 2.0), off], offsets=[-1, 0, 1]))
+    assert len(model.neighbours()[1]) == 3 * d - 2 and model.curvature() == 2.0
+    with pytest.raises(ValueError, match="only made up to dim = 5000"):
+        model.covariance()
+    with pytest.raises(ValueError, match="`precision` must be positive definite; a pivot"):
+        Gaussian(0.0, sparse.diags_array([off, np.full(d, 1.99), off], offsets=[-1, 0, 1]))
+
+
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_check_agrees_with_eigenvalues(store):
+    # Small integers: singular matrices, and pivots that are exactly zero, are common among them.
+    generator = rng(9)
+    verdicts = [0, 0, 0]
+    for _ in range(400):
+        d = generator.integers(2, 6)
+        a = np.triu(generator.integers(-1, 2, (d, d)), 1)
+        Q = (a + a.T + np.diag(generator.integers(1, 3, d))).astype(float)
+        low = np.linalg.eigvalsh(Q)[0]
+        verdicts[0 if low > 1e-9 else 1 if low > -1e-9 else 2] += 1
+        try:
+            Gaussian(0.0, store(Q))
+            assert low > 1e-9, Q
+        except ValueError as error:
+            assert "positive definite" in str(error) and low < 1e-9, Q
+    assert min(verdicts) > 20
+
+
+def test_a_pivot_that_is_a_rounding_error_is_a_zero():
+    Q = [[2.0, 0, 0, -1, 1], [0, 1, 1, 0, 1], [0, 1, 2, 1, 1], [-1, 0, 1, 2, 0], [1, 1, 1, 0, 2]]
+    with pytest.raises(ValueError, match="`precision` must be positive definite; a pivot"):
+        Gaussian(0.0, sparse.csr_array(Q))
+
+
+@pytest.mark.parametrize("store", [np.array, sparse.csr_array])
+def test_scales_may_differ_widely(store):
+    scale = np.array([1e-12, 1.0, 1e12])
+    Q = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]]) * np.outer(scale, scale)
+    assert np.allclose(Gaussian(0.0, store(Q)).hessian(), Q, rtol=1e-15, atol=0.0)
+
+
+def test_zeros_of_the_precision_are_not_neighbours():
+    Q = sparse.csr_array(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    Q.data[[1, 2]] = 0.0
+    assert np.array_equal(Gaussian(0.0, Q).neighbours()[1], [0, 1])
+    assert np.array_equal(Gaussian(0.0, np.diag([1.0, 2.0])).neighbours()[1], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("mean", "precision", "message"),
+    [
+        (0.0, 1.0, r"`precision` must have shape \(d,\) or \(d, d\), or be sparse; got \(\)"),
+        (0.0, np.ones((2, 3)), r"`precision` must have shape .* got \(2, 3\)"),
+        (0.0, sparse.csr_array(np.ones((2, 3))), r"`precision` must have shape .* got \(2, 3\)"),
+        (0.0, [1.0, np.nan], "`precision` must be finite"),
+        (0.0, np.array([[1.0, np.inf], [np.inf, 1.0]]), "`precision` must be finite"),
+        (0.0, sparse.csr_array(np.array([[np.nan]])), "`precision` must be finite"),
+        (0.0, [1.0, 0.0], "`precision` must be positive definite; entry 1 of the diagonal is 0"),
+        (0.0, [[1.0, 2.0], [2.0, 1.0]], "`precision` must be positive definite; its smallest eigenvalue is -1"),
+        (0.0, sparse.csr_array([[1.0, 2.0], [2.0, 1.0]]), "`precision` must be positive definite; a pivot"),
+        (0.0, sparse.csr_array([[1.0, 1, 0], [1, 1, 1], [0, 1, 1]]), "`precision` must be positive definite; a pivot"),
+        (0.0, sparse.csr_array([[1.0, 0.0], [0.0, -1.0]]), "`precision` must be positive definite; entry 1 of its"),
+        (0.0, [[1.0, 0.5], [0.4, 1.0]], "`precision` must be symmetric; it differs from its transpose by up to 0.1"),
+        (0.0, sparse.csr_array([[1.0, 0.5], [0.4, 1.0]]), "`precision` must be symmetric"),
+        ([0.0, 0.0], [1.0, 1.0, 1.0], r"`mean` must be a number or have shape \(3,\), as `precision` says; got \(2,\)"),
+        ([0.0, np.nan], [1.0, 1.0], "`mean` must be finite"),
+    ],
+)
+def test_gaussian_refuses(mean, precision, message):
+    with pytest.raises(ValueError, match=message):
+        Gaussian(mean, precision)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Linear Gaussian
+
+
+def test_linear_gaussian_posterior_is_that_of_dense_algebra():
+    # Independently: condition the joint Gaussian of (θ, x).
+    model = linear_gaussian()
+    A, y, s, p = model.A, model.y, 0.7, 1.5
+    joint = p**2 * A @ A.T + s**2 * np.eye(len(y))
+    gain = p**2 * A.T @ np.linalg.inv(joint)
+    mean, covariance = model.posterior()
+    assert np.allclose(mean, gain @ y, rtol=1e-10)
+    assert np.allclose(covariance, p**2 * np.eye(4) - gain @ A * p**2, atol=1e-12)
+    assert np.allclose(covariance @ model.hessian(), np.eye(4), atol=1e-12)
+
+
+def test_linear_gaussian_gradient_along_a_line_is_affine():
+    # G(t) = v·∇U(x + vt) = vᵀΛ(x - m) + t vᵀΛv, with the gradient summed over the data.
+    model, generator = linear_gaussian(), rng(10)
+    mean, _ = model.posterior()
+    for _ in range(3):
+        x, v = generator.standard_normal(4), generator.standard_normal(4)
+        for t in (0.0, 0.3, 2.0, 50.0):
+            G = v @ model.gradient(x + v * t)
+            affine = v @ model.hessian() @ (x - mean) + t * model.directional_slope(v)
+            assert math.isclose(G, affine, rel_tol=1e-10, abs_tol=1e-9)
+
+
+def test_linear_gaussian_rearranged():
+    model = linear_gaussian()
+    order = rng(11).permutation(model.n_data)
+    other = model.rearranged(order)
+    x = points(model)[0]
+    assert np.array_equal(other.term_gradients(x, [0, 5]), model.term_gradients(x, order[[0, 5]]))
+    assert np.allclose(other.gradient(x), model.gradient(x), rtol=1e-12)
+    assert other.A.flags.c_contiguous
+
+
+def test_linear_gaussian_predictions():
+    model = linear_gaussian()
+    x = np.ones((2, 4))
+    assert model.predict(x, model.A).shape == (2, 40)
+    density = model.log_likelihood(x[0], model.A, model.y)
+    terms = [model.term_potential(x[0], i) for i in range(40)]
+    assert np.allclose(density, -np.array(terms) - 0.5 * math.log(2 * math.pi * 0.7**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.ones(3), np.ones(3)), r"`A` must have shape \(N, d\), N and d at least 1; got \(3,\)"),
+        ((np.ones((0, 3)), np.ones(0)), r"`A` must have shape .* got \(0, 3\)"),
+        ((np.ones((3, 2)), np.ones(2)), r"`x` must have one entry for each row of `A`, shape \(3,\); got \(2,\)"),
+        ((np.full((3, 2), np.nan), np.ones(3)), "`A` must be finite"),
+        ((np.ones((3, 2)), [1.0, np.inf, 0.0]), "`x` must be finite"),
+        ((np.ones((3, 2)), np.ones(3), 0.0), "`noise_scale` must be a positive number, got 0.0"),
+        ((np.ones((3, 2)), np.ones(3), 1.0, -1.0), "`prior_scale` must be a positive number, got -1.0"),
+        ((np.ones((3, 2)), np.ones(3), 1.0, np.nan), "`prior_scale` must be a positive number, got nan"),
+        ((np.ones((3, 2)), np.ones(3), [1.0, 2.0]), "`noise_scale` must be a positive number"),
+    ],
+)
+def test_linear_gaussian_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LinearGaussian(*arguments)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Skew-normal
+
+
+def test_normal_tails_against_scipy():
+    z = np.concatenate(
+        [-np.logspace(6, -3, 400), np.linspace(-9.0, 9.0, 2001), [-8.0, np.nextafter(-8.0, -9.0), 0.0, 37.0, 1e3]]
+    )
+    assert np.allclose([log_cdf(t) for t in z], special.log_ndtr(z), rtol=1e-13, atol=0.0)
+    # φ/Φ by the scaled complementary error function, which neither overflows nor cancels
+    expected = math.sqrt(2.0 / math.pi) / special.erfcx(-z[z < 30] / math.sqrt(2.0))
+    assert np.allclose([inverse_mills(t) for t in z[z < 30]], expected, rtol=5e-14, atol=0.0)
+    assert np.isfinite(SkewNormal(5.0).potential([-1e6])) and np.isfinite(SkewNormal(5.0).gradient([-1e6])).all()
+
+
+@pytest.mark.parametrize("shape", [0.0, 1.0, 5.0, -20.0])
+def test_skew_normal_moments_by_quadrature(shape):
+    model = SkewNormal(shape)
+    cuts = [-10.0, -1.0, -0.2, 0.0, 0.2, 1.0, 10.0]
+
+    def integral(f):
+        return math.fsum(
+            integrate.quad(lambda t: f(t) * math.exp(-model.total_potential([t])), a, b, epsabs=1e-13)[0]
+            for a, b in zip(cuts, cuts[1:], strict=False)
+        )
+
+    mass = integral(lambda t: 1.0)
+    assert math.isclose(mass, 0.5 * math.sqrt(2.0 * math.pi), rel_tol=1e-10)  # the density is 2 φ Φ
+    mean = integral(lambda t: t) / mass
+    assert math.isclose(model.exact_mean, mean, abs_tol=1e-10)
+    assert math.isclose(model.exact_variance, integral(lambda t: (t - mean) ** 2) / mass, rel_tol=1e-9)
+
+
+def test_skew_normal_curvature_is_between_its_limits_and_nothing_is_promised():
+    model = SkewNormal(6.0)
+    curvatures = np.array([model.hessian([x])[0, 0] for x in np.linspace(-30.0, 10.0, 300)])
+    assert np.all(curvatures >= 1.0) and np.all(curvatures <= 37.0 * (1 + 1e-9)) and curvatures[0] > 36.9
+    assert not model.knows("directional_slope") and not model.knows("partial_slopes")
+
+
+@pytest.mark.parametrize("shape", [np.nan, np.inf, [1.0]])
+def test_skew_normal_refuses(shape):
+    with pytest.raises(ValueError, match="`shape` must be a finite number"):
+        SkewNormal(shape)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Functions
+
+
+@entry
+def both(model, x, out):
+    model.add_gradient(x, out)
+    return model.total_potential(x)
+
+
+def compiled_both(model, x):
+    out = np.zeros(model.dim)
+    return both(model.kernel, x, out), out
+
+
+def test_function_is_called_from_compiled_code():
+    model = from_function(quartic, 3)
+    for x in points(model):
+        potential, gradient = compiled_both(model, x)
+        assert potential == quartic(x)[0] == model.potential(x)
+        assert np.array_equal(gradient, quartic(x)[1]) and np.array_equal(gradient, model.gradient(x))
+
+
+def test_functions_share_their_machine_code():
+    first, second = from_function(quartic, 3), from_function(lambda x: (0.5 * x @ x, x), 3)
+    x = np.ones(3)
+    assert compiled_both(first, x)[0] == 2.25 and compiled_both(second, x)[0] == 1.5
+    if JIT:
+        assert sum("FunctionModel" in str(signature) for signature in both.signatures) == 1
+
+
+def test_function_may_return_other_types_and_keep_what_it_is_given():
+    seen = []
+
+    def function(x):
+        seen.append(x)
+        return np.array(0.5 * x @ x), [float(t) for t in x]
+
+    model = from_function(function, 2, initial=[1.0, 2.0])
+    assert np.array_equal(model.initial, [1.0, 2.0])
+    x, out = np.array([1.0, 1.0]), np.array([100.0, 200.0])
+    both(model.kernel, x, out)
+    assert np.array_equal(out, [101.0, 201.0])
+    x[:] = 2.0, 3.0
+    both(model.kernel, x, out)
+    assert np.array_equal(out, [103.0, 204.0])
+    assert np.array_equal(seen[-4], [1.0, 1.0]) and np.array_equal(seen[-1], [2.0, 3.0])
+
+
+def test_function_in_single_precision_passes_the_comparison():
+    model = from_function(
+        lambda x: (np.float32(0.5e4) + np.float32(0.5 * x @ x), x.astype(np.float32)), 3, initial=[3.0, 1.0, 2.0]
+    )
+    assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
+
+
+def test_exception_in_the_function_is_kept():
+    def function(x):
+        if x[0] > 10.0:
+            raise ZeroDivisionError("too far")
+        return 0.5 * x @ x, x
+
+    model = from_function(function, 2)
+    assert model.failure is None
+    potential, gradient = compiled_both(model, np.array([11.0, 0.0]))
+    assert math.isnan(potential) and np.all(np.isnan(gradient))
+    assert isinstance(model.failure, ZeroDivisionError) and str(model.failure) == "too far"
+    with pytest.raises(ZeroDivisionError, match="too far"):
+        model.gradient([11.0, 0.0])
+    model.failure = None
+    assert compiled_both(model, np.ones(2))[0] == 1.0 and model.failure is None
+
+
+def test_shape_that_changes_in_a_run_is_a_failure():
+    model = from_function(lambda x: (0.5 * x @ x, x if x[0] < 10.0 else x[:1]), 2)
+    assert math.isnan(compiled_both(model, np.array([11.0, 0.0]))[0])
+    assert "must return a gradient of shape (2,), got (1,)" in str(model.failure)
+
+
+def test_function_in_threads():
+    model = from_function(quartic, 3)
+    xs = rng(12).standard_normal((200, 3))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda x: compiled_both(model, x), xs))
+    for x, (potential, gradient) in zip(xs, answers, strict=True):
+        assert potential == quartic(x)[0] and np.array_equal(gradient, quartic(x)[1])
+
+
+def test_function_model_can_be_pickled_and_copied():
+    model = from_function(quartic, 3, variables={"a": (1,), "b": (2,)}, n_data=7)
+    x = np.array([0.5, 1.0, -2.0])
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.copy(model)):
+        assert compiled_both(other, x)[0] == quartic(x)[0]
+        assert other.variables == {"a": (1,), "b": (2,)} and other.n_data == 7
+    assert pickle.loads(pickle.dumps(model)).address != model.address
+
+
+def half_square(x):
+    return 0.5 * x @ x, x
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "error", "message"),
+    [
+        ("x", {}, TypeError, r"`potential_and_gradient` must be a function x -> \(U, gradient\), got a str"),
+        (half_square, {"dim": 2.5}, TypeError, "`dim` must be an integer, got 2.5"),
+        (half_square, {"dim": 0}, ValueError, "`dim` must be at least 1, got 0"),
+        (half_square, {"initial": np.zeros(3)}, ValueError, r"`initial` must have shape \(2,\), got \(3,\)"),
+        (half_square, {"variables": {"a": (3,)}}, ValueError, "do not add up to the dimension 2"),
+        (lambda x: x, {}, TypeError, r"must return the pair \(U, gradient\), got a ndarray"),
+        (lambda x: (x, x), {}, ValueError, r"must return a number for U, got an array of shape \(2,\)"),
+        (lambda x: (0.0, x[:1]), {}, ValueError, r"must return a gradient of shape \(2,\), got \(1,\)"),
+        (lambda x: (0.0, x[None]), {}, ValueError, r"must return a gradient of shape \(2,\), got \(1, 2\)"),
+        (lambda x: ("a", x), {}, TypeError, "must return real numbers, U is"),
+        (lambda x: (0.0, x * 1j), {}, TypeError, "must return real numbers, the gradient is complex128"),
+        (lambda x: (np.inf, x), {}, ValueError, "must be finite at `initial`, U is inf"),
+        (lambda x: (0.0, x + np.nan), {}, ValueError, "must be finite at `initial`, the gradient is"),
+        (
+            lambda x: (0.5 * x @ x, -x),
+            {},
+            ValueError,
+            "does not fit its U: along a random direction the gradient's slope",
+        ),
+        (lambda x: (0.5 * x @ x, 1.01 * x), {}, ValueError, "does not fit its U"),
+        (lambda x: (1 / 0, x), {}, ZeroDivisionError, "division by zero"),
+    ],
+)
+def test_from_function_refuses(function, arguments, error, message):
+    with pytest.raises(error, match=message):
+        from_function(function, **{"dim": 2, **arguments})
+
+
+def test_wrong_gradient_is_reported_with_both_numbers_and_can_be_let_through():
+    def wrong(x):
+        return 5.0 * x @ x, 20.0 * x
+
+    with pytest.raises(ValueError) as caught:
+        from_function(wrong, 2, initial=[1.0, 2.0])
+    numbers = [
+        float(word.strip(",.")) for word in str(caught.value).split() if word.strip(",.-").replace(".", "").isdigit()
+    ]
+    assert len(numbers) == 2 and math.isclose(numbers[0] / numbers[1], 2.0, rel_tol=1e-3)
+    from_function(wrong, 2, check_gradient=False)
+
+
+@pytest.mark.parametrize("initial", [[1e-3, 2.0], [5.0, 40.0]])
+def test_comparison_of_slopes_respects_the_support(initial):
+    def gamma(x):  # x > 0; numpy complains elsewhere
+        if np.any(x <= 0.0):
+            raise ValueError("outside")
+        return np.sum(x - 2.0 * np.log(x)), 1.0 - 2.0 / x
+
+    model = from_function(gamma, 2, initial=initial)
+    assert np.allclose(model.gradient(initial), 1.0 - 2.0 / np.array(initial), rtol=1e-15)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A user's own model
+
+
+def test_own_model_has_the_known_maximum():
+    model, _ = own_model.generated()
+
+    def potential(x):
+        eta = model.X @ x
+        return np.sum(np.exp(eta) - model.y * eta) + 0.5 * model.prior_precision * x @ x
+
+    x = points(model)[0]
+    assert math.isclose(model.potential(x), potential(x), rel_tol=1e-12)
+    assert np.allclose(model.mode(), optimize.minimize(potential, np.zeros(4), tol=1e-10).x, atol=1e-4)
+
+
+def test_model_without_data():
+    class Cosh(pdmp.Model):
+        def __init__(self):
+            super().__init__(dim=2)
+
+        @pdmp.compiled
+        def prior_potential(self, x):
+            return math.cosh(x[0]) + math.cosh(x[1])
+
+        @pdmp.compiled
+        def add_prior_gradient(self, x, out):
+            out[0] += math.sinh(x[0])
+            out[1] += math.sinh(x[1])
+
+    model = Cosh()
+    assert model.potential([0.0, 0.0]) == 2.0
+    assert np.allclose(model.gradient([1.0, 0.0]), [math.sinh(1.0), 0.0], rtol=1e-15)
+    assert np.allclose(model.mode([1.0, -1.0]), 0.0, atol=1e-6)
+
+
+def test_misspelt_method_is_named():
+    message = "^Bad.add_term_gradiant: is it a misspelling of the model's method `add_term_gradient`\\?$"
+    with pytest.raises(TypeError, match=message):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def term_potential(self, x, i):
+                return 0.0
+
+            @pdmp.compiled
+            def add_term_gradiant(self, x, i, out):
+                pass
+
+
+def test_forgotten_decorator_is_named():
+    with pytest.raises(TypeError, match="^Bad.term_potential is a method of a model that must be marked @compiled.$"):
+
+        class Bad(pdmp.Model):
+            def term_potential(self, x, i):
+                return 0.0
+
+            @pdmp.compiled
+            def add_term_gradient(self, x, i, out):
+                pass
+
+
+def test_a_misspelt_prior_is_not_dropped_silently():
+    with pytest.raises(TypeError, match="^Bad.add_prior_gradiant: is it a misspelling of .*`add_prior_gradient`"):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def term_potential(self, x, i):
+                return 0.0
+
+            @pdmp.compiled
+            def add_term_gradient(self, x, i, out):
+                pass
+
+            @pdmp.compiled
+            def add_prior_gradiant(self, x, out):
+                pass
+
+
+def test_a_misspelt_bound_is_named():
+    with pytest.raises(TypeError, match="^Bad.directional_slop: is it a misspelling of .*`directional_slope`"):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def prior_potential(self, x):
+                return 0.0
+
+            @pdmp.compiled
+            def add_prior_gradient(self, x, out):
+                pass
+
+            @pdmp.compiled
+            def directional_slop(self, v):
+                return 1.0
+
+
+def test_missing_method_is_named():
+    with pytest.raises(
+        TypeError, match="^Bad is a model with `add_term_gradient`, but without the method `term_potential`.$"
+    ):
+
+        class Bad(pdmp.Model):
+            @pdmp.compiled
+            def add_term_gradient(self, x, i, out):
+                pass
+
+
+def test_field_that_is_never_set_is_named():
+    class Forgetful(pdmp.Model):
+        weight: float
+
+        @pdmp.compiled
+        def prior_potential(self, x):
+            return self.weight
+
+        @pdmp.compiled
+        def add_prior_gradient(self, x, out):
+            pass
+
+    with pytest.raises(TypeError, match="Forgetful declares the field `weight` but never sets it"):
+        Forgetful(dim=1).potential([0.0])
+
+
+def test_points_are_checked():
+    model = linear_gaussian()
+    with pytest.raises(ValueError, match=r"`x` must have shape \(4,\), got \(3,\)"):
+        model.potential(np.zeros(3))
+    with pytest.raises(ValueError, match="`rows` must lie in 0 … 39"):
+        model.term_gradients(np.zeros(4), [40])

@@ -1,0 +1,989 @@
+"""Regressions: derivatives, bounds and closed forms against algebra of their own; sparse and memory-mapped features."""
+
+import copy
+import itertools
+import math
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse, special, stats
+
+import pdmp
+from pdmp.models import (
+    HalfCauchyLogistic,
+    LinearGaussian,
+    LogisticRegression,
+    NegativeBinomialRegression,
+    NormalInverseGamma,
+    NormalInverseGammaRegression,
+    PoissonRegression,
+    ProbitRegression,
+    SpikeAndSlabLinearRegression,
+    SpikeAndSlabLogisticRegression,
+    StudentTRegression,
+)
+from pdmp.models.regressions.design import read_design, row_norms
+from pdmp.models.regressions.logistic_rows import LogisticRows
+from pdmp.native.classes import entry
+from tests.checks import plain_only
+
+pytestmark = pytest.mark.exact
+
+N = 150  # two whole blocks of rows, and a part of one
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def features(d=3, n=N):
+    X = rng(1).standard_normal((n, d))
+    X[np.abs(X) < 0.4] = 0.0
+    return X.astype(np.float32).astype(float)
+
+
+def targets(X):
+    generator = rng(2)
+    z = X @ np.linspace(0.6, -0.4, X.shape[1]) / math.sqrt(X.shape[1] / 3)
+    return {
+        "binary": (z + generator.standard_normal(len(z)) > 0.0).astype(float),
+        "count": generator.poisson(np.exp(z)).astype(float),
+        "real": z + 0.7 * generator.standard_t(3, len(z)),
+    }
+
+
+#: Class, kind of target, options, and the law of one target given its margin, as scipy has it.
+FAMILIES = {
+    "logistic": (LogisticRows, "binary", {}, lambda z, y: stats.bernoulli.logpmf(y, special.expit(z))),
+    "probit": (ProbitRegression, "binary", {}, lambda z, y: stats.bernoulli.logpmf(y, stats.norm.cdf(z))),
+    "Poisson": (PoissonRegression, "count", {}, lambda z, y: stats.poisson.logpmf(y, np.exp(z))),
+    "negative binomial": (
+        NegativeBinomialRegression,
+        "count",
+        {"size": 2.5},
+        lambda z, y: stats.nbinom.logpmf(y, 2.5, 2.5 / (2.5 + np.exp(z))),
+    ),
+    "Student-t": (
+        StudentTRegression,
+        "real",
+        {"degrees": 3.0, "noise_scale": 0.7},
+        lambda z, y: stats.t.logpdf((y - z) / 0.7, 3.0) - math.log(0.7),
+    ),
+}
+MEANS = {
+    "logistic": special.expit,
+    "probit": stats.norm.cdf,
+    "Poisson": np.exp,
+    "negative binomial": np.exp,
+    "Student-t": lambda z: z,
+}
+BOUNDED = ["logistic", "probit", "negative binomial", "Student-t"]
+BOUNDED_SLOPES = ["logistic", "negative binomial", "Student-t"]
+
+
+def build(name, X=None, n=N, d=3, **options):
+    cls, kind, own, _ = FAMILIES[name]
+    dense = features(d, n)
+    return cls(dense if X is None else X, targets(dense)[kind], **own, **options)
+
+
+def mapped(tmp_path, X, dtype=np.float32, order="C"):
+    np.save(tmp_path / "X.npy", np.asarray(X, dtype=dtype, order=order))
+    return np.load(tmp_path / "X.npy", mmap_mode="r")
+
+
+def layouts(tmp_path, d=3):
+    X = features(d)
+    return {"dense": X, "sparse": sparse.csc_array(X), "mapped": mapped(tmp_path, X)}
+
+
+def differences(function, x, h=1e-5):
+    return np.array([(function(x + h * e) - function(x - h * e)) / (2.0 * h) for e in np.eye(len(x))])
+
+
+def normal_inverse_gamma(X=None, **options):
+    dense = features()
+    return NormalInverseGammaRegression(dense if X is None else X, targets(dense)["real"], **options)
+
+
+EVERY = {
+    **{name: lambda name=name: build(name, prior_scale=[2.0, 0.5, 1.0]) for name in FAMILIES},
+    "offset": lambda: build("Poisson", offset=np.linspace(-1.0, 1.0, N)),
+    "intercept": lambda: build("negative binomial", intercept=True),
+    "NIG": lambda: normal_inverse_gamma(prior_mean=0.3, prior_covariance=np.diag([1.0, 2.0, 3.0]) + 0.5),
+    "NIG, intercept": lambda: normal_inverse_gamma(intercept=True, shape=2.0, scale=0.5),
+    "half-Cauchy": lambda: HalfCauchyLogistic.generated(),
+    "spikes": lambda: SpikeAndSlabLinearRegression(features(), targets(features())["real"], inclusion=0.3),
+}
+
+
+def points(model, n=3):
+    return 0.5 * rng(5).standard_normal((n, model.dim))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Derivatives, and the likelihood of scipy
+
+
+@plain_only
+@pytest.mark.parametrize("name", EVERY)
+def test_derivatives(name):
+    model = EVERY[name]()
+    for x in points(model):
+        gradient = model.gradient(x)
+        assert_allclose(gradient, differences(model.potential, x), atol=1e-6 * max(1.0, np.abs(gradient).max()))
+        hessian = model.hessian(x)
+        assert_allclose(hessian, differences(model.gradient, x), atol=1e-6 * np.abs(hessian).max())
+        terms, prior = model.term_gradients(x, np.arange(model.n_data)), np.zeros(model.dim)
+        model.add_prior_gradient(x, prior)
+        assert_allclose(terms.sum(axis=0) + prior, gradient, rtol=1e-10, atol=1e-10 * np.abs(terms).sum())
+        i = 7
+        term = differences(lambda y, i=i: model.term_potential(y, i), x)
+        assert_allclose(terms[i], term, atol=1e-6 * max(1.0, np.abs(term).max()))
+        potentials = [model.term_potential(x, i) for i in range(model.n_data)]
+        assert math.isclose(math.fsum(potentials) + model.prior_potential(x), model.potential(x), rel_tol=1e-12)
+
+
+@plain_only
+@pytest.mark.parametrize("name", EVERY)
+def test_mode_is_a_minimum(name):
+    model = EVERY[name]()
+    mode = model.mode()
+    hessian = model.hessian(mode)
+    assert np.linalg.eigvalsh(hessian)[0] > 0.0
+    assert np.abs(model.gradient(mode)).max() < 1e-6 * math.sqrt(np.abs(hessian).max())
+
+
+@plain_only
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_likelihood_is_that_of_scipy(name):
+    offset = np.linspace(-0.5, 0.5, N)
+    model = build(name, prior_scale=2.0, offset=offset)
+    law = FAMILIES[name][3]
+    x = points(model, 4)
+    z = x @ model.X.T + offset
+    expected = law(z, model.y)
+    assert_allclose(model.log_likelihood(x, pointwise=True), expected, rtol=1e-9, atol=1e-9)
+    assert_allclose(model.log_likelihood(x), expected.sum(axis=1), rtol=1e-10)
+    assert isinstance(model.log_likelihood(x[0]), float)
+    assert_allclose(model.log_likelihood(x[1], model.X[:5], model.y[:5], offset[:5]), expected[1, :5].sum(), rtol=1e-9)
+    potential = np.array([model.potential(y) for y in x])
+    prior = np.sum(x**2, axis=1) / 8.0
+    assert_allclose(np.diff(potential - prior), -np.diff(expected.sum(axis=1)), rtol=1e-9, atol=1e-8)
+    means = MEANS[name](z)
+    assert_allclose(model.predict(x, model.X, offset), means, rtol=1e-12)
+    assert model.predict(x.reshape(2, 2, 3), model.X[:6]).shape == (2, 2, 6)
+    if name == "negative binomial":
+        assert_allclose(stats.nbinom.mean(2.5, 2.5 / (2.5 + means)), means)
+
+
+@plain_only
+def test_extreme_margins_stay_finite():
+    X = np.array([[1.0], [1.0]])
+    for cls, y in [(ProbitRegression, [0, 1]), (NegativeBinomialRegression, [0, 3]), (StudentTRegression, [0.0, 1.0])]:
+        model = cls(X, y)
+        for x in (-1e3, -40.0, 40.0, 1e3):
+            assert math.isfinite(model.potential([x])) and np.isfinite(model.gradient([x])).all(), (cls, x)
+    assert PoissonRegression(X, [0, 1]).gradient([1e4])[0] > 1e300  # finite, and uphill
+    logistic = LogisticRows(X, [0, 1], np.inf)
+    assert_allclose(logistic.potential([800.0]), 800.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Layouts: copied, sparse, in a file
+
+
+@plain_only
+@pytest.mark.parametrize(("name", "d"), [("logistic", 70), ("Poisson", 3), ("Poisson", 8), ("NIG", 11)])
+def test_batches_are_sums_of_terms_in_every_layout(name, d, tmp_path):
+    rows, factors = rng(3).integers(0, N, 140), rng(4).random(140)
+    reference = None
+    for kind, X in layouts(tmp_path, d).items():
+        if name == "NIG":
+            model = NormalInverseGammaRegression(X, targets(features(d))["real"])
+        else:
+            model = build(name, X, d=d, prior_scale=0.5, offset=np.linspace(-1.0, 1.0, N))
+        x, y, v = 0.2 * rng(5).standard_normal((3, model.dim))
+        terms, others = model.term_gradients(x, rows), model.term_gradients(y, rows)
+        close = {"rtol": 1e-11, "atol": 1e-11 * np.abs(terms).sum(axis=0).max()}
+        out, scratch, squares = np.ones(model.dim), np.zeros(model.dim), np.zeros(model.dim)
+        model.add_batch_gradient(x, rows, 140, out)
+        assert_allclose(out, 1.0 + terms.sum(axis=0), **close, err_msg=kind)
+        model.batch_difference(x, y, rows, 140, scratch, out)
+        assert_allclose(out, (terms - others).sum(axis=0), **close, err_msg=kind)
+        model.weighted_difference(x, y, rows, factors, 140, scratch, out)
+        assert_allclose(out, factors @ (terms - others), **close, err_msg=kind)
+        model.weighted_difference(x, x, rows, factors, 140, scratch, out)
+        assert not np.any(out)
+        out[:] = 0.0
+        first, second = model.add_batch_projection(x, v, rows, 140, scratch, out)
+        assert_allclose(out, terms.sum(axis=0), **close, err_msg=kind)
+        assert_allclose([first, second], [(terms @ v).sum(), ((terms @ v) ** 2).sum()], rtol=1e-9)
+        out[:] = 0.0
+        model.add_batch_squares(x, rows, 140, scratch, out, squares)
+        assert_allclose(out, terms.sum(axis=0), **close, err_msg=kind)
+        assert_allclose(squares, (terms**2).sum(axis=0), rtol=1e-11)
+        out[:] = 0.0
+        model.add_block_gradient(x, 5, 140, out)
+        assert_allclose(out, model.term_gradients(x, np.arange(5, 140)).sum(axis=0), **close, err_msg=kind)
+        values = [model.gradient(x), model.hessian(x), terms, model.potential(x), model.predict(x, X)]
+        reference = values if reference is None else reference
+        for found, expected in zip(values, reference, strict=True):
+            assert_allclose(found, expected, rtol=1e-10, atol=1e-9, err_msg=kind)
+        if name != "NIG":
+            scratch = np.zeros(d)
+            assert_allclose(model.term_partial(x, 7, 2, scratch), model.term_gradients(x, 7)[0, 2], rtol=1e-12)
+            change = model.term_partial_difference(x, y, 7, 2, scratch)
+            assert_allclose(change, (model.term_gradients(x, 7) - model.term_gradients(y, 7))[0, 2], rtol=1e-9)
+
+
+@plain_only
+def test_linear_gaussian_is_the_same_in_every_layout(tmp_path):
+    X = features()
+    X[::3, 1] = 0.0
+    y, d = targets(X)["real"], X.shape[1]
+    usual = LinearGaussian(X, y, 0.7, 2.0)
+    for other in (sparse.csc_array(X), mapped(tmp_path, X, np.float64)):
+        model = LinearGaussian(other, y, 0.7, 2.0)
+        assert isinstance(model, LinearGaussian) and (np.asarray(model.A).size == 0)
+        x, v, moved, rows = 0.3 * rng(5).standard_normal(d), rng(6).standard_normal(d), rng(7).random(d), [0, 3, 3, 8]
+        for found, expected in zip(usual.posterior(), model.posterior(), strict=True):
+            assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+        assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
+        assert_allclose(model.term_gradients(x, rows), usual.term_gradients(x, rows), rtol=1e-12, atol=1e-12)
+        assert_allclose(model.predict(x[None], other), usual.predict(x[None], X), rtol=1e-12)
+        for f in (0, 3, N, N + d - 1):
+            found, expected = (m.kernel.affine_factor(x, v, moved, 1.5, f) for m in (model, usual))
+            assert_allclose(found, expected, rtol=1e-11)
+        found, expected = np.ones(d), np.ones(d)
+        for m, out in ((model, found), (usual, expected)):
+            m.kernel.term_lipschitz(3, v, out)
+        assert_allclose(found, expected, rtol=1e-12)
+        found, expected = np.zeros(d), np.zeros(d)
+        sums = [m.add_batch_projection(x, v, np.array(rows), 4, x, o) for m, o in ((model, found), (usual, expected))]
+        assert_allclose(*sums, rtol=1e-11)
+        assert_allclose(found, expected, rtol=1e-11)
+        assert sparse.issparse(model.X) == sparse.issparse(other)
+        means = [pdmp.sample(pdmp.ZigZag(m), events=50, seed=1, progress=False).mean() for m in (model, usual)]
+        assert_allclose(*means, rtol=1e-8)
+
+
+@plain_only
+def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
+    X = features()
+    y = targets(X)["binary"]
+    usual = LogisticRegression(X, y, prior_scale=2.0, intercept=True)
+    for other in (sparse.coo_matrix(X), mapped(tmp_path, np.column_stack([X, np.ones(N)]), np.float64)):
+        scale = [2.0, 2.0, 2.0, np.inf]
+        model = LogisticRegression(other, y, scale, intercept=sparse.issparse(other))
+        assert isinstance(model, LogisticRegression) and isinstance(model, LogisticRows)
+        x, v = points(usual, 2)
+        assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
+        assert_allclose(model.gradient(x), usual.gradient(x), rtol=1e-11)
+        assert_allclose(model.directional_slope(v), usual.directional_slope(v), rtol=1e-12)
+        found, expected = np.zeros(4), np.zeros(4)
+        model.partial_slopes(v, found), usual.partial_slopes(v, expected)
+        assert_allclose(found, expected, rtol=1e-12)
+        for rows in (1, 4):
+            found, expected = np.zeros((rows, 3)), np.zeros((rows, 3))
+            model.add_parts(x, v, found), usual.add_parts(x, v, expected)
+            assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+        assert_allclose(model.term_partial_bounds(0, N), usual.term_partial_bounds(0, N))
+        assert_allclose(
+            model.term_partial_lipschitz(0, N, [1.0, 2, 3, 4]), usual.term_partial_lipschitz(0, N, [1, 2, 3, 4])
+        )
+        for one, two in zip(model.hessian_bounds(), usual.hessian_bounds(), strict=True):
+            assert_allclose(one, two, atol=1e-12)
+        root = np.diag([1.0, 2.0, 0.5, 1.0])
+        assert_allclose(model.term_gradient_norms(root, 3, 9), usual.term_gradient_norms(root, 3, 9))
+        assert_allclose(model.term_lipschitz_norms(root, 3, 9), usual.term_lipschitz_norms(root, 3, 9))
+        assert_allclose(model.largest_term_gradient(), usual.largest_term_gradient())
+        for i, j, sign in itertools.product((0, 3), (0, 3), (-1.0, 1.0)):
+            assert model.signed_term_bound(i, j, sign) == usual.signed_term_bound(i, j, sign)
+        for f in (0, 9, N + 1):
+            assert_allclose(model.bound_factor(x, v, f), usual.bound_factor(x, v, f), rtol=1e-12)
+        assert_allclose(model.log_likelihood(points(usual, 2)), usual.log_likelihood(points(usual, 2)), rtol=1e-12)
+        assert_allclose(model.mode(), usual.mode(), atol=1e-7)
+    found = usual.log_likelihood(points(usual, 2), X[:4], y[:4], pointwise=True)
+    assert_allclose(found, usual.log_likelihood(points(usual, 2), pointwise=True)[:, :4])
+    assert usual.variables == {"coefficients": (3,), "intercept": ()} and usual.precision[-1] == 0.0
+
+
+@plain_only
+def test_features_in_a_file_are_not_copied(tmp_path):
+    X = mapped(tmp_path, features())
+    for model in (LogisticRegression(X, targets(features())["binary"]), build("Poisson", X), normal_inverse_gamma(X)):
+        assert model.design.data.dtype == np.float32
+        assert np.shares_memory(model.design.data, X) and np.shares_memory(model.X, X)
+        assert model.rearranged(np.arange(N)[::-1]) is None
+        assert not any(a.size >= X.size for k, a in vars(model).items() if isinstance(a, np.ndarray) and k != "X")
+    assert np.shares_memory(build("Student-t", X[:50], n=50).X, X)  # so do slices, and views
+    assert np.shares_memory(build("Student-t", np.asarray(X)[:50], n=50).X, X)
+
+
+class Counted:
+    """A vector that counts what is written and read."""
+
+    def __init__(self):
+        self.written = {}
+        self.read = 0
+
+    def __getitem__(self, j):
+        self.read += 1
+        return self.written.get(j, 0.0)
+
+    def __setitem__(self, j, value):
+        self.written[j] = value
+
+
+@plain_only
+@pytest.mark.parametrize("cls", [LogisticRegression, ProbitRegression, PoissonRegression, NormalInverseGammaRegression])
+def test_a_sparse_term_costs_what_is_stored_of_it(cls):
+    d = 40 if cls is NormalInverseGammaRegression else 1_000_000
+    X = sparse.csr_array((np.ones(6), ([0, 0, 1, 2, 2, 2], [3, d - 1, 7, 1, 5, 9])), shape=(3, d))
+    model = cls(X, [0, 1, 1])
+    size = 0 if d == 40 else 1
+    assert all(a.nbytes <= 8 * d for a in vars(model).values() if size and isinstance(a, np.ndarray))
+    out = Counted()
+    x = np.full(model.dim, 0.1)
+    model.add_term_gradient(x, 2, out)
+    assert {1, 5, 9} <= set(out.written) <= {1, 5, 9, d} and out.read <= 4
+    out = Counted()
+    model.add_batch_gradient(x, np.array([0, 1]), 2, out)
+    assert {3, 7, d - 1} <= set(out.written) <= {3, 7, d - 1, d}
+    assert model.term_gradients(x, 2).nonzero()[1].tolist()[:3] == [1, 5, 9]
+
+
+LIMITED = """
+import resource, sys
+import numpy as np, pdmp
+from pdmp.models import LogisticRegression, PoissonRegression, ProbitRegression
+
+X = np.load(sys.argv[1], mmap_mode="r")
+status = open("/proc/self/status").read()
+used = 1024 * int(status.split("VmData:")[1].split()[0])
+resource.setrlimit(resource.RLIMIT_DATA, (used + X.nbytes // 4, resource.RLIM_INFINITY))
+y = np.arange(len(X)) % 2
+for cls in (LogisticRegression, PoissonRegression, ProbitRegression):
+    model = cls(X, y)
+    x = np.full(model.dim, 0.01)
+    batch = pdmp.gradients.Minibatch(model, 5)
+    out, counts = np.zeros(model.dim), np.zeros(20, np.int64)
+    batch.gradient(x, batch.memory(np.random.default_rng(0)), np.random.default_rng(0), out, counts)
+    assert np.isfinite(out).all() and np.any(model.term_gradients(x, 0))
+try:
+    np.array(X, dtype=np.float32)
+except MemoryError:
+    print("no room for a copy")
+"""
+
+
+@plain_only
+@pytest.mark.skipif(not pathlib.Path("/proc/self/status").exists(), reason="limits of memory are those of Linux")
+def test_a_file_larger_than_the_memory_allowed(tmp_path):
+    path = tmp_path / "large.npy"
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(200_000, 200))  # 160 MB, mostly holes
+    X[0] = 1.0
+    X.flush()
+    del X
+    environment = os.environ | {"PYTHONPATH": str(pathlib.Path(pdmp.__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", LIMITED, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.stdout.strip() == "no room for a copy", done.stderr[-2000:]
+
+
+@plain_only
+def test_a_copy_in_another_order():
+    order = rng(7).permutation(N)
+    for model in (build("Poisson", offset=np.linspace(0.0, 1.0, N)), normal_inverse_gamma(), build("probit")):
+        other, x = model.rearranged(order), points(model)[0]
+        assert_allclose(other.term_gradients(x, [0, 5]), model.term_gradients(x, order[[0, 5]]))
+        assert_allclose(other.gradient(x), model.gradient(x), rtol=1e-9, atol=1e-10)
+        assert model.rearranged(np.arange(N)) is model
+        again = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+        assert again.design.data.ctypes.data % 64 == 0
+        assert np.array_equal(again.gradient(x), model.gradient(x))
+    rows = build("negative binomial", sparse.csr_array(features()))
+    x = points(rows)[0]
+    assert_allclose(rows.rearranged(order).term_gradients(x, [0, 5]), rows.term_gradients(x, order[[0, 5]]))
+
+
+def test_large_matrices_are_looked_at_in_pieces(monkeypatch):
+    from pdmp.models.regressions import design
+
+    monkeypatch.setattr(design, "PIECE", 30)
+    X = features()
+    weights = rng(3).random(N)
+    assert_allclose(design.gram(X, weights), X.T @ np.diag(weights) @ X, rtol=1e-12)
+    assert_allclose(design.gram(sparse.csr_array(X), weights), X.T @ np.diag(weights) @ X, rtol=1e-12)
+    assert_allclose(row_norms(X), np.linalg.norm(X, axis=1))
+    assert_allclose(row_norms(sparse.csr_array(X), np.eye(3)[:, :2]), np.linalg.norm(X[:, :2], axis=1))
+    X[140, 1] = np.nan
+    with pytest.raises(ValueError, match="`X` must be finite, and has 1 values"):
+        read_design(X)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bounds
+
+
+@plain_only
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_on_single_terms_hold_in_100000_states(name):
+    """And are reached: to 1 % somewhere, so that none is needlessly large."""
+    model, generator = build(name), rng(8)
+    kinds = {"binary": [-1.0, 1.0], "count": [0.0, 1.0, 2.0, 7.0, 40.0], "real": [-3.0, 0.0, 0.5]}[FAMILIES[name][1]]
+    z = 4.0 * generator.standard_normal(100_000)
+    z[::5] *= 8.0
+    y = generator.choice(kinds, len(z))
+    bends = np.array([model.bend(a, b) for a, b in zip(z, y, strict=True)])
+    low, high = (np.broadcast_to(bound, len(z)) for bound in model.bend_bounds(y))
+    tiny = 1e-12 * np.abs(bends).max()
+    assert np.all(low <= bends + tiny) and np.all(bends <= high + tiny)
+    for kind in kinds:
+        own = y == kind
+        assert bends[own].max() > 0.99 * high[own][0]
+        assert bends[own].min() <= 0.99 * low[own][0] + tiny
+    if name in BOUNDED_SLOPES:
+        slopes = np.array([model.slope(a, b) for a, b in zip(z, y, strict=True)])
+        low, high = (np.broadcast_to(bound, len(z)) for bound in model.slope_bounds(y))
+        assert np.all(low <= slopes + 1e-12) and np.all(slopes <= high + 1e-12)
+        for kind in kinds:
+            own = y == kind
+            assert slopes[own].max() >= 0.99 * high[own][0] - 1e-9 and slopes[own].min() <= 0.99 * low[own][0] + 1e-9
+
+
+@plain_only
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_of_the_clocks_hold(name):
+    """Assembled over the data, in 100 states each: of the whole gradient, of its coordinates and of single terms."""
+    model, generator = build(name, n=20, prior_scale=[2.0, 0.5, 1.0], offset=np.linspace(-1.0, 1.0, 20)), rng(9)
+    without_gram = copy.copy(model)
+    without_gram.gram = np.zeros((0, 0))
+    lower, upper = model.hessian_bounds()
+    scale = np.array([1.0, 0.3, 2.0])
+    lipschitz, root = model.term_partial_lipschitz(0, 20, scale), rng(3).standard_normal((3, 3))
+    lipschitz_norms = model.term_lipschitz_norms(root, 0, 20)
+    tiny = 1e-9
+    tightest = 0.0
+    for _ in range(100):
+        x, y = 2.0 * generator.standard_normal((2, 3))
+        v = generator.standard_normal(3)
+        hessian = model.hessian(x)
+        slope, slopes = model.directional_slope(v), np.full(3, np.nan)
+        model.partial_slopes(v, slopes)
+        assert v @ hessian @ v <= slope + tiny and math.isclose(slope, without_gram.directional_slope(v), rel_tol=1e-12)
+        assert np.all(v * (hessian @ v) <= slopes + tiny)
+        assert v @ lower @ v - tiny <= v @ hessian @ v <= v @ upper @ v + tiny
+        assert v @ upper @ v <= slope * (1.0 + 1e-12)
+        prior = model.prior_slope(v)
+        assert math.isclose(prior, v @ (v * model.precision))
+        assert math.isclose(prior, sum(model.prior_partial_slope(v, j) for j in range(3)))
+        assert_allclose([model.prior_partial(x, j) for j in range(3)], model.precision * x)
+        change = model.term_gradients(x, range(20)) - model.term_gradients(y, range(20))
+        distance = np.linalg.norm((x - y) / scale)
+        assert np.all(np.abs(change) <= lipschitz * distance + tiny)
+        tightest = max(tightest, (np.abs(change) / np.maximum(lipschitz * distance, 1e-300)).max())
+        there = model.term_gradients(root @ x, range(20)) - model.term_gradients(root @ y, range(20))
+        assert np.all(np.linalg.norm(there @ root, axis=1) <= lipschitz_norms * np.linalg.norm(x - y) + tiny)
+        for f in (0, 7, 19, 21):
+            a, b = model.bound_factor(x, v, f)
+            for s in (0.0, 0.3, 2.0):
+                out = np.zeros(3)
+                model.add_factor_gradient(x + s * v, f, out)
+                assert v @ out <= a + b * s + tiny
+        if name in BOUNDED_SLOPES:
+            terms = model.term_gradients(x, range(20))
+            assert np.all(np.abs(terms) <= model.term_partial_bounds(0, 20) + tiny)
+            assert np.linalg.norm(terms, axis=1).max() <= model.largest_term_gradient() + tiny
+            assert np.all(np.linalg.norm(terms @ root, axis=1) <= model.term_gradient_norms(root, 0, 20) + tiny)
+            signed = [
+                [max(s * g, 0) <= model.signed_term_bound(3, j, s) + tiny for s in (-1.0, 1.0)]
+                for j, g in enumerate(terms[3])
+            ]
+            assert np.all(signed)
+    assert tightest > 0.3
+
+
+@plain_only
+def test_the_hessian_of_logistic_regression_is_at_most_a_quarter():
+    model = build("logistic", prior_scale=2.0)
+    for x, v in zip(points(model, 20), rng(4).standard_normal((20, 3)), strict=True):
+        assert v @ model.hessian(x) @ v <= 0.25 * np.sum((model.X @ v) ** 2) + v @ v / 4.0 + 1e-12
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["Poisson", "NIG", "law"])
+def test_bounds_on_a_piece_of_the_path_hold(name):
+    """In 150 pieces, at 9 places each; and are the slope itself for a piece of length zero where they can be."""
+    model = build("Poisson", n=20) if name == "Poisson" else normal_inverse_gamma()
+    model, generator = model.law if name == "law" else model, rng(10)
+    for _ in range(150):
+        x, v = generator.standard_normal((2, model.dim))
+        s = generator.exponential()
+        most, parts = model.directional_slope_within(x, v, s), np.full(model.dim, np.nan)
+        model.partial_slopes_within(x, v, s, parts)
+        for u in np.linspace(0.0, s, 9):
+            product = model.hessian(x + u * v) @ v
+            room = 1e-9 * (1.0 + abs(most))
+            assert v @ product <= most + room and np.all(v * product <= parts + 1e-9 * (1.0 + np.abs(parts)))
+        product = model.hessian(x) @ v
+        model.partial_slopes_within(x, v, 0.0, parts)
+        assert_allclose(model.directional_slope_within(x, v, 0.0), max(v @ product, 0.0), rtol=1e-9, atol=1e-9)
+        expected = v * product if name == "Poisson" else np.maximum(v * product, 0.0)
+        assert_allclose(parts, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["logistic", "Poisson"])
+def test_convex_and_concave_parts(name):
+    model, generator = build(name, n=20, offset=np.linspace(-1.0, 1.0, 20)), rng(11)
+    h = 1e-4
+    for _ in range(50):
+        x, v = generator.standard_normal((2, 3))
+        for rows in (1, 3):
+            tables = []
+            for s in (-h, 0.0, h):
+                out = np.zeros((rows, 3))
+                model.add_parts(x + s * v, v, out)
+                tables.append(out)
+            before, here, after = tables
+            gradient = model.gradient(x)
+            assert_allclose(here[:, 0] + here[:, 1], v * gradient if rows == 3 else v @ gradient, rtol=1e-9, atol=1e-9)
+            assert_allclose(here[:, 2], (after - before)[:, 1] / (2.0 * h), rtol=1e-4, atol=1e-4)
+            bends = after - 2.0 * here + before
+            assert np.all(bends[:, 0] >= -1e-10) and np.all(bends[:, 1] <= 1e-10)
+
+
+@plain_only
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pdmp.ZigZag(build("probit", n=8)),
+        lambda: pdmp.BPS(build("Student-t", n=8)),
+        lambda: pdmp.ZigZag(pdmp.gradients.Minibatch(build("negative binomial", n=8), 1)),
+        lambda: pdmp.ZigZag(pdmp.gradients.ControlVariate(build("probit", sparse.csr_array(features(n=8)), n=8), 1)),
+        lambda: pdmp.ZigZag(build("Poisson", n=8), thinning=pdmp.thinning.ConcaveConvex()),
+        lambda: pdmp.BPS(build("Poisson", n=8), thinning=pdmp.thinning.LocalHessian()),
+        lambda: pdmp.LocalBPS(build("negative binomial", n=8)),
+        lambda: pdmp.LocalBPS(build("probit", n=8)),
+        lambda: pdmp.ZigZag(LogisticRegression(sparse.csr_array(features(n=8)), targets(features(n=8))["binary"])),
+        lambda: pdmp.BPS(normal_inverse_gamma().law, thinning=pdmp.thinning.LocalHessian()),
+        lambda: pdmp.StickyZigZag(
+            SpikeAndSlabLogisticRegression(features(n=8), targets(features(n=8))["binary"], intercept=True)
+        ),
+    ],
+)
+def test_processes_run_on_the_bounds(make):
+    """A rate above a bound that is a theorem stops a run."""
+    run = pdmp.sample(make(), events=30, seed=1)
+    assert run.stats["bound_violations"] == 0 and np.isfinite(run.mean()).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Normal-inverse-gamma
+
+
+@plain_only
+def test_the_posterior_is_that_of_the_closed_form():
+    """D3: U - U of the closed form is the same everywhere; and the parameters are those of the textbook."""
+    X = features()
+    y, V, mu = targets(X)["real"], np.diag([1.0, 2.0, 3.0]) + 0.5, np.array([0.5, 0.0, -0.5])
+    model = NormalInverseGammaRegression(X, y, mu, V, shape=2.0, scale=0.7)
+    law = model.law
+    inverse = np.linalg.inv(V)
+    Vn = np.linalg.inv(inverse + X.T @ X)
+    mean = Vn @ (inverse @ mu + X.T @ y)
+    assert_allclose(law.mean, mean, rtol=1e-10)
+    assert_allclose(law.precision, np.linalg.inv(Vn), rtol=1e-10)
+    assert law.shape == 2.0 + N / 2
+    textbook = 0.7 + 0.5 * (y @ y + mu @ inverse @ mu - mean @ np.linalg.inv(Vn) @ mean)
+    assert_allclose(law.scale, textbook, rtol=1e-9)
+    gaps = [model.potential(x) - law.potential(x) for x in points(model, 20)]
+    assert np.ptp(gaps) < 1e-9 * abs(gaps[0])
+    mode = np.append(mean, math.log(textbook / (law.shape + 1.5)))
+    assert_allclose(model.mode(), mode, rtol=1e-10)
+    assert np.abs(model.gradient(mode)).max() < 1e-8
+    for x in points(model):
+        assert_allclose(model.gradient(x), law.gradient(x), rtol=1e-9, atol=1e-9)
+    # the prior: normal given the variance, inverse gamma, and the Jacobian of γ
+    x = points(model)[0]
+    prior = stats.multivariate_normal(mu, math.exp(x[-1]) * V).logpdf(x[:-1])
+    prior += stats.invgamma(2.0, scale=0.7).logpdf(math.exp(x[-1])) + x[-1]
+    other = stats.multivariate_normal(mu, V).logpdf(mu) + stats.invgamma(2.0, scale=0.7).logpdf(1.0)
+    here = model.prior_potential(np.append(mu, 0.0)) - model.prior_potential(x)
+    assert_allclose(here, prior - other, rtol=1e-10)
+
+
+@plain_only
+@pytest.mark.parametrize("options", [{}, {"prior_covariance": np.inf, "shape": 0.0, "scale": 0.0}])
+def test_moments_and_marginals_by_quadrature(options):
+    """One coefficient, and the density summed over the data on a grid of (β, γ)."""
+    x = rng(3).standard_normal(8)
+    y = 0.5 * x + rng(4).standard_normal(8)
+    model = NormalInverseGammaRegression(x[:, None], y, **options)
+    beta, gamma = np.linspace(-8.0, 9.0, 1201), np.linspace(-4.0, 6.0, 801)
+    residuals = ((y[:, None] - x[:, None] * beta) ** 2).sum(axis=0)
+    if options:
+        inner, count = residuals, 8
+    else:
+        inner, count = residuals + beta**2 / 100.0 + 2.0, 8 + 1 + 2
+    density = np.exp(-0.5 * count * gamma - 0.5 * np.exp(-gamma) * inner[:, None])
+    density /= density.sum()
+    along_beta, along_gamma = density.sum(axis=1), density.sum(axis=0)
+    mean, covariance = model.posterior()
+    b, g = along_beta @ beta, along_gamma @ gamma
+    assert_allclose(mean, [b, g], atol=2e-5)
+    expected = [along_beta @ (beta - b) ** 2, along_gamma @ (gamma - g) ** 2]
+    assert_allclose(np.diag(covariance), expected, rtol=2e-3)
+    assert abs((beta - b) @ density @ (gamma - g)) < 1e-6 and covariance[0, 1] == 0.0
+    step = beta[1] - beta[0]
+    assert_allclose(model.law.coefficients_law().pdf(beta[:, None]), along_beta / step, atol=1e-4)
+    step = gamma[1] - gamma[0]
+    variance = model.law.variance_law().pdf(np.exp(gamma)) * np.exp(gamma)
+    assert_allclose(variance, along_gamma / step, atol=1e-4)
+
+
+@plain_only
+def test_names_and_natural_parameters():
+    model = normal_inverse_gamma(intercept=True)
+    assert model.variables == {"coefficients": (3,), "intercept": (), "variance": ()}
+    found = model.constrain(np.arange(10.0).reshape(2, 5))
+    assert_allclose(found["variance"], np.exp([4.0, 9.0]))
+    assert found["coefficients"].shape == (2, 3) and found["intercept"].tolist() == [3.0, 8.0]
+    back = np.column_stack([found["coefficients"], found["intercept"], np.log(found["variance"])])
+    assert_allclose(back, np.arange(10.0).reshape(2, 5))
+    x = points(model, 2)
+    fitted = x[:, :3] @ features().T + x[:, 3:4]
+    assert_allclose(model.predict(x, features()), fitted, rtol=1e-12)
+    sd = np.exp(0.5 * x[:, -1:])
+    expected = stats.norm.logpdf(model.y, fitted, sd)
+    assert_allclose(model.log_likelihood(x, pointwise=True), expected, rtol=1e-10)
+    assert_allclose(model.log_likelihood(x[0], features()[:3], model.y[:3]), expected[0, :3].sum(), rtol=1e-10)
+    terms = [model.term_potential(x[0], i) for i in range(N)]
+    assert_allclose(-np.array(terms), expected[0], rtol=1e-10)
+
+
+@plain_only
+def test_half_cauchy():
+    model = HalfCauchyLogistic.generated(scale=3.0, n_data=100, seed=4)
+    covariates = np.abs(3.0 * np.random.default_rng(4).standard_cauchy(100))
+    assert np.array_equal(model.X[:, 0], covariates)
+    theta = np.linspace(-3.0, 9.0, 20_001)
+    potential = np.logaddexp(0.0, -covariates[:, None] * theta).sum(axis=0) + theta**2 / 2.0
+    assert_allclose([model.potential([t]) for t in theta[::4000]], potential[::4000], rtol=1e-12)
+    density = np.exp(potential.min() - potential)
+    density /= density.sum()
+    mean, covariance = model.posterior()
+    assert_allclose(mean[0], density @ theta, rtol=1e-7)
+    assert_allclose(covariance[0, 0], density @ (theta - mean[0]) ** 2, rtol=1e-6)
+    second = np.gradient(np.gradient(potential, theta), theta)[2:-2]
+    assert second.max() <= model.hessian_bounds()[1][0, 0] == 1.0 + 0.25 * np.sum(covariates**2)
+    assert model.largest_term_gradient() == covariates.max() and model.variables == {"theta": (1,)}
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Spikes and slabs
+
+
+def spiky():
+    X = features(4)[:, :4]
+    y = X @ [1.0, 0.0, 0.3, -0.2] + rng(5).standard_normal(N)
+    return SpikeAndSlabLinearRegression(
+        X, y, noise_scale=1.1, slab_scale=0.7, inclusion=[0.2, 0.3, 0.4, 0.5], always=[3]
+    )
+
+
+@plain_only
+def test_enumeration_against_marginal_likelihoods():
+    model, logs, means, seconds = spiky(), [], [], []
+    for included in itertools.product([False, True], repeat=3):
+        m = np.array([*included, True])
+        A = model.A[:, m]
+        covariance = 1.21 * np.eye(N) + 0.49 * A @ A.T
+        prior = np.where(m, [0.2, 0.3, 0.4, 1.0], [0.8, 0.7, 0.6, 1.0])
+        logs.append(stats.multivariate_normal(np.zeros(N), covariance).logpdf(model.y) + np.log(prior).sum())
+        gain = 0.49 * A.T @ np.linalg.inv(covariance)
+        mean, second = np.zeros(4), np.zeros((4, 4))
+        mean[m] = gain @ model.y
+        second[np.ix_(m, m)] = 0.49 * np.eye(m.sum()) - gain @ A * 0.49
+        means.append(mean)
+        seconds.append(second + np.outer(mean, mean))
+    weights = special.softmax(logs)
+    found = model.enumerate()
+    assert_allclose(found.probabilities, weights, atol=1e-10)
+    assert_allclose(found.inclusion, weights @ found.models, atol=1e-10)
+    mean, covariance = model.posterior()
+    assert_allclose(mean, weights @ means, atol=1e-10)
+    assert_allclose(covariance, np.tensordot(weights, seconds, 1) - np.outer(mean, mean), atol=1e-10)
+    # the constant of the evidence is one of the data and the noise: it cancels against another prior
+    other = copy.copy(model)
+    other.set_spikes([0.5, 0.5, 0.5, 0.5], [3])
+    same = [a + 3.0 * math.log(0.5) - b for a, b in zip(logs, _log_priors(), strict=True)]
+    expected = special.logsumexp(logs) - special.logsumexp(same)
+    assert_allclose(found.log_evidence - other.enumerate().log_evidence, expected, rtol=1e-9)
+
+
+def _log_priors():
+    for included in itertools.product([False, True], repeat=3):
+        yield np.log(np.where(included, [0.2, 0.3, 0.4], [0.8, 0.7, 0.6])).sum()
+
+
+@plain_only
+def test_sticky_processes_take_the_spikes_from_the_model():
+    model = spiky()
+    assert model.prior_inclusion().tolist() == [0.2, 0.3, 0.4, 1.0]
+    slab = 1.0 / (0.7 * math.sqrt(2.0 * math.pi))
+    for make in (pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang):
+        process = make(model)
+        assert_allclose(process.kappa, [slab * 0.2 / 0.8, slab * 0.3 / 0.7, slab * 0.4 / 0.6, 0.0], rtol=1e-12)
+        assert process.sticking.tolist() == [0, 1, 2]
+    assert_allclose(pdmp.StickyZigZag(model, inclusion=0.5).kappa, slab)  # what is said counts
+    assert model.prior_inclusion()[3] == 1.0
+    X, y = features(), targets(features())["binary"]
+    for data in (X, sparse.csr_array(X)):
+        model = SpikeAndSlabLogisticRegression(data, y, slab_scale=0.7, inclusion=0.2, intercept=True)
+        assert isinstance(model, SpikeAndSlabLogisticRegression) and isinstance(model, LogisticRegression)
+        assert isinstance(model, LogisticRows) == sparse.issparse(data)
+        assert_allclose(pdmp.StickyZigZag(model).kappa, [slab / 4.0] * 3 + [0.0])
+        x = points(model)[0]
+        reference = LogisticRegression(X, y, prior_scale=0.7, intercept=True)
+        assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
+    model = SpikeAndSlabLogisticRegression(X, y, inclusion=[0.2, 0.3, 1.0], always=[0])
+    assert model.prior_inclusion().tolist() == [1.0, 0.3, 1.0]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# scikit-learn
+
+
+def estimators():
+    from sklearn import linear_model
+
+    tight = {"tol": 1e-12, "max_iter": 100_000}
+    return {
+        "logistic": (linear_model.LogisticRegression(C=0.7, **tight), "binary"),
+        "logistic, liblinear": (
+            linear_model.LogisticRegression(C=0.7, solver="liblinear", intercept_scaling=2.0, **tight),
+            "binary",
+        ),
+        "logistic, no penalty": (linear_model.LogisticRegression(C=np.inf, **tight), "binary"),
+        "ridge": (linear_model.Ridge(alpha=2.0), "real"),
+        "ridge, no penalty": (linear_model.Ridge(alpha=0.0, solver="svd"), "real"),
+        "Poisson": (linear_model.PoissonRegressor(alpha=0.2, solver="newton-cholesky", **tight), "count"),
+        "Poisson, no penalty": (linear_model.PoissonRegressor(alpha=0.0, solver="newton-cholesky", **tight), "count"),
+    }
+
+
+@plain_only
+@pytest.mark.parametrize("name", estimators())
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_mode_is_the_estimator(name, intercept):
+    estimator, kind = estimators()[name]
+    X = features() + 0.3
+    y = targets(features())[kind]
+    if name == "logistic":
+        y = np.where(y > 0.0, "yes", "no")
+    estimator.set_params(fit_intercept=intercept)
+    for data in (X, sparse.csr_array(X)):
+        if sparse.issparse(data) and name in ("ridge, no penalty",):
+            continue
+        estimator.fit(data, y)
+        model = pdmp.models.from_sklearn(estimator, data, y)
+        found = estimator.coef_.ravel()
+        if intercept:
+            found = np.append(found, estimator.intercept_)
+        assert_allclose(model.mode()[: len(found)], found, rtol=1e-6, atol=1e-7)
+        assert np.array_equal(model.initial[: len(found)], found)
+        if kind == "binary":
+            predicted = estimator.predict_proba(data)[:, 1]
+        else:
+            predicted = estimator.predict(data)
+        assert_allclose(model.predict(model.initial, data), predicted, rtol=1e-9, atol=1e-10)
+        assert ("intercept" in model.variables) == intercept
+
+
+@plain_only
+def test_what_has_no_bayesian_counterpart():
+    from sklearn import linear_model
+
+    X = features()
+    data = targets(X)
+    from_sklearn = pdmp.models.from_sklearn
+    with pytest.raises(
+        TypeError, match="`estimator` must be one of .*LogisticRegression, Ridge, PoissonRegressor; got L"
+    ):
+        from_sklearn(linear_model.Lasso(), X, data["real"])
+    with pytest.raises(TypeError, match=r"must be fitted: call Ridge.fit\(X, y\) before"):
+        from_sklearn(linear_model.Ridge(), X, data["real"])
+    classes = np.arange(N) % 3
+    with pytest.raises(ValueError, match="more than two classes"):
+        from_sklearn(linear_model.LogisticRegression().fit(X, classes), X, classes)
+    with pytest.raises(ValueError, match="more than one targets"):
+        both = np.column_stack([data["real"]] * 2)
+        from_sklearn(linear_model.Ridge().fit(X, both), X, both)
+    with pytest.raises(ValueError, match="must have an L2 penalty or none, .*l1_ratio=1.0.*SpikeAndSlab"):
+        lasso = linear_model.LogisticRegression(l1_ratio=1.0, solver="liblinear").fit(X, data["binary"])
+        from_sklearn(lasso, X, data["binary"])
+    with pytest.raises(ValueError, match="class_weight=None"):
+        weighted = linear_model.LogisticRegression(class_weight="balanced").fit(X, data["binary"])
+        from_sklearn(weighted, X, data["binary"])
+    with pytest.raises(ValueError, match="positive=False"):
+        from_sklearn(linear_model.Ridge(positive=True).fit(X, data["real"]), X, data["real"])
+    ridge = linear_model.Ridge(alpha=1.0).fit(X, data["real"])
+    with pytest.raises(ValueError, match="posterior standard deviations from the mode: it was not fitted to these"):
+        from_sklearn(ridge, X, data["real"] + X[:, 0])
+    with pytest.raises(ValueError, match="`X` must have the 3 columns that the estimator was fitted to, got 2"):
+        from_sklearn(ridge, X[:, :2], data["real"])
+    logistic = linear_model.LogisticRegression().fit(X, data["binary"])
+    with pytest.raises(ValueError, match=r"`y` must hold the classes \[0.0, 1.0\] of the estimator"):
+        from_sklearn(logistic, X, data["binary"] + 1.0)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bad input
+
+X3, Y3 = [[1.0, 2.0], [0.5, -1.0], [0.3, 0.2]], [0, 1, 1]
+SPIKES = SpikeAndSlabLinearRegression
+NIG = NormalInverseGammaRegression
+
+
+@plain_only
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ProbitRegression([[1.0, np.nan]], [1]), "`X` must be finite, and has 1 values"),
+        (lambda: ProbitRegression([1.0, 2.0], [0, 1]), r"`X` must have shape \(N, d\).* got \(2,\)"),
+        (lambda: ProbitRegression([["a"]], [0]), "`X` must be a matrix of numbers, got list"),
+        (lambda: ProbitRegression(X3, [1, 1, 1]), "`y` must have both classes"),
+        (lambda: ProbitRegression(X3, [0, 1, 2]), r"`y` must have labels in \{0, 1\}"),
+        (lambda: ProbitRegression(X3, [0, 1]), r"`y` must have shape \(3,\), one label"),
+        (lambda: PoissonRegression(X3, [0.5, 1, 2]), "`y` must hold counts 0, 1, 2, …, got 0.5"),
+        (lambda: PoissonRegression(X3, [-1, 1, 2]), "`y` must hold counts 0, 1, 2, …, got -1"),
+        (lambda: PoissonRegression(X3, ["a", 1, 2]), "`y` must hold numbers"),
+        (lambda: PoissonRegression(X3, Y3, offset=[1.0]), r"`offset` must have shape \(3,\)"),
+        (lambda: PoissonRegression(X3, Y3, prior_scale=0.0), "`prior_scale` must be above 0"),
+        (lambda: PoissonRegression(X3, Y3, prior_scale=[1.0]), r"`prior_scale` must be a number or of shape \(2,\)"),
+        (lambda: PoissonRegression(X3, Y3, dtype=int), "`dtype` must be float64 or float32"),
+        (lambda: PoissonRegression(np.full((3, 1), 1e300), Y3, dtype=np.float32), "beyond the range of dtype=float32"),
+        (lambda: NegativeBinomialRegression(X3, Y3, size=0.0), "`size` must be a positive number, got 0"),
+        (lambda: StudentTRegression(X3, Y3, degrees=-1.0), "`degrees` must be a positive number"),
+        (lambda: StudentTRegression(X3, Y3, noise_scale=np.inf), "`noise_scale` must be a positive number"),
+        (lambda: StudentTRegression(X3, [0.0, np.nan, 1.0]), "`y` must be finite, and has 1 values"),
+        (lambda: ProbitRegression(sparse.csr_array([[1.0, np.inf]]), [0]), "`X` must be finite, and has 1 values"),
+        (lambda: ProbitRegression(sparse.csr_array([[1j, 1.0]]), [0]), "`X` must be a matrix of numbers, got complex"),
+        (lambda: ProbitRegression(sparse.csr_array((0, 3)), []), r"`X` must have shape .* got \(0, 3\)"),
+        (
+            lambda: build("Poisson").predict(np.zeros(3), np.zeros((2, 4))),
+            r"`X` must have shape \(n, 3\), got \(2, 4\)",
+        ),
+        (
+            lambda: build("Poisson").predict(np.zeros(4), np.zeros((2, 3))),
+            r"`x` must have shape \(..., 3\), got \(4,\)",
+        ),
+        (lambda: build("Poisson").log_likelihood(np.zeros(3), np.zeros((2, 3))), "give both `X` and `y`, or neither"),
+        (lambda: NIG(X3, Y3, shape=-1.0), "`shape` must be a number >= 0, got -1"),
+        (lambda: NIG(X3, Y3, prior_mean=[1.0]), r"`prior_mean` must be a finite number or of shape \(2,\)"),
+        (lambda: NIG(X3, Y3, prior_covariance=-1.0), "`prior_covariance` must be positive"),
+        (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [2.0, 1.0]]), "the matrix given is not positive definite"),
+        (lambda: NIG(X3, Y3, prior_covariance=[[1.0, 2.0], [0.0, 9.0]]), "finite and symmetric"),
+        (lambda: NIG([[1.0, 1.0]] * 3, Y3, prior_covariance=np.inf), "improper: columns of `X` are linearly dependent"),
+        (
+            lambda: NIG([[1.0], [2.0]], [1.0, 2.0], 0.0, np.inf, 0.0, 0.0),
+            "improper: there are too few data, or they are",
+        ),
+        (lambda: SPIKES(sparse.csr_array(X3), Y3), "`A` must be dense for SpikeAndSlabLinear"),
+        (lambda: HalfCauchyLogistic([[1.0]]), r"`x` must have shape \(N,\)"),
+        (lambda: HalfCauchyLogistic([1.0], np.inf), "`prior_scale` must be a positive number, got inf"),
+        (lambda: SPIKES(X3, Y3, inclusion=0.0), "`inclusion` must be above 0 and at most 1, got 0"),
+        (lambda: SPIKES(X3, Y3, inclusion=[0.5] * 3), r"`inclusion` must be a number or of shape \(2,\)"),
+        (lambda: SPIKES(X3, Y3, always=[0, 1]), "no coefficient is left that may be 0"),
+        (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coefficients 0 … 1"),
+        (
+            lambda: SPIKES(np.eye(17), np.ones(17)).enumerate(),
+            "up to 16 coefficients .* and 17 may: use pdmp.StickyZigZag",
+        ),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@plain_only
+def test_files_that_cannot_be_read_where_they_are(tmp_path):
+    y = targets(features())["binary"]
+    with pytest.raises(ValueError, match="must be of float32 or float64 in C order; got float64 in another order"):
+        ProbitRegression(mapped(tmp_path, features(), np.float64, order="F"), y)
+    with pytest.raises(ValueError, match="got int64 in C order"):
+        ProbitRegression(mapped(tmp_path, features(), np.int64), y)
+    with pytest.raises(ValueError, match="`dtype` must be that of a memory-mapped `X`, float32, got float64"):
+        ProbitRegression(mapped(tmp_path, features()), y, dtype=np.float64)
+    with pytest.raises(ValueError, match="not copied to add an intercept: give it a column of ones"):
+        LogisticRegression(mapped(tmp_path, features()), y, intercept=True)
+    wrong = features()
+    wrong[5, 1] = np.inf
+    with pytest.raises(ValueError, match="`X` must be finite"):
+        LogisticRegression(mapped(tmp_path, wrong), y)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Automatic differentiation, and compiled code
+
+
+@plain_only
+@pytest.mark.parametrize("name", FAMILIES)
+def test_gradients_against_automatic_differentiation(name):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    losses = {
+        "logistic": lambda z, y: jnp.logaddexp(0.0, z) - y * z,
+        "probit": lambda z, y: -jax.scipy.special.log_ndtr((2.0 * y - 1.0) * z),
+        "Poisson": lambda z, y: jnp.exp(z) - y * z,
+        "negative binomial": lambda z, y: (y + 2.5) * jnp.log(2.5 + jnp.exp(z)) - y * z,
+        "Student-t": lambda z, y: 2.0 * jnp.log1p((y - z) ** 2 / (3.0 * 0.49)),
+    }
+    model = build(name)
+
+    def potential(x):
+        return jnp.sum(losses[name](model.X @ x, model.y)) + 0.5 * jnp.sum(x * x)
+
+    for x in points(model):
+        assert_allclose(model.gradient(x), jax.grad(potential)(x), rtol=1e-9, atol=1e-9)
+        assert_allclose(model.hessian(x), jax.hessian(potential)(x), rtol=1e-8, atol=1e-8)
+
+
+@entry
+def evaluate(model, x, v, rows, out, squares, scratch):
+    model.add_batch_squares(x, rows, rows.shape[0], scratch, out, squares)
+    return model.add_batch_projection(x, v, rows, rows.shape[0], scratch, out)
+
+
+@pytest.mark.parametrize("kind", ["mapped", "sparse"])
+def test_kernels_in_compiled_code(kind, tmp_path):
+    """Against numpy; in plain Python as well. Rows of eleven: one vector of eight, and three entries after it."""
+    model, X = build("Poisson", layouts(tmp_path, 11)[kind], d=11), features(11)
+    x, v = 0.2 * points(model, 2)
+    rows = rng(3).integers(0, N, 140)
+    out, squares, scratch = np.zeros((3, 11))
+    first, second = evaluate(model.kernel, x, v, rows, out, squares, scratch)
+    terms = ((np.exp(X @ x) - model.y)[:, None] * X)[rows]
+    assert_allclose(out, 2.0 * terms.sum(axis=0), rtol=1e-12)
+    assert_allclose(squares, (terms**2).sum(axis=0), rtol=1e-12)
+    assert_allclose([first, second], [(terms @ v).sum(), ((terms @ v) ** 2).sum()], rtol=1e-12)
+
+
+def test_the_law_as_a_target_is_public():
+    law = NormalInverseGamma([0.0], [[2.0]], 3.0, 1.5)
+    mean, covariance = law.posterior()
+    assert covariance[0, 0] == 1.5 / 2.0 / 2.0
+    assert_allclose(mean[1], math.log(1.5) - special.digamma(3.0))
+    assert np.isinf(NormalInverseGamma([0.0], [[2.0]], 0.5, 1.0).posterior()[1][0, 0])

@@ -1,0 +1,330 @@
+"""The machine code against the same methods in plain Python, and against every edit of what it was made from."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp import CERTAIN, Process, compiled
+from pdmp.gradients import Minibatch, Noisy
+from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from tests.checks import assert_unbiased, run_chain
+
+ROOT = pathlib.Path(__file__).parents[2]
+JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+EVENTS, STEPS = 3_000, 1_000
+
+needs_compiler = pytest.mark.skipif(not JIT, reason="compares compiled code with Python")
+
+
+def python(*arguments, cwd=ROOT, **environment):
+    """Run a Python process; its standard output."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(cwd)} | {k: str(v) for k, v in environment.items()},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Equal to plain Python
+
+
+def cases():
+    """Process, start, events or steps, and the relative tolerance; 0 is bitwise."""
+    rng = np.random.default_rng(61)
+    gaussian = Gaussian([1.0, -2.0, 0.5], [[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
+    A = rng.standard_normal((20, 3))
+    linear = LinearGaussian(A, A @ np.ones(3) + rng.standard_normal(20))
+    X = rng.standard_normal((200, 3))
+    logistic = LogisticRegression(X, (rng.random(200) < 1.0 / (1.0 + np.exp(-X.sum(axis=1)))).astype(float))
+    noisy, batches = Noisy(gaussian, 0.7), Minibatch(linear, 5)
+    skew, three = SkewNormal(3.0), np.array([1.0, -1.0, 0.0])
+    one, events, steps = np.array([0.5]), {"events": EVENTS}, {"steps": STEPS}
+    return {
+        "BPS inversion": (pdmp.BPS(gaussian), three, events, 0.0),
+        "BPS affine": (pdmp.BPS(gaussian, thinning="affine"), three, events, 0.0),
+        "BPS with a dense mass": (
+            pdmp.BPS(gaussian, 0.5, "partial", "gaussian", "adaptive dense"),
+            three,
+            events,
+            0.0,
+        ),
+        "BPS with a diagonal mass": (pdmp.BPS(gaussian, 0.5, "partial", mass="adaptive"), three, events, 0.0),
+        "GeneralisedBPS": (pdmp.GeneralisedBPS(gaussian), three, events, 0.0),
+        "ForwardEventChain": (pdmp.ForwardEventChain(gaussian, "rotate", 0.5), three, events, 0.0),
+        "DirectionalBPS": (pdmp.DirectionalBPS(gaussian), three, events, 0.0),
+        "DirectionalBPS generic": (pdmp.DirectionalBPS(skew, 1.0, mass=None), one, events, 0.0),
+        "BPS grid": (pdmp.BPS(skew, refresh_rate=1.0), one, events, 0.0),
+        "ZigZag inversion": (pdmp.ZigZag(gaussian), three, events, 0.0),
+        "ZigZag affine": (pdmp.ZigZag(gaussian, thinning="affine"), three, events, 0.0),
+        "ZigZag grid": (pdmp.ZigZag(skew), one, events, 0.0),
+        "SBPS noisy": (pdmp.SBPS(noisy), three, events, 0.0),
+        "SBPS batches": (pdmp.SBPS(batches), three, events, 0.0),
+        "SBPS that learns and looks ahead": (
+            pdmp.SBPS(noisy, learner="likelihood", auxiliary=True, noise="latest", precondition="adapt"),
+            three,
+            events,
+            0.0,
+        ),
+        "LipschitzSBPS": (pdmp.LipschitzSBPS(logistic), three, events, 1e-10),
+        "Boomerang": (
+            pdmp.Boomerang(gaussian, three, [[1.0, 0.4, 0], [0.4, 2.0, -0.3], [0, -0.3, 0.5]]),
+            three,
+            events,
+            0.0,
+        ),
+        "FactorisedBoomerang": (pdmp.FactorisedBoomerang(gaussian, three), three, events, 0.0),
+        "SGLD": (discrete.SGLD(noisy, 0.1), three, steps, 0.0),
+        "SGBD vanilla": (discrete.SGBD(noisy, 0.3), three, steps, 0.0),
+        "SGBD corrected": (discrete.SGBD(noisy, 0.3, "corrected"), three, steps, 0.0),
+        "SGBD extreme": (discrete.SGBD(noisy, 0.3, "extreme"), three, steps, 0.0),
+        "SGRRLD": (discrete.SGRRLD(noisy, 0.1, correlation=0.5), three, steps, 0.0),
+        "SGLD on logistic batches": (discrete.SGLD(Minibatch(logistic, 20), 1e-3), three, steps, 1e-10),
+        "SGBD on logistic batches": (discrete.SGBD(Minibatch(logistic, 20), 0.03, "corrected"), three, steps, 1e-10),
+    }
+
+
+def paths():
+    """Events of every case: times, kinds, which coordinate, positions, velocities."""
+    found = {}
+    for name, (process, x, budget, _) in cases().items():
+        record = run_chain(process, x, 62, warmup=0.1, **budget).finish()
+        for part in ("times", "kinds", "which", "xs", "vs"):
+            found[f"{name}/{part}"] = getattr(record, part)
+    return found
+
+
+@needs_compiler
+def test_compiled_paths_are_those_of_plain_python(tmp_path):
+    """Bitwise, for rounding differences grow exponentially along a path; vectorised batches may reorder their sums."""
+    script = "import numpy as np; from tests.native.test_classes import paths; "
+    script += f"np.savez({str(tmp_path / 'p.npz')!r}, **paths())"
+    python("-c", script, NUMBA_DISABLE_JIT=1)
+    ours = paths()
+    different = []
+    with np.load(tmp_path / "p.npz") as theirs:
+        assert set(theirs.files) == set(ours)
+        for name, (*_, tolerance) in cases().items():
+            assert len(ours[f"{name}/times"]) >= STEPS
+            for part in ("times", "kinds", "which", "xs", "vs"):
+                a, b = ours[f"{name}/{part}"], theirs[f"{name}/{part}"]
+                same = np.array_equal(a, b) if tolerance == 0.0 else np.allclose(a, b, rtol=tolerance, atol=tolerance)
+                if not same:
+                    rows = np.flatnonzero(np.any((a != b).reshape(len(a), -1), axis=1)) if len(a) == len(b) else [-1]
+                    different.append(f"{name}: {part} from row {rows[0]}")
+    assert not different, different
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Never stale
+
+MODEL_FILE = """
+import numpy as np
+import pdmp
+from forces import stiffness
+
+class Quartic(pdmp.Model):
+    scale: float
+
+    def __init__(self, scale):
+        super().__init__(dim=2)
+        self.scale = scale
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.25 * self.scale * (x[0] ** 4 + x[1] ** 4) + 0.5 * stiffness() * (x[0] ** 2 + x[1] ** 2)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(2):
+            out[j] += self.scale * x[j] ** 3 + stiffness() * x[j]
+"""
+FORCES_FILE = """
+from numba import njit
+
+@njit
+def stiffness():
+    return 1.0
+"""
+SCRIPT = """
+import json, time
+import pdmp
+from pdmp.engine.scheduler import advance
+from quartic import Quartic
+
+began = time.perf_counter()
+run = pdmp.sample(pdmp.BPS(Quartic(1.0), refresh_rate=0.5), events=200, initial=[0.3, 0.2], seed=1)
+seconds = time.perf_counter() - began
+print(json.dumps({
+    "end": run.trajectories[0].times[-1],
+    "hits": sum(advance.stats.cache_hits.values()),
+    "misses": sum(advance.stats.cache_misses.values()),
+    "seconds": seconds,
+}))
+"""
+
+
+def edit(path, old, new):
+    """Change one place of a file and keep its time of modification: a cache must not depend on that."""
+    text, stat = path.read_text(), path.stat()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@needs_compiler
+def test_edits_of_the_package_of_a_model_and_of_its_helpers_are_never_answered_with_old_code(tmp_path):
+    for package in ("pdmp", "discrete"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "quartic.py").write_text(MODEL_FILE)
+    (tmp_path / "forces.py").write_text(FORCES_FILE)
+    (tmp_path / "script.py").write_text(SCRIPT)
+
+    def run():
+        # without Python's own cache of bytecode, which goes by times of modification
+        out = python("script.py", cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONDONTWRITEBYTECODE=1)
+        return json.loads(out.splitlines()[-1])
+
+    first = run()
+    assert (first["hits"], first["misses"]) == (0, 1)
+    again = run()
+    assert (again["hits"], again["misses"]) == (1, 0)
+    assert again["end"] == first["end"]
+    print(f"first sample after {first['seconds']:.2f} s, in a second process after {again['seconds']:.2f} s")
+
+    ends = [first["end"]]
+    for path, old, new in (
+        ("pdmp/native/velocities.py", "c = 2.0 * along / square", "c = 1.9 * along / square"),
+        ("quartic.py", "self.scale * x[j] ** 3", "1.1 * self.scale * x[j] ** 3"),
+        ("forces.py", "return 1.0", "return 1.2"),
+    ):
+        edit(tmp_path / path, old, new)
+        after = run()
+        assert after["hits"] == 0, path
+        assert after["end"] not in ends, path
+        ends.append(after["end"])
+
+
+OWN_PROCESS_FILE = """
+from typing import NamedTuple
+import numpy as np
+from pdmp import Process, CERTAIN, compiled
+
+class Seen(NamedTuple):
+    flips: np.ndarray
+
+class Telegraph(Process):
+    events = ("switch",)
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        state.memory.flips[0] += 1.0
+        return 0
+
+    def memory(self, x, rng):
+        return Seen(np.zeros(1))
+"""
+
+
+@needs_compiler
+def test_what_one_script_put_into_the_cache_does_not_disturb_another(tmp_path):
+    """Numba unpickles the whole index of a function: types of classes that are not importable must not stop it."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "telegraph.py").write_text(OWN_PROCESS_FILE)
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import pdmp
+from pdmp.engine import scheduler
+if sys.argv[2] == "own":
+    from telegraph import Telegraph
+    process = Telegraph()
+else:
+    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+pdmp.sample(process, events=10, seed=1)
+print(sum(scheduler.advance.stats.cache_hits.values()))
+"""
+    (tmp_path / "script.py").write_text(script)
+
+    def hits(folder, what):
+        out = python("script.py", folder, what, cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONPATH=ROOT)
+        return int(out.splitlines()[-1])
+
+    assert [hits("own", "own"), hits("nowhere", "other"), hits("own", "own"), hits("nowhere", "other")] == [0, 0, 1, 1]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# A process of one's own
+
+
+class Switch(Process):
+    """A telegraph process: constant rate, the velocity changes sign."""
+
+    switch_rate: float
+    events = ("switch",)
+
+    def __init__(self, switch_rate):
+        super().__init__(dim=1)
+        self.switch_rate = switch_rate
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential() / self.switch_rate, CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        return 0
+
+
+def test_a_process_of_ones_own_runs_through_the_same_loop():
+    """A telegraph process: Poisson(λt) flips; from 0 with velocity 1, E x(t) = (1 - exp(-2λt)) / (2λ)."""
+    rate, end, chains = 0.7, 2.0, 4_000 if JIT else 1_000
+    run = pdmp.sample(Switch(rate), time=end, chains=chains, initial=[0.0], seed=63)
+    flips = np.array([len(path.times) - 1 for path in run.trajectories], dtype=float)
+    assert_unbiased(flips, rate * end, resolution=0.25 if JIT else 0.5)
+    assert_unbiased((flips - rate * end) ** 2, rate * end, resolution=0.5 if JIT else 1.0)
+    ends = np.array([path.at(end)[0] for path in run.trajectories])
+    assert_unbiased(ends, (1.0 - np.exp(-2.0 * rate * end)) / (2.0 * rate), resolution=0.2 if JIT else 0.4)
+    path = run.trajectories[0]
+    np.testing.assert_allclose(np.abs(np.diff(path.positions[:, 0])), np.diff(path.times), rtol=1e-12)
+
+
+@pytest.mark.exact
+def test_a_missing_a_misspelt_and_an_unmarked_method_are_one_line_each():
+    def jump(self, state, i, now, rng):
+        return 0
+
+    def clock(self, state, i, now, rng):
+        return now + 1.0, CERTAIN
+
+    for methods, message in (
+        ({"jump": compiled(jump)}, "without the method `clock`"),
+        ({"jump": compiled(jump), "clok": compiled(clock)}, "clok"),
+        ({"jump": compiled(jump), "clock": lambda self, state, i, now, rng: (now + 1.0, CERTAIN)}, "@compiled"),
+    ):
+        with pytest.raises(TypeError, match=message) as raised:
+            type("Wrong", (Process,), methods)
+        assert "\n" not in str(raised.value)
+        assert "Wrong" in str(raised.value)

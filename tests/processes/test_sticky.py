@@ -1,0 +1,384 @@
+"""Sticky processes: freezing and thawing, their rates, what is accumulated of a path, what is refused."""
+
+import math
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numba.core import config
+from scipy import sparse, stats
+
+import pdmp
+from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
+from pdmp.processes import sticky
+from pdmp.processes.sticky import KEPT
+from pdmp.processes.sticky_boomerang import MovingBoomerang
+from pdmp.processes.sticky_bps import MovingBPS
+from tests.checks import new_chain, plain_only, run_chain
+
+pytestmark = pytest.mark.exact
+ROOT = pathlib.Path(__file__).parents[2]
+
+RNG = np.random.default_rng(81)
+A = RNG.standard_normal((12, 4))
+MODEL = LinearGaussian(A, A @ [0.8, 0.0, 0.2, -0.4] + RNG.standard_normal(12), prior_scale=1.3)
+INCLUSION = [0.3, 0.5, 0.6, 0.4]
+SPARSE = Gaussian(0.3, sparse.diags([-np.ones(39), np.full(40, 2.5), -np.ones(39)], [-1, 0, 1]))
+
+CASES = {
+    "ZigZag": lambda: pdmp.StickyZigZag(MODEL, INCLUSION, always=[2]),
+    "BPS": lambda: pdmp.StickyBPS(MODEL, INCLUSION, always=[2], refresh_rate=0.5),
+    "ZigZag, one clock": lambda: pdmp.StickyZigZag(MODEL, INCLUSION, always=[2], thinning="affine"),
+    "BPS, grid": lambda: pdmp.StickyBPS(MODEL, INCLUSION, always=[2], refresh_rate=0.5, thinning="grid"),
+    "Boomerang": lambda: pdmp.StickyBoomerang(MODEL, INCLUSION, always=[2]),
+    "BPS, partly refreshed": lambda: pdmp.StickyBPS(
+        MODEL, INCLUSION, always=[2], refresh_rate=0.5, refresh="partial", thinning="affine"
+    ),
+}
+STICKING, ALWAYS = [0, 1, 3], 2
+if not config.DISABLE_JIT:
+    CASES = {name: CASES[name] for name in ("ZigZag", "BPS", "Boomerang")}
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Rates
+
+
+def test_the_thawing_rate_balances_the_flux_through_the_spike():
+    """Per unit of slab posterior at 0 the spike weighs (1 - w) / (w s(0)); out of it flows κ|v| of that, in |v|."""
+    process = pdmp.StickyZigZag(MODEL, INCLUSION)
+    slab = stats.norm.pdf(0.0, scale=1.3)
+    w = np.array(INCLUSION)
+    np.testing.assert_allclose((1.0 - w) / (w * slab) * process.kappa, 1.0, rtol=1e-13)
+    state = process.begin(np.zeros(4), rng())
+    for v in (-1.0, 0.3, 2.5):
+        state.memory.coordinates[1, KEPT] = v
+        assert process.kernel.thawing(state, 1) == pytest.approx(process.kappa[1] * abs(v), rel=1e-14)
+
+
+def test_the_slab_is_read_from_the_model_where_it_can_say():
+    X = RNG.standard_normal((10, 2))
+    logistic = LogisticRegression(X, np.arange(10) % 2, prior_scale=[0.5, 2.0])
+    np.testing.assert_allclose(logistic.slab_density(), stats.norm.pdf(0.0, scale=[0.5, 2.0]), rtol=1e-13)
+    np.testing.assert_allclose(MODEL.slab_density(), stats.norm.pdf(0.0, scale=1.3), rtol=1e-13)
+    target = Gaussian([0.0, 1.0], [1.0, 2.0])
+    assert target.slab_density() is None
+    given = pdmp.StickyBPS(target, 0.2, slab_density=[0.4, 0.8])
+    np.testing.assert_allclose(given.kappa, [0.1, 0.2], rtol=1e-14)
+    np.testing.assert_array_equal(pdmp.StickyZigZag(target, kappa=[0.1, 0.2]).kappa, [0.1, 0.2])
+    np.testing.assert_array_equal(pdmp.StickyZigZag(target, kappa=0.1, always=[1]).kappa, [0.1, 0.0])
+    mask = pdmp.StickyZigZag(target, kappa=0.1, always=[True, False])
+    np.testing.assert_array_equal(mask.sticking, [1])
+
+
+@plain_only
+def test_bounces_and_refreshments_concern_the_coordinates_that_move():
+    process = MovingBPS(MODEL, 0.5, velocities="gaussian")
+    kernel = process.resolve(np.zeros(4)).kernel
+    for seed in range(10):
+        v, a = rng(seed).standard_normal((2, 4))
+        v[[0, 2]] = 0.0
+        w = v.copy()
+        kernel.bounce(w, a, np.zeros((2, len(w))), rng())
+        active = [1, 3]
+        np.testing.assert_array_equal(w[[0, 2]], 0.0)
+        expected = v[active] - 2.0 * (v @ a) / (a[active] @ a[active]) * a[active]
+        np.testing.assert_allclose(w[active], expected, rtol=1e-13)
+        assert w @ a == pytest.approx(-(v @ a), rel=1e-12)
+        assert np.linalg.norm(w) == pytest.approx(np.linalg.norm(v), rel=1e-13)
+    drawn, generator = np.zeros((20_000, 4)), rng(1)
+    for u in drawn:
+        u[[1, 3]] = 5.0
+        kernel.refresh(u, np.zeros(4), generator)
+    assert np.all(drawn[:, [0, 2]] == 0.0)
+    for j in (1, 3):
+        assert stats.kstest(drawn[:, j], "norm").pvalue > 1e-6
+    partly = MovingBPS(MODEL, 0.5, "partial", "gaussian", persistence=0.6).kernel
+    pairs, generator = rng(2).standard_normal((20_000, 4)), rng(3)
+    before = pairs.copy()
+    for u in pairs:
+        partly.refresh(u, np.zeros(4), generator)
+    assert stats.kstest(pairs[:, 0], "norm").pvalue > 1e-6
+    assert np.corrcoef(before[:, 0], pairs[:, 0])[0, 1] == pytest.approx(0.6, abs=0.03)  # six standard errors
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Paths
+
+
+def frozen(path):
+    """Whether each coordinate stands still after each event, (K + 1, d)."""
+    return (path.positions == 0.0) & (path.velocities == 0.0)
+
+
+@plain_only
+@pytest.mark.parametrize("name", CASES)
+def test_coordinates_freeze_at_zero_exactly_and_go_on_as_they_came(name):
+    path = pdmp.sample(CASES[name](), events=800, seed=3).trajectories[0]
+    kinds = [path.events[k] for k in path.kinds]
+    xs, vs, still = path.positions, path.velocities, frozen(path)
+    assert kinds.count("freeze") > 60 and kinds.count("thaw") > 60
+    kept, gaps = np.full(4, np.nan), np.diff(path.times)[:, None]
+    before, arrived = xs[:-1] + vs[:-1] * gaps, vs[:-1]
+    if path.kind == "elliptic":
+        y = np.where(still[:-1], 0.0, xs[:-1] - path.centre)
+        before = xs[:-1] - y + y * np.cos(gaps) + vs[:-1] * np.sin(gaps)
+        arrived = vs[:-1] * np.cos(gaps) - y * np.sin(gaps)
+    for k, kind in enumerate(kinds, 1):
+        changed = np.flatnonzero(still[k] != still[k - 1])
+        if kind == "freeze":
+            (j,) = changed
+            kept[j] = arrived[k - 1, j]
+            assert before[k - 1, j] == pytest.approx(0.0, abs=1e-12)
+            assert still[k, j] and j != ALWAYS
+        elif kind == "thaw":
+            (j,) = changed
+            assert still[k - 1, j] and xs[k, j] == 0.0
+            assert np.isnan(kept[j]) or vs[k, j] == pytest.approx(kept[j], rel=1e-9)
+        else:
+            assert len(changed) == 0
+    # Nothing that sticks passes through 0 without freezing.
+    assert np.all(xs[1:, STICKING] * xs[:-1, STICKING] >= 0.0)
+    assert np.any(xs[1:, ALWAYS] * xs[:-1, ALWAYS] < 0.0)
+    np.testing.assert_allclose(xs[1:], before, atol=1e-12)
+    if name.startswith("ZigZag"):
+        assert set(np.unique(vs)) == {-1.0, 0.0, 1.0}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_accumulated_is_what_the_path_says(name):
+    options = {"events": 600, "warmup": 0.3, "chains": 2, "seed": 4}
+    run = pdmp.sample(CASES[name](), **options)
+    included, models, length = np.zeros(4), {}, 0.0
+    for path in run.trajectories:
+        knots = np.concatenate([path.times, [path.end]])
+        h = np.diff(np.maximum(knots, path.warmup))
+        moving = ~frozen(path)
+        included += h @ moving
+        length += h.sum()
+        for row, time in zip(moving[:, STICKING], h, strict=True):
+            name_ = tuple(np.array(STICKING)[row].tolist())
+            models[name_] = models.get(name_, 0.0) + time
+    np.testing.assert_allclose(run.inclusion(), included / length, rtol=1e-11)
+    assert run.inclusion()[ALWAYS] == pytest.approx(1.0, rel=1e-13) and np.all(run.inclusion()[STICKING] < 1.0)
+    probabilities = pdmp.diagnostics.sparsity(run)
+    assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
+    assert sum(probabilities.values()) == pytest.approx(1.0, rel=1e-11)
+    for model, time in models.items():
+        assert probabilities.get(model, 0.0) == pytest.approx(time / length, rel=1e-9, abs=1e-12)
+    moments = pdmp.sample(CASES[name](), store="moments", **options)
+    np.testing.assert_array_equal(moments.inclusion(), run.inclusion())
+    assert pdmp.diagnostics.sparsity(moments) == probabilities
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_that_went_on_has_accumulated_the_same(name):
+    from pdmp.engine.run import extend
+
+    whole = pdmp.sample(CASES[name](), events=300, seed=5)
+    parts = extend(pdmp.sample(CASES[name](), events=100, seed=5), events=300)
+    np.testing.assert_array_equal(whole.inclusion(), parts.inclusion())
+
+
+def test_with_many_coordinates_models_are_read_from_the_skeleton(monkeypatch):
+    listed = pdmp.sample(CASES["BPS"](), events=300, seed=6, warmup=0.2)
+    monkeypatch.setattr(sticky, "LISTED", 2)
+    read = pdmp.sample(CASES["BPS"](), events=300, seed=6, warmup=0.2)
+    one, other = pdmp.diagnostics.sparsity(listed), pdmp.diagnostics.sparsity(read)
+    assert one.keys() == other.keys()
+    for name, probability in one.items():
+        assert other[name] == pytest.approx(probability, rel=1e-9)
+    moments = pdmp.sample(CASES["BPS"](), events=300, seed=6, store="moments")
+    with pytest.raises(ValueError, match="needs the path"):
+        pdmp.diagnostics.sparsity(moments)
+
+
+def test_inclusion_survives_a_file(tmp_path):
+    run = pdmp.sample(CASES["ZigZag"](), events=300, seed=7)
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    np.testing.assert_array_equal(loaded.inclusion(), run.inclusion())
+    assert pdmp.diagnostics.sparsity(loaded) == pdmp.diagnostics.sparsity(run)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
+    options = {"events": 200, "warmup": 0.25}
+    whole = new_chain(CASES[name](), np.ones(4), 8, **options).advance()
+    for stop in (1, 7, 90):
+        pieces = new_chain(CASES[name](), np.ones(4), 8, **options)
+        pieces.chunk = stop
+        pieces.advance(seconds=0.0)
+        header, arrays = pieces.pack(pieces.snapshot(), "chain")
+        fresh = new_chain(CASES[name](), np.ones(4), 8, **options)
+        fresh.restore(header, arrays, "chain")
+        one, other = whole.finish(), fresh.advance().finish()
+        for part in ("times", "kinds", "xs", "vs", "counts"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+        for part in one.tallies:
+            np.testing.assert_array_equal(one.tallies[part], other.tallies[part])
+
+
+def paths():
+    """Events of the cases that are compiled here."""
+    found = {}
+    for name in ("ZigZag", "BPS"):  # library functions of ellipses differ in the last bit
+        record = run_chain(CASES[name](), np.ones(4), 5, warmup=0.1, events=300).finish()
+        for part in ("times", "kinds", "which", "xs", "vs"):
+            found[f"{name}/{part}"] = getattr(record, part)
+        found |= {f"{name}/{part}": array for part, array in record.tallies.items()}
+    return found
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="compares with compiled code")
+def test_compiled_paths_are_those_of_plain_python(tmp_path):
+    script = "import numpy as np; from tests.processes.test_sticky import paths; "
+    script += f"np.savez({str(tmp_path / 'p')!r}, **paths())"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT, env=environment, timeout=120)
+    with np.load(tmp_path / "p.npz") as theirs:
+        for name, ours in paths().items():
+            np.testing.assert_array_equal(ours, theirs[name], err_msg=name)
+
+
+def test_coordinates_that_start_at_zero_start_frozen():
+    path = pdmp.sample(CASES["ZigZag"](), initial=[0.5, 0.0, 0.0, 1.0], events=20, seed=1).trajectories[0]
+    np.testing.assert_array_equal(frozen(path)[0], [False, True, False, False])
+    assert abs(path.velocities[0, ALWAYS]) == 1.0
+
+
+def test_on_sparse_targets_an_event_concerns_its_neighbours_alone():
+    process = pdmp.StickyZigZag(SPARSE, kappa=0.5)
+    assert process.local and process.clocks == 80
+    for i, expected in ((5, [45, 4, 5, 6]), (45, [45, 4, 5, 6])):
+        assert process.order[process.start[i] : process.start[i + 1]].tolist() == expected
+    chain = run_chain(process, np.full(40, 0.3), 3, events=400)
+    assert len(chain.finish().times) == 400  # one coordinate each
+
+
+@plain_only
+def test_thawing_is_exponential_at_the_rate_of_the_speed():
+    """Time frozen times κ|v| is Exp(1), for speeds that differ; each clock of the process within keeps its own."""
+    model = Gaussian([0.1, -0.1], [1.0, 2.0])
+    process = pdmp.StickyBPS(model, kappa=[0.7, 0.3], refresh_rate=1.0)
+    path = pdmp.sample(process, events=3_000, seed=9).trajectories[0]
+    still, since, gaps = frozen(path), np.full(2, np.nan), []
+    for k in range(1, len(still)):
+        for j in np.flatnonzero(still[k] != still[k - 1]):
+            if still[k, j]:
+                since[j] = path.times[k]
+            elif np.isfinite(since[j]):
+                gaps.append((path.times[k] - since[j]) * process.kappa[j] * abs(path.velocities[k, j]))
+    gaps = np.array(gaps)
+    assert len(gaps) > 300
+    assert stats.kstest(gaps, "expon").pvalue > 1e-6
+    assert abs(gaps.mean() - 1.0) < 5.0 / math.sqrt(len(gaps))
+
+
+@plain_only
+def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
+    process, generator = pdmp.StickyBPS(MODEL, kappa=[1.0, 2.0, 3.0, 4.0], refresh_rate=0.5), rng(1)
+    state = process.begin(np.zeros(4), generator)
+    state.memory.coordinates[:, KEPT] = [-1.0, 2.0, 0.5, -0.25]
+    rates, first, waits = np.array([1.0, 4.0, 1.5, 1.0]), np.zeros(4), []
+    for _ in range(5_000):
+        time, _ = process.kernel.clock(state, process.first, 2.0, generator)
+        first[state.memory.next[0]] += 1
+        waits.append(time - 2.0)
+    assert stats.chisquare(first, 5_000 * rates / rates.sum()).pvalue > 1e-6
+    assert stats.kstest(np.array(waits) * rates.sum(), "expon").pvalue > 1e-6
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Bad input
+
+
+@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"inclusion": 0.0}, "`inclusion` must be between 0 and 1; `always` is for certainty, got 0"),
+        ({"inclusion": [0.5, 0.5, 1.0, 0.5]}, "`inclusion` must be between 0 and 1"),
+        ({"inclusion": np.nan}, "`inclusion` must be between 0 and 1"),
+        ({"inclusion": [0.5, 0.5]}, r"`inclusion` must be a number or have shape \(4,\)"),
+        ({"kappa": 0.0}, "`kappa` must be > 0 and finite, got 0"),
+        ({"kappa": [1.0, -1.0, 1.0, 1.0]}, "`kappa` must be > 0 and finite, got -1"),
+        ({"kappa": 1.0, "inclusion": 0.5}, "give `kappa`, or `inclusion` and the slab, not both"),
+        ({"slab_density": -0.1}, "`slab_density` must be > 0 and finite"),
+        ({"always": [4]}, "`always` must name coordinates 0 … 3"),
+        ({"always": [0.5]}, "`always` must name coordinates 0 … 3"),
+        ({"always": [0, 1, 2, 3]}, "`always` names every coordinate"),
+    ],
+)
+def test_priors_that_make_no_sense_are_refused(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(MODEL, **options)
+
+
+@plain_only
+def test_bounces_of_boomerang_concern_the_coordinates_that_move():
+    process = MovingBoomerang(MODEL, np.zeros(4), [1.0, 4.0, 0.5, 2.0])
+    for seed in range(10):
+        state = process.begin(rng(seed).standard_normal(4), rng(seed))
+        state.x[[0, 2]], state.v[[0, 2]] = 0.0, 0.0
+        v, active, variances = state.v.copy(), [1, 3], np.array([4.0, 2.0])
+        g = MODEL.gradient(state.x) - state.x / [1.0, 4.0, 0.5, 2.0]
+        assert process.kernel.rate(state, 0, 0.0, rng()) == pytest.approx(max(0.0, v @ g), rel=1e-11)
+        process.kernel.jump(state, 0, 0.0, rng())
+        raised = variances * g[active]
+        np.testing.assert_array_equal(state.v[[0, 2]], 0.0)
+        np.testing.assert_allclose(state.v[active], v[active] - 2.0 * (v @ g) / (g[active] @ raised) * raised)
+        # The waves are those of v·∇E along the ellipses of the coordinates that move.
+        mean = np.array([0.5, -0.2, 0.3, 0.1])
+        process_ = MovingBoomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0])
+        state = process_.begin(state.x, rng(seed))
+        state.v[[0, 2]] = 0.0
+        a, b, c, d, energy = process_.kernel.waves(state, 0.0, rng())
+        y, scale = np.where(state.v == 0.0, 0.0, state.x - mean), np.array([1.0, 4.0, 0.5, 2.0])
+        for t in (0.3, 1.7, 4.0):
+            x = state.x - y + y * math.cos(t) + state.v * math.sin(t)
+            w = state.v * math.cos(t) - y * math.sin(t)
+            rate = w @ (MODEL.gradient(x) - (x - mean) / scale)
+            found = a * math.cos(t) + b * math.sin(t) + c * math.cos(2 * t) + d * math.sin(2 * t)
+            assert found == pytest.approx(rate, rel=1e-9, abs=1e-9)
+    drawn, generator = np.zeros((5_000, 4)), rng(1)
+    for row in drawn:
+        state.v[:] = [0.0, 1.0, 0.0, 1.0]
+        process.kernel.jump(state, 1, 0.0, generator)
+        row[:] = state.v
+    assert np.all(drawn[:, [0, 2]] == 0.0)
+    for j, sd in ((1, 2.0), (3, math.sqrt(2.0))):
+        assert stats.kstest(drawn[:, j] / sd, "norm").pvalue > 1e-6
+
+
+def test_a_covariance_that_leans_is_refused():
+    for covariance in (None, np.eye(4)):
+        with pytest.raises(ValueError, match="`covariance` must be .* coordinates freeze one by one"):
+            pdmp.StickyBoomerang(MODEL, covariance=covariance)
+
+
+@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS])
+def test_a_slab_that_is_not_known_is_asked_for(make):
+    with pytest.raises(ValueError, match=f"pdmp.{make.__name__} needs the density of the slab at 0, which Gaussian"):
+        make(Gaussian(0.0, [1.0, 2.0]))
+    with pytest.raises(TypeError, match="`inclusion` must hold numbers"):
+        make(MODEL, inclusion="half")
+    with pytest.raises(TypeError, match="knows what a wall does"):
+        pdmp.Bounded(make(MODEL), lower=0.0)
+
+
+def test_inclusion_is_for_sticky_runs():
+    run = pdmp.sample(pdmp.ZigZag(MODEL), events=20, seed=1)
+    for ask in (run.inclusion, lambda: pdmp.diagnostics.sparsity(run)):
+        with pytest.raises(ValueError, match="inclusion is for runs of sticky processes, .*one of ZigZag"):
+            ask()
+    short = pdmp.sample(CASES["ZigZag"](), proposals=1, warmup=0.5, seed=1)
+    with pytest.raises(ValueError, match="no path after the warm-up"):
+        short.inclusion()

@@ -1,0 +1,406 @@
+"""The bounds of `pdmp.thinning`: above the rate, arrivals that integrate to their exponential, laws, and bad input."""
+
+import math
+
+import numpy as np
+import pytest
+from numba.core.config import DISABLE_JIT
+
+import pdmp
+from pdmp.process import CERTAIN, HORIZON
+from pdmp.thinning import (
+    Affine,
+    ConcaveConvex,
+    Constant,
+    Grid,
+    Hessian,
+    Inversion,
+    Lipschitz,
+    LocalHessian,
+    Maxima,
+    ModelConstant,
+    Polynomial,
+)
+from pdmp.thinning.piecewise import positive_arrival
+from pdmp.validation import check_clocks
+from tests.checks import plain_only
+from tests.targets import BARRIER, Cone, Plane, Quartic
+
+pytestmark = pytest.mark.exact
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(5, 2))
+LOGISTIC = pdmp.models.LogisticRegression(X, (np.arange(5) % 2 == 0).astype(float), prior_scale=2.0)
+CONE, QUARTIC = Cone(2), Quartic(2)
+#: Every bound with a target that it is exact for.
+EXACT = {
+    "constant": (CONE, Constant(2.0)),
+    "the model's constant": (CONE, ModelConstant()),
+    "affine": (CONE, Affine()),
+    "Lipschitz": (CONE, Lipschitz(1.0)),
+    "Hessian": (CONE, Hessian(np.eye(2))),
+    "local Hessian": (QUARTIC, LocalHessian()),
+    "concave-convex, quartic": (QUARTIC, ConcaveConvex()),
+    "concave-convex, logistic": (LOGISTIC, ConcaveConvex()),
+    "polynomial": (QUARTIC, Polynomial(3)),
+}
+SAMPLERS = {"BPS": pdmp.BPS, "ZigZag": pdmp.ZigZag}
+#: Tests that hand the methods a stand-in for the generator, which compiled helpers do not take.
+
+
+class Draws:
+    """Always the same exponential."""
+
+    def __init__(self, e):
+        self.e = e
+
+    def standard_exponential(self):
+        return self.e
+
+
+def total_rate(process, x, v, t):
+    """The rate of the thinned clock after a straight path of length t, from the model's gradient alone."""
+    gradient = process.model.gradient(x + v * t)
+    return max(v @ gradient, 0.0) if isinstance(process, pdmp.BPS) else np.maximum(v * gradient, 0.0).sum()
+
+
+def proposals(process, x, v, exponentials):
+    """(time, bound) of the first proposal from x, for each of these exponentials."""
+    kernel = process.kernel
+    for e in exponentials:
+        state = process.begin(x, np.random.default_rng(0))
+        state.v[:] = v
+        yield process.thinning.kernel.propose(kernel, state, 0, 0.0, Draws(e))
+
+
+def starts(process, n=12):
+    rng = np.random.default_rng(3)
+    for _ in range(n):
+        yield 1.5 * rng.standard_normal(process.dim), process.velocity(np.zeros(process.dim), rng)
+
+
+@plain_only
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_bounds_lie_above_the_rate(name, sampler):
+    model, bound = EXACT[name]
+    process = SAMPLERS[sampler](model, thinning=bound).resolve(np.zeros(2))
+    looked, ends = 0, 0
+    for x, v in starts(process):
+        for time, level in proposals(process, x, v, (1e-6, 0.03, 0.2, 0.6, 1.5)):
+            assert time >= 0.0
+            if level == HORIZON:
+                ends += 1
+            elif level != CERTAIN:
+                assert level >= total_rate(process, x, v, time) - 1e-10, (x, v, time)
+                looked += 1
+    assert looked > 20
+    assert (ends > 0) == bound.adapts
+
+
+@plain_only
+@pytest.mark.parametrize("name", EXACT)
+def test_arrivals_integrate_the_bound_to_their_exponential(name):
+    """With one signed rate, t(e) is the inverse of the integral of the bound, so dt / de is one over the bound."""
+    model, bound = EXACT[name]
+    process = pdmp.BPS(model, thinning=bound).resolve(np.zeros(2))
+    e = np.linspace(1e-9, 0.5, 400)
+    compared = 0
+    for x, v in starts(process, 6):
+        found = np.array([p for p in proposals(process, x, v, e)])
+        inside = (found[:, 1] > 0.0) & (found[:, 1] < CERTAIN)
+        times, levels, area = found[inside, 0], found[inside, 1], e[inside]
+        if len(times) < 50:
+            continue
+        assert np.all(np.diff(times) > 0.0)
+        steps = 0.5 * (levels[1:] + levels[:-1]) * np.diff(times)
+        np.testing.assert_allclose(steps.sum(), area[-1] - area[0], rtol=2e-3)
+        compared += 1
+    assert compared >= 2
+
+
+@plain_only
+@pytest.mark.parametrize("name", ["concave-convex, quartic", "concave-convex, logistic", "polynomial"])
+def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
+    model, bound = EXACT[name]
+    process = pdmp.BPS(model, thinning=bound).resolve(np.zeros(2))
+    for x, v in starts(process):
+        state = process.begin(x, np.random.default_rng(0))
+        state.v[:] = v
+        process.thinning.kernel.propose(process.kernel, state, 0, 0.0, Draws(0.1))
+        lines, width = state.memory.bound.lines[0], state.memory.bound.cell[1]
+        for value, t in ((lines[0], 0.0), (lines[3], width)):
+            assert value == pytest.approx(v @ model.gradient(x + v * t), abs=1e-10)
+        t = lines[1]
+        assert 0.0 <= t <= width
+        assert lines[2] >= v @ model.gradient(x + v * t) - 1e-10
+
+
+@plain_only
+def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
+    """A convex rate is bounded by its chord, a concave one by its two tangents."""
+    process = pdmp.BPS(Quartic(1), thinning=ConcaveConvex()).resolve(np.zeros(1))
+    for x, v in ((0.5, 1.0), (-3.0, 1.0)):
+        state = process.begin(np.array([x]), np.random.default_rng(0))
+        state.v[:] = v
+        state.memory.bound.reach[0] = 0.8
+        process.thinning.kernel.propose(process.kernel, state, 0, 0.0, Draws(0.1))
+        left, bend, top, right = state.memory.bound.lines[0]
+        y = x + 0.8
+        assert (left, right) == (pytest.approx(x**3), pytest.approx(y**3))
+        if x > 0.0:
+            assert top == pytest.approx(x**3 + (y**3 - x**3) * bend / 0.8)
+        else:
+            assert top == pytest.approx(x**3 + 3.0 * x**2 * bend)
+            assert top == pytest.approx(y**3 + 3.0 * y**2 * (bend - 0.8))
+
+
+def test_positive_arrival_is_that_of_the_clipped_line():
+    from scipy import integrate
+
+    rng = np.random.default_rng(4)
+    for left, right in rng.normal(size=(60, 2)):
+        width, e = rng.exponential(size=2)
+        total = integrate.quad(
+            lambda s: max(0.0, left + (right - left) * s / width),  # noqa: B023
+            0.0,
+            width,
+            points=[width * left / (left - right)] if left * right < 0.0 else None,
+        )[0]
+        t, rest = positive_arrival(left, right, width, e)
+        assert (t == math.inf) == (e > total)
+        if t == math.inf:
+            assert rest == pytest.approx(e - total, abs=1e-9)
+        else:
+            s = np.linspace(0.0, t, 20_001)
+            assert np.trapezoid(np.maximum(0.0, left + (right - left) * s / width), s) == pytest.approx(e, abs=1e-6)
+
+
+CLOCKED = [(name, sampler) for name in [*EXACT, "grid", "maxima"] for sampler in SAMPLERS]
+if not DISABLE_JIT:  # compiled, each takes half a minute
+    CLOCKED = [
+        ("Hessian", "ZigZag"),
+        ("concave-convex, logistic", "BPS"),
+        ("maxima", "ZigZag"),
+        ("local Hessian", "BPS"),
+    ]
+
+
+@plain_only
+@pytest.mark.parametrize("name, sampler", CLOCKED)
+def test_clocks_ring_at_their_rates_under_each_bound(name, sampler):
+    model, bound = EXACT.get(name, (CONE, {"grid": Grid(), "maxima": Maxima()}.get(name)))
+    found = check_clocks(SAMPLERS[sampler](model, thinning=bound), events=800, seed=6, tolerance=1e-3)
+    assert found.p > 1e-4, str(found)
+    rings = found.clocks[0]
+    assert 0.1 < rings.acceptance <= 1.0
+    if bound.exact:
+        assert sum(clock.violations for clock in found.clocks) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Cells that serve on
+
+
+class Walk:
+    """A process whose signed rate is a function of time, and which notes when it was asked."""
+
+    def __init__(self, function, bound, width, clocks=2):
+        self.function, self.asked = function, []
+        self.state = pdmp.BPS(CONE, thinning=bound).begin(np.zeros(2), np.random.default_rng(0))
+        self.state.memory.bound.grid[[0, 3]] = width
+        self.bound = bound.kernel
+
+    def rates(self, state, now, rng, out):
+        self.asked.append(now)
+        out[0] = self.function(now)
+
+    def propose(self, now, e):
+        return self.bound.propose(self, self.state, 0, now, Draws(e))
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_after_a_rejection_the_rest_of_the_cell_serves_on(bound):
+    walk = Walk(lambda t: 1.0, bound, 2.0)
+    time, level = walk.propose(0.0, 0.5)
+    assert (time, level) == (0.5, 1.0)
+    asked = len(walk.asked)
+    assert walk.propose(0.5, 0.7) == (pytest.approx(1.2), pytest.approx(1.0))
+    assert walk.propose(1.2, 0.9) == (2.0, HORIZON)
+    assert len(walk.asked) == asked
+    walk.propose(2.0, 0.1)
+    assert len(walk.asked) > asked
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_after_an_event_a_new_cell_is_laid(bound):
+    walk = Walk(lambda t: 1.0, bound, 2.0)
+    walk.propose(0.0, 0.5)
+    walk.function = lambda t: 3.0
+    walk.state.counts[-1] += 1
+    assert walk.propose(0.5, 0.6) == (pytest.approx(0.7), pytest.approx(3.0))
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_a_cell_ends_where_another_clock_is_known_to_ring(bound):
+    walk = Walk(lambda t: -1.0, bound, 2.0)
+    walk.state.keys[:] = 0.0, 0.25
+    assert walk.propose(0.0, 0.1) == (np.nextafter(0.25, 1.0), HORIZON)  # the other one rings first
+    assert max(walk.asked) == 0.25
+    assert walk.state.memory.bound.grid[3] == 2.0  # that says nothing of the accurate width
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_wide_cells_do_not_jump_over_a_peak(bound):
+    """From far out, where the rate of a heavy tail is small and smooth, the cells shrink before the centre."""
+    walk = Walk(lambda t: 2.0 * (t - 100.0) / (1.0 + (t - 100.0) ** 2), bound, 250.0)
+    now, last = 0.0, 0.0
+    for _ in range(200):
+        last = now
+        now, _ = walk.propose(now, 1e9)
+        if now > 101.0:
+            break
+    assert 101.0 < now < 106.0 and last > 95.0
+
+
+def test_the_grid_covers_a_kink():
+    for kink in np.linspace(0.05, 1.95, 39):
+        walk = Walk(lambda t, kink=kink: -1.0 if t < kink else 1.0, Grid(), 0.2)
+        now = 0.0
+        while now < 2.0:
+            time, level = walk.propose(now, 0.02)
+            assert level == HORIZON or level >= walk.function(time), kink
+            now = time
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_two_equal_jumps_are_no_line(bound):
+    """A staircase -2, 0, 2, as |x| + |x - y| has it: wherever its steps are, the bound lies above it."""
+    for first in np.linspace(0.03, 0.97, 12):
+        for second in np.linspace(1.03, 1.97, 12):
+            walk = Walk(lambda t, a=first, b=second: -2.0 + 2.0 * (t > a) + 2.0 * (t > b), bound, 2.0)
+            now = 0.0
+            while now < 2.0:
+                time, level = walk.propose(now, 0.02)
+                assert level == HORIZON or level >= walk.function(time), (first, second, time)
+                now = time
+
+
+@pytest.mark.parametrize("bound", [Grid(), Maxima()])
+def test_cells_stay_where_the_target_is_defined(bound):
+    walk = Walk(lambda t: 1.0 / (1.0 - t) if t < 1.0 else math.nan, bound, 5.0)
+    time, level = walk.propose(0.0, 0.5)
+    assert 0.0 < time < 1.0 and (level == HORIZON or level >= 1.0 / (1.0 - time) - 1e-9)
+    assert math.isnan(Walk(lambda t: math.nan, bound, 1.0).propose(0.0, 0.5)[0])
+
+
+def test_maxima_finds_the_maximum_inside_a_cell():
+    peak = Walk(lambda t: 2.0 - 5.0 * (t - 0.13) ** 2, Maxima(margin=0.0, searches=4), 0.3)
+    peak.propose(0.0, 1e9)
+    assert peak.state.memory.bound.cell[2] == pytest.approx(2.0, abs=1e-6)
+    rough = Walk(lambda t: 1.0 + math.sin(9.0 * t) ** 3, Maxima(margin=0.0, searches=12), 0.3)
+    rough.propose(0.0, 1e9)
+    end = rough.state.memory.bound.cell[1]
+    assert rough.state.memory.bound.cell[2] == pytest.approx(
+        max(rough.function(t) for t in np.linspace(0.0, end, 2_000)), rel=1e-3
+    )
+
+
+@plain_only
+@pytest.mark.parametrize("where", [0.3, 0.4, 0.6, 0.7])
+def test_the_search_for_the_maximum_narrows_its_bracket(where):
+    """Six looks find the height of a peak anywhere in the cell; without progress it is missed by a fifth and more."""
+    walk = Walk(lambda t: 1.0 / (1.0 + 40.0 * (t - where) ** 2), Maxima(margin=0.0, searches=6), 1.0)
+    ends = [walk.function(t) for t in (0.0, 0.5, 1.0)]
+    assert walk.bound.search(walk, walk.state, 0.0, 1.0, *ends, None) == pytest.approx(1.0, abs=1e-5)
+    assert len(walk.asked) == 6 and 0.0 < min(walk.asked) < max(walk.asked) < 1.0
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# No bound given, bad input
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_any_function_with_a_gradient_needs_no_bound(sampler):
+    model = pdmp.models.from_function(lambda x: (np.logaddexp(x, -x).sum(), np.tanh(x)), dim=2)
+    run = pdmp.sample(SAMPLERS[sampler](model), events=300, seed=1)
+    assert run.stats["total_events"] == 300 and run.stats["bound_violations"] < 10
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_wall_of_infinite_potential_is_never_crossed(sampler):
+    model = Plane(BARRIER)
+    path = pdmp.sample(SAMPLERS[sampler](model), events=600, seed=2, initial=model.initial).trajectories[0]
+    x = path.positions
+    assert x[:, 0].min() > 0.0 and x[:, 1].min() > 0.0 and x[:, 1].max() < 1.0
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    "thinning, method",
+    [("constant", ("directional_bound", "partial_bounds")), ("affine", ("directional_slope", "partial_slopes"))],
+)
+def test_a_violated_bound_is_named(sampler, thinning, method):
+    process = SAMPLERS[sampler](Cone(2, scale=0.3), thinning=thinning)
+    with pytest.raises(pdmp.SamplingError, match=f"he bound `{method[sampler == 'ZigZag']}` of Cone by a factor"):
+        pdmp.sample(process, events=2_000, seed=1)
+
+
+@plain_only
+def test_a_violated_bound_of_ones_own_is_named():
+    with pytest.raises(pdmp.SamplingError, match="exceeded the constant bound for Cone by a factor"):
+        pdmp.sample(pdmp.ZigZag(CONE, thinning=Constant(0.5)), events=2_000, seed=1)
+    with pytest.raises(pdmp.SamplingError, match="exceeded the Lipschitz bound for Cone by a factor"):
+        pdmp.sample(pdmp.BPS(CONE, thinning=Lipschitz(0.1)), events=2_000, seed=1)
+
+
+@pytest.mark.parametrize("scale", [math.nan, math.inf])
+@pytest.mark.parametrize("thinning", ["constant", "affine"])
+def test_a_bound_that_is_not_a_number_is_named(thinning, scale):
+    process = pdmp.ZigZag(Cone(2, scale=scale), thinning=thinning)
+    name = {"constant": "partial_bounds", "affine": "partial_slopes"}[thinning]
+    with pytest.raises(pdmp.SamplingError, match=f"he bound `{name}` of Cone is negative or not finite"):
+        pdmp.sample(process, events=100, seed=1)
+
+
+class Backwards(Affine):
+    """A bound that is negative."""
+
+    @pdmp.compiled
+    def propose(self, process, state, i, now, rng):
+        return now + 1.0, -2.0
+
+
+def test_a_negative_bound_is_named():
+    with pytest.raises(pdmp.SamplingError, match="he bound `directional_slope` of Cone is negative or not finite"):
+        pdmp.sample(pdmp.BPS(CONE, thinning=Backwards()), events=100, seed=1)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: Constant(-1.0), "`level` must be a positive finite number"),
+        (lambda: Constant(math.nan), "`level` must be a positive finite number"),
+        (lambda: Lipschitz(0.0), "`constant` must be a positive finite number"),
+        (lambda: Lipschitz(math.nan), "`constant` must be a positive finite number"),
+        (lambda: Hessian(-np.eye(2)), "`matrix` must be finite and >= 0"),
+        (lambda: Hessian([[math.nan]]), "`matrix` must be finite and >= 0"),
+        (lambda: Hessian(np.ones(3)), r"`matrix` must have shape \(d, d\)"),
+        (lambda: pdmp.BPS(CONE, thinning=Hessian(np.eye(3))), r"`matrix` must have shape \(2, 2\)"),
+        (lambda: Polynomial(0), "`degree` must be an integer >= 1"),
+        (lambda: Grid(0.5), "`safety` must be at least 1"),
+        (lambda: Maxima(margin=-1.0), "`margin` must be >= 0"),
+        (lambda: Maxima(searches=1.5), "`searches` must be an integer"),
+        (lambda: pdmp.BPS(QUARTIC, thinning="affine"), "Quartic has no `directional_slope`"),
+        (lambda: pdmp.ZigZag(QUARTIC, thinning="constant"), "Quartic has no `partial_bounds`"),
+        (lambda: pdmp.ZigZag(CONE, thinning="hessian"), "Cone has no `partial_slopes_within`"),
+        (lambda: pdmp.BPS(CONE, thinning="concave-convex"), "Cone has no `add_prior_parts`"),
+        (lambda: pdmp.BPS(LOGISTIC, thinning=Polynomial(3)), "LogisticRegression has no `add_prior_coefficients`"),
+        (lambda: pdmp.BPS(CONE, thinning=Inversion()), "quadratic potential"),
+        (lambda: pdmp.ZigZag(CONE, thinning="brent"), "`thinning` must be"),
+        (lambda: pdmp.ZigZag(CONE, thinning=Grid), "`thinning` must be"),
+    ],
+)
+def test_bounds_that_do_not_fit_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

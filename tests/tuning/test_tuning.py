@@ -1,0 +1,405 @@
+"""Successive halving on synthetic scores, and tuning of real chains with a clock that can be repeated."""
+
+import concurrent.futures
+import math
+import sys
+import time
+
+import numpy as np
+import pytest
+from numba.core.config import DISABLE_JIT
+
+import discrete
+import pdmp
+from pdmp import tuning
+from pdmp.engine.chain import Chain
+from pdmp.gradients import Noisy
+from pdmp.models import Gaussian
+from tests.checks import run_chain
+
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning"),  # of plain Python's numbers, where arms diverge
+    pytest.mark.filterwarnings("ignore:invalid:RuntimeWarning"),
+]
+
+#: Arms, budget 1: arms and length of each round by hand, (R M / Σ ηⁱ) / |Sᵢ|, and how many are left.
+SCHEDULES = {
+    56: ([56, 18, 6], [1 / 13, 56 / (13 * 18), 56 / (13 * 6)], 2),
+    112: ([112, 37, 12, 4], [1 / 40, 112 / (40 * 37), 112 / (40 * 12), 112 / (40 * 4)], 1),
+    243: ([243, 81, 27, 9, 3], [1 / 121, 3 / 121, 9 / 121, 27 / 121, 81 / 121], 1),
+    27: ([27, 9, 3], [1 / 13, 3 / 13, 9 / 13], 1),
+    2: ([2], [1.0], 2),
+    1: ([1], [1.0], 1),
+}
+
+
+@pytest.mark.parametrize("arms", SCHEDULES)
+def test_the_rounds(arms):
+    counts, lengths, left = SCHEDULES[arms]
+    rounds = tuning.schedule(arms, 1.0)
+    assert [r.arms for r in rounds] == counts
+    np.testing.assert_allclose([r.each for r in rounds], lengths, rtol=1e-12)
+    assert [r.kept for r in rounds] == [*counts[1:], left]
+    if arms in (27, 243):  # η divides every count: the winner spends exactly the budget
+        assert sum(r.each for r in rounds) == pytest.approx(1.0)
+    shares = [r.arms * r.each for r in rounds]
+    np.testing.assert_allclose(shares, shares[0])  # every round costs the same
+
+
+@pytest.mark.parametrize("arms, rounds", [(242, 4), (243, 5), (3**10, 10), (3**10 - 1, 9)])
+def test_the_number_of_rounds_is_exact(arms, rounds):
+    assert len(tuning.schedule(arms, 1.0)) == rounds
+
+
+def test_certain_scores_leave_the_best_arm():
+    scores = np.random.default_rng(1).permutation(30).astype(float)
+    spent = {}
+
+    def play(arm, total):
+        spent.setdefault(arm, []).append(total)
+        return scores[arm]
+
+    best, played = tuning.successive_halving(30, play, 10.0)
+    assert best == int(np.argmin(scores))
+    first = [p for p in played if p.round == 0]
+    assert {p.arm for p in first if p.kept} == set(np.argsort(scores)[:10].tolist())
+    lengths = np.cumsum([r.each for r in tuning.schedule(30, 10.0)])
+    np.testing.assert_allclose(spent[best], lengths)
+    assert len(spent[int(np.argmax(scores))]) == 1
+
+
+def test_arms_that_fail_are_dropped_first_and_ties_keep_their_order():
+    best, played = tuning.successive_halving(9, lambda arm, spent: math.nan if arm < 7 else 1.0, 1.0)
+    assert best == 7
+    assert [p.arm for p in played if p.round == 0 and p.kept] == [7, 8]
+    assert tuning.successive_halving(9, lambda arm, spent: math.inf, 1.0)[0] is None
+    assert tuning.successive_halving(9, lambda arm, spent: 0.0, 1.0)[0] == 0
+
+
+def noisy_trial(rng, gaps, sigma, budget):
+    """Whether the arm 0 wins, scores being means of noise over what a round lasts."""
+    means = np.concatenate([[0.0], gaps])
+    before = {}
+
+    def play(arm, spent):
+        each = spent - before.get(arm, 0.0)
+        before[arm] = spent
+        return means[arm] + sigma / math.sqrt(each) * rng.standard_normal()
+
+    return tuning.successive_halving(len(means), play, budget)[0] == 0
+
+
+def test_the_best_arm_wins_in_every_trial_at_a_gap_of_three_standard_deviations():
+    """Of the difference of two scores of the first round; hundred trials, scores shuffled among 27 arms."""
+    rng = np.random.default_rng(2)
+    budget = 13.0  # the first round lasts 1
+    gaps = np.linspace(1.0, 3.0, 26) * 3.0 * math.sqrt(2.0)
+    assert sum(noisy_trial(rng, gaps, 1.0, budget) for _ in range(100)) == 100
+
+
+def test_the_failure_bound_holds():
+    """26 of 27 arms at one gap: frequencies of failure over 1,000 trials, and the bound by hand."""
+    rng = np.random.default_rng(3)
+    gaps, bounds, found = np.ones(26), [], []
+    for budget in (2.0, 20.0, 800.0):
+        failures = np.mean([not noisy_trial(rng, gaps, 1.0, budget) for _ in range(1_000)])
+        bound = tuning.failure_bound(gaps, 1.0, budget)
+        total = 3 * 27 * tuning.schedule(27, budget)[0].each
+        assert bound == pytest.approx(min(1.0, 15.0 * math.exp(-total / (4.0 * 3.0 * 27.0 * 4.0))))
+        assert failures - 5.0 * math.sqrt(failures * (1.0 - failures) / 1_000) <= bound
+        bounds.append(bound)
+        found.append(failures)
+    assert found[0] > 0.1 > found[-1]  # there was something to bound
+    assert bounds[-1] < 0.5
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Chains
+
+MODEL = Gaussian([1.0, -1.0], [1.0, 4.0])
+NOISY = Noisy(MODEL, 1.0)
+
+
+def langevin(step):
+    return discrete.SGLD(NOISY, step)
+
+
+ARMS = tuning.grid(step=[1e-4, 1e-3, 1e-2, 0.1, 0.4, 3.0])
+
+
+def error_of_the_mean(x, model):
+    return float(np.abs(x.mean(axis=0) - model.mean).max())
+
+
+def test_a_chain_goes_on_from_round_to_round():
+    """The winner's path is that of one uninterrupted run with its stream."""
+    found = tuning.mamba(langevin, ARMS, budget=400, metric=error_of_the_mean, clock="steps", seed=4)
+    seeds = [int(c.generate_state(1, np.uint64)[0]) for c in np.random.SeedSequence(4).spawn(len(ARMS))]
+    winner = ARMS.index(found.best)
+    steps = int(found.run.events[0])
+    assert steps == 400
+    whole = run_chain(
+        langevin(**found.best), MODEL.mode(), np.random.SeedSequence(seeds[winner]).spawn(1)[0], steps=steps
+    )
+    np.testing.assert_array_equal(found.run.trajectories[0].positions[1:], whole.finish().xs)
+
+
+def test_scores_are_of_the_draws_of_their_round():
+    seen = []
+
+    def metric(x, model):
+        seen.append(x)
+        return error_of_the_mean(x, model)
+
+    arms = tuning.grid(step=[0.1] * 9)
+    found = tuning.mamba(langevin, arms, budget=120, metric=metric, clock="steps", seed=5, thin=5, workers=1)
+    rows = [(row["round"], row["draws"], row["spent"]) for row in found.table]
+    assert [r for r, *_ in rows] == [0] * 9 + [1] * 3
+    path = found.run.trajectories[0]
+    last = seen[-3:]
+    t = path.times[rows[0][1] * 5]
+    assert rows[0][1:] == (6, 30.0) and rows[-1][1:] == (18, 120.0)
+    times = t + (path.end - t) * np.arange(1, 19) / 18
+    assert any(np.array_equal(x, path.at(times)) for x in last)
+    everything = tuning.mamba(langevin, arms, budget=120, metric="ksd", clock="steps", seed=5, thin=5, window="all")
+    assert [row["draws"] for row in everything.table] == [6] * 9 + [24] * 3
+
+
+def test_the_same_seed_gives_the_same_table_on_any_number_of_workers():
+    tables = [tuning.mamba(langevin, ARMS, 300, clock="steps", seed=6, workers=workers).table for workers in (1, 1, 3)]
+    assert tables[0] == tables[1] == tables[2]
+    assert tables[0] != tuning.mamba(langevin, ARMS, 300, clock="steps", seed=7).table
+
+
+@pytest.mark.parametrize("metric", ["ksd"] + ["fssd"] * (not DISABLE_JIT))  # in plain Python it takes a minute
+def test_a_sensible_step_wins(metric):
+    found = tuning.mamba(langevin, ARMS, budget=3_000, metric=metric, clock="steps", seed=8)
+    assert found.best["step"] in (1e-2, 0.1)
+    assert "best: step=" in str(found) and len(str(found).splitlines()) == len(found.table) + 2
+
+
+def test_what_diverges_drops_out_and_is_named():
+    arms = tuning.grid(step=[3.0, 0.1, 30.0, 300.0])
+    found = tuning.mamba(langevin, arms, budget=6_000, clock="steps", seed=9)
+    assert found.best == {"step": 0.1}
+    assert {row["step"]: row["why"] for row in found.table if row["round"] == 0} == {
+        3.0: "diverged",
+        0.1: "",
+        30.0: "diverged",
+        300.0: "diverged",
+    }
+    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
+        tuning.mamba(langevin, tuning.grid(step=[30.0, 300.0]), budget=6_000, clock="steps", seed=9)
+
+
+@pytest.mark.parametrize("metric", ["ksd", "fssd"])
+def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
+    """After 100 steps of 3 it is at 1e100, and would be scored."""
+    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
+        tuning.mamba(langevin, tuning.grid(step=[3.0, 4.0]), 100, metric=metric, clock="steps", seed=9)
+    found = tuning.mamba(langevin, tuning.grid(step=[3.0, 0.1]), 100, metric="ksd", clock="steps", seed=9)
+    assert found.best == {"step": 0.1} and [row["why"] for row in found.table] == ["diverged", ""]
+    function, _ = sys.modules["pdmp.tuning.mamba"]._metric(metric)
+    assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
+
+
+def test_a_metric_that_is_infinite_says_that_an_arm_diverged():
+    with pytest.raises(pdmp.SamplingError, match="All 2 arms failed: diverged"):
+        tuning.mamba(langevin, ARMS[:2], 100, metric=lambda x, model: math.inf, clock="steps", seed=1)
+
+
+def test_a_grid_search_runs_everything_to_the_end():
+    found = tuning.grid_search(langevin, ARMS[:-1], budget=500, metric=error_of_the_mean, clock="steps", seed=10)
+    assert {row["spent"] for row in found.table} == {500}
+    best = min(found.table, key=lambda row: row["score"])
+    assert found.best == {"step": best["step"]} and best["kept"]
+
+
+def test_a_score_reads_no_further_than_the_path():
+    """The last draw is the end of the path; a sum of parts misses it by rounding, after 307 steps of 0.1 it does."""
+    steps, step = 307, 0.1
+    assert (steps * step * np.arange(1, steps + 1) / steps)[-1] > steps * step
+    seen = []
+
+    def metric(x, model):
+        seen.append(x)
+        return error_of_the_mean(x, model)
+
+    found = tuning.mamba(langevin, [{"step": step}], steps, metric=metric, clock="steps", seed=1, thin=1)
+    path = found.run.trajectories[0]
+    assert len(seen) == 1 and len(seen[0]) == steps
+    np.testing.assert_array_equal(seen[0][-1], path.at(path.end))
+
+
+def test_every_score_is_said():
+    said = []
+    tuning.mamba(langevin, ARMS, budget=300, clock="steps", seed=6, workers=1, say=said.append)
+    assert said == [f"{k} of 6 runs scored" for k in range(1, 7)]
+
+
+def test_the_table_and_the_picture_of_a_search(tmp_path):
+    found = tuning.mamba(langevin, tuning.grid(step=[0.4, 0.1, 0.05, 30.0] * 3), 600, clock="steps", seed=1)
+    found.to_csv(tmp_path / "tuning.csv")
+    rows = (tmp_path / "tuning.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "step,round,spent,score,kept,draws,why" and len(rows) == len(found.table) + 1
+    (axes,) = pdmp.plots.tuning(found).axes
+    best = [line for line in axes.lines if line.get_linewidth() > 1.0]
+    scores = [row["score"] for row in found.table if row["step"] == found.best["step"] and row["kept"]]
+    assert len(best) == 1 and best[0].get_ydata()[-1] == found.score == scores[-1]
+    assert axes.get_xlabel() == "steps spent by a setting" and "3 failed" in axes.get_title(loc="left")
+
+
+def test_what_processes_offer_to_tune():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 2))
+    model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0).astype(float))
+    mode = model.mode()
+    make, arms = discrete.SGHMC.tunable(model, mode)
+    assert [arm["size"] for arm in arms] == [5] * 6 + [50] * 6
+    chosen = discrete.SGHMC(pdmp.gradients.Minibatch(model, 50)).resolve(mode)
+    assert make(**arms[9]).schedule.step(0) == pytest.approx(chosen.schedule.step(0), rel=1e-9)
+    assert arms[9]["friction"] == pytest.approx(chosen.friction) and make(**arms[9]).friction == arms[9]["friction"]
+    make, arms = discrete.SGBD.tunable(model, mode)
+    assert set(arms[0]) == {"size", "scale"} and make(**arms[0]).provider.size == 5
+    make, arms = pdmp.SBPS.tunable(model, mode)
+    assert len(arms) == 10 and make(**arms[-1]).k == 4.0
+    make, arms = discrete.SGLD.tunable(MODEL, MODEL.mean)
+    assert set(arms[0]) == {"step"} and make(**arms[0]).provider.exact
+    assert pdmp.ZigZag.tunable(model, mode) is discrete.MALA.tunable(model, mode) is discrete.SGD.tunable(model, mode)
+    assert discrete.SGD.tunable(model, mode) is None
+
+
+def test_processes_of_both_kinds_and_any_hyper_parameter():
+    def make(sampler, rate):
+        return pdmp.BPS(MODEL, refresh_rate=rate) if sampler == "BPS" else pdmp.ZigZag(MODEL)
+
+    found = tuning.mamba(make, tuning.grid(sampler=["BPS", "Zig-Zag"], rate=[0.1, 1.0]), 300, clock="steps", seed=11)
+    assert found.best["sampler"] in ("BPS", "Zig-Zag")
+
+
+def test_grids_and_the_heuristic():
+    assert tuning.grid(a=[1, 2], b=["x"]) == [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
+    a = np.random.default_rng(1).standard_normal((40, 1))
+    assert tuning.heuristic_step(pdmp.models.LinearGaussian(a, a[:, 0])) == pytest.approx(1 / 40)
+
+
+def counting():
+    """A metric that is worse each time, and the draws that it was given."""
+    seen = []
+
+    def metric(x, model):
+        seen.append(x.copy())
+        return float(len(seen))
+
+    return metric, seen
+
+
+def test_the_window_that_is_all_begins_at_the_start():
+    metric, seen = counting()
+    arms = tuning.grid(step=[0.1] * 9)
+    found = tuning.mamba(
+        langevin, arms, 120, metric, clock="steps", seed=5, thin=1, draws=10**6, window="all", workers=1
+    )
+    path, n = found.run.trajectories[0], len(seen[9])
+    np.testing.assert_array_equal(seen[9], path.at(path.end * np.arange(1, n + 1) / n))
+    assert found.score >= 10.0  # of the last round
+
+
+def test_arms_start_where_they_are_told():
+    metric, seen = counting()
+    tuning.mamba(langevin, tuning.grid(step=[1e-6]), 60, metric, clock="steps", seed=1, initial=[5.0, 5.0])
+    np.testing.assert_allclose(seen[0][0], [5.0, 5.0], atol=0.1)
+
+
+def test_a_grid_search_passes_over_a_metric_that_is_nan():
+    seen = []
+
+    def metric(x, model):
+        seen.append(x)
+        return math.nan if len(seen) == 1 else 1.0
+
+    arms = tuning.grid(step=[0.1, 0.2])
+    assert tuning.grid_search(langevin, arms, 60, metric, clock="steps", seed=1, thin=5, workers=1).best["step"] == 0.2
+
+
+def test_every_round_runs_on_the_executor():
+    class Counting(concurrent.futures.ThreadPoolExecutor):
+        jobs = 0
+
+        def submit(self, *args, **kwargs):
+            self.jobs += 1
+            return super().submit(*args, **kwargs)
+
+    arms = tuning.grid(step=[0.1] * 9)
+    with Counting(1) as executor:
+        tuning.mamba(langevin, arms, 120, lambda x, m: 1.0, clock="steps", seed=1, thin=5, executor=executor)
+    assert executor.jobs >= 12  # nine arms, then three
+
+
+def test_one_arm_at_a_time_where_seconds_count(monkeypatch):
+    module = sys.modules["pdmp.tuning.mamba"]
+    monkeypatch.setattr(module, "cpu_count", lambda: 7)
+    for clock, workers in (("seconds", 1), ("steps", 7)):
+        with module._pool(None, clock) as pool:
+            assert pool._max_workers == workers
+
+
+def test_compilation_costs_no_budget(monkeypatch):
+    """It is done before each arm's seconds begin to count, and takes longer than they do."""
+    begun, compile_now = [], Chain.compile
+
+    def slowly(chain):
+        begun.append(chain.seconds)
+        time.sleep(0.3)
+        compile_now(chain)
+
+    monkeypatch.setattr(Chain, "compile", slowly)
+    found = tuning.mamba(langevin, tuning.grid(step=[0.1, 0.2]), 0.05, metric=error_of_the_mean, seed=1)
+    assert begun == [0.0, 0.0]
+    assert found.clock == "seconds" and all(row["draws"] >= 3 for row in found.table)
+    assert found.run.stats["seconds"] < 0.3 < found.run._info["wall_seconds"]
+
+
+def test_the_failure_bound_of_unequal_gaps():
+    total = 3 * tuning.schedule(3, 10_000.0)[0].each
+    expected = 5.0 * math.exp(-total / (4.0 * 3.0 * 8.0 * 2.0))  # H₂ = 2 / 0.5²
+    assert tuning.failure_bound([0.5, 2.0], 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
+
+
+CASES = {
+    "no arms": (lambda: tuning.mamba(langevin, [], 10.0), ValueError, "`arms`.*empty"),
+    "empty grid": (lambda: tuning.grid(step=[]), ValueError, "`step` is empty"),
+    "budget": (lambda: tuning.mamba(langevin, ARMS, 0.0), ValueError, "`budget`"),
+    "a small budget": (lambda: tuning.mamba(langevin, ARMS, 20, clock="steps"), ValueError, "at least 30 are"),
+    "a small budget of passes": (
+        lambda: tuning.mamba(langevin, ARMS[:2], 5.0, clock="data", seed=1),
+        ValueError,
+        "`budget` is too small for one round: no arm took enough steps in 5 data",
+    ),
+    "a small budget of a grid search": (
+        lambda: tuning.grid_search(langevin, ARMS[:2], 5, clock="steps", seed=1),
+        ValueError,
+        "`budget` is too small",
+    ),
+    "no grid": (lambda: tuning.grid_search(langevin, [], 10.0), ValueError, "`arms`.*empty"),
+    "eta": (lambda: tuning.mamba(langevin, ARMS, 10.0, eta=1), ValueError, "`eta`"),
+    "clock": (lambda: tuning.mamba(langevin, ARMS, 10.0, clock="hours"), ValueError, "`clock`.*'hours'"),
+    "metric": (lambda: tuning.mamba(langevin, ARMS, 10.0, metric="best"), ValueError, "`metric`.*'best'"),
+    "window": (lambda: tuning.mamba(langevin, ARMS, 10.0, window="last"), ValueError, "`window`"),
+    "thin": (lambda: tuning.mamba(langevin, ARMS, 10.0, thin=0), ValueError, "`thin`"),
+    "nan": (
+        lambda: tuning.mamba(langevin, ARMS[:2], 100, metric=lambda x, model: math.nan, clock="steps", seed=1),
+        pdmp.SamplingError,
+        "All 2 arms failed: the metric is NaN",
+    ),
+    "gaps": (lambda: tuning.failure_bound([0.0], 1.0, 1.0), ValueError, "`gaps`"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_line(name):
+    make, kind, message = CASES[name]
+    with pytest.raises(kind, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
