@@ -41,7 +41,7 @@ def test_the_framework_does_not_know_the_fixed_step_package(path):
     assert not re.search(rf"\b{OTHER}\b", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["scheduler", "process", "compiled", "recording", "chain"])
+@pytest.mark.parametrize("name", ["engine/scheduler", "process", "native/classes", "engine/recording", "engine/chain"])
 def test_the_core_imports_no_sampler_and_no_model(name):
     modules = set(imported(PACKAGE / f"{name}.py"))
     assert not any(m.startswith(("pdmp.processes", "pdmp.models", "pdmp.thinning")) for m in modules)
@@ -61,7 +61,7 @@ def test_what_is_cached_takes_a_kernel():
                 assert kernels & {a.arg for a in node.args.args}, f"{path.name}: {node.name}"
     assert found >= 3
     for path in SOURCES:
-        if path.name != "compiled.py":
+        if path != PACKAGE / "native" / "classes.py":
             assert "cache=True" not in path.read_text(encoding="utf-8"), path
 
 

@@ -1,6 +1,6 @@
 """What is kept of a path while it is made: exact running integrals, and the skeleton or a grid of positions.
 
-Compiled code only; `pdmp.trajectory` is how Python reads the result. Integrals are taken of positions relative to a
+Compiled code only; `pdmp.engine.trajectory` is how Python reads the result. Integrals are taken of positions relative to a
 centre near the chain, so that small variances around large means keep their digits.
 """
 

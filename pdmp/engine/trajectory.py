@@ -35,7 +35,7 @@ class Trajectory:
     x, v : ndarray, shape (d,)
         Position and velocity at time 0.
     times, kinds, which, xs, vs : ndarray
-        Rows as in `pdmp.recording.Skeleton`: what was changed, and to what.
+        Rows as in `pdmp.engine.recording.Skeleton`: what was changed, and to what.
     end : float
         Where the path ends.
     kind : {"linear", "elliptic", "constant"}

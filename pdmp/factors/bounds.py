@@ -1,6 +1,6 @@
 """Clocks of single factors: exact inversion, the model's affine bound, and a grid.
 
-Each proposes an arrival of clock f and knows the rate there, max(0, v·∇U_f), see `pdmp.factors`.
+Each proposes an arrival of clock f and knows the rate there, max(0, v·∇U_f), see `pdmp.factors.terms`.
 
 References
 ----------

@@ -33,7 +33,7 @@ class Memory(NamedTuple):
     gradient: np.ndarray  #: (largest scope,) of the factor last looked at, restricted to its coordinates
     here: np.ndarray  #: (d,) positions; only those of that factor are up to date
     out: np.ndarray  #: (d,)
-    cells: np.ndarray  #: (factors, 8), or (0, 8) without a grid: see `pdmp.thinning.factors`
+    cells: np.ndarray  #: (factors, 8), or (0, 8) without a grid: see `pdmp.factors.bounds`
 
 
 class Factors(Compiled):

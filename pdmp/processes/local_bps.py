@@ -54,7 +54,7 @@ class LocalBPS(Process):
     """Local Bouncy Particle Sampler of exp(-Σ U_f) on the factor graph of the potential.
 
     A regression without `graph` has its data as factors, which share one clock, so that a proposal looks at one datum
-    and costs the same for every N: see `pdmp.thinning.data`. All other targets have a clock for each factor.
+    and costs the same for every N: see `pdmp.factors.data`. All other targets have a clock for each factor.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class LocalBPS(Process):
         What a refreshment redraws. "variable": one coordinate's velocity, each coordinate has its own clock. "factor":
         those of a factor's coordinates, each factor has a clock. "global": all of them, by one clock; an event of it
         costs what the whole graph costs. "auto" is "variable", but "global" where data share a clock.
-    thinning : "auto", "inversion", "affine", "grid", "columns", "rows" or one of `pdmp.thinning.factors`
+    thinning : "auto", "inversion", "affine", "grid", "columns", "rows" or one of `pdmp.factors.bounds`
         How a factor's clock rings. "inversion": exact, for quadratic factors. "affine": the model's bounds on its
         factors, exact. "grid": an adaptive grid for each factor, for models that give no bounds; its violations are
         counted. "columns" and "rows": data that share a clock, at a cost of O(d) a proposal, or with tighter bounds
@@ -217,7 +217,7 @@ def choose_factor_thinning(thinning, factors, model):
     if isinstance(thinning, (FactorInversion, FactorAffine, FactorGrid)):
         return thinning
     raise ValueError(
-        '`thinning` must be "auto", "inversion", "affine", "grid", "columns", "rows" or one of pdmp.thinning.factors, '
+        '`thinning` must be "auto", "inversion", "affine", "grid", "columns", "rows" or one of pdmp.factors.bounds, '
         f"got {thinning!r}."
     )
 

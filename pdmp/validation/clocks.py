@@ -229,7 +229,7 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
     Parameters
     ----------
     process : Process
-        One with the compiled method ``true_rates(x, v, scratch, out)``, see the text of `pdmp.diagnostics.clocks`: all
+        One with the compiled method ``true_rates(x, v, scratch, out)``, see the text of `pdmp.validation.clocks`: all
         continuous-time processes of this package with an exact gradient have it.
     initial : array_like, shape (d,), optional
         Where to start; as in `pdmp.sample`.

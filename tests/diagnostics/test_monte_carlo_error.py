@@ -32,7 +32,7 @@ def test_averages_over_stretches_are_integrals(name, monkeypatch):
         expected = [path.integral(f, a, b) / (b - a) for a, b in zip(ends, ends[1:], strict=False)]
         np.testing.assert_allclose(path.stretches(7, f), expected, rtol=1e-10, atol=1e-12)
     plain = path.stretches(7)
-    monkeypatch.setattr("pdmp.trajectory.BLOCK", 5)
+    monkeypatch.setattr("pdmp.engine.trajectory.BLOCK", 5)
     np.testing.assert_allclose(path.stretches(7, cubic), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(path.stretches(7), plain, rtol=1e-10, atol=1e-12)
 

@@ -6,6 +6,7 @@ from numba.core import config
 
 import discrete
 import pdmp
+from pdmp.engine.run import extend
 from pdmp.models import from_function
 
 needs_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="about compilation")
@@ -134,7 +135,7 @@ def test_a_method_that_creates_arrays_is_told_how():
 def test_a_run_is_not_extended_backwards():
     run = pdmp.sample(pdmp.ZigZag(GAUSSIAN), time=20.0, seed=1)
     with pytest.raises(ValueError, match="smaller than what the run has already spent"):
-        pdmp.run.extend(run, time=10.0)
+        extend(run, time=10.0)
 
 
 @pytest.mark.exact

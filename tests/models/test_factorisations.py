@@ -10,7 +10,8 @@ from scipy import special, stats
 import discrete
 import pdmp
 from pdmp.gradients import Minibatch
-from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization, bayesian_nn
+from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
+from pdmp.models.factorisations import bayesian_nn
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import discrete
+from pdmp import compiled
 from pdmp.gradients import Noisy, Provider
 from pdmp.models import Gaussian
 from pdmp.models.base import Model
-from pdmp.native import classes as compiled
 from pdmp.process import DATA
 from tests.checks import assert_unbiased, run_chain
 from tests.kinetics import SCHEMES, additive, batches, lattice_law, with_batches

@@ -200,7 +200,7 @@ def test_what_has_run_away_and_is_still_a_number_diverged_as_well(metric):
         tuning.mamba(langevin, tuning.grid(step=[3.0, 4.0]), 100, metric=metric, clock="steps", seed=9)
     found = tuning.mamba(langevin, tuning.grid(step=[3.0, 0.1]), 100, metric="ksd", clock="steps", seed=9)
     assert found.best == {"step": 0.1} and [row["why"] for row in found.table] == ["diverged", ""]
-    function, _ = sys.modules["pdmp.tuning.mamba"]._metric(metric)
+    function, _ = sys.modules["pdmp.tuning.competition"]._metric(metric)
     assert function(np.full((5, 2), 1e308), MODEL) == math.inf  # the scores overflow
 
 
@@ -338,7 +338,7 @@ def test_every_round_runs_on_the_executor():
 
 
 def test_one_arm_at_a_time_where_seconds_count(monkeypatch):
-    module = sys.modules["pdmp.tuning.mamba"]
+    module = sys.modules["pdmp.tuning.competition"]
     monkeypatch.setattr(module, "cpu_count", lambda: 7)
     for clock, workers in (("seconds", 1), ("steps", 7)):
         with module._pool(None, clock) as pool:

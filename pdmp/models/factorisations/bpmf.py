@@ -63,7 +63,7 @@ class BPMF(GaussianFactorisation):
     U → UQ, V → VQ with an orthogonal Q leaves the likelihood as it is, and permutations of the columns and their
     signs, together with those of the means, the posterior: compare predictions, not factors. Zero is a saddle;
     `initial` has small random factors, zero means, and for the log precisions their best value given these. A step
-    costs what `pdmp.models.factorisation` says: the batch, and some passes over `dim` numbers.
+    costs what `pdmp.models.factorisations.factorisation` says: the batch, and some passes over `dim` numbers.
 
     Parameters
     ----------

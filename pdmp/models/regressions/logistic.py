@@ -354,7 +354,7 @@ class LogisticRegression(Model):
     X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
         Features. A sparse matrix stays sparse, and a memory-mapped array of float32 or float64 in C order, such as
         ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied: the model is then a
-        `pdmp.models.logistic_rows.LogisticRows`. Anything else is copied for speed, into whole cache lines.
+        `pdmp.models.regressions.logistic_rows.LogisticRows`. Anything else is copied for speed, into whole cache lines.
     y : array_like of shape (N,)
         Labels, in {0, 1} or in {-1, +1}, both present.
     prior_scale : float or array_like of shape (d,), default 1.0

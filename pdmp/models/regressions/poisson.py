@@ -20,7 +20,7 @@ class PoissonRegression(GeneralisedLinear):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is the logarithm
+        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is the logarithm
         of an exposure.
     y : array_like of shape (N,)
         Counts.

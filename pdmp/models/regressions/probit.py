@@ -18,7 +18,7 @@ class ProbitRegression(BoundedHessian):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
+        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
     y : array_like of shape (N,)
         Labels, in {0, 1} or in {-1, +1}, both present.
 

@@ -21,7 +21,7 @@ class StudentTRegression(BoundedGradient):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
+        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped.
     y : array_like of shape (N,)
         Real targets.
     degrees : float, default 4.0
