@@ -95,7 +95,7 @@ class Metropolis(Ticking):
     @compiled
     def jump(self, state, i, now, rng):
         memory, x, counts = state.memory, state.x, state.counts
-        terms = max(self.provider.packed.terms, 1)
+        terms = max(self.provider.packed.n_data, 1)
         if memory.known[0] == 0:
             self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
             memory.potential[0] = self.provider.packed.total_potential(x)

@@ -237,11 +237,11 @@ class RichardsonRomberg(Process):
                 for j in range(d):
                     z[begin + j] += self.shared[j, k - begin] * both + self.rest[j, k - begin] * w
 
-    def alongside(self, state):
+    def helper_threads(self, state):
         """What the event loop runs in: with two threads a helper."""
         return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
-    def lift(self, x):
+    def embed(self, x):
         return np.concatenate([x, x]).astype(float)
 
     def velocity(self, x, rng):

@@ -109,7 +109,7 @@ class Splitting(Ticking):
 
     @compiled
     def potential(self, x, counts):
-        counts[DATA] += max(self.provider.model.terms, 1)
+        counts[DATA] += max(self.provider.model.n_data, 1)
         return self.provider.model.total_potential(x)
 
     @compiled

@@ -189,7 +189,7 @@ class Helper:
     """
 
     def __init__(self, process, state):
-        self._kernel, self._state, self._thread = process.kernel, state, None
+        self._kernel, self._state, self._thread = process.native, state, None
 
     def __enter__(self):
         desk = self._state.memory.desk

@@ -30,29 +30,29 @@ class PoissonRegression(pdmp.Model):
     @pdmp.compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += x[j] * x[j]
         return 0.5 * self.prior_precision * total
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += self.prior_precision * x[j]
 
     @pdmp.compiled
     def term_potential(self, x, i):
         eta = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             eta += self.X[i, j] * x[j]
         return math.exp(eta) - self.y[i] * eta
 
     @pdmp.compiled
     def add_term_gradient(self, x, i, out):
         eta = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             eta += self.X[i, j] * x[j]
         residual = math.exp(eta) - self.y[i]
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += residual * self.X[i, j]
 
 

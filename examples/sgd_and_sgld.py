@@ -57,20 +57,20 @@ class NormalRegression(pdmp.Model):
     @pdmp.compiled
     def residual(self, x, i):
         r = self.y[i]
-        for j in range(self.size - 1):
+        for j in range(self.dim - 1):
             r -= self.X[i, j] * x[j]
         return r
 
     @pdmp.compiled
     def prior_potential(self, x):
-        d, total = self.size - 1, 0.0
+        d, total = self.dim - 1, 0.0
         for j in range(d):
             total += x[j] * x[j]
         return (0.5 * total / self.v + self.scale) * math.exp(-x[d]) + (0.5 * d + self.shape) * x[d]
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        d, total = self.size - 1, 0.0
+        d, total = self.dim - 1, 0.0
         precision = math.exp(-x[d])
         for j in range(d):
             total += x[j] * x[j]
@@ -79,12 +79,12 @@ class NormalRegression(pdmp.Model):
 
     @pdmp.compiled
     def term_potential(self, x, i):
-        d, r = self.size - 1, self.residual(x, i)
+        d, r = self.dim - 1, self.residual(x, i)
         return 0.5 * (x[d] + r * r * math.exp(-x[d]))
 
     @pdmp.compiled
     def add_term_gradient(self, x, i, out):
-        d, r = self.size - 1, self.residual(x, i)
+        d, r = self.dim - 1, self.residual(x, i)
         scaled = r * math.exp(-x[d])
         for j in range(d):
             out[j] -= scaled * self.X[i, j]

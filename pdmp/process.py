@@ -18,7 +18,8 @@ special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or
 A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
 
-The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these methods::
+The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these
+methods::
 
     class Switch(pdmp.Process):                       # a telegraph process: constant rate, the velocity changes sign
         switch_rate: float
@@ -192,7 +193,7 @@ class Process(Compiled):
         return self.scope[k]
 
     @compiled
-    def turned(self, state, now, rng):
+    def velocity_changed(self, state, now, rng):
         """Told that a boundary changed the velocity at time `now`: bring along what was computed from it."""
 
     @compiled
@@ -279,11 +280,11 @@ class Process(Compiled):
     def prepare(self, state):
         """Told at the start of a chain: fill in what its memory has from the velocity."""
 
-    def lift(self, x):
+    def embed(self, x):
         """The state that moves, from a point of the target's space (a coupled process holds several copies)."""
         return np.array(x, dtype=float)
 
-    def alongside(self, state):
+    def helper_threads(self, state):
         """A context in which the compiled loop runs: for threads that help it."""
         return contextlib.nullcontext()
 
@@ -315,7 +316,7 @@ class Process(Compiled):
 
     def begin(self, x, rng):
         """The state of one chain that starts at `x` (d,), time 0."""
-        x = self.lift(x)
+        x = self.embed(x)
         v = np.array(self.velocity(x, rng), dtype=float)
         if x.shape != (self.dim,) or v.shape != (self.dim,):
             name = type(self).__name__
@@ -327,7 +328,7 @@ class Process(Compiled):
             )
         moved = np.zeros(1)
         if self.local:  # what an event needs of one coordinate lies side by side in memory
-            x, v, moved = beside(x, v, np.zeros(self.dim))
+            x, v, moved = interleave(x, v, np.zeros(self.dim))
         n = self.clocks
         state = State(
             x=x,
@@ -347,7 +348,7 @@ class Process(Compiled):
         return state
 
 
-def beside(*columns):
+def interleave(*columns):
     """Copies of equally long vectors as the columns of one array, so that their entries j share a cache line."""
     width = 1 << (len(columns) - 1).bit_length()
     rows = np.zeros((len(columns[0]), width))

@@ -22,7 +22,7 @@ class Quartic(pdmp.Model):
     @pdmp.compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             if x[j] < self.wall:
                 return math.inf
             square = x[j] * x[j]
@@ -31,14 +31,14 @@ class Quartic(pdmp.Model):
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += x[j] * x[j] * x[j] if x[j] >= self.wall else math.nan
 
     # What the bounds of `pdmp.thinning` may ask for. The rate of coordinate j is vⱼ yⱼ³, y = x + sv.
 
     @pdmp.compiled
     def add_prior_parts(self, x, v, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
             cube = v[j] * x[j] * x[j] * x[j]
             if v[j] * x[j] > 0.0:  # convex where it is positive
@@ -49,7 +49,7 @@ class Quartic(pdmp.Model):
 
     @pdmp.compiled
     def add_prior_coefficients(self, x, v, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
             out[row, 0] += v[j] * x[j] * x[j] * x[j]
             out[row, 1] += 3.0 * v[j] * v[j] * x[j] * x[j]
@@ -57,16 +57,16 @@ class Quartic(pdmp.Model):
             out[row, 3] += v[j] * v[j] * v[j] * v[j]
 
     @pdmp.compiled
-    def directional_slope_within(self, x, v, s):
+    def curvature_bound_within(self, x, v, s):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             y = max(abs(x[j]), abs(x[j] + s * v[j]))
             total += 3.0 * y * y * v[j] * v[j]
         return total
 
     @pdmp.compiled
-    def partial_slopes_within(self, x, v, s, out):
-        for j in range(self.size):
+    def partial_curvature_bounds_within(self, x, v, s, out):
+        for j in range(self.dim):
             y = max(abs(x[j]), abs(x[j] + s * v[j]))
             out[j] = 3.0 * y * y * v[j] * v[j]
 
@@ -91,37 +91,37 @@ class Cone(pdmp.Model):
     @pdmp.compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += math.sqrt(1.0 + x[j] * x[j])
         return total
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += x[j] / math.sqrt(1.0 + x[j] * x[j])
 
     @pdmp.compiled
-    def directional_bound(self, v):
+    def directional_derivative_bound(self, v):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += abs(v[j])
         return self.scale * total
 
     @pdmp.compiled
-    def partial_bounds(self, v, out):
-        for j in range(self.size):
+    def partial_derivative_bounds(self, v, out):
+        for j in range(self.dim):
             out[j] = self.scale * abs(v[j])
 
     @pdmp.compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += v[j] * v[j]
         return self.scale * total
 
     @pdmp.compiled
-    def partial_slopes(self, v, out):
-        for j in range(self.size):
+    def partial_curvature_bounds(self, v, out):
+        for j in range(self.dim):
             out[j] = self.scale * v[j] * v[j]
 
 

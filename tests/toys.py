@@ -151,7 +151,7 @@ class Coupled(Ticks):
     def velocity(self, x, rng):
         return np.zeros(6)
 
-    def lift(self, x):
+    def embed(self, x):
         return np.concatenate([x, x])
 
     def memory(self, x, rng):

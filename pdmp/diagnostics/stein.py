@@ -337,8 +337,8 @@ class _Pairs:
             self.trace = float(np.sum(inverse**2))
             y, t = x @ inverse.T, scores @ inverse.T
             w = y @ inverse
-        self.kernel = _as_kernel(kernel, y)
-        phi, first, _ = self.kernel.kernel.profile(0.0)
+        self.native = _as_kernel(kernel, y)
+        phi, first, _ = self.native.native.profile(0.0)
         self.diagonal = phi * np.einsum("ij,ij->i", scores, scores) - 2.0 * first * self.trace
         even = self.plain and d % 2 == 1  # two coordinates at a time
         self.y, self.t = (_tiled(np.pad(a.T, ((0, int(even)), (0, 0)))) for a in (y, t))
@@ -346,7 +346,7 @@ class _Pairs:
 
     def row_sums(self, weights, threads):
         """Σ_{j > i} wⱼ k_π(xᵢ, xⱼ) for each i. No thread has a part in another's sums: they do not depend on them."""
-        kernel, weights = self.kernel.kernel, _tiled(weights[None])[:, 0]
+        kernel, weights = self.native.native, _tiled(weights[None])[:, 0]
         out = np.zeros(weights.shape)
 
         def work(q):
@@ -366,7 +366,7 @@ class _Pairs:
     def add_row(self, i, out, factor=1.0):
         """out[j] += factor k_π(xᵢ, xⱼ)."""
         arrays = self.y, self.t, self.s, self.w
-        _add_row(self.kernel.kernel, *arrays, self.trace, i, factor, out, np.empty((4, TILE)))
+        _add_row(self.native.native, *arrays, self.trace, i, factor, out, np.empty((4, TILE)))
 
 
 def _threads(threads):
@@ -413,7 +413,7 @@ def scores(target, x, seed=0):
         raise ValueError(f"`x` must have shape (draws, {provider.dim}), got {x.shape}.")
     rng = np.random.Generator(np.random.PCG64(seed))
     out = np.zeros(x.shape)
-    _scores(provider.kernel, x, by_name(provider.memory(rng)), rng, out, np.zeros(KINDS, np.int64))
+    _scores(provider.native, x, by_name(provider.memory(rng)), rng, out, np.zeros(KINDS, np.int64))
     return out
 
 
@@ -687,27 +687,27 @@ class _Witness:
         self.n = len(x)
         self.centre = x.mean(axis=0)
         self.x, self.s = _tiled((x - self.centre).T), _tiled(scores.T)
-        self.kernel = kernel.kernel
+        self.native = kernel.native
         self.even = _tiled(np.ones((1, self.n)))[:, 0]
         self.buffer = np.empty((5, TILE))
 
     def means(self, v, weights):
         """Σᵢ wᵢ ξ(xᵢ, vⱼ), shape (J, d)."""
         out = np.zeros(v.shape)
-        _means(self.kernel, self.x, self.s, v - self.centre, weights, out, self.buffer)
+        _means(self.native, self.x, self.s, v - self.centre, weights, out, self.buffer)
         return out
 
     def projections(self, v, u):
         """Σⱼ ξ(xᵢ, vⱼ)·uⱼ and Σⱼ |ξ(xᵢ, vⱼ)|², in tiles."""
         along, square = np.zeros(self.even.shape), np.zeros(self.even.shape)
-        _projections(self.kernel, self.x, self.s, v - self.centre, u, along, square, self.buffer)
+        _projections(self.native, self.x, self.s, v - self.centre, u, along, square, self.buffer)
         return along * self.even, square * self.even
 
     def pull(self, v, alpha, u, c, beta):
         """Σᵢ aᵢⱼᵀ ∂ξᵢⱼ/∂vⱼ with aᵢⱼ = αᵢ uⱼ + cⱼ - β ξᵢⱼ, shape (J, d)."""
         out = np.zeros(v.shape)
         arguments = self.x, self.s, v - self.centre, self.even, alpha, u, c, float(beta)
-        _pull(self.kernel, *arguments, out, self.buffer)
+        _pull(self.native, *arguments, out, self.buffer)
         return out
 
     def squares(self, v):
@@ -815,11 +815,11 @@ def _slice(u, s, aligned, kernel, statistic):
     y, t, weights = _tiled(((u - u.mean()) / width)[None]), _tiled(s[None]), _tiled(np.full((1, n), 1.0 / n))[:, 0]
     out, buffer = np.zeros(weights.shape), np.empty((4, TILE))
     for q in range(len(out)):
-        _row_sums_preconditioned(kernel.kernel, y, a * t, t, a * y, weights, a * a, q, out, buffer)
+        _row_sums_preconditioned(kernel.native, y, a * t, t, a * y, weights, a * a, q, out, buffer)
     off = 2.0 * float(out.ravel()[:n].mean())
     if statistic == "u":
         return off * n / (n - 1)
-    phi, first, _ = kernel.kernel.profile(0.0)
+    phi, first, _ = kernel.native.profile(0.0)
     return off + float(np.mean(phi * s * s - 2.0 * first * a * a)) / n
 
 

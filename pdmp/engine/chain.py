@@ -17,7 +17,7 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, new_recording
 from pdmp.engine.storage import copied, flatten
 from pdmp.native.classes import by_name, readable
-from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, beside
+from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
 CHUNK_SECONDS = 0.1  #: how long the compiled loop may run before Python looks in
@@ -194,7 +194,7 @@ class Chain:
         by_name(self.state.memory)
         if self.process.local:  # pickled one by one; compiled code wants them side by side again
             state, recording = self.state, self.recording
-            x, v, moved = beside(state.x, state.v, state.moved)
+            x, v, moved = interleave(state.x, state.v, state.moved)
             self.state = state._replace(x=x, v=v, moved=moved)
             self.recording = recording._replace(integrals=_laid_out(recording.integrals, True))
 
@@ -205,13 +205,13 @@ class Chain:
         limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, 0)
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
-        with readable(names), process.alongside(self.state):
-            scheduler.advance(process.kernel, self.state, self.recording, limits, 0, self.rng)
-            scheduler.settle(process.flow.kernel, self.state, self.recording, -1.0)
+        with readable(names), process.helper_threads(self.state):
+            scheduler.advance(process.native, self.state, self.recording, limits, 0, self.rng)
+            scheduler.settle(process.flow.native, self.state, self.recording, -1.0)
 
     def advance(self, seconds=math.inf, interrupted=None):
         """Go on until the budget is used up, for about `seconds`, or until the event `interrupted` is set."""
-        kernel, strict = self.process.kernel, int(self.process.exact_bounds)
+        kernel, strict = self.process.native, int(self.process.exact_bounds)
         begun = before = perf_counter()
         while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
             budget = self.budget.part(self.warmup) if self.warming else self.budget
@@ -219,7 +219,7 @@ class Chain:
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
-            with self.process.alongside(self.state):
+            with self.process.helper_threads(self.state):
                 status = scheduler.advance(kernel, self.state, self.recording, limits, self.chunk, self.rng)
             after = perf_counter()
             took, before = after - before, after
@@ -374,7 +374,7 @@ class Chain:
             grid=copied(self.recording.grid),
         )
         with np.errstate(all="ignore"):
-            scheduler.settle(self.process.flow.kernel, self.state, recording, end)
+            scheduler.settle(self.process.flow.native, self.state, recording, end)
         return Record(
             x=self.start[0],
             v=self.start[1],
@@ -446,7 +446,7 @@ def _laid_out(integrals, local):
     """Integrals in the memory layout of `recording.new_recording`, which compiled code was compiled for."""
     if not local:
         return integrals
-    centre, first, second = beside(integrals.centre, integrals.first, integrals.second)
+    centre, first, second = interleave(integrals.centre, integrals.first, integrals.second)
     return integrals._replace(centre=centre, first=first, second=second)
 
 

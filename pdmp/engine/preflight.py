@@ -119,7 +119,7 @@ def rehearse(process, chain):
     model = process.model
     if isinstance(model, Model) and not _is_ours(type(model).__module__):
         x, out = np.array(chain.state.x[: model.dim]), np.zeros(model.dim)
-        kernel, last = model.kernel, model.n_data - 1
+        kernel, last = model.native, model.n_data - 1
         calls = {"prior_potential": (x,), "add_prior_gradient": (x, out)}
         if last >= 0:
             calls |= {"term_potential": (x, last), "add_term_gradient": (x, last, out)}
@@ -127,7 +127,7 @@ def rehearse(process, chain):
             _call(model, kernel, name, *arguments)
     if _is_ours(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
-    kernel, state, rng = process.kernel, copied(chain.state), copy.deepcopy(chain.rng)
+    kernel, state, rng = process.native, copied(chain.state), copy.deepcopy(chain.rng)
     now = float(state.now[0])
     ring = _call(process, kernel, "clock", state, 0, now, rng)
     if ring is None:

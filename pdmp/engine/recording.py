@@ -1,7 +1,7 @@
 """What is kept of a path while it is made: exact running integrals, and the skeleton or a grid of positions.
 
-Compiled code only; `pdmp.engine.trajectory` is how Python reads the result. Integrals are taken of positions relative to a
-centre near the chain, so that small variances around large means keep their digits.
+Compiled code only; `pdmp.engine.trajectory` is how Python reads the result. Integrals are taken of positions relative
+to a centre near the chain, so that small variances around large means keep their digits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.classes import internal, internal_inlined
-from pdmp.process import beside
+from pdmp.process import interleave
 
 
 class Integrals(NamedTuple):
@@ -60,7 +60,7 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
     width = 1 if local else d
     centre, first, second = np.array(centre, dtype=float), np.zeros(d), np.zeros(d)
     if local:
-        centre, first, second = beside(centre, first, second)
+        centre, first, second = interleave(centre, first, second)
     return Recording(
         Integrals(
             since=np.zeros(1),

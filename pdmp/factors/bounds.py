@@ -17,7 +17,7 @@ from pdmp.engine.scheduler import ROUNDING
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.affine import first_arrival
-from pdmp.thinning.grid import NEEDED, PART, PASSING, TOLERANCE, second_difference
+from pdmp.thinning.grid import EMPTY_CELLS, NEEDED, PART, TOLERANCE, second_difference
 from pdmp.thinning.piecewise import segment_arrival
 
 #: Of a factor's row in `cells`: the width to use, that of the cell laid last, how many there were; where that cell
@@ -47,7 +47,7 @@ class FactorInversion(Compiled):
 class FactorAffine(Compiled):
     """The model's bound a + b s on v·∇U_f along the path, valid for every s."""
 
-    name = "the bound `bound_factor`"
+    name = "the bound `factor_rate_bound`"
     exact = True
 
     def cells(self, factors, width):
@@ -146,10 +146,10 @@ class FactorGrid(Compiled):
 
     @compiled
     def adapt(self, cells, f, passed):
-        """Stochastic approximation of the width at which `PASSING` of the cells pass without an arrival."""
+        """Stochastic approximation of the width at which `EMPTY_CELLS` of the cells pass without an arrival."""
         cells[f, CELLS] += 1.0
         gain = max(0.05, 1.0 / (1.0 + 0.1 * cells[f, CELLS]))
-        cells[f, WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - PASSING))
+        cells[f, WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
 
     @compiled
     def rate(self, process, state, f, now, rng):

@@ -10,7 +10,7 @@ name          χᵢ                                           cost
 `Columns`     Σⱼ |vⱼ| Bᵢⱼ, Bᵢⱼ a bound on sign(vⱼ) ∂ⱼUᵢ    O(d): only the column sums Σᵢ Bᵢⱼ, one for each sign, are
                                                            needed. First j is drawn in proportion to |vⱼ| Σᵢ Bᵢⱼ, then
                                                            i in proportion to Bᵢⱼ by the column's alias table
-`Rows`        the model's ``bound_factor``, such as        O(N d) after a change of velocity, O(log N) else; χᵢ is
+`Rows`        the model's ``factor_rate_bound``, such as        O(N d) after a change of velocity, O(log N) else; χᵢ is
               (-sᵢ aᵢ·v)₊ of logistic regression           smaller, so fewer proposals are rejected
 `Anchored`    Σⱼ |vⱼ| Lᵢⱼ |(x - x̂)/scale|, with control    O(d), as `Columns` with the sums Σᵢ Lᵢⱼ; the bound grows
               variates: factors Uᵢ(x) - x·∇Uᵢ(x̂), and      along the path and is inverted exactly
@@ -81,7 +81,7 @@ class DataFactors(Compiled):
         for j in range(state.v.shape[0]):
             memory.gradient[j] = self.model.prior_partial(memory.here, j) + self.linear(j)
             value += state.v[j] * memory.gradient[j]
-            slope += self.model.prior_partial_slope(state.v, j)
+            slope += self.model.prior_partial_curvature_bound(state.v, j)
         return value, slope
 
     @compiled
@@ -123,7 +123,7 @@ class DataFactors(Compiled):
     def true_rates(self, x, v, scratch, out):
         """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior with what is linear, at the position x."""
         out[TERMS], out[PRIOR] = 0.0, 0.0
-        for i in range(self.model.terms):
+        for i in range(self.model.n_data):
             out[TERMS] += positive(self.along(x, v, i, scratch))
         for j in range(x.shape[0]):
             out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
@@ -191,17 +191,30 @@ class Columns(DataFactors):
 class Rows(DataFactors):
     """Σᵢ χᵢ with the model's constant bounds on v·∇Uᵢ, summed up anew for each velocity."""
 
-    name = "the bound `bound_factor`"
+    name = "the bound `factor_rate_bound`"
 
     def __init__(self, model):
         super().__init__(model)
         rng = np.random.default_rng(0)
         for i in rng.permutation(model.n_data)[:100]:
             x, v = rng.standard_normal((2, model.dim))
-            if model.kernel.bound_factor(x, v, i)[1] != 0.0:
+            if model.native.factor_rate_bound(x, v, i)[1] != 0.0:
                 raise ValueError(
-                    f'`thinning="rows"` needs constant bounds: `bound_factor` of {type(model).__name__} has a slope '
-                    f"for term {i}. Give the graph (`pdmp.graph.from_model`), for a clock for each factor."
+                    f'`thinning="rows"` needs constant bounds: `factor_rate_bound`
+                    of {type(model).__name__} has a slope '
+                    f"for term {i}. Give the
+                  
+                   
+                    graph (`pdmp.graph.from_model`), for a clock
+                   
+                   
+                    for each factor."
+              
+               
+              
+               
+              
+               
                 )
 
     @compiled
@@ -211,7 +224,7 @@ class Rows(DataFactors):
         if state.memory.laid[0] != state.moved[0]:
             total = 0.0
             for i in range(n):
-                total += positive(self.model.bound_factor(state.x, state.v, i)[0])
+                total += positive(self.model.factor_rate_bound(state.x, state.v, i)[0])
                 sums[i] = total
             state.memory.laid[0] = state.moved[0]
             state.counts[DATA] += n
@@ -228,29 +241,39 @@ class Rows(DataFactors):
                 high = middle
             else:
                 low = middle + 1
-        return low, total / positive(self.model.bound_factor(state.x, state.v, low)[0])
+        return low, total / positive(self.model.factor_rate_bound(state.x, state.v, low)[0])
 
     def memory(self, n=0):
         return super().memory(self.model.n_data)
 
 
-class Anchored(DataFactors):
-    """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around x̂."""
+cl
+cla clas class
+Anchored(DataFactors Anchored(DataFactor
+Anchored(DataFactors Anchored(DataFactors) Anchored(DataFactors):
+    """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around
+    x̂."""
 
-    anchor: np.ndarray
-    force: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
+   
+    anchor: np.ndarray force: np.ndarray  #: (d,)
+    Σᵢ ∇Uᵢ(x̂)
+   
     scale: np.ndarray
+   
     tables: np.ndarray
+   
     start: np.ndarray
+   
     totals: np.ndarray
 
-    name = "the bound `term_lipschitz`"
+    name = "the
+    bound `term_lipschitz`"
 
     def __init__(self, provider):
         model = provider.model
         super().__init__(model)
         self.anchor, self.scale = np.array(provider.anchor, float), provider.scale
-        prior = np.array([model.kernel.prior_partial(self.anchor, j) for j in range(model.dim)])
+        prior = np.array([model.native.prior_partial(self.anchor, j) for j in range(model.dim)])
         self.force = model.gradient(self.anchor) - prior
         pieces = [
             model.term_partial_lipschitz(a, min(a + BLOCK, model.n_data), self.scale)
@@ -312,7 +335,7 @@ class Anchored(DataFactors):
     @compiled
     def true_rates(self, x, v, scratch, out):
         out[TERMS], out[PRIOR] = 0.0, 0.0
-        for i in range(self.model.terms):
+        for i in range(self.model.n_data):
             out[TERMS] += positive(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
         for j in range(x.shape[0]):
             out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
@@ -353,7 +376,7 @@ def column_tables(weights):
 def signed_bounds(model, sign):
     """The model's bounds on sign · ∂ⱼUᵢ, shape (N, d)."""
     out = np.zeros((model.n_data, model.dim))
-    _signed_bounds(model.kernel, sign, out)
+    _signed_bounds(model.native, sign, out)
     return out
 
 
@@ -367,12 +390,16 @@ def _signed_bounds(model, sign, out):
 def data_factors(model, thinning, provider=None):
     """The data of a model as factors with one clock, or a `ValueError` that says what the model lacks."""
     name = type(model).__name__
-    wanted = "term_lipschitz" if provider is not None else "bound_factor" if thinning == "rows" else "signed_term_bound"
+    wanted = (
+        "term_lipschitz" if provider is not None else "factor_rate_bound" if thinning == "rows" else "signed_term_bound"
+    )
     if not model.knows(wanted) or model.n_data == 0:
         what = "control variates need" if provider is not None else f'`thinning="{thinning}"` needs'
         raise ValueError(f"{what} terms with bounds from the model: {name} has no `{wanted}`.")
     if not model.knows_prior:
-        raise ValueError(f"{name} needs `prior_partial` and `prior_partial_slope`, for the clock of its prior.")
+        raise ValueError(
+            f"{name} needs `prior_partial` and `prior_partial_curvature_bound`, for the clock of its prior."
+        )
     if provider is None:
         return Rows(model) if thinning == "rows" else Columns(model)
     if provider.size != 1:

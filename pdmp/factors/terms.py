@@ -159,8 +159,8 @@ class Terms(Factors):
         """The data terms of the factor are looked at; a model without data counts a look as one."""
         n = 0
         for k in range(self.term_start[f], self.term_start[f + 1]):
-            n += self.terms[k] < self.model.terms
-        state.counts[DATA] += n if self.model.terms > 0 else 1
+            n += self.terms[k] < self.model.n_data
+        state.counts[DATA] += n if self.model.n_data > 0 else 1
 
     @compiled
     def gradient(self, state, f, time):
@@ -190,7 +190,7 @@ class Terms(Factors):
         value, slope = 0.0, 0.0
         self._come(state, f, now)
         for k in range(self.term_start[f], self.term_start[f + 1]):
-            a, b = self.model.bound_factor(state.memory.here, state.v, self.terms[k])
+            a, b = self.model.factor_rate_bound(state.memory.here, state.v, self.terms[k])
             value += a
             slope += b
         self._count(state, f)
@@ -217,7 +217,7 @@ class Terms(Factors):
         """
         rng, graph, name = np.random.default_rng(seed), self.graph, type(self.model).__name__
         x = np.asarray(x, float) + 1e-2 * np.maximum(1.0, np.abs(x)) * rng.uniform(-1.0, 1.0, graph.dim)
-        kernel = self.model.kernel
+        kernel = self.model.native
         with readable(name):
             if len(self.terms) <= SUMMED:
                 total, exact = np.zeros(graph.dim), self.model.gradient(x)

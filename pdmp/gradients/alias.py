@@ -58,7 +58,7 @@ class AliasTable(Compiled):
         raw = np.empty(32 * self.size + LINE, np.uint8)
         start = -raw.ctypes.data % LINE
         self.table = raw[start : start + 32 * self.size].view(float).reshape(self.size, 4)
-        _build(self.kernel, weights, self.total, np.empty(self.size, np.int64))
+        _build(self.native, weights, self.total, np.empty(self.size, np.int64))
 
     @compiled
     def column(self, rng):

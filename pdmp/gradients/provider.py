@@ -92,13 +92,13 @@ def _sample_variance(first, second, n):
 
 @entry
 def _add_data_gradient(model, x, out):
-    model.add_block_gradient(x, 0, model.terms, out)
+    model.add_block_gradient(x, 0, model.n_data, out)
 
 
 @entry
 def _contributions(model, scale, bounds, totals, largest):
     """totals[i] = Cᵢ, unless it is empty; largest[j] = maxᵢ scaleⱼ Lᵢⱼ."""
-    for i in range(model.terms):
+    for i in range(model.n_data):
         model.term_lipschitz(i, scale, bounds)
         total = 0.0
         for j in range(scale.shape[0]):
@@ -206,7 +206,7 @@ class _Whole(Provider):
     def _exact(self, x, out, counts):
         _clear(out)
         self.packed.add_gradient(x, out)
-        counts[DATA] += max(self.packed.terms, 1)
+        counts[DATA] += max(self.packed.n_data, 1)
 
 
 class Full(_Whole):
@@ -816,7 +816,7 @@ class ControlVariate(Provider):
             if not np.all(np.isfinite(self.anchor)):
                 raise ValueError(f"`anchor` must be finite, got {self.anchor}.")
         self.anchor_gradient = np.zeros(self.dim)
-        _add_data_gradient(model.kernel, self.anchor, self.anchor_gradient)
+        _add_data_gradient(model.native, self.anchor, self.anchor_gradient)
         self.has_variance = self.size >= 2
 
     @functools.cached_property
@@ -829,13 +829,13 @@ class ControlVariate(Provider):
     def contributions(self):
         """Cᵢ = Σⱼ scaleⱼ Lᵢⱼ, shape (N,)."""
         out = np.zeros(self.n_data)
-        _contributions(self.model.kernel, self.scale, np.zeros(self.dim), out, np.zeros(self.dim))
+        _contributions(self.model.native, self.scale, np.zeros(self.dim), out, np.zeros(self.dim))
         return out
 
     def largest(self):
         """The largest scaleⱼ Lᵢⱼ of all data i, shape (dim,)."""
         out = np.zeros(self.dim)
-        _contributions(self.model.kernel, self.scale, np.zeros(self.dim), np.zeros(0), out)
+        _contributions(self.model.native, self.scale, np.zeros(self.dim), np.zeros(0), out)
         return out
 
     def rescaled(self, scale):

@@ -36,28 +36,30 @@ class Model(Compiled):
     Everything else is derived from these; a model overrides what it can do faster, and states what it knows of its
     curvature, for the clocks:
 
-    - ``directional_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
-    - ``gradient_slope(v, out)``: for a quadratic U, out = Hv, the slope of ∇U along v (BPS by exact inversion);
-    - ``partial_slopes(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
+    - ``curvature_bound(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
+    - ``hessian_product(v, out)``: for a quadratic U, out = Hv, the slope of ∇U along v (BPS by exact inversion);
+    - ``partial_curvature_bounds(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine
+      thinning);
     - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
       slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
       ``neighbours()``, the pattern of the Hessian in compressed rows;
-    - ``prior_slope(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
+    - ``prior_curvature_bound(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
       ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them);
-    - ``term_bounds(i, out)``: out[j] = the least bound known, for every x, on |∂ⱼUᵢ(x)| (exact sub-sampling);
+    - ``term_gradient_bounds(i, out)``: out[j] = the least bound known, for every x, on |∂ⱼUᵢ(x)| (exact sub-sampling);
     - ``term_lipschitz(i, scale, out)``: out[j] = Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale| for all x
       and y (exact sub-sampling with control variates);
-    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_slope(v, j)``: a bound, for every x, on its slope along
-      v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
+    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_curvature_bound(v, j)``: a bound, for every x, on its
+      slope along v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
 
     Derivatives along a ray x + v s, for `DirectionalBPS`: a Python method ``ray_room()``, the length of an array `ray`
     in which the model keeps what it likes of the ray, and
 
     - ``ray_begin(x, v, ray)``: the ray from x with the velocity v begins;
-    - ``ray_slopes(s, ray)``: the first and the second derivative of U(x + v s) by s;
-    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after ``ray_slopes``
-      at that s, also with h = ∞;
-    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_slopes`` there;
+    - ``ray_derivatives(s, ray)``: the first and the second derivative of U(x + v s) by s;
+    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after
+      ``ray_derivatives`` at that s, also with h = ∞;
+    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_derivatives``
+      there;
     - ``ray_turn(x, s, v, ray)``: the velocity changes to v at s, where the position is x; s counts from there.
 
     A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:
@@ -67,7 +69,7 @@ class Model(Compiled):
 
     - ``affine_factor(x, v, moved, now, f)``: for quadratic factors, v·∇U_f at the time `now` and its slope in time,
       when coordinate j was at x[j] at time moved[j] (exact inversion);
-    - ``bound_factor(x, v, f)``: numbers (a, b) with v·∇U_f(x + v s) <= a + b s for every s >= 0 (exact thinning);
+    - ``factor_rate_bound(x, v, f)``: numbers (a, b) with v·∇U_f(x + v s) <= a + b s for every s >= 0 (exact thinning);
     - ``signed_term_bound(i, j, sign)``: a bound >= 0, for every x, on sign · ∂ⱼUᵢ(x) of term i (data that share one
       clock).
 
@@ -88,15 +90,15 @@ class Model(Compiled):
         Names and draws for ArviZ follow it; the potential is that of x, the Jacobian in it.
     """
 
-    size: int
-    terms: int
+    dim: int
+    n_data: int
 
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
 
     def __init__(self, dim, n_data=0, variables=None, initial=None, transforms=None):
-        self.dim = self.size = int(dim)
-        self.n_data = self.terms = int(n_data)
+        self.dim = int(dim)
+        self.n_data = int(n_data)
         if self.dim < 1:
             raise ValueError(f"`dim` must be at least 1, got {dim}.")
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
@@ -108,25 +110,25 @@ class Model(Compiled):
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         bounds = {
-            "directional_slope": "self, v",
-            "gradient_slope": "self, v, out",
+            "curvature_bound": "self, v",
+            "hessian_product": "self, v, out",
             "ray_begin": "self, x, v, ray",
-            "ray_slopes": "self, s, ray",
+            "ray_derivatives": "self, s, ray",
             "ray_bound": "self, s, h, ray",
             "ray_gradient": "self, x, s, ray, out",
             "ray_turn": "self, x, s, v, ray",
-            "partial_slopes": "self, v, out",
+            "partial_curvature_bounds": "self, v, out",
             "affine_partial": "self, x, v, moved, now, i",
-            "prior_slope": "self, v",
+            "prior_curvature_bound": "self, v",
             "affine_factor": "self, x, v, moved, now, f",
-            "bound_factor": "self, x, v, f",
+            "factor_rate_bound": "self, x, v, f",
             "signed_term_bound": "self, i, j, sign",
-            "term_bounds": "self, i, out",
+            "term_gradient_bounds": "self, i, out",
             "term_lipschitz": "self, i, scale, out",
-            "directional_bound": "self, v",
-            "partial_bounds": "self, v, out",
-            "directional_slope_within": "self, x, v, s",
-            "partial_slopes_within": "self, x, v, s, out",
+            "directional_derivative_bound": "self, v",
+            "partial_derivative_bounds": "self, v, out",
+            "curvature_bound_within": "self, x, v, s",
+            "partial_curvature_bounds_within": "self, x, v, s, out",
         }
         check_methods(cls, Model, (), bounds)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
@@ -160,7 +162,7 @@ class Model(Compiled):
         return 0.0
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return 0.0
 
     # -- compiled: what follows from it -----------------------------------------------------------------------------
@@ -168,7 +170,7 @@ class Model(Compiled):
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Add the gradient of factor f to `out`: of a term, or, after all terms, of the prior."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
             self.add_prior_gradient(x, out)
@@ -180,7 +182,7 @@ class Model(Compiled):
     @compiled
     def term_partial(self, x, i, j, scratch):
         """∂ⱼUᵢ(x)."""
-        for k in range(self.size):
+        for k in range(self.dim):
             scratch[k] = 0.0
         self.add_term_gradient(x, i, scratch)
         return scratch[j]
@@ -194,7 +196,7 @@ class Model(Compiled):
     def total_potential(self, x):
         """U(x)."""
         total = self.prior_potential(x)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             total += self.term_potential(x, i)
         return total
 
@@ -202,7 +204,7 @@ class Model(Compiled):
     def add_gradient(self, x, out):
         """Add ∇U(x) to `out`."""
         self.add_prior_gradient(x, out)
-        self.add_block_gradient(x, 0, self.terms, out)
+        self.add_block_gradient(x, 0, self.n_data, out)
 
     @compiled
     def add_block_gradient(self, x, first, last, out):
@@ -227,28 +229,28 @@ class Model(Compiled):
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
         """Write Σ [∇Uᵢ(x) - ∇Uᵢ(y)] over the rows into `out`; exactly zero where x = y."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
             scratch[j] = 0.0
         self.add_batch_gradient(x, rows, n, out)
         self.add_batch_gradient(y, rows, n, scratch)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] -= scratch[j]
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
         """Write Σₖ weights[k] [∇Uᵢ(x) - ∇Uᵢ(y)] over i = rows[k] into `out`; exactly zero where x = y."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
-            for j in range(self.size):
+            for j in range(self.dim):
                 scratch[j] = 0.0
             self.add_term_gradient(x, rows[k], scratch)
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += weights[k] * scratch[j]
                 scratch[j] = 0.0
             self.add_term_gradient(y, rows[k], scratch)
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] -= weights[k] * scratch[j]
 
     @compiled
@@ -256,11 +258,11 @@ class Model(Compiled):
         """Add Σ ∇Uᵢ(x) over the rows to `out`; returns Σ pᵢ and Σ pᵢ² of the projections pᵢ = v·∇Uᵢ(x)."""
         first, second = 0.0, 0.0
         for k in range(n):
-            for j in range(self.size):
+            for j in range(self.dim):
                 scratch[j] = 0.0
             self.add_term_gradient(x, rows[k], scratch)
             p = 0.0
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += scratch[j]
                 p += v[j] * scratch[j]
             first += p
@@ -271,10 +273,10 @@ class Model(Compiled):
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
         """Add Σ ∇Uᵢ(x) over the rows to `out`, and the sum of its squares, coordinate by coordinate, to `squares`."""
         for k in range(n):
-            for j in range(self.size):
+            for j in range(self.dim):
                 scratch[j] = 0.0
             self.add_term_gradient(x, rows[k], scratch)
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += scratch[j]
                 squares[j] += scratch[j] * scratch[j]
 
@@ -292,7 +294,7 @@ class Model(Compiled):
     def add_parts(self, x, v, out):
         """Add the convex and concave parts of all rates vⱼ ∂ⱼU, or of their sum, to `out` (d or 1, 3)."""
         self.add_prior_parts(x, v, out)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             self.add_term_parts(x, v, i, out)
 
     @compiled
@@ -307,7 +309,7 @@ class Model(Compiled):
     def add_coefficients(self, x, v, out):
         """Add the coefficients of all rates vⱼ ∂ⱼU as polynomials in time, or of their sum, to `out` (d or 1, n)."""
         self.add_prior_coefficients(x, v, out)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             self.add_term_coefficients(x, v, i, out)
 
     # -- Python ---------------------------------------------------------------------------------------------------
@@ -376,7 +378,9 @@ class Model(Compiled):
     @property
     def knows_prior(self):
         """Whether the prior's partial derivatives and bounds on their slopes are known; no prior at all is known."""
-        return not self.has_prior or (self._redefines("prior_partial") and self._redefines("prior_partial_slope"))
+        return not self.has_prior or (
+            self._redefines("prior_partial") and self._redefines("prior_partial_curvature_bound")
+        )
 
     def term_partial_bounds(self, first, last):
         """Bounds on the partial derivatives of single terms.
@@ -391,11 +395,11 @@ class Model(Compiled):
         ndarray of shape (last - first, dim) or None
             A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
         """
-        if not self.knows("term_bounds"):
+        if not self.knows("term_gradient_bounds"):
             return None
         first, last = self._check_range(first, last)
         out = np.zeros((last - first, self.dim))
-        _term_bounds(self.kernel, first, out)
+        _term_gradient_bounds(self.native, first, out)
         return out
 
     def term_partial_lipschitz(self, first, last, scale=None):
@@ -418,7 +422,7 @@ class Model(Compiled):
         first, last = self._check_range(first, last)
         scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
         out = np.zeros((last - first, self.dim))
-        _term_lipschitz(self.kernel, first, scale, out)
+        _term_lipschitz(self.native, first, scale, out)
         return out
 
     def _check_range(self, first, last):
@@ -454,13 +458,13 @@ class Model(Compiled):
     def potential(self, x):
         """U(x) = -log density up to a constant; x of shape (dim,)."""
         with readable(type(self).__name__):
-            return _potential(self.kernel, self.check(x))
+            return _potential(self.native, self.check(x))
 
     def gradient(self, x):
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
         out = np.zeros(self.dim)
         with readable(type(self).__name__):
-            _add_gradient(self.kernel, self.check(x), out)
+            _add_gradient(self.native, self.check(x), out)
         return out
 
     def term_gradients(self, x, rows):
@@ -469,7 +473,7 @@ class Model(Compiled):
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_data):
             raise ValueError(f"`rows` must lie in 0 … {self.n_data - 1}.")
         out = np.zeros((len(rows), self.dim))
-        _add_term_gradients(self.kernel, self.check(x), rows.astype(np.int64), out)
+        _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
         return out
 
     def hessian(self, x):
@@ -587,9 +591,9 @@ def _add_term_gradients(model, x, rows, out):
 
 
 @entry
-def _term_bounds(model, first, out):
+def _term_gradient_bounds(model, first, out):
     for k in range(out.shape[0]):
-        model.term_bounds(first + k, out[k])
+        model.term_gradient_bounds(first + k, out[k])
 
 
 @entry

@@ -12,7 +12,7 @@ A class derived from `Compiled` declares **fields** (annotations) and marks **me
         def value(self, x):
             return self.scale * x * x
 
-An instance is an ordinary Python object. Its `.kernel` is a named tuple of the fields, of a numba type made for that
+An instance is an ordinary Python object. Its `.native` is a named tuple of the fields, of a numba type made for that
 class alone, on which the marked methods are available inside compiled code: ``q.value(x)`` is resolved when the
 caller is compiled and inlined by LLVM, so one generic loop serves every combination of classes at full speed.
 With ``NUMBA_DISABLE_JIT=1`` the same tuple carries the same methods as plain Python, which is the oracle that tests
@@ -277,7 +277,7 @@ _numbers = itertools.count()
 _named, _keys = set(), set()  # classes that `by_name` has seen, and their names
 
 
-class KernelType(numba.types.NamedTuple):
+class NativeType(numba.types.NamedTuple):
     """The numba type of a `Compiled` class's kernel; one subclass for each class."""
 
     def __init__(self, members, python_class, key):
@@ -294,7 +294,7 @@ def _restore_type(key, members, fields):
         numba_class, tuple_class = _known[key]
         return numba_class(members, tuple_class, key)
     # A type of an older source: it only has to differ from every living one.
-    return KernelType(members, collections.namedtuple("Stale", fields), key)
+    return NativeType(members, collections.namedtuple("Stale", fields), key)
 
 
 def _register(cls, tuple_class, methods):
@@ -308,7 +308,7 @@ def _register(cls, tuple_class, methods):
 
 def _register_type(tuple_class, key):
     """Make the numba type of a class of named tuples."""
-    numba_class = type(f"{tuple_class.__name__}Type", (KernelType,), {})
+    numba_class = type(f"{tuple_class.__name__}Type", (NativeType,), {})
     register_model(numba_class)(models.TupleModel)
     _known[key] = numba_class, tuple_class
 
@@ -388,7 +388,7 @@ class Compiled:
         return ()
 
     @property
-    def kernel(self):
+    def native(self):
         """The named tuple that compiled code works on."""
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:
@@ -407,7 +407,7 @@ class Compiled:
 
 def _as_member(value, annotation):
     if isinstance(value, Compiled):
-        return value.kernel
+        return value.native
     if annotation == "float":
         return float(value)
     if annotation == "int":

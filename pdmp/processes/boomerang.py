@@ -131,7 +131,7 @@ class Boomerang(Process):
         return choose_thinning(thinning, self.model, {"sinusoids": Sinusoids}, by_hessian)
 
     @compiled
-    def look(self, state, now, rng):
+    def evaluate(self, state, now, rng):
         """Evaluate ∇E at time `now`, unless that was the last thing done."""
         memory = state.memory
         if memory.at[0] != now:
@@ -154,7 +154,7 @@ class Boomerang(Process):
 
     @compiled
     def rate(self, state, i, now, rng):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         return positive(self.along(state, now))
 
     @compiled
@@ -162,7 +162,7 @@ class Boomerang(Process):
         if i == REFRESH:
             self.reference.draw(rng, state.v)
             return REFRESH
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         gradient, raised = state.memory.gradient, state.memory.scratch
         self.reference.raised(gradient, raised)
         dot, square = 0.0, 0.0
@@ -188,7 +188,7 @@ class Boomerang(Process):
 
     @compiled
     def rates(self, state, now, rng, out):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         out[0] = self.along(state, now)
 
     @compiled
@@ -198,10 +198,10 @@ class Boomerang(Process):
         for j in range(state.x.shape[0]):
             a += self.drift[j] * self.flow.velocity(j, state.x[j], state.v[j], s)
             b -= self.drift[j] * (self.flow.position(j, state.x[j], state.v[j], s) - self.mean[j])
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         c = self.along(state, now) - a
         eighth = now + 0.25 * math.pi
-        self.look(state, eighth, rng)
+        self.evaluate(state, eighth, rng)
         d = self.along(state, eighth) - math.sqrt(0.5) * (a + b)
         return a, b, c, d, self.energy(state)
 

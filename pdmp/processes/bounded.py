@@ -34,10 +34,10 @@ from pdmp.processes.extended import Extended
 REFLECT, FLIP, ABSORB = 0, 1, 2
 
 #: A position beyond a box by no more, relatively, is beyond it by rounding: of itself, or late in a run of the time.
-BIT = 1e-9
+WALL_ROUNDING = 1e-9
 
 #: The wall of a half-space a·x <= b is put so far inside, relatively, that rounding does not lead beyond it.
-SHY = 1e-14
+WALL_MARGIN = 1e-14
 
 
 class Memory(NamedTuple):
@@ -63,8 +63,8 @@ class Within(Compiled):
     def position(self, j, x, v, s):
         p, low, high = self.path.position(j, x, v, s), self.lower[j], self.upper[j]
         if p < low:
-            return low if low - p <= BIT * (abs(low) + abs(x) + abs(v)) else p
-        return high if 0.0 < p - high <= BIT * (abs(high) + abs(x) + abs(v)) else p
+            return low if low - p <= WALL_ROUNDING * (abs(low) + abs(x) + abs(v)) else p
+        return high if 0.0 < p - high <= WALL_ROUNDING * (abs(high) + abs(x) + abs(v)) else p
 
     @compiled
     def velocity(self, j, x, v, s):
@@ -214,7 +214,7 @@ class Bounded(Extended):
             y += term
             size += abs(term)
             w += self.data[q] * self.flow.velocity(j, state.x[j], state.v[j], s)
-        time = now + self.flow.first_passage(y, w, self.offsets[k] - SHY * size - self.around[k])
+        time = now + self.flow.first_passage(y, w, self.offsets[k] - WALL_MARGIN * size - self.around[k])
         if time < before:
             state.memory.wall[c] = 2 * self.dimension() + k
         return time
@@ -248,7 +248,7 @@ class Bounded(Extended):
         if self.rule == ABSORB:
             state.memory.ended[0] = 1
         else:
-            self.inner.turned(self.inside(state), now, rng)
+            self.inner.velocity_changed(self.inside(state), now, rng)
         return self.wall_kind
 
     @compiled
@@ -278,7 +278,7 @@ class Bounded(Extended):
             square += a * a
             along += a * v[j]
         for q in range(first, last):
-            x[self.indices[q]] -= (outside + SHY * size) / square * self.data[q]
+            x[self.indices[q]] -= (outside + WALL_MARGIN * size) / square * self.data[q]
         if self.rule == FLIP:
             for q in range(first, last):
                 v[self.indices[q]] = -v[self.indices[q]]

@@ -68,9 +68,9 @@ class BPS(ExactGradient):
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
     thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
-        "inversion": exact arrivals, for quadratic targets (those with `gradient_slope`). "affine": the model's bound on
-        v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the
-        first of these that the model supports.
+        "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
+        on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
+        the first of these that the model supports.
 
     Raises
     ------
@@ -98,10 +98,10 @@ class BPS(ExactGradient):
         persistence=0.5,
         thinning="auto",
     ):
-        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.knows("gradient_slope")
+        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.knows("hessian_product")
         if isinstance(thinning, str) and thinning == "auto" and quadratic:
             thinning = RayInversion()
-        super().__init__(target, thinning, "directional_slope", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
+        super().__init__(target, thinning, "curvature_bound", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.inverts = int(isinstance(self.thinning, RayInversion))
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         if refresh not in ("full", "partial"):
@@ -128,7 +128,7 @@ class BPS(ExactGradient):
 
     @compiled
     def rate(self, state, i, now, rng):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         return positive(self.along(state))
 
     @compiled
@@ -166,27 +166,27 @@ class BPS(ExactGradient):
         return dot(state.v, state.memory.gradient)
 
     @compiled
-    def turned(self, state, now, rng):
-        self.mass.turned(state)
+    def velocity_changed(self, state, now, rng):
+        self.mass.velocity_changed(state)
 
     # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
 
     @compiled
     def rates(self, state, now, rng, out):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         out[0] = self.along(state)
 
     @compiled
     def slopes(self, state, out):
-        out[0] = self.provider.model.directional_slope(state.v)
+        out[0] = self.provider.model.curvature_bound(state.v)
 
     @compiled
     def levels(self, state, out):
-        out[0] = self.provider.model.directional_bound(state.v)
+        out[0] = self.provider.model.directional_derivative_bound(state.v)
 
     @compiled
     def slopes_within(self, state, now, s, out):
-        out[0] = self.provider.model.directional_slope_within(state.memory.here, state.v, s)
+        out[0] = self.provider.model.curvature_bound_within(state.memory.here, state.v, s)
 
     @compiled
     def carry(self, state, now):
@@ -207,9 +207,9 @@ class BPS(ExactGradient):
             memory.chosen[0] += 1
         else:
             memory.at[0] = math.nan
-            self.look(state, now, rng)
+            self.evaluate(state, now, rng)
             memory.chosen[0] = 0
-        self.provider.model.gradient_slope(state.v, memory.slope)
+        self.provider.model.hessian_product(state.v, memory.slope)
         return self.along(state), dot(state.v, memory.slope)
 
     @compiled

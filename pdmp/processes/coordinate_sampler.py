@@ -86,7 +86,7 @@ class CoordinateSampler(ExactGradient):
         if isinstance(thinning, str) and thinning not in ("auto", "affine", "grid", "maxima"):
             raise ValueError(f'`thinning` must be "auto", "inversion", "affine", "grid" or "maxima", got {thinning!r}.')
         super().__init__(
-            target, thinning, "partial_slopes", clocks=2, dependents=[[SWITCH], [SWITCH, REFRESH]], local=True
+            target, thinning, "partial_curvature_bounds", clocks=2, dependents=[[SWITCH], [SWITCH, REFRESH]], local=True
         )
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         inverted = isinstance(self.thinning, Inversion)
@@ -117,7 +117,7 @@ class CoordinateSampler(ExactGradient):
     @compiled
     def draw(self, state, total, rng):
         """The coordinate that moves next and its direction, with weights (∓ ∂ⱼU)₊ + λ₀; `total`: Σ |∂ⱼU|."""
-        memory, size = state.memory, self.provider.model.size
+        memory, size = state.memory, self.provider.model.dim
         constant = 2.0 * size * self.refresh_rate
         rest = rng.random() * (total + constant)
         if rest < constant or total == 0.0:
@@ -130,14 +130,14 @@ class CoordinateSampler(ExactGradient):
     @compiled
     def touches(self, state, i):
         old, new = state.memory.moving[0], state.memory.following[0]
-        pair = 2 * (old * self.provider.model.size + new)
+        pair = 2 * (old * self.provider.model.dim + new)
         return pair, pair + (1 if old == new else 2)
 
     @compiled
     def coordinate(self, k):
         """Of the pairs (old, new) that `touches` numbers, the old one for an even k, the new one for an odd k."""
         pair = k // 2
-        return pair // self.provider.model.size if k % 2 == 0 else pair % self.provider.model.size
+        return pair // self.provider.model.dim if k % 2 == 0 else pair % self.provider.model.dim
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -151,7 +151,7 @@ class CoordinateSampler(ExactGradient):
 
     @compiled
     def rates(self, state, now, rng, out):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         c = state.memory.moving[0]
         out[0] = state.v[c] * state.memory.gradient[c]
 
@@ -192,7 +192,7 @@ class CoordinateSampler(ExactGradient):
             tree = sums(np.abs(kept.gradient))
         elif self.thinning.exact:
             curvatures = np.zeros(self.dim)
-            _curvatures(self.model.kernel, np.zeros(self.dim), np.zeros(self.dim), curvatures)
+            _curvatures(self.model.native, np.zeros(self.dim), np.zeros(self.dim), curvatures)
         return Memory(
             *kept, tree=tree, moving=np.zeros(1, np.int64), following=np.zeros(2, np.int64), curvatures=curvatures
         )
@@ -206,7 +206,7 @@ class Gradient(Compiled):
 
     @compiled
     def rate(self, process, state, now, rng):
-        process.look(state, now, rng)
+        process.evaluate(state, now, rng)
         c = state.memory.moving[0]
         return positive(state.v[c] * state.memory.gradient[c])
 
@@ -298,6 +298,6 @@ def _curvatures(model, v, slopes, out):
     """Bounds on the diagonal of the Hessian: on the slopes of the partial derivatives, one direction at a time."""
     for j in range(v.shape[0]):
         v[j] = 1.0
-        model.partial_slopes(v, slopes)
+        model.partial_curvature_bounds(v, slopes)
         out[j] = slopes[j]
         v[j] = 0.0

@@ -61,7 +61,7 @@ class DirectionalBPS(BPS):
     """Bouncy Particle Sampler of exp(-U) that looks at derivatives along its ray, and at gradients only at bounces.
 
     It is exact where the model bounds the slope of U' along a ray (`ray_bound`, see `pdmp.Model`, or
-    `directional_slope`), and works on every other model by differences of gradients, with an estimated bound: its
+    `curvature_bound`), and works on every other model by differences of gradients, with an estimated bound: its
     violations are counted, with their excess.
 
     Parameters
@@ -112,7 +112,7 @@ class DirectionalBPS(BPS):
         if math.isnan(memory.look[BEGAN]):
             self.rays.begin(memory.provider, state.x, state.v, memory.ray, rng, state.counts)
             memory.look[BEGAN] = now
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         first, second, s = memory.look[FIRST], memory.look[SECOND], now - memory.look[BEGAN]
         if not math.isfinite(first + second):
             return math.nan, HORIZON
@@ -137,7 +137,7 @@ class DirectionalBPS(BPS):
 
     @compiled
     def rate(self, state, i, now, rng):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         return positive(state.memory.look[FIRST])
 
     @compiled
@@ -162,12 +162,12 @@ class DirectionalBPS(BPS):
     # -- in other words ---------------------------------------------------------------------------------------------
 
     @compiled
-    def turned(self, state, now, rng):
-        self.mass.turned(state)
+    def velocity_changed(self, state, now, rng):
+        self.mass.velocity_changed(state)
         state.memory.look[BEGAN], state.memory.look[TIME], state.memory.look[TURNS] = math.nan, math.nan, 0.0
 
     @compiled
-    def look(self, state, now, rng):
+    def evaluate(self, state, now, rng):
         """U' and U'' at the time `now`, unless that was the last look."""
         look = state.memory.look
         if look[TIME] != now:
@@ -204,9 +204,9 @@ class DirectionalBPS(BPS):
 def choose_rays(provider):
     """What knows the derivatives along rays: the model itself, or gradients at two points."""
     model = provider.packed
-    if model.knows("ray_begin", "ray_turn", "ray_slopes", "ray_bound", "ray_gradient"):
+    if model.knows("ray_begin", "ray_turn", "ray_derivatives", "ray_bound", "ray_gradient"):
         return ModelRays(model)
-    if model.knows("directional_slope"):
+    if model.knows("curvature_bound"):
         return BoundedRays(provider)
     return GradientRays(provider)
 
@@ -228,17 +228,17 @@ class ModelRays(Compiled):
     @compiled
     def begin(self, memory, x, v, ray, rng, counts):
         self.model.ray_begin(x, v, ray)
-        counts[DATA] += max(self.model.terms, 1)
+        counts[DATA] += max(self.model.n_data, 1)
 
     @compiled
     def turn(self, memory, x, s, v, ray, rng, counts):
         self.model.ray_turn(x, s, v, ray)
-        counts[DATA] += max(self.model.terms, 1)
+        counts[DATA] += max(self.model.n_data, 1)
 
     @compiled
     def slopes(self, memory, s, ray, rng, counts):
-        counts[DATA] += max(self.model.terms, 1)
-        return self.model.ray_slopes(s, ray)
+        counts[DATA] += max(self.model.n_data, 1)
+        return self.model.ray_derivatives(s, ray)
 
     @compiled
     def bound(self, s, h, ray, v):
@@ -247,7 +247,7 @@ class ModelRays(Compiled):
     @compiled
     def gradient(self, memory, x, s, ray, rng, out, counts):
         self.model.ray_gradient(x, s, ray, out)
-        counts[DATA] += max(self.model.terms, 1)
+        counts[DATA] += max(self.model.n_data, 1)
 
 
 #: Of the ray of `GradientRays`: where U'' was last looked at, U'' there (NaN: not yet), the estimate of |U'''|, and
@@ -328,12 +328,12 @@ class BoundedRays(GradientRays):
     """A model that bounds v·Hv everywhere: that in place of U'', one gradient a look, and no horizon."""
 
     exact = True
-    bound_name = "directional_slope"
+    bound_name = "curvature_bound"
 
     @compiled
     def slopes(self, memory, s, ray, rng, counts):
         d = self.dim
-        ray[CURVE] = self.provider.model.directional_slope(ray[BEFORE + d : BEFORE + 2 * d])
+        ray[CURVE] = self.provider.model.curvature_bound(ray[BEFORE + d : BEFORE + 2 * d])
         return self.along(memory, s, ray, rng, counts), ray[CURVE]
 
     @compiled

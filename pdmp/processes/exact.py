@@ -44,12 +44,12 @@ class ExactGradient(Process):
         self.exact_bounds = self.thinning.exact
         super().__init__(self.model.dim, **kwargs)
         #: Of what the signed rates are made: "directional", v·∇U; "partial", each vᵢ ∂ᵢU; None: something else.
-        self.form = slope_method.partition("_")[0] if slope_method else None
+        self.form = {"curvature_bound": "directional", "partial_curvature_bounds": "partial"}.get(slope_method)
         components = 1 if self.form == "directional" else self.model.dim
         self.thinning.check(self.model, self.form, self.flow, components)
 
     @compiled
-    def look(self, state, now, rng):
+    def evaluate(self, state, now, rng):
         """Evaluate the gradient at time `now`, unless that was the last thing done."""
         memory = state.memory
         if memory.at[0] != now:
@@ -73,7 +73,7 @@ class ExactGradient(Process):
         positions(self.flow, state, now, here)
         clear(out)
         self.provider.model.add_parts(here, state.v, out)
-        state.counts[DATA] += self.provider.model.terms
+        state.counts[DATA] += self.provider.model.n_data
 
     @compiled
     def coefficients(self, state, now, out):
@@ -82,7 +82,7 @@ class ExactGradient(Process):
         positions(self.flow, state, now, here)
         clear(out)
         self.provider.model.add_coefficients(here, state.v, out)
-        state.counts[DATA] += self.provider.model.terms
+        state.counts[DATA] += self.provider.model.n_data
 
     def describe_bound(self):
         """What a message calls the bound on the rate, and whose it is."""

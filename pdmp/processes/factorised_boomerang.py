@@ -124,7 +124,7 @@ class FactorisedBoomerang(Process):
         return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
 
     @compiled
-    def look(self, state, now, rng):
+    def evaluate(self, state, now, rng):
         """Evaluate ∇E at time `now`, unless that was the last thing done."""
         memory = state.memory
         if memory.at[0] != now:
@@ -187,7 +187,7 @@ class FactorisedBoomerang(Process):
 
     @compiled
     def rates(self, state, now, rng, out):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         for j in range(out.shape[0]):
             out[j] = self.flow.velocity(j, state.x[j], state.v[j], now - state.moved[j]) * state.memory.gradient[j]
 

@@ -96,7 +96,7 @@ def _pieces(model, method, argument=None, last=False):
         else:
             part = getattr(model, method)(*((*rows, argument) if last else (argument, *rows)))
         if part is None:
-            name = "term_lipschitz" if "lipschitz" in method else "term_bounds"
+            name = "term_lipschitz" if "lipschitz" in method else "term_gradient_bounds"
             raise ValueError(
                 f"`provider`: mini-batches need bounds on single terms, and {type(model).__name__} has no `{name}`; "
                 "give the model itself."
@@ -125,7 +125,7 @@ def _prior_bounds(model):
 
 def _prior_gradient(model, x):
     out = np.zeros(model.dim)
-    _add_prior(model.kernel, x, out)
+    _add_prior(model.native, x, out)
     return out
 
 

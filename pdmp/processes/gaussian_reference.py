@@ -173,7 +173,7 @@ def hessian_diagonal(model, x):
     if not model.knows("affine_partial"):
         return np.diag(model.hessian(x)).copy()
     out = np.zeros(model.dim)
-    _quadratic_diagonal(model.kernel, np.array(x), np.zeros(model.dim), np.zeros(model.dim), out)
+    _quadratic_diagonal(model.native, np.array(x), np.zeros(model.dim), np.zeros(model.dim), out)
     return out
 
 

@@ -91,11 +91,21 @@ class LipschitzSBPS(Process):
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         name = type(self.model).__name__
-        self.flat = int(not self.model.knows("prior_slope"))
+        self.flat = int(not self.model.knows("prior_curvature_bound"))
         if self.flat and type(self.model)._methods["add_prior_gradient"] is not Model._methods["add_prior_gradient"]:
             raise ValueError(
-                f"pdmp.LipschitzSBPS needs `prior_slope(v)` of the model, a bound on v·H v for the Hessian H of its "
-                f"prior's potential, which {name} does not have. pdmp.SBPS needs no bound."
+                f"pdmp.LipschitzSBPS needs `prior_curvature_bound(v)` of the model, a bound on
+                v·H v
+               
+                for the Hessian H of its " f"prior's potential,
+                which {name} does not have.
+                pdmp.SBPS needs no bound."
+          
+           
+          
+           
+          
+           
             )
         if bound is None:
             bound = self.model.largest_term_gradient()
@@ -155,7 +165,7 @@ class LipschitzSBPS(Process):
         self.provider.model.add_prior_gradient(memory.here, memory.gradient)
         for j in range(state.v.shape[0]):
             a += state.v[j] * memory.gradient[j]
-        return a, self.provider.model.prior_slope(state.v)
+        return a, self.provider.model.prior_curvature_bound(state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -170,3 +180,6 @@ class LipschitzSBPS(Process):
 
     def memory(self, x, rng):
         return Memory(np.zeros(self.dim), np.zeros(self.dim), self.provider.memory(rng))
+
+
+

@@ -207,12 +207,12 @@ def choose_factor_thinning(thinning, factors, model):
     affine = not isinstance(factors, Terms) or model.knows("affine_factor")
     name = type(model).__name__
     if isinstance(thinning, str) and thinning == "auto":
-        return FactorInversion() if affine else FactorAffine() if model.knows("bound_factor") else FactorGrid()
+        return FactorInversion() if affine else FactorAffine() if model.knows("factor_rate_bound") else FactorGrid()
     if isinstance(thinning, str) and thinning in ("inversion", "affine", "grid"):
         if thinning == "inversion" and not affine:
             raise ValueError(f'`thinning="inversion"` needs quadratic factors: {name} has no `affine_factor`.')
-        if thinning == "affine" and not (isinstance(factors, Terms) and model.knows("bound_factor")):
-            raise ValueError(f'`thinning="affine"` needs bounds from the model: {name} has no `bound_factor`.')
+        if thinning == "affine" and not (isinstance(factors, Terms) and model.knows("factor_rate_bound")):
+            raise ValueError(f'`thinning="affine"` needs bounds from the model: {name} has no `factor_rate_bound`.')
         return {"inversion": FactorInversion, "affine": FactorAffine, "grid": FactorGrid}[thinning]()
     if isinstance(thinning, (FactorInversion, FactorAffine, FactorGrid)):
         return thinning

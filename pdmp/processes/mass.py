@@ -12,7 +12,7 @@ In compiled code each class has two methods, which carry out an event of a proce
 - ``refresh(process, state, now, rng)``.
 
 Both then set v = L u. An adaptive mass looks at where the path has been first, and adapts L during the warm-up. Where
-a wall has changed v, ``turned(state)`` brings u along.
+a wall has changed v, ``velocity_changed(state)`` brings u along.
 
 References
 ----------
@@ -73,7 +73,7 @@ class Identity(Compiled):
         process.refresh(state.v, state.memory.mass.scratch, rng)
 
     @compiled
-    def turned(self, state):
+    def velocity_changed(self, state):
         pass
 
     def memory(self, x):
@@ -161,7 +161,7 @@ class Diagonal(_Scaled):
             v[j] = mass.root[j] * mass.u[j]
 
     @compiled
-    def turned(self, state):
+    def velocity_changed(self, state):
         mass = state.memory.mass
         for j in range(mass.u.shape[0]):
             mass.u[j] = state.v[j] / mass.root[j]
@@ -223,7 +223,7 @@ class Dense(_Scaled):
                 v[i] += mass.columns[j, i] * mass.u[j]
 
     @compiled
-    def turned(self, state):
+    def velocity_changed(self, state):
         mass = state.memory.mass
         for i in range(mass.u.shape[0]):
             rest = state.v[i]

@@ -209,7 +209,7 @@ class SBPS(Process):
         memory, observations = state.memory, state.memory.observations
         s = now - state.moved[0]
         if observations.sums[6] == 0.0:
-            g, c2 = self.look(state, now, rng)
+            g, c2 = self.evaluate(state, now, rng)
             regression.observe(observations, s, g, self.noise(memory, c2))
         if self.predict(state) < 0.0 and self.auxiliary == 1:
             self.look_ahead(state, now)
@@ -225,7 +225,7 @@ class SBPS(Process):
     @compiled
     def rate(self, state, i, now, rng):
         memory, observations = state.memory, state.memory.observations
-        g, c2 = self.look(state, now, rng)
+        g, c2 = self.evaluate(state, now, rng)
         c2 = self.noise(memory, c2)
         s = now - state.moved[0]
         if state.bounds[BOUNCE] > HORIZON:
@@ -252,7 +252,7 @@ class SBPS(Process):
             means[GAP] += (now - means[LAST] - means[GAP]) / means[GAPS]
             means[LAST] = now
             g, c2 = 0.0, observations.sums[5]
-            for j in range(self.provider.model.size):
+            for j in range(self.provider.model.dim):
                 memory.scratch[j] = memory.scale[j] * memory.gradient[j]
                 g += memory.u[j] * memory.scratch[j]
             reflect(memory.u, memory.scratch)
@@ -267,14 +267,14 @@ class SBPS(Process):
             refresh_on_sphere(memory.u, rng)
             self.set_velocity(state)
             regression.forget(observations)
-            g, c2 = self.look(state, now, rng)
+            g, c2 = self.evaluate(state, now, rng)
             regression.observe(observations, 0.0, g, self.noise(memory, c2))
         return i
 
     # -- in other words ---------------------------------------------------------------------------------------------
 
     @compiled(inline=False)
-    def look(self, state, now, rng):
+    def evaluate(self, state, now, rng):
         """Draw a batch at time `now`: its projected gradient G = v·∇Û and the variance of that."""
         memory = state.memory
         positions(self.flow, state, now, memory.here)
@@ -344,7 +344,7 @@ class SBPS(Process):
         if self.adapt == 1 and state.counts[ADAPTING] == 1:
             total = 0.0
             for j in range(d):
-                g = memory.gradient[j] / max(self.provider.model.terms, 1)
+                g = memory.gradient[j] / max(self.provider.model.n_data, 1)
                 memory.square[j] = 0.99 * memory.square[j] + 0.01 * g * g if memory.square[j] > 0.0 else g * g
                 memory.scale[j] = 1.0 / (math.sqrt(memory.square[j]) + 1e-4)
                 total += memory.scale[j]

@@ -35,7 +35,7 @@ class MovingBoomerang(Boomerang):
                 if v[j] != 0.0:
                     v[j] = sd[j] * rng.standard_normal()
             return i
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         along, square = 0.0, 0.0
         for j in range(v.shape[0]):
             if v[j] != 0.0:
@@ -52,14 +52,14 @@ class MovingBoomerang(Boomerang):
     @compiled
     def waves(self, state, now, rng):
         """Frozen coordinates away from m add to the waves of frequency 1: all are read off four rates."""
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         start = self.along(state, now)
-        self.look(state, now + math.pi, rng)
+        self.evaluate(state, now + math.pi, rng)
         opposite = self.along(state, now + math.pi)
         a, c = 0.5 * (start - opposite), 0.5 * (start + opposite)
-        self.look(state, now + 0.5 * math.pi, rng)
+        self.evaluate(state, now + 0.5 * math.pi, rng)
         b = self.along(state, now + 0.5 * math.pi) + c
-        self.look(state, now + 0.25 * math.pi, rng)
+        self.evaluate(state, now + 0.25 * math.pi, rng)
         d = self.along(state, now + 0.25 * math.pi) - math.sqrt(0.5) * (a + b)
         return a, b, c, d, self.energy(state)
 

@@ -112,7 +112,7 @@ class SubsampledZigZag(ZigZag):
         n_data = self.provider.n_data
         if not self.anchored:
             largest = np.zeros(self.dim)
-            _largest_bounds(self.model.kernel, np.zeros(self.dim), largest)
+            _largest_bounds(self.model.native, np.zeros(self.dim), largest)
             each = n_data * self.speed * largest
             return TermBounds(float(each.sum()), each)
         if not np.array_equal(self.provider.scale, self.speed):
@@ -126,7 +126,7 @@ class SubsampledZigZag(ZigZag):
     def clock(self, state, i, now, rng):
         memory, model, v = state.memory, self.provider.model, state.v
         here, d = memory.here, state.v.shape[0]
-        self.look(state, now)
+        self.evaluate(state, now)
         level, rise, square = 0.0, 0.0, 0.0
         for j in range(d):
             partial = model.prior_partial(here, j)
@@ -135,7 +135,7 @@ class SubsampledZigZag(ZigZag):
                 z = (here[j] - self.anchor_point[j]) / self.speed[j]
                 square += z * z
             memory.known[j] = positive(v[j] * partial) + self.refresh_rate[j]
-            memory.slope[j] = positive(model.prior_partial_slope(v, j))
+            memory.slope[j] = positive(model.prior_partial_curvature_bound(v, j))
             level += memory.known[j]
             rise += memory.slope[j]
         distance, pace = 1.0, 0.0
@@ -174,7 +174,7 @@ class SubsampledZigZag(ZigZag):
         memory.chosen[0] = j
 
         # Its rate, for this batch.
-        self.look(state, now)
+        self.evaluate(state, now)
         here = memory.here
         partial = model.prior_partial(here, j) + self.anchor_gradient[j]
         for m in range(n):
@@ -191,7 +191,7 @@ class SubsampledZigZag(ZigZag):
         provider, model = self.provider, self.provider.model
         for j in range(x.shape[0]):
             known, total = model.prior_partial(x, j) + self.anchor_gradient[j], 0.0
-            for i in range(model.terms):
+            for i in range(model.n_data):
                 inverse = provider.drawing.inverse(i)
                 if inverse > 0.0:
                     if self.anchored == 1:
@@ -202,11 +202,11 @@ class SubsampledZigZag(ZigZag):
             out[j] = total + self.refresh_rate[j] if provider.drawing.size == 1 else math.nan
 
     def describe_bound(self):
-        method = "term_lipschitz" if self.anchored else "term_bounds"
+        method = "term_lipschitz" if self.anchored else "term_gradient_bounds"
         return f"the bound on single terms, `{method}` of {type(self.model).__name__}"
 
     @compiled
-    def look(self, state, now):
+    def evaluate(self, state, now):
         """The position at time `now`, unless that was the last thing asked for."""
         memory = state.memory
         if memory.at[0] != now:
@@ -279,23 +279,49 @@ def _check_provider(provider):
                 f"`provider`: control variates in pdmp.ZigZag need Lipschitz constants of single terms, and {name} has "
                 f"no `term_lipschitz`. pdmp.ZigZag(model) takes the exact gradient."
             )
-    elif not model.knows("term_bounds"):
+    elif not model.knows("term_gradient_bounds"):
         other = "pdmp.gradients.ControlVariate" if model.knows("term_lipschitz") else "the exact gradient"
         raise ValueError(
-            f"`provider`: batches in pdmp.ZigZag need bounds on single terms, and {name} has no `term_bounds`. "
-            f"Use {other}."
+            f"`provider`: batches in pdmp.ZigZag need bounds on single terms,
+            and
+           
+            {name} has
+        
+         
+          
+           
+        
+         
+          
+           
+            no `term_gradient_bounds`.
+         
+          
+           
+          
+           
+          
+           
+            " f"Use {other}."
+      
+       
+      
+       
+      
+       
         )
     if not model.knows_prior:
         raise ValueError(
             f"`provider`: batches in pdmp.ZigZag need the prior's partial derivatives and bounds on their slopes, and "
-            f"{name} has no `prior_partial` and `prior_partial_slope`."
+            f"{name} has no `prior_partial` and `prior_partial_curvature_bound`."
         )
 
 
-@entry
-def _largest_bounds(model, bounds, out):
+@en
+@ent @entr @entry def _largest_bounds(model,
+bounds, out):
     """out[j] = maxᵢ Mᵢⱼ."""
-    for i in range(model.terms):
-        model.term_bounds(i, bounds)
+    for i in range(model.n_data):
+        model.term_gradient_bounds(i, bounds)
         for j in range(out.shape[0]):
             out[j] = bounds[j] if not bounds[j] <= out[j] else out[j]

@@ -94,7 +94,7 @@ class ZigZag(ExactGradient):
                 )
             super().__init__(provider, thinning, None, clocks=model.dim, dependents=model.neighbours(), local=True)
         else:
-            super().__init__(provider, thinning, "partial_slopes", local=True)
+            super().__init__(provider, thinning, "partial_curvature_bounds", local=True)
         self.single = int(self.clocks == 1 and not isinstance(self.thinning, Inversion))
         self._set_speeds(speed, refresh_rate)
 
@@ -153,21 +153,21 @@ class ZigZag(ExactGradient):
 
     @compiled
     def rates(self, state, now, rng, out):
-        self.look(state, now, rng)
+        self.evaluate(state, now, rng)
         for j in range(out.shape[0]):
             out[j] = state.v[j] * state.memory.gradient[j]
 
     @compiled
     def slopes(self, state, out):
-        self.provider.model.partial_slopes(state.v, out)
+        self.provider.model.partial_curvature_bounds(state.v, out)
 
     @compiled
     def levels(self, state, out):
-        self.provider.model.partial_bounds(state.v, out)
+        self.provider.model.partial_derivative_bounds(state.v, out)
 
     @compiled
     def slopes_within(self, state, now, s, out):
-        self.provider.model.partial_slopes_within(state.memory.here, state.v, s, out)
+        self.provider.model.partial_curvature_bounds_within(state.memory.here, state.v, s, out)
 
     @compiled
     def affine_partial(self, state, i, now):

@@ -8,16 +8,16 @@ process takes an instance, or a name, as its argument ``thinning``.
 bound               what it needs                                      exact    cost of one proposal
 ==================  =================================================  =======  ======================================
 `Inversion`         a quadratic potential (``affine_partial``)         yes      one partial derivative; never rejected
-`RayInversion`      a quadratic potential (``gradient_slope``)         yes      one product Hv; never rejected
+`RayInversion`      a quadratic potential (``hessian_product``)         yes      one product Hv; never rejected
 `Constant`          a number                                           yes      nothing
-`ModelConstant`     the model's ``directional_bound`` or               yes      nothing
-                    ``partial_bounds``
-`Affine`            the model's ``directional_slope`` or               yes      nothing: the rates where it was last
-                    ``partial_slopes``                                          rejected are known
+`ModelConstant`     the model's ``directional_derivative_bound`` or               yes      nothing
+                    ``partial_derivative_bounds``
+`Affine`            the model's ``curvature_bound`` or               yes      nothing: the rates where it was last
+                    ``partial_curvature_bounds``                                          rejected are known
 `Lipschitz`         a Lipschitz constant of the gradient               yes      as `Affine`
 `Hessian`           a matrix that dominates the Hessian                yes      as `Affine`, and one product with it
-`LocalHessian`      the model's ``directional_slope_within`` or        yes      as `Affine`; horizons between
-                    ``partial_slopes_within``
+`LocalHessian`      the model's ``curvature_bound_within`` or        yes      as `Affine`; horizons between
+                    ``partial_curvature_bounds_within``
 `ConcaveConvex`     the model's ``add_prior_parts`` and                yes      two passes over the parts for each cell
                     ``add_term_parts``
 `Polynomial`        the model's ``add_prior_coefficients`` and         yes      one pass over them for each cell

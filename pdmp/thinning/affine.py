@@ -81,7 +81,7 @@ class RayInversion(Bound):
     """
 
     name = "exact inversion"
-    wants = ("gradient_slope",)
+    wants = ("hessian_product",)
     straight = True
 
     @compiled
@@ -94,7 +94,7 @@ class Affine(Bound):
     """Σ max(0, aᵢ + bᵢ s) with the rates aᵢ at `now` and the model's bounds bᵢ on their slopes, for every s."""
 
     name = "the model's slope bound"
-    wants = ("directional_slope", "partial_slopes")
+    wants = ("curvature_bound", "partial_curvature_bounds")
     straight = True
 
     @compiled

@@ -46,7 +46,7 @@ class ModelConstant(Bound):
     """The model's bounds on the signed rates themselves, for every x."""
 
     name = "the model's constant bound"
-    wants = ("directional_bound", "partial_bounds")
+    wants = ("directional_derivative_bound", "partial_derivative_bounds")
 
     @compiled
     def propose(self, process, state, i, now, rng):

@@ -42,9 +42,9 @@ WIDTH, CELLS, SEEN, LOCAL, MISJUDGED = range(5)
 BEGIN, END, LEFT, INNER, RIGHT, EVENTS, CLOCK = range(7)
 
 PART = 0.3  #: where in a cell its inner point is
-PASSING = 0.25  #: part of the cells that pass without an arrival, when the width is economical
+EMPTY_CELLS = 0.25  #: part of the cells that pass without an arrival, when the width is economical
 TOLERANCE = 0.5  #: number of events that the bend of the rates over one cell may be worth, before any violation
-FORGIVING = 0.001  #: how fast that is approached again, for each cell
+RECOVERY = 0.001  #: how fast that is approached again, for each cell
 #: What a parabola may exceed its chords by, in units of its second difference: over the longer one.
 NEEDED = 0.5 * max(PART, 1.0 - PART) ** 2
 
@@ -95,14 +95,14 @@ def adapt(memory, state, passed):
     grid = memory.grid
     grid[CELLS] += 1.0
     gain = max(0.05, 1.0 / (1.0 + 0.1 * grid[CELLS]))
-    grid[WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - PASSING))
+    grid[WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
     grid[WIDTH] = min(grid[WIDTH], 64.0 * grid[LOCAL])  # where accuracy sets the width, passing says nothing
     if state.counts[VIOLATIONS] > grid[SEEN]:
         grid[SEEN] = state.counts[VIOLATIONS]
         grid[WIDTH] *= 0.7
         grid[MISJUDGED] *= 0.7
     grid[MISJUDGED] = max(grid[MISJUDGED], 0.02 * TOLERANCE)
-    grid[MISJUDGED] += FORGIVING * (TOLERANCE - grid[MISJUDGED])
+    grid[MISJUDGED] += RECOVERY * (TOLERANCE - grid[MISJUDGED])
 
 
 class Grid(Bound):

@@ -147,12 +147,13 @@ def adapt_reach(reach, wait, width):
 class LocalHessian(Bound):
     """The model's bounds on the slopes of the rates over the path's next piece; they expire at its end.
 
-    For Hessians without a global bound: ``directional_slope_within(x, v, s)`` of the model bounds v·H(x + uv)v over
-    0 <= u <= s; ``partial_slopes_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece adapts.
+    For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
+    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece
+    adapts.
     """
 
     name = "the model's local slope bound"
-    wants = ("directional_slope_within", "partial_slopes_within")
+    wants = ("curvature_bound_within", "partial_curvature_bounds_within")
     straight = True
     adapts = True
 

@@ -277,10 +277,10 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
     state, names = chain.state, list(process.channels())
     work = _new_work(process, state, len(names), events)
     with readable(name):
-        kernel = process.kernel
+        kernel = process.native
         status = CHUNK
         while status == CHUNK and work.done[0] < events:
-            with process.alongside(state):
+            with process.helper_threads(state):
                 status = _collect(
                     kernel,
                     state,

@@ -200,7 +200,7 @@ def compare(name, make, rounds, quick):
     jax.config.update("jax_enable_x64", dtype == np.float64)
     x, rng, out = model.initial.copy(), np.random.default_rng(1), np.zeros(model.dim)
     batches = [rng.integers(0, model.n_data, size) for _ in range(20)]
-    kernel, scale = model.kernel, model.n_data / size
+    kernel, scale = model.native, model.n_data / size
     on_device = tuple(jnp.asarray(a) for a in data)
     jitted = jax.jit(lambda x, rows, data: other(jnp, x, tuple(a[rows] for a in data)))
     narrow, wide = x.astype(dtype), jnp.asarray(x, dtype)

@@ -86,7 +86,7 @@ def timed(function):
 
 def ours(model, x, batches):
     out = np.zeros(model.dim)
-    kernel = model.kernel
+    kernel = model.native
 
     def run():
         out[:] = 0.0

@@ -100,7 +100,7 @@ def main():
     s = -x
     sides = {"pdmp": lambda: ksd(x, s, threads=THREADS), "numpy": lambda: numpy_ksd(x, s)}
     try:
-        from stein_thinning.kernel import make_imq
+        from stein_thinning.native import make_imq
         from stein_thinning.stein import ksd as peer
 
         kernel = make_imq(x, preconditioner="id")

@@ -148,7 +148,7 @@ def test_a_summary_says_that_a_chain_is_frozen():
 class Accompanied(discrete.SGLD):
     """Notes when the loop runs in its context."""
 
-    def alongside(self, state):
+    def helper_threads(self, state):
         @contextlib.contextmanager
         def context():
             self.seen.append("in")

@@ -462,12 +462,12 @@ def test_every_step_by_the_helper_is_the_same():
     while helped.stopped is None:
         helped.advance(seconds=0.0)
         desk[threads_module.OPEN] = 1
-        assert threads_module.assist(helped.process.kernel, helped.state, 3)
+        assert threads_module.assist(helped.process.native, helped.state, 3)
         desk[threads_module.OPEN] = 0
     assert desk[threads_module.DONE] == desk[threads_module.CLAIMED] == 40
     np.testing.assert_array_equal(alone.finish().xs, helped.finish().xs)
     assert alone.state.counts[DATA] == helped.state.counts[DATA] == 120
-    assert not threads_module.assist(helped.process.kernel, helped.state, 3)  # the desk is closed
+    assert not threads_module.assist(helped.process.native, helped.state, 3)  # the desk is closed
 
 
 def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatch):

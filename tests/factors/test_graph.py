@@ -183,7 +183,7 @@ def test_gradients_of_factors_add_up_wherever_and_whenever_coordinates_were_last
         total, along = np.zeros(d), 0.0
         for f in range(len(factors.graph)):
             scope = factors.graph.scope(f)
-            along += factors.kernel.along(state, f, time)
+            along += factors.native.along(state, f, time)
             total[scope] += state.memory.gradient[: len(scope)]
         np.testing.assert_allclose(total, model.gradient(here), rtol=1e-11, atol=1e-13)
         assert along == pytest.approx(v @ model.gradient(here), rel=1e-11)
@@ -192,13 +192,13 @@ def test_gradients_of_factors_add_up_wherever_and_whenever_coordinates_were_last
 def test_terms_are_counted_where_data_are_looked_at():
     process = pdmp.LocalBPS(MODELS["logistic"], merged(from_model(MODELS["logistic"]), (0, 1, 6)))
     state = process.begin(np.zeros(3), rng())
-    process.factors.kernel.along(state, 0, 0.0)
+    process.factors.native.along(state, 0, 0.0)
     assert state.counts[pdmp.process.DATA] == 2  # two data and a prior
-    process.factors.kernel.along(state, 5, 0.0)
+    process.factors.native.along(state, 5, 0.0)
     assert state.counts[pdmp.process.DATA] == 2  # a prior
     process = pdmp.LocalBPS(MODELS["skew"], FactorGraph([[0]], 1))
     state = process.begin(np.zeros(1), rng())
-    process.factors.kernel.along(state, 0, 0.0)
+    process.factors.native.along(state, 0, 0.0)
     assert state.counts[pdmp.process.DATA] == 1
 
 

@@ -217,7 +217,7 @@ def test_rates_of_factors_are_those_of_their_own_gradients():
                 gradient = X[f] * (1.0 / (1.0 + np.exp(-X[f] @ START)) - f % 2)
             else:
                 gradient = np.eye(3)[f - 12] * START[f - 12] * (1.0 if "terms" in name else 0.25)
-            assert process.kernel.rate(state, f, 0.0, rng()) == pytest.approx(max(0.0, v @ gradient), rel=1e-11)
+            assert process.native.rate(state, f, 0.0, rng()) == pytest.approx(max(0.0, v @ gradient), rel=1e-11)
 
 
 @pytest.mark.parametrize("name", PROCESSES)
@@ -229,7 +229,7 @@ def test_what_clocks_are_checked_against_are_their_rates(name):
             v = np.eye(3)[seed]
         process, state = begun(PROCESSES[name](), x=x, v=v)
         out, scratch = np.zeros(process.clocks), np.zeros(3)
-        process.kernel.true_rates(x, v, scratch, out)
+        process.native.true_rates(x, v, scratch, out)
         if name in SHARED:
             anchor = process.anchor if "anchored" in name else None
             force = np.zeros(3) if anchor is None else sum(datum(i, anchor) for i in range(12))
@@ -237,7 +237,7 @@ def test_what_clocks_are_checked_against_are_their_rates(name):
         elif name.startswith("CoordinateSampler"):
             wanted = [v @ process.model.gradient(x)]
         else:
-            wanted = [process.factors.kernel.along(state, f, 0.0) for f in range(process.bounces)]
+            wanted = [process.factors.native.along(state, f, 0.0) for f in range(process.bounces)]
         np.testing.assert_allclose(out[: len(wanted)], wanted, rtol=1e-11, atol=1e-13)
         assert np.all(out[len(wanted) :] == process.refresh_rate)
 
@@ -256,11 +256,11 @@ def test_quadratic_clocks_ring_where_their_rate_has_integrated_to_the_exponentia
         process, state = begun(PROCESSES[f"LocalBPS {name}"](), v=rng(seed).standard_normal(3))
         state.moved[:] = rng(seed + 9).random(3)
         for f in range(process.bounces):
-            time, bound = process.kernel.clock(state, f, 1.2, Draw(exponential=0.4))
+            time, bound = process.native.clock(state, f, 1.2, Draw(exponential=0.4))
             assert bound == math.inf
 
             def rate(s, process=process, state=state, f=f):
-                return process.kernel.rate(state, f, 1.2 + s, rng())
+                return process.native.rate(state, f, 1.2 + s, rng())
 
             if time < math.inf:
                 assert hazard(rate, time - 1.2, 201) == pytest.approx(0.4, rel=0.01)
@@ -278,16 +278,16 @@ def test_bounds_of_factors_are_never_exceeded_and_the_priors_are_their_rates():
         state = process.begin(x, rng())
         state.v[:] = v
         for f in range(15):
-            a, b = process.factors.kernel.bound(state, f, 0.0)
+            a, b = process.factors.native.bound(state, f, 0.0)
             for s in (0.0, 0.3, 2.0, 20.0):
-                rate = process.kernel.rate(state, f, s, rng())
+                rate = process.native.rate(state, f, s, rng())
                 assert rate <= max(0.0, a + b * s) * (1.0 + 1e-12)
                 if f >= 12:
                     assert rate == pytest.approx(max(0.0, a + b * s), rel=1e-11)
                 elif a == 0.0:
-                    assert process.kernel.clock(state, f, 0.0, Draw())[0] == math.inf
+                    assert process.native.clock(state, f, 0.0, Draw())[0] == math.inf
             if a > 0.0 and b == 0.0:
-                time, bound = process.kernel.clock(state, f, 0.0, Draw(exponential=0.3))
+                time, bound = process.native.clock(state, f, 0.0, Draw(exponential=0.3))
                 assert (time, bound) == pytest.approx((0.3 / a, a), rel=1e-12)
 
 
@@ -300,10 +300,10 @@ def test_a_bounce_reflects_in_the_factors_gradient_and_leaves_the_others_alone(n
     for seed in range(3):
         v = rng(seed).standard_normal(3)
         process, state = begun(PROCESSES[name](), x=rng(seed + 5).standard_normal(3), v=v)
-        kernel, graph = process.kernel, process.factors.graph
+        kernel, graph = process.native, process.factors.graph
         for f in range(process.bounces):
             state.v[:] = v
-            scope, along = graph.scope(f), process.factors.kernel.along(state, f, 0.0)
+            scope, along = graph.scope(f), process.factors.native.along(state, f, 0.0)
             before = kernel.rate(state, f, 0.0, rng())
             gradient = state.memory.gradient[: len(scope)].copy()
             assert kernel.jump(state, f, 0.0, rng()) == local_bps.BOUNCE
@@ -331,16 +331,16 @@ def test_a_refreshment_redraws_what_it_says_and_the_clocks_that_see_it(refresh):
     assert process.clocks == n + len(scopes)
     for k, scope in enumerate(scopes):
         before = state.v.copy()
-        time, bound = process.kernel.clock(state, n + k, 1.0, Draw(exponential=0.35))
+        time, bound = process.native.clock(state, n + k, 1.0, Draw(exponential=0.35))
         assert (time, bound) == (1.5, math.inf)
         generator = rng(k)
-        assert process.kernel.jump(state, n + k, 0.0, generator) == local_bps.REFRESH
+        assert process.native.jump(state, n + k, 0.0, generator) == local_bps.REFRESH
         before[scope] = rng(k).standard_normal(len(scope))
         np.testing.assert_array_equal(state.v, before)
         redrawn = process.order[process.start[n + k] : process.start[n + k + 1]].tolist()
         assert redrawn == [f for f in range(n) if np.intersect1d(scope, graph.scope(f)).size] + [n + k]
     never, _ = begun(pdmp.LocalBPS(model, refresh=refresh, refresh_rate=0.0), x=np.zeros(4))
-    assert never.kernel.clock(state, n, 1.0, rng())[0] == math.inf
+    assert never.native.clock(state, n, 1.0, rng())[0] == math.inf
 
 
 def test_local_rates_add_up_to_more_than_the_global_one():
@@ -349,19 +349,19 @@ def test_local_rates_add_up_to_more_than_the_global_one():
     parts, other = begun(pdmp.LocalBPS(GAUSSIAN), v=[-0.3, 1.0, -2.0])
     along = state.v @ GAUSSIAN.gradient(START)
     assert along > 0.0
-    assert whole.kernel.rate(state, 0, 0.0, rng()) == pytest.approx(along, rel=1e-12)
-    assert sum(parts.kernel.rate(other, f, 0.0, rng()) for f in range(2)) >= along
+    assert whole.native.rate(state, 0, 0.0, rng()) == pytest.approx(along, rel=1e-12)
+    assert sum(parts.native.rate(other, f, 0.0, rng()) for f in range(2)) >= along
 
 
 def test_the_grid_narrows_the_cells_of_the_factor_that_it_underestimates():
     process, state = begun(PROCESSES["LocalBPS grid"](), v=[1.0, 1.0, 1.0])
     widths = state.memory.cells[:, WIDTH]
-    f = next(f for f in range(12) if process.kernel.rate(state, f, 0.0, rng()) > 0.0)
+    f = next(f for f in range(12) if process.native.rate(state, f, 0.0, rng()) > 0.0)
     before = widths.copy()
-    state.bounds[f] = 0.5 * process.kernel.rate(state, f, 0.0, rng())
-    process.kernel.rate(state, f, 0.0, rng())
+    state.bounds[f] = 0.5 * process.native.rate(state, f, 0.0, rng())
+    process.native.rate(state, f, 0.0, rng())
     state.bounds[f] = HORIZON
-    process.kernel.rate(state, f, 0.0, rng())
+    process.native.rate(state, f, 0.0, rng())
     assert widths[f] == pytest.approx(0.7 * before[f])
     assert np.array_equal(np.delete(widths, f), np.delete(before, f))
 
@@ -369,7 +369,7 @@ def test_the_grid_narrows_the_cells_of_the_factor_that_it_underestimates():
 def test_a_cell_of_the_grid_bounds_the_rate_and_serves_until_its_coordinates_turn():
     """On all factors, of different curvature; arrivals are those of the chords, whatever part of the cell is left."""
     process, state = begun(PROCESSES["LocalBPS grid"](), v=[0.8, -1.0, 0.5])
-    kernel, cells, rung = process.kernel, state.memory.cells, 0
+    kernel, cells, rung = process.native, state.memory.cells, 0
     for f in range(15):
         kernel.clock(state, f, 0.0, Draw(exponential=0.02))
         begin, end = cells[f, BEGIN], cells[f, END]
@@ -400,9 +400,9 @@ def test_the_width_of_cells_follows_how_many_pass():
     process, state = begun(PROCESSES["LocalBPS grid"](), v=[0.8, -1.0, 0.5])
     cells = state.memory.cells
     width = cells[3, WIDTH]
-    process.kernel.clock(state, 3, 0.0, Draw(exponential=1e9))
+    process.native.clock(state, 3, 0.0, Draw(exponential=1e9))
     assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1))
-    process.kernel.clock(state, 3, 0.0, Draw(exponential=0.0))
+    process.native.clock(state, 3, 0.0, Draw(exponential=0.0))
     assert cells[3, WIDTH] == pytest.approx(width * math.exp(0.75 / 1.1 - 0.25 / 1.2))
     assert cells[3, 2] == 2.0 and np.all(np.delete(cells[:, 2], 3) == 0.0)
 
@@ -445,7 +445,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
         pdmp.sample(pdmp.LocalBPS(Broken(), thinning="grid"), events=10_000, seed=1, initial=[0.5, 0.5])
     process, state = begun(pdmp.LocalBPS(Broken()), x=np.array([0.5, 0.5]))
     state.x[1] = 3.0
-    assert process.kernel.jump(state, 1, 0.0, rng()) == -1
+    assert process.native.jump(state, 1, 0.0, rng()) == -1
 
 
 @pytest.mark.parametrize(
@@ -453,7 +453,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
     [
         ({"refresh_rate": -1.0}, "`refresh_rate` must be a number >= 0"),
         ({"refresh": "partial"}, '`refresh` must be "auto", "variable", "factor" or "global"'),
-        ({"thinning": "affine"}, "needs bounds from the model: Gaussian has no `bound_factor`"),
+        ({"thinning": "affine"}, "needs bounds from the model: Gaussian has no `factor_rate_bound`"),
         ({"thinning": "columns"}, '`thinning="columns"` needs .* Gaussian has no `signed_term_bound`'),
         ({"thinning": "slopes"}, '`thinning` must be "auto"'),
         ({"thinning": 3}, "`thinning` must be"),
@@ -480,7 +480,7 @@ def test_what_needs_other_models_or_gradients():
         pdmp.CoordinateSampler(GAUSSIAN, thinning="constant")
     with pytest.raises(ValueError, match="`safety` must be at least 1"):
         FactorGrid(0.5)
-    with pytest.raises(ValueError, match="`partial_slopes`"):
+    with pytest.raises(ValueError, match="`partial_curvature_bounds`"):
         pdmp.CoordinateSampler(SkewNormal(2.0), thinning="affine")
     with pytest.raises(ValueError, match="`refresh_rate` must be a number >= 0"):
         pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=-0.1)
@@ -537,7 +537,7 @@ def test_data_that_share_a_clock_ring_at_the_sum_of_their_bounds(name):
         def total(s, begins=begins, v=v):
             return sum(chi(name, i, v, begins + s * np.linalg.norm(v / SCALE)) for i in range(12))
 
-        time, bound = process.kernel.clock(state, TERMS, 0.0, Draw(exponential=0.9))
+        time, bound = process.native.clock(state, TERMS, 0.0, Draw(exponential=0.9))
         assert hazard(total, time, 101) == pytest.approx(0.9, rel=1e-9)
         assert bound == pytest.approx(total(time), rel=1e-12)
         for s in (0.0, time, 4.0):
@@ -550,11 +550,11 @@ def test_data_that_share_a_clock_ring_at_the_sum_of_their_bounds(name):
         def prior(s, x=x, v=v, force=force):
             return max(0.0, v @ (0.25 * (x + v * s) + force))
 
-        time, bound = process.kernel.clock(state, PRIOR, 0.0, Draw(exponential=0.4))
+        time, bound = process.native.clock(state, PRIOR, 0.0, Draw(exponential=0.4))
         assert hazard(prior, time) == pytest.approx(0.4, abs=1e-3)
         assert bound == pytest.approx(prior(time), rel=1e-11)
-        assert process.kernel.rate(state, PRIOR, time, rng()) == pytest.approx(bound, rel=1e-11)
-        process.kernel.jump(state, PRIOR, time, rng())
+        assert process.native.rate(state, PRIOR, time, rng()) == pytest.approx(bound, rel=1e-11)
+        process.native.jump(state, PRIOR, time, rng())
         a = 0.25 * (x + v * time) + force
         np.testing.assert_allclose(state.v, v - 2.0 * (v @ a) / (a @ a) * a, rtol=1e-10, atol=1e-12)
 
@@ -567,7 +567,7 @@ def test_each_datum_bounces_at_its_own_rate(name):
     anchor = process.anchor if "anchored" in name else None
     chis = np.array([chi(name, i, v, 1.0) for i in range(12)])
     share = chis / chis.sum()
-    kernel, generator, n = process.kernel, rng(3), 20_000
+    kernel, generator, n = process.native, rng(3), 20_000
     kernel.clock(state, TERMS, 0.0, rng())
     positions(kernel.flow, state, 0.0, state.memory.here)
     drawn, rates = np.zeros(12), np.zeros(12)
@@ -589,13 +589,13 @@ def test_a_datum_bounces_in_its_own_gradient():
         v = np.array([0.7, -1.1, 0.4])
         process, state = begun(PROCESSES[name](), v=v)
         anchor = process.anchor if "anchored" in name else None
-        process.kernel.clock(state, TERMS, 0.0, rng())
-        process.kernel.rate(state, TERMS, 0.0, rng(1))
+        process.native.clock(state, TERMS, 0.0, rng())
+        process.native.rate(state, TERMS, 0.0, rng(1))
         gradient = state.memory.gradient.copy()
         assert min(np.abs(gradient - datum(i, START, anchor)).max() for i in range(12)) < 1e-12
-        assert process.kernel.jump(state, TERMS, 0.0, rng()) == local_bps.BOUNCE
+        assert process.native.jump(state, TERMS, 0.0, rng()) == local_bps.BOUNCE
         np.testing.assert_allclose(state.v, v - 2.0 * (v @ gradient) / (gradient @ gradient) * gradient, rtol=1e-12)
-        assert process.kernel.jump(state, 2, 0.0, rng(4)) == local_bps.REFRESH
+        assert process.native.jump(state, 2, 0.0, rng(4)) == local_bps.REFRESH
         np.testing.assert_array_equal(state.v, rng(4).standard_normal(3))
         redrawn = [process.order[a:b].tolist() for a, b in itertools.pairwise(process.start)]
         assert redrawn == [[0, 1], [0, 1], [0, 1, 2]]
@@ -649,16 +649,16 @@ def test_what_data_that_share_a_clock_refuse():
 
     class Sloped(LogisticRegression):
         @pdmp.compiled
-        def bound_factor(self, x, v, f):
+        def factor_rate_bound(self, x, v, f):
             return 0.0, 1.0
 
-    with pytest.raises(ValueError, match="needs constant bounds: `bound_factor` of Sloped has a slope for term"):
+    with pytest.raises(ValueError, match="needs constant bounds: `factor_rate_bound` of Sloped has a slope for term"):
         pdmp.LocalBPS(Sloped(X, LOGISTIC.y), thinning="rows")
 
     class Priorless(LogisticRegression):
         prior_partial = pdmp.Model.prior_partial
 
-    with pytest.raises(ValueError, match="Priorless needs `prior_partial` and `prior_partial_slope`"):
+    with pytest.raises(ValueError, match="Priorless needs `prior_partial` and `prior_partial_curvature_bound`"):
         pdmp.LocalBPS(Priorless(X, LOGISTIC.y))
 
 
@@ -678,15 +678,15 @@ def test_the_next_velocity_is_drawn_by_the_rates_of_its_reverse(name):
     process.refresh_rate = 0.4
     process, state = begun(process, v=np.array([0.0, 1.0, 0.0]))
     gradient = process.model.gradient(START)
-    process.kernel.rate(state, 0, 0.0, rng())
+    process.native.rate(state, 0, 0.0, rng())
     np.testing.assert_allclose(state.memory.gradient, gradient, rtol=1e-12)
     total, n = np.abs(gradient).sum(), 2_000
-    assert process.partials.kernel.total(state) == pytest.approx(total, rel=1e-12)
+    assert process.partials.native.total(state) == pytest.approx(total, rel=1e-12)
     found = dict.fromkeys([(j, s) for j in range(3) for s in (1, -1)], 0.0)
     for u in (np.arange(n) + 0.5) / n:
         for k in range(6) if u * (total + 2.4) < 2.4 else [0]:
             uniforms = (u, (k + 0.5) / 6.0)
-            process.kernel.draw(state, total, Draw(uniforms))
+            process.native.draw(state, total, Draw(uniforms))
             found[tuple(state.memory.following.tolist())] += 1.0 / n / (6.0 if u * (total + 2.4) < 2.4 else 1.0)
     for (j, sign), q in found.items():
         v = sign * np.eye(3)[j]
@@ -701,16 +701,16 @@ def test_the_coordinate_samplers_rate_is_that_of_the_coordinate_that_moves():
     gradient = LOGISTIC.gradient(START)
     for v in velocities(3):
         _, state = begun(process, v=v)
-        assert process.kernel.rate(state, 0, 0.0, rng()) == pytest.approx(max(0.0, v @ gradient), rel=1e-12)
+        assert process.native.rate(state, 0, 0.0, rng()) == pytest.approx(max(0.0, v @ gradient), rel=1e-12)
         state.bounds[1] = 1.0
-        assert process.kernel.rate(state, 1, 0.0, rng()) == 1.0  # a refreshment is not thinned
+        assert process.native.rate(state, 1, 0.0, rng()) == 1.0  # a refreshment is not thinned
 
 
 @plain_only
 def test_the_coordinate_samplers_clocks():
     """Inverted on a Gaussian; on a regression the bound is the diagonal of the Hessian's."""
     process, state = begun(PROCESSES["CoordinateSampler inversion"](), v=[0.0, -1.0, 0.0])
-    time, bound = process.kernel.clock(state, 0, 0.0, Draw(exponential=0.4))
+    time, bound = process.native.clock(state, 0, 0.0, Draw(exponential=0.4))
     assert bound == 1.0
 
     def rate(s):
@@ -718,22 +718,22 @@ def test_the_coordinate_samplers_clocks():
 
     assert hazard(rate, time) == pytest.approx(0.4, abs=1e-3)
     process.refresh_rate = 0.5
-    assert process.kernel.clock(state, 1, 2.0, Draw(exponential=0.4)) == (2.8, 1.0)
+    assert process.native.clock(state, 1, 2.0, Draw(exponential=0.4)) == (2.8, 1.0)
     process.refresh_rate = 0.0
-    assert process.kernel.clock(state, 1, 2.0, rng())[0] == math.inf
+    assert process.native.clock(state, 1, 2.0, rng())[0] == math.inf
     process, state = begun(PROCESSES["CoordinateSampler affine"](), v=[0.0, 0.0, 1.0])
     diagonal = 0.25 * (X**2).sum(axis=0) + 0.25
     np.testing.assert_allclose(state.memory.curvatures, diagonal, rtol=1e-12)
-    time, bound = process.kernel.clock(state, 0, 0.0, Draw(exponential=3.0))
+    time, bound = process.native.clock(state, 0, 0.0, Draw(exponential=3.0))
     a = LOGISTIC.gradient(START)[2]
     assert bound == pytest.approx(a + diagonal[2] * time, rel=1e-12)
-    assert bound >= process.kernel.rate(state, 0, time, rng())
+    assert bound >= process.native.rate(state, 0, time, rng())
 
 
 def test_what_moves_next_is_brought_along():
     """Both coordinates of a switch are recorded and integrated: the one that stops and the one that starts."""
     process, state = begun(PROCESSES["CoordinateSampler inversion"](), v=[0.0, 1.0, 0.0])
-    kernel = process.kernel
+    kernel = process.native
     for old, new in itertools.product(range(3), range(3)):
         state.v[:], state.memory.moving[0] = np.eye(3)[old], old
         state.memory.following[:] = new, -1
@@ -789,6 +789,6 @@ def test_where_the_gradient_vanishes_the_next_velocity_is_any():
     process, state = begun(pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=0.0), x=MEAN, v=[1.0, 0.0, 0.0])
     seen = set()
     for k in range(6):
-        process.kernel.draw(state, 0.0, Draw((0.5, (k + 0.5) / 6.0)))
+        process.native.draw(state, 0.0, Draw((0.5, (k + 0.5) / 6.0)))
         seen.add(tuple(state.memory.following.tolist()))
     assert len(seen) == 6

@@ -53,7 +53,7 @@ def test_a_draw_takes_the_column_or_its_alias():
     alias, drawn = AliasTable([1.0, 2.0, 5.0]), np.zeros(3)
     for k in range(3):
         for u in (np.arange(3000) + 0.5) / 3000:
-            i, weight = alias.kernel.resolve(k, Script(u))
+            i, weight = alias.native.resolve(k, Script(u))
             assert weight == pytest.approx(8.0 / [1.0, 2.0, 5.0][i])
             drawn[i] += 1.0 / 9000
     assert_allclose(drawn, [1 / 8, 2 / 8, 5 / 8], atol=1e-3)
@@ -69,7 +69,7 @@ def draw_many(alias, columns, rows, weights, rng):
 def test_columns_are_uniform_and_draws_have_their_probabilities():
     weights = np.array([1.0, 2.0, 0.0, 5.0, 0.1])
     columns, rows, inverse = np.zeros(4000, np.int64), np.zeros(4000, np.int64), np.zeros(4000)
-    draw_many(AliasTable(weights).kernel, columns, rows, inverse, np.random.default_rng(7))
+    draw_many(AliasTable(weights).native, columns, rows, inverse, np.random.default_rng(7))
     assert_allclose(np.bincount(columns, minlength=5) / 4000, 0.2, atol=0.04)  # six standard errors
     assert_allclose(np.bincount(rows, minlength=5) / 4000, weights / 8.1, atol=0.05)
     assert_allclose(inverse, 8.1 / weights[rows], rtol=1e-14)
@@ -139,7 +139,9 @@ def test_partial_derivatives_of_terms_and_of_the_prior(model):
     v = np.array([1.0, -2.0, 0.5])
     for j in range(3):
         assert kernel_call(model, "prior_partial", X, j) == pytest.approx(precision[j] * X[j], rel=1e-14)
-        assert kernel_call(model, "prior_partial_slope", v, j) == pytest.approx(precision[j] * v[j] ** 2, rel=1e-14)
+        assert kernel_call(model, "prior_partial_curvature_bound", v, j) == pytest.approx(
+            precision[j] * v[j] ** 2, rel=1e-14
+        )
         for i in range(12):
             assert kernel_call(model, "term_partial", X, i, j, scratch) == pytest.approx(terms[i, j], rel=1e-12)
             difference = kernel_call(model, "term_partial_difference", X, Y, i, j, scratch)
@@ -148,7 +150,7 @@ def test_partial_derivatives_of_terms_and_of_the_prior(model):
 
 def kernel_call(model, method, *args):
     """A compiled method, in plain Python."""
-    return getattr(model.kernel, method)(*args)
+    return getattr(model.native, method)(*args)
 
 
 def test_diagonals_of_hessians():

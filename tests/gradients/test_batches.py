@@ -59,14 +59,14 @@ def test_a_batch_used_again_is_the_one_drawn_last(name, draw, size):
         return total + model.gradient(x) - data
 
     for _ in range(3):
-        draw_anew(provider.kernel, HERE, memory, rng, found, counts)
+        draw_anew(provider.native, HERE, memory, rng, found, counts)
         first, last = memory.cursor[1:3] if blocks else (0, size)
         rows = memory.rows[: last - first].copy()
         if draw == "reshuffle":  # the data lie in this order
             rows = np.random.default_rng(0).permutation(N)[first:last]
         assert_allclose(found, expected(HERE, rows), rtol=1e-9, atol=1e-9)
         for x in (THERE, HERE, ANCHOR):
-            use_again(provider.kernel, x, memory, found, counts)
+            use_again(provider.native, x, memory, found, counts)
             assert_allclose(found, expected(x, rows), rtol=1e-9, atol=1e-9)
         seen += 4 * len(rows)
         assert counts[DATA] == seen

@@ -120,7 +120,7 @@ def calls(provider, method, x, v=None, times=1, seed=0, memory=None, function=re
     counts = np.zeros(KINDS + MAX_KINDS, np.int64)
     v = np.ones(provider.dim) if v is None else v
     number = ("gradient", "projected", "gradient_and_sd").index(method)
-    function(provider.kernel, number, x, v, memory, rng, out, extra, counts)
+    function(provider.native, number, x, v, memory, rng, out, extra, counts)
     assert counts.sum() == counts[DATA]
     return out, extra[:, :2] if method == "projected" else extra[:, : provider.dim], counts[DATA]
 
@@ -211,7 +211,7 @@ def sums(model, x, v, rows, n, scratch, gradient, projected, squared, squares):
 
 def batch_sums(model, x, v, rows):
     gradient, projected, squared, squares, scratch = np.zeros((5, model.dim))
-    first, second = sums(model.kernel, x, v, rows, len(rows), scratch, gradient, projected, squared, squares)
+    first, second = sums(model.native, x, v, rows, len(rows), scratch, gradient, projected, squared, squares)
     return gradient, projected, first, second, squared, squares
 
 
@@ -506,7 +506,7 @@ def test_logistic_batches_and_blocks(dtype, d):
         assert which.data.ctypes.data % 64 == 0
         for first, last in ((0, 150), (0, 64), (64, 128), (3, 9), (60, 70), (100, 150), (20, 149), (5, 5)):
             out = np.ones(d)
-            block(which.kernel, x, first, last, out)
+            block(which.native, x, first, last, out)
             assert_allclose(out, 1.0 + of[first:last].sum(axis=0), rtol=1e-11, atol=1e-11)
         for n in (1, 63, 64, 65, 200):
             rows = rng.integers(0, 150, n)
@@ -552,7 +552,7 @@ def test_logistic_far_out(dtype):
         for i in range(8):  # sums of one, through the vectorised paths
             assert_allclose(batch_sums(which, one, one, rows[i : i + 1])[0], expected[i], rtol=1e-13, atol=1e-300)
             out = np.zeros(1)
-            block(which.kernel, one, i, i + 1, out)
+            block(which.native, one, i, i + 1, out)
             assert_allclose(out[0], expected[i], rtol=1e-13, atol=1e-300)
         assert np.isfinite(which.potential(one)) and np.isfinite(which.potential(-one))
         assert_allclose(which.gradient(one)[0], expected.sum() + expit(1.0) + 1.0, rtol=1e-11)
@@ -586,13 +586,13 @@ def test_float32_storage_is_only_storage():
 
 @entry
 def slopes(model, v, out):
-    model.partial_slopes(v, out)
-    return model.directional_slope(v)
+    model.partial_curvature_bounds(v, out)
+    return model.curvature_bound(v)
 
 
 def bounds(model, v):
     out = np.full(model.dim, 9.0)
-    return slopes(model.kernel, v, out), out
+    return slopes(model.native, v, out), out
 
 
 @pytest.mark.exact

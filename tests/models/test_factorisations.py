@@ -145,7 +145,7 @@ def test_batches_are_unbiased(name):
         memory, total, counts = batch.memory(generator), np.zeros(model.dim), np.zeros(20, np.int64)
         for _ in range(batch.blocks):
             out = np.zeros(model.dim)
-            batch.kernel.gradient(x, memory, generator, out, counts)
+            batch.native.gradient(x, memory, generator, out, counts)
             total += out / batch.blocks
         close(total, model.gradient(x), 1e-10)
     assert model.rearranged(np.arange(model.n_data)) is model
@@ -440,8 +440,10 @@ def test_factors_of_the_matrix_are_local():
         e, gradient = np.eye(model.dim)[j], np.zeros(model.dim)
         model.add_prior_gradient(x, gradient)
         assert model.prior_partial(x, j) == pytest.approx(gradient[j])
-        assert model.prior_partial_slope(2.0 * e, j) == pytest.approx(4.0 * model.slab_density()[j] ** 2 * 2.0 * np.pi)
-        assert model.prior_slope(2.0 * e) == pytest.approx(model.prior_partial_slope(2.0 * e, j))
+        assert model.prior_partial_curvature_bound(2.0 * e, j) == pytest.approx(
+            4.0 * model.slab_density()[j] ** 2 * 2.0 * np.pi
+        )
+        assert model.prior_curvature_bound(2.0 * e) == pytest.approx(model.prior_partial_curvature_bound(2.0 * e, j))
 
 
 def test_natural_parameters_have_names():

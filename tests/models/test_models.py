@@ -149,7 +149,7 @@ def test_batch_projections_are_sums_over_the_batch():
     model = linear_gaussian()
     x, v = points(model, 2)
     rows, out = np.array([3, 0, 39, 3]), np.ones(4)
-    first, second = batch_projection(model.kernel, x, v, rows, np.empty(4), out)
+    first, second = batch_projection(model.native, x, v, rows, np.empty(4), out)
     terms = model.term_gradients(x, rows)
     assert np.allclose(out, 1.0 + terms.sum(axis=0), rtol=1e-12)
     assert math.isclose(first, np.sum(terms @ v), rel_tol=1e-12)
@@ -163,8 +163,8 @@ def test_batch_projections_are_sums_over_the_batch():
 @entry
 def everything(model, x, v, moved, out, slopes):
     model.add_gradient(x, out)
-    model.partial_slopes(v, slopes)
-    total = model.directional_slope(v)
+    model.partial_curvature_bounds(v, slopes)
+    total = model.curvature_bound(v)
     for i in range(x.shape[0]):
         value, slope = model.affine_partial(x, v, moved, 1.3, i)
         out[i] += 1e-3 * value
@@ -176,8 +176,8 @@ def plain(model, x, v, moved):
     """The same as `everything`, by the methods of the instance, which are plain Python."""
     out, slopes = np.zeros(model.dim), np.zeros(model.dim)
     model.add_gradient(x, out)
-    model.partial_slopes(v, slopes)
-    total = model.directional_slope(v)
+    model.partial_curvature_bounds(v, slopes)
+    total = model.curvature_bound(v)
     for i in range(model.dim):
         value, slope = model.affine_partial(x, v, moved, 1.3, i)
         out[i] += 1e-3 * value
@@ -193,7 +193,7 @@ def test_compiled_values_are_bitwise_those_of_python(name):
         v, moved = generator.standard_normal(model.dim), generator.random(model.dim)
         assert model.potential(x) == model.total_potential(x)
         out, slopes = np.zeros(model.dim), np.zeros(model.dim)
-        total = everything(model.kernel, x, v, moved, out, slopes)
+        total = everything(model.native, x, v, moved, out, slopes)
         assert np.isfinite(total)
         expected = plain(model, x, v, moved)
         assert total == expected[0]
@@ -266,9 +266,9 @@ def test_slopes_are_exact(name):
     for _ in range(3):
         v = generator.standard_normal(model.dim)
         slopes = np.full(model.dim, np.nan)
-        model.partial_slopes(v, slopes)
+        model.partial_curvature_bounds(v, slopes)
         assert np.allclose(slopes, v * (Q @ v), rtol=1e-12, atol=1e-12)
-        assert math.isclose(model.directional_slope(v), v @ Q @ v, rel_tol=1e-12)
+        assert math.isclose(model.curvature_bound(v), v @ Q @ v, rel_tol=1e-12)
 
 
 @pytest.mark.parametrize("name", [*GAUSSIANS, "linear"])
@@ -387,7 +387,7 @@ def test_linear_gaussian_gradient_along_a_line_is_affine():
         x, v = generator.standard_normal(4), generator.standard_normal(4)
         for t in (0.0, 0.3, 2.0, 50.0):
             G = v @ model.gradient(x + v * t)
-            affine = v @ model.hessian() @ (x - mean) + t * model.directional_slope(v)
+            affine = v @ model.hessian() @ (x - mean) + t * model.curvature_bound(v)
             assert math.isclose(G, affine, rel_tol=1e-10, abs_tol=1e-9)
 
 
@@ -466,7 +466,7 @@ def test_skew_normal_curvature_is_between_its_limits_and_nothing_is_promised():
     model = SkewNormal(6.0)
     curvatures = np.array([model.hessian([x])[0, 0] for x in np.linspace(-30.0, 10.0, 300)])
     assert np.all(curvatures >= 1.0) and np.all(curvatures <= 37.0 * (1 + 1e-9)) and curvatures[0] > 36.9
-    assert not model.knows("directional_slope") and not model.knows("partial_slopes")
+    assert not model.knows("curvature_bound") and not model.knows("partial_curvature_bounds")
 
 
 @pytest.mark.parametrize("shape", [np.nan, np.inf, [1.0]])
@@ -487,7 +487,7 @@ def both(model, x, out):
 
 def compiled_both(model, x):
     out = np.zeros(model.dim)
-    return both(model.kernel, x, out), out
+    return both(model.native, x, out), out
 
 
 def test_function_is_called_from_compiled_code():
@@ -516,10 +516,10 @@ def test_function_may_return_other_types_and_keep_what_it_is_given():
     model = from_function(function, 2, initial=[1.0, 2.0])
     assert np.array_equal(model.initial, [1.0, 2.0])
     x, out = np.array([1.0, 1.0]), np.array([100.0, 200.0])
-    both(model.kernel, x, out)
+    both(model.native, x, out)
     assert np.array_equal(out, [101.0, 201.0])
     x[:] = 2.0, 3.0
-    both(model.kernel, x, out)
+    both(model.native, x, out)
     assert np.array_equal(out, [103.0, 204.0])
     assert np.array_equal(seen[-4], [1.0, 1.0]) and np.array_equal(seen[-1], [2.0, 3.0])
 
@@ -711,7 +711,7 @@ def test_a_misspelt_prior_is_not_dropped_silently():
 
 
 def test_a_misspelt_bound_is_named():
-    with pytest.raises(TypeError, match="^Bad.directional_slop: is it a misspelling of .*`directional_slope`"):
+    with pytest.raises(TypeError, match="^Bad.directional_slop: is it a misspelling of .*`curvature_bound`"):
 
         class Bad(pdmp.Model):
             @pdmp.compiled

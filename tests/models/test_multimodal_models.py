@@ -136,11 +136,11 @@ def test_the_bounds_on_slopes_hold_and_are_attained():
     for seed in range(50):
         x, v = np.random.default_rng(seed).normal(size=(2, 2)) * 1.5
         bounds, hessian = np.zeros(2), model.hessian(x)
-        model.partial_slopes(v, bounds)
-        assert v @ hessian @ v <= model.directional_slope(v) * (1.0 + 1e-12)
+        model.partial_curvature_bounds(v, bounds)
+        assert v @ hessian @ v <= model.curvature_bound(v) * (1.0 + 1e-12)
         assert np.all(v * (hessian @ v) <= bounds * (1.0 + 1e-12))
     far = np.array([30.0, -30.0])
-    assert v @ model.hessian(far) @ v == pytest.approx(model.directional_slope(v), rel=1e-9)
+    assert v @ model.hessian(far) @ v == pytest.approx(model.curvature_bound(v), rel=1e-9)
     np.testing.assert_allclose(v * (model.hessian(far) @ v), bounds, rtol=1e-9)
 
 

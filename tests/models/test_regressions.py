@@ -259,11 +259,11 @@ def test_linear_gaussian_is_the_same_in_every_layout(tmp_path):
         assert_allclose(model.term_gradients(x, rows), usual.term_gradients(x, rows), rtol=1e-12, atol=1e-12)
         assert_allclose(model.predict(x[None], other), usual.predict(x[None], X), rtol=1e-12)
         for f in (0, 3, N, N + d - 1):
-            found, expected = (m.kernel.affine_factor(x, v, moved, 1.5, f) for m in (model, usual))
+            found, expected = (m.native.affine_factor(x, v, moved, 1.5, f) for m in (model, usual))
             assert_allclose(found, expected, rtol=1e-11)
         found, expected = np.ones(d), np.ones(d)
         for m, out in ((model, found), (usual, expected)):
-            m.kernel.term_lipschitz(3, v, out)
+            m.native.term_lipschitz(3, v, out)
         assert_allclose(found, expected, rtol=1e-12)
         found, expected = np.zeros(d), np.zeros(d)
         sums = [m.add_batch_projection(x, v, np.array(rows), 4, x, o) for m, o in ((model, found), (usual, expected))]
@@ -286,9 +286,9 @@ def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
         x, v = points(usual, 2)
         assert_allclose(model.potential(x), usual.potential(x), rtol=1e-12)
         assert_allclose(model.gradient(x), usual.gradient(x), rtol=1e-11)
-        assert_allclose(model.directional_slope(v), usual.directional_slope(v), rtol=1e-12)
+        assert_allclose(model.curvature_bound(v), usual.curvature_bound(v), rtol=1e-12)
         found, expected = np.zeros(4), np.zeros(4)
-        model.partial_slopes(v, found), usual.partial_slopes(v, expected)
+        model.partial_curvature_bounds(v, found), usual.partial_curvature_bounds(v, expected)
         assert_allclose(found, expected, rtol=1e-12)
         for rows in (1, 4):
             found, expected = np.zeros((rows, 3)), np.zeros((rows, 3))
@@ -307,7 +307,7 @@ def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
         for i, j, sign in itertools.product((0, 3), (0, 3), (-1.0, 1.0)):
             assert model.signed_term_bound(i, j, sign) == usual.signed_term_bound(i, j, sign)
         for f in (0, 9, N + 1):
-            assert_allclose(model.bound_factor(x, v, f), usual.bound_factor(x, v, f), rtol=1e-12)
+            assert_allclose(model.factor_rate_bound(x, v, f), usual.factor_rate_bound(x, v, f), rtol=1e-12)
         assert_allclose(model.log_likelihood(points(usual, 2)), usual.log_likelihood(points(usual, 2)), rtol=1e-12)
         assert_allclose(model.mode(), usual.mode(), atol=1e-7)
     found = usual.log_likelihood(points(usual, 2), X[:4], y[:4], pointwise=True)
@@ -476,15 +476,15 @@ def test_bounds_of_the_clocks_hold(name):
         x, y = 2.0 * generator.standard_normal((2, 3))
         v = generator.standard_normal(3)
         hessian = model.hessian(x)
-        slope, slopes = model.directional_slope(v), np.full(3, np.nan)
-        model.partial_slopes(v, slopes)
-        assert v @ hessian @ v <= slope + tiny and math.isclose(slope, without_gram.directional_slope(v), rel_tol=1e-12)
+        slope, slopes = model.curvature_bound(v), np.full(3, np.nan)
+        model.partial_curvature_bounds(v, slopes)
+        assert v @ hessian @ v <= slope + tiny and math.isclose(slope, without_gram.curvature_bound(v), rel_tol=1e-12)
         assert np.all(v * (hessian @ v) <= slopes + tiny)
         assert v @ lower @ v - tiny <= v @ hessian @ v <= v @ upper @ v + tiny
         assert v @ upper @ v <= slope * (1.0 + 1e-12)
-        prior = model.prior_slope(v)
+        prior = model.prior_curvature_bound(v)
         assert math.isclose(prior, v @ (v * model.precision))
-        assert math.isclose(prior, sum(model.prior_partial_slope(v, j) for j in range(3)))
+        assert math.isclose(prior, sum(model.prior_partial_curvature_bound(v, j) for j in range(3)))
         assert_allclose([model.prior_partial(x, j) for j in range(3)], model.precision * x)
         change = model.term_gradients(x, range(20)) - model.term_gradients(y, range(20))
         distance = np.linalg.norm((x - y) / scale)
@@ -493,7 +493,7 @@ def test_bounds_of_the_clocks_hold(name):
         there = model.term_gradients(root @ x, range(20)) - model.term_gradients(root @ y, range(20))
         assert np.all(np.linalg.norm(there @ root, axis=1) <= lipschitz_norms * np.linalg.norm(x - y) + tiny)
         for f in (0, 7, 19, 21):
-            a, b = model.bound_factor(x, v, f)
+            a, b = model.factor_rate_bound(x, v, f)
             for s in (0.0, 0.3, 2.0):
                 out = np.zeros(3)
                 model.add_factor_gradient(x + s * v, f, out)
@@ -527,15 +527,15 @@ def test_bounds_on_a_piece_of_the_path_hold(name):
     for _ in range(150):
         x, v = generator.standard_normal((2, model.dim))
         s = generator.exponential()
-        most, parts = model.directional_slope_within(x, v, s), np.full(model.dim, np.nan)
-        model.partial_slopes_within(x, v, s, parts)
+        most, parts = model.curvature_bound_within(x, v, s), np.full(model.dim, np.nan)
+        model.partial_curvature_bounds_within(x, v, s, parts)
         for u in np.linspace(0.0, s, 9):
             product = model.hessian(x + u * v) @ v
             room = 1e-9 * (1.0 + abs(most))
             assert v @ product <= most + room and np.all(v * product <= parts + 1e-9 * (1.0 + np.abs(parts)))
         product = model.hessian(x) @ v
-        model.partial_slopes_within(x, v, 0.0, parts)
-        assert_allclose(model.directional_slope_within(x, v, 0.0), max(v @ product, 0.0), rtol=1e-9, atol=1e-9)
+        model.partial_curvature_bounds_within(x, v, 0.0, parts)
+        assert_allclose(model.curvature_bound_within(x, v, 0.0), max(v @ product, 0.0), rtol=1e-9, atol=1e-9)
         expected = v * product if name == "Poisson" else np.maximum(v * product, 0.0)
         assert_allclose(parts, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
 
@@ -974,7 +974,7 @@ def test_kernels_in_compiled_code(kind, tmp_path):
     x, v = 0.2 * points(model, 2)
     rows = rng(3).integers(0, N, 140)
     out, squares, scratch = np.zeros((3, 11))
-    first, second = evaluate(model.kernel, x, v, rows, out, squares, scratch)
+    first, second = evaluate(model.native, x, v, rows, out, squares, scratch)
     terms = ((np.exp(X @ x) - model.y)[:, None] * X)[rows]
     assert_allclose(out, 2.0 * terms.sum(axis=0), rtol=1e-12)
     assert_allclose(squares, (terms**2).sum(axis=0), rtol=1e-12)

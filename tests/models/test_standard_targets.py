@@ -116,7 +116,7 @@ def test_factors_are_local_and_add_up(name):
     for i in range(model.n_data):
         terms += model.term_gradients(points(model)[0], [i])[0]
     total = np.zeros(model.dim)
-    model.kernel.add_block_gradient(points(model)[0], 0, model.n_data, total)
+    model.native.add_block_gradient(points(model)[0], 0, model.n_data, total)
     assert np.allclose(terms, total, rtol=1e-13)
 
 
@@ -125,8 +125,8 @@ def test_terms_alone_give_the_partial_derivative():
     x, scratch = points(model)[0], np.zeros(model.dim)
     for i in range(6):
         expected = model.term_gradients(x, [i])[0]
-        assert [model.kernel.term_partial(x, i, j, scratch) for j in range(6)] == list(expected)
-    assert math.isclose(model.kernel.prior_slope(x), x @ model.field.hessian() @ x, rel_tol=1e-13)
+        assert [model.native.term_partial(x, i, j, scratch) for j in range(6)] == list(expected)
+    assert math.isclose(model.native.prior_curvature_bound(x), x @ model.field.hessian() @ x, rel_tol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["banana", "twisted"])
@@ -135,7 +135,7 @@ def test_rates_of_the_banana_are_these_polynomials(name, rows):
     model = MODELS[name]()
     x, v = points(model)[:2]
     table = np.zeros((rows or model.dim, 4))
-    model.kernel.add_prior_coefficients(x, v, table)
+    model.native.add_prior_coefficients(x, v, table)
     for t in (0.0, 0.3, -1.1, 4.0):
         rates = v * model.gradient(x + t * v)
         expected = np.array([rates.sum()]) if rows else rates
@@ -149,7 +149,7 @@ def test_parts_of_the_cox_process_are_convex_and_concave(rows):
 
     def parts(t):
         table = np.zeros((rows or model.dim, 3))
-        model.kernel.add_parts(x + t * v, v, table)
+        model.native.add_parts(x + t * v, v, table)
         return table
 
     for t in (0.0, 0.4, 1.5):
@@ -167,7 +167,7 @@ def test_curvature_of_a_mixture_is_below_its_bound():
     largest = 0.0
     for _ in range(2_000):
         x, v = 3.0 * rng.standard_normal(2), rng.standard_normal(2)
-        bound, found = model.kernel.directional_slope(v), v @ model.hessian(x) @ v
+        bound, found = model.native.curvature_bound(v), v @ model.hessian(x) @ v
         assert found <= bound * (1.0 + 1e-12)
         largest = max(largest, found / bound)
     assert largest > 0.99  # it is the least one
@@ -193,7 +193,7 @@ def test_field_is_the_laplacian_of_its_graph():
 def grid_moments(model, *axes):
     """Mean and covariance of two coordinates by the trapezium rule, from the potential alone."""
     x = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-    potential = np.array([model.kernel.total_potential(a) for a in x])
+    potential = np.array([model.native.total_potential(a) for a in x])
     weight = np.exp(potential.min() - potential)
     weight /= weight.sum()
     mean = weight @ x

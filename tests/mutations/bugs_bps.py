@@ -42,7 +42,7 @@ BUGS = [
         ("rays: the fourth derivative's bound is a third of it", LOGISTIC, "FOURTH = 1.0 / 24.0", "FOURTH = 1.0 / 200.0"),
         ("rays: the third derivative has the wrong sign", LOGISTIC, "c += w * (1.0 - w) * (w + w - 1.0)", "c += w * (1.0 - w) * (1.0 - w - w)"),
         ("rays: no prior in the bound", LOGISTIC, "        return most + ray[PRIOR_SLOPE]", "        return most"),
-        ("rays: the gradient of a Gaussian where the ray began", GAUSSIAN, "out[j] = ray[j] + s * ray[self.size + j]", "out[j] = ray[j]"),
+        ("rays: the gradient of a Gaussian where the ray began", GAUSSIAN, "out[j] = ray[j] + s * ray[self.dim + j]", "out[j] = ray[j]"),
         ("directional: the bound is valid for ever", DIRECTIONAL, "        if wait > h:\n            return now + h, HORIZON\n", ""),
         ("directional: the bound has the rate's slope at its start", DIRECTIONAL, "return now + wait, first + slope * wait", "return now + wait, first + second * wait"),
         ("directional: rays go on from where they began", DIRECTIONAL, "        memory.look[BEGAN] = now\n        memory.look[TIME]", "        memory.look[TIME]"),

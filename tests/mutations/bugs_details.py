@@ -59,6 +59,6 @@ BUGS = [
         ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", DETAILS),
         ("stein: draws far away lose their digits", "pdmp/diagnostics/stein.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
         ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", DETAILS),
-        ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.alongside(self.state):", "if True:", DETAILS),
+        ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.helper_threads(self.state):", "if True:", DETAILS),
     ]
 ]  # fmt: skip

@@ -6,7 +6,8 @@ from tests.mutations.bugs import Bug
 
 TESTS = ("tests/models/test_factorisations.py",)
 BASE, MF, B, P, ICA, NN = (
-    f"pdmp/models/{name}.py" for name in ("factorisation", "matrix_factorization", "bpmf", "ppmf", "ica", "bayesian_nn")
+    f"pdmp/models/factorisations/{name}.py"
+    for name in ("factorisation", "matrix_factorization", "bpmf", "ppmf", "ica", "bayesian_nn")
 )
 
 BUGS = [
@@ -25,7 +26,7 @@ BUGS = [
         ("a user too many is let in", BASE, "    if most >= size:", "    if most > size:"),
         ("negative numbers count from the end", BASE, "    if least < 0:", "    if least < -(2**31):"),
         ("a copy in the old order", BASE, "other.data = self.data[rows]", "other.data = self.data.copy()"),
-        ("users' prior on items", MF, "_add_scaled(x, middle, self.size, self.item_precision, out)", "_add_scaled(x, middle, self.size, self.user_precision, out)"),
+        ("users' prior on items", MF, "_add_scaled(x, middle, self.dim, self.item_precision, out)", "_add_scaled(x, middle, self.size, self.user_precision, out)"),
         ("scales are variances", MF, "positive_number(user_scale, \"user_scale\") ** -2", "positive_number(user_scale, \"user_scale\") ** -1"),
         ("the rates' quadratic part", MF, "out[row, 2] += c * here + q * slope", "out[row, 2] += 2.0 * c * here + q * slope"),
         ("a factor on the wrong item", MF, "self.rank * (self.n_users + self.data[\"item\"].astype(np.int64))", "self.rank * self.data[\"item\"].astype(np.int64)"),

@@ -51,7 +51,7 @@ BUGS = [
         ("the mode ignores the prior", "pdmp/models/targets/hyperboloid.py", "size = max(abs(mean) - self.prior_precision / (self.n_data * self.noise_precision), 0.0)", "size = abs(mean)"),
         ("the mixture's components swap", "pdmp/models/targets/mixture_sum.py", "(share * a + (1.0 - share) * b)", "(share * b + (1.0 - share) * a)"),
         ("the mixture's scale is the sum's", "pdmp/models/targets/mixture_sum.py", 'self.factor = 1.0 / n_data if scale == "mean" else 1.0', "self.factor = 1.0"),
-        ("the mixture's bound lacks N", "pdmp/models/targets/mixture_sum.py", "return self.factor * self.terms * self.precision * square", "return self.factor * self.precision * square"),
+        ("the mixture's bound lacks N", "pdmp/models/targets/mixture_sum.py", "return self.factor * self.n_data * self.precision * square", "return self.factor * self.precision * square"),
         ("the mixture's potential overflows", "pdmp/models/targets/mixture_sum.py", "total += min(u, w) - math.log1p(math.exp(-abs(u - w)))", "total -= math.log(math.exp(-u) + math.exp(-w))"),
     ]
 ]  # fmt: skip

@@ -27,7 +27,7 @@ BUGS = [
         ("SGRRLD: the coarse chain's own step", "discrete/richardson_romberg.py", "coarse.schedule = Constant(step)\n", "pass\n", AUTOMATIC),
         ("the stiffest direction's noise is not squared by coordinate", CURVATURE, "noise = float(np.sum((u * provider.scale) ** 2))", "noise = float(np.sum(u * provider.scale) ** 2)", AUTOMATIC),
         ("MALA: the wrong power of the dimension", "discrete/mala.py", "return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)", "return 1.4 / (self.dim ** (2.0 / 3.0) * curvature)", AUTOMATIC),
-        ("walls: no room for rounding", "pdmp/processes/bounded.py", "BIT = 1e-9", "BIT = 0.0", "tests/processes/test_bounded.py"),
+        ("walls: no room for rounding", "pdmp/processes/bounded.py", "WALL_ROUNDING = 1e-9", "WALL_ROUNDING = 0.0", "tests/processes/test_bounded.py"),
         ("SGNHT: θ moves by the old momentum", "discrete/sgnht.py", "kick = step * np.array([step, 1.0])", "kick = step * np.array([0.0, 1.0])", AUTOMATIC),
         ("mamba: the path is read past its end", "pdmp/tuning/competition.py", "np.minimum(begun + (record.end - begun) * np.arange(1, n + 1) / n, record.end)", "begun + (record.end - begun) * np.arange(1, n + 1) / n", TUNING),
         ("mamba: what overflowed is scored", "pdmp/tuning/competition.py", "return function(x, s) if np.all(np.isfinite(s)) else math.inf", "return function(x, s)", TUNING),

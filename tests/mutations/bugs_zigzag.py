@@ -74,8 +74,8 @@ BUGS = [
         (
             "bounds: a slope without the speed's square",
             LOGISTIC,
-            "    def prior_partial_slope(self, v, j):\n        return self.precision[j] * v[j] * v[j]",
-            "    def prior_partial_slope(self, v, j):\n        return self.precision[j] * v[j]",
+            "    def prior_partial_curvature_bound(self, v, j):\n        return self.precision[j] * v[j] * v[j]",
+            "    def prior_partial_curvature_bound(self, v, j):\n        return self.precision[j] * v[j]",
             ALIAS,
         ),
         (
@@ -203,7 +203,7 @@ BUGS = [
         (
             "control variates: the rate where the clock looked last",
             SUBSAMPLED,
-            "        # Its rate, for this batch.\n        self.look(state, now)\n",
+            "        # Its rate, for this batch.\n        self.evaluate(state, now)\n",
             "        # Its rate, for this batch.\n",
             ZIGZAG,
         ),

@@ -31,7 +31,7 @@ CASES = {
     "negative refreshment": (lambda: pdmp.BPS(MODEL, refresh_rate=-1.0), ValueError, "`refresh_rate`.*-1.0"),
     "refreshment nan": (lambda: pdmp.BPS(MODEL, refresh_rate=np.nan), ValueError, "`refresh_rate`.*nan"),
     "unknown thinning": (lambda: pdmp.BPS(MODEL, thinning="magic"), ValueError, "`thinning`.*'magic'"),
-    "no slope bound": (lambda: pdmp.BPS(SKEW, thinning="affine"), ValueError, "`directional_slope`.*grid"),
+    "no slope bound": (lambda: pdmp.BPS(SKEW, thinning="affine"), ValueError, "`curvature_bound`.*grid"),
     "no inversion": (
         lambda: pdmp.ZigZag(MODEL, thinning="inversion"),
         ValueError,

@@ -139,19 +139,19 @@ def test_boomerang_balances_the_flow(name):
         x, v = rng(seed).standard_normal((2, 3))
 
         def rate(v, x=x):
-            return process.kernel.rate(state_at(process, x, v), 0, 0.0, rng())
+            return process.native.rate(state_at(process, x, v), 0, 0.0, rng())
 
         along = v @ excess_gradient(model, x, m, covariance)
         assert rate(v) == pytest.approx(max(0.0, along), rel=1e-11)
         state = state_at(process, x, v)
-        assert process.kernel.jump(state, 0, 0.0, rng()) == 0
+        assert process.native.jump(state, 0, 0.0, rng()) == 0
         w = state.v.copy()
         assert rate(v) - rate(w) == pytest.approx(along, rel=1e-10)
         assert rate(-w) == pytest.approx(rate(v), rel=1e-10, abs=1e-12)
         assert w @ np.linalg.solve(covariance, w) == pytest.approx(v @ np.linalg.solve(covariance, v), rel=1e-12)
         np.testing.assert_array_equal(state.x, x)
         again = state_at(process, x, w)
-        process.kernel.jump(again, 0, 0.0, rng())
+        process.native.jump(again, 0, 0.0, rng())
         np.testing.assert_allclose(again.v, v, rtol=1e-10, atol=1e-12)
 
 
@@ -164,16 +164,16 @@ def test_rates_are_those_of_the_turned_position_and_velocity(name):
         state, out = state_at(process, x, v, moved=0.4), np.zeros(1)
         for now in (0.4, 1.3, 7.0):
             there, w = turned(x, v, process.mean, now - 0.4)
-            process.kernel.rates(state, now, rng(), out)
+            process.native.rates(state, now, rng(), out)
             expected = w @ excess_gradient(process.model, there, process.mean, covariance)
             assert out[0] == pytest.approx(expected, rel=1e-10, abs=1e-12)
             truth, scratch = np.zeros(2), np.zeros(3)
-            process.kernel.true_rates(there, w, scratch, truth)
+            process.native.true_rates(there, w, scratch, truth)
             assert truth[0] == pytest.approx(expected, rel=1e-10, abs=1e-12) and truth[1] == 0.5
         y = np.linalg.solve(np.linalg.cholesky(covariance), np.array([x - process.mean, v]).T)
-        assert process.kernel.energy(state) == pytest.approx((y**2).sum(), rel=1e-12)
+        assert process.native.energy(state) == pytest.approx((y**2).sum(), rel=1e-12)
         state.v[:], state.moved[0] = 0.0, 1.4  # a refreshment
-        assert process.kernel.energy(state) == pytest.approx((y[:, 0] ** 2).sum(), rel=1e-12)
+        assert process.native.energy(state) == pytest.approx((y[:, 0] ** 2).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["Gaussian, dense", "Gaussian, diagonal"])
@@ -182,9 +182,9 @@ def test_on_a_gaussian_the_rate_is_two_waves(name):
     for seed in range(5):
         x, v = rng(seed).standard_normal((2, 3))
         state, out = state_at(process, x, v), np.zeros(1)
-        a, b, c, d, _ = process.kernel.waves(state, 0.6, rng())
+        a, b, c, d, _ = process.native.waves(state, 0.6, rng())
         for t in (0.0, 0.3, 2.0, 9.0):
-            process.kernel.rates(state, 0.6 + t, rng(), out)
+            process.native.rates(state, 0.6 + t, rng(), out)
             waves = a * math.cos(t) + b * math.sin(t) + c * math.cos(2.0 * t) + d * math.sin(2.0 * t)
             assert out[0] == pytest.approx(waves, rel=1e-10, abs=1e-11)
         if name == "Gaussian, diagonal":  # the mean is the mode
@@ -195,7 +195,7 @@ def test_where_the_mean_is_the_mode_of_a_gaussian_bounces_are_exact():
     process = pdmp.Boomerang(MODEL, covariance=WRONG)
     for seed in range(10):
         x, v = rng(seed).standard_normal((2, 3))
-        time, bound = process.kernel.clock(state_at(process, x, v), 0, 0.0, Draw(0.8))
+        time, bound = process.native.clock(state_at(process, x, v), 0, 0.0, Draw(0.8))
 
         def along(s, x=x, v=v):
             cos, sin = np.cos(s)[:, None], np.sin(s)[:, None]
@@ -211,7 +211,7 @@ def test_a_gaussian_with_its_own_reference_never_bounces():
     np.testing.assert_allclose(process.reference.covariance, np.linalg.inv(PRECISION), rtol=1e-12)
     np.testing.assert_array_equal(process.mean, MEAN)
     state = state_at(process, [3.0, 1.0, -1.0], [1.0, 0.3, 0.2])
-    assert process.kernel.clock(state, 0, 0.0, rng()) == (math.inf, CERTAIN)
+    assert process.native.clock(state, 0, 0.0, rng()) == (math.inf, CERTAIN)
 
 
 FACTORISED = {
@@ -230,20 +230,20 @@ def test_factorised_boomerang_balances_the_flow(name):
         x, v = rng(seed).standard_normal((2, 3))
         gradient = excess_gradient(process.model, x, process.mean, covariance)
         out, truth = np.zeros(3), np.zeros(6)
-        process.kernel.rates(state_at(process, x, v), 0.0, rng(), out)
+        process.native.rates(state_at(process, x, v), 0.0, rng(), out)
         np.testing.assert_allclose(out, v * gradient, rtol=1e-10, atol=1e-12)
-        process.kernel.true_rates(x, v, np.zeros(3), truth)
+        process.native.true_rates(x, v, np.zeros(3), truth)
         np.testing.assert_allclose(truth, np.append(out, np.full(3, 0.5)), rtol=1e-10, atol=1e-12)
         for j in range(3):
             flipped = v.copy()
             flipped[j] *= -1.0
             other, back = np.zeros(3), np.zeros(3)
-            process.kernel.rates(state_at(process, x, flipped), 0.0, rng(), other)
-            process.kernel.rates(state_at(process, x, -flipped), 0.0, rng(), back)
+            process.native.rates(state_at(process, x, flipped), 0.0, rng(), other)
+            process.native.rates(state_at(process, x, -flipped), 0.0, rng(), back)
             assert max(out[j], 0.0) - max(other[j], 0.0) == pytest.approx(v[j] * gradient[j], rel=1e-10)
             assert back[j] == pytest.approx(out[j], rel=1e-10)
         if name != "inversion":
-            total = process.kernel.rate(state_at(process, x, v), 0, 0.0, rng())
+            total = process.native.rate(state_at(process, x, v), 0, 0.0, rng())
             assert total == pytest.approx(np.maximum(v * gradient, 0.0).sum(), rel=1e-10)
 
 
@@ -256,9 +256,9 @@ def test_the_two_factors_of_each_rate():
         state = state_at(process, x, v, moved)
         for i in range(3):
             if still and i == 1:
-                assert process.kernel.clock(state, i, 1.1, Draw(0.4))[0] == math.inf
+                assert process.native.clock(state, i, 1.1, Draw(0.4))[0] == math.inf
                 continue
-            f = process.kernel.factors(state, i, 1.1)
+            f = process.native.factors(state, i, 1.1)
             for t in (0.0, 0.5, 3.0):
                 parts = [turned(x[j], v[j], process.mean[j], 1.1 + t - moved[j]) for j in range(3)]
                 there, w = np.array(parts).T
@@ -276,9 +276,9 @@ def test_flips_and_refreshments_touch_one_coordinate_and_its_neighbours_clocks()
     rows = [process.order[process.start[i] : process.start[i + 1]].tolist() for i in range(6)]
     assert rows == [[0, 1], [0, 1, 2], [1, 2], [0, 1, 3], [0, 1, 2, 4], [1, 2, 5]]
     state = state_at(process, [1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
-    assert process.kernel.touches(state, 5) == (2, 3) and process.kernel.touches(state, 2) == (2, 3)
-    assert process.kernel.jump(state, 1, 0.0, rng()) == 0 and state.v.tolist() == [1.0, -1.0, 1.0]
-    assert process.kernel.jump(state, 4, 0.0, Draw(normals=[0.7])) == 1
+    assert process.native.touches(state, 5) == (2, 3) and process.native.touches(state, 2) == (2, 3)
+    assert process.native.jump(state, 1, 0.0, rng()) == 0 and state.v.tolist() == [1.0, -1.0, 1.0]
+    assert process.native.jump(state, 4, 0.0, Draw(normals=[0.7])) == 1
     np.testing.assert_allclose(state.v, [1.0, 0.7 * math.sqrt(2.0), 1.0], rtol=1e-15)
     assert process.channels()[4] == "refresh 1"
 
@@ -397,10 +397,10 @@ def test_rates_stay_below_their_bounds(sampler, name):
     generator, tightest = rng(5), 0.0
     for state in sampled(process):
         for e in (1e-3, 0.2, 3.0):
-            time, bound = process.kernel.clock(state, 0, 0.25, Draw(e))
+            time, bound = process.native.clock(state, 0, 0.25, Draw(e))
             if bound == CERTAIN:
                 continue
-            rate = max(process.kernel.rate(state, 0, time, generator) for _ in range(10))
+            rate = max(process.native.rate(state, 0, time, generator) for _ in range(10))
             assert rate <= bound * (1.0 + 1e-9)
             tightest = max(tightest, rate / bound)
     assert tightest > (0.6 if name == "exact" else 0.03)
@@ -410,8 +410,8 @@ def test_the_constant_bound_is_reached_halfway_between_the_axes():
     """E = y², where v·∇E = sin 2t on the unit circle: ½ B R² with B = 2 is its maximum."""
     process = pdmp.Boomerang(Gaussian([0.0], [3.0]), covariance=1.0, thinning="hessian")
     state, out = state_at(process, [1.0], [0.0]), np.zeros(1)
-    assert process.kernel.clock(state, 0, 0.0, Draw(50.0))[1] == pytest.approx(1.0, rel=1e-12)
-    process.kernel.rates(state, 0.75 * math.pi, rng(), out)
+    assert process.native.clock(state, 0, 0.0, Draw(50.0))[1] == pytest.approx(1.0, rel=1e-12)
+    process.native.rates(state, 0.75 * math.pi, rng(), out)
     assert out[0] == pytest.approx(1.0, rel=1e-12)
 
 
@@ -427,7 +427,7 @@ def test_the_sum_of_the_bounds_on_single_coordinates():
         r = np.hypot(state.x - process.mean, state.v) / process.reference.sd
         parts = r * (bound.offset + bound.growth @ r + bound.common * np.linalg.norm(r))
         expected = np.sum(parts - 0.5 * np.diag(bound.growth) * r * r)
-        assert process.kernel.clock(state, 0, 0.0, Draw(0.7))[1] == pytest.approx(expected, rel=1e-12)
+        assert process.native.clock(state, 0, 0.0, Draw(0.7))[1] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_cell_of_the_grid_is_a_part_of_a_turn():
@@ -438,7 +438,7 @@ def test_a_cell_of_the_grid_is_a_part_of_a_turn():
         state = state_at(process, [1e-3, 0.0], [0.0, 1e-3])  # hardly any rate: nothing else would stop its growth
         now = 0.0
         for _ in range(50):
-            time, kind = process.kernel.clock(state, 0, now, Draw(5.0))
+            time, kind = process.native.clock(state, 0, now, Draw(5.0))
             assert kind == HORIZON and time - now <= 0.5 * (1.0 + 1e-12)
             now = time
 
@@ -553,7 +553,7 @@ def test_what_does_not_fit_is_refused(make):
         make(MODEL, thinning=Inversion())
     with pytest.raises(ValueError, match='`thinning` must be "auto" for mini-batches'):
         make(Minibatch(LOGISTIC, 1), thinning="grid")
-    with pytest.raises(ValueError, match="LinearGaussian has no `term_bounds`"):
+    with pytest.raises(ValueError, match="LinearGaussian has no `term_gradient_bounds`"):
         make(Minibatch(LINEAR, 1))
     assert make(MODEL, thinning=Constant(3.0)).thinning.level == 3.0
 

@@ -74,7 +74,7 @@ def rng(seed=0):
 
 
 def test_a_straight_path_reaches_a_level():
-    flow = Linear().kernel
+    flow = Linear().native
     assert flow.first_passage(-1.0, 2.0, 3.0) == 2.0
     assert flow.first_passage(-1.0, -2.0, 3.0) == math.inf
     assert flow.first_passage(3.0, -2.0, 3.0) == math.inf  # reflected just now
@@ -83,7 +83,7 @@ def test_a_straight_path_reaches_a_level():
 
 
 def test_an_ellipse_reaches_a_level_when_it_first_rises_to_it():
-    flow = Elliptic([0.0]).kernel
+    flow = Elliptic([0.0]).native
     for seed in range(300):
         y, w = rng(seed).standard_normal(2)
         level = y + rng(seed + 1_000).exponential() * (1.0, 1e-6)[seed % 2]
@@ -98,7 +98,7 @@ def test_an_ellipse_reaches_a_level_when_it_first_rises_to_it():
 
 
 def test_an_ellipse_that_left_a_level_comes_back_after_less_than_a_turn():
-    flow = Elliptic([0.0]).kernel
+    flow = Elliptic([0.0]).native
     for level, w in ((0.5, -1.0), (-0.5, -1.0), (0.5, -1e-4)):
         s = flow.first_passage(level, w, level)
         assert 0.0 < s < 2.0 * np.pi
@@ -251,7 +251,7 @@ def turned(process, v, wall):
     state = process.begin(np.array(START), rng())
     state.v[:] = v
     state.memory.wall[0] = wall
-    process.kernel.jump(state, process.first, 0.0, rng())
+    process.native.jump(state, process.first, 0.0, rng())
     return state.v.copy(), state.x.copy()
 
 
@@ -323,7 +323,7 @@ def test_what_was_computed_from_the_velocity_turns_with_it(make, mass):
             assert np.linalg.norm(memory.mass.u) == pytest.approx(1.0, rel=1e-11)
         if make is pdmp.DirectionalBPS:
             x, now = chain.state.x, float(chain.state.now[0])
-            kernel, state = chain.process.inner.kernel, chain.process.kernel.inside(chain.state)
+            kernel, state = chain.process.inner.native, chain.process.native.inside(chain.state)
             kernel.clock(state, 0, now, rng())
             assert kernel.rate(state, 0, now, rng()) == pytest.approx(max(v @ MODEL.gradient(x), 0.0), abs=1e-9)
 

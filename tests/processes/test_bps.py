@@ -59,8 +59,8 @@ def test_bounces_are_reflections_in_the_metric_of_the_mass(mass, velocities):
             v /= math.sqrt(v @ matrix @ v)
         state.x[:], state.v[:] = x, v
         state.memory.mass.u[:] = process.mass.inverse(v)
-        assert process.kernel.rate(state, BOUNCE, 0.0, rng()) == pytest.approx(max(0.0, v @ MODEL.gradient(x)))
-        process.kernel.jump(state, BOUNCE, 0.0, rng())
+        assert process.native.rate(state, BOUNCE, 0.0, rng()) == pytest.approx(max(0.0, v @ MODEL.gradient(x)))
+        process.native.jump(state, BOUNCE, 0.0, rng())
         g = MODEL.gradient(x)
         pushed = np.linalg.solve(matrix, g)
         np.testing.assert_allclose(state.v, v - 2.0 * (v @ g) / (g @ pushed) * pushed, rtol=1e-10, atol=1e-12)
@@ -77,10 +77,10 @@ def test_roots_and_products_of_a_mass(mass):
     np.testing.assert_allclose(root @ root.T, np.linalg.inv(matrix), rtol=1e-12, atol=1e-14)
     np.testing.assert_array_equal(root, np.tril(root))
     z, out = rng(2).standard_normal(3), np.zeros(3)
-    made.kernel.pull(memory, z)
+    made.native.pull(memory, z)
     np.testing.assert_allclose(memory.pulled, root.T @ z, rtol=1e-13)
     memory.u[:] = z
-    made.kernel.push(memory, out)
+    made.native.push(memory, out)
     np.testing.assert_allclose(out, root @ z, rtol=1e-13)
     np.testing.assert_allclose(made.transform(z), root @ z, rtol=1e-13)
     np.testing.assert_allclose(made.inverse(made.transform(z)), z, rtol=1e-12)
@@ -241,7 +241,7 @@ def test_a_partial_refreshment_is_what_the_process_does():
             if velocities == "sphere":
                 state.v[:] /= np.linalg.norm(state.v)
             before = state.v.copy()
-            assert process.kernel.jump(state, REFRESH, 0.0, rng(seed)) == REFRESH
+            assert process.native.jump(state, REFRESH, 0.0, rng(seed)) == REFRESH
             products.append(before @ state.v / (1.0 if velocities == "sphere" else 3.0))
         assert np.mean(products) == pytest.approx(0.8, abs=0.15)
 
@@ -265,7 +265,7 @@ def test_the_gradient_is_carried_along_and_renewed(mass):
         np.testing.assert_allclose(carried, model.gradient(chain.state.x), rtol=1e-9, atol=1e-10)
         out = np.zeros(3)
         v = rng(8).standard_normal(3)
-        model.kernel.gradient_slope(v, out)
+        model.native.hessian_product(v, out)
         np.testing.assert_allclose(out, model.hessian() @ v, rtol=1e-12)
 
 
@@ -275,10 +275,10 @@ def test_sparse_and_full_products_agree():
     d = 12
     matrix = sparse.diags([-np.ones(d - 1), np.full(d, 2.1), -np.ones(d - 1)], [-1, 0, 1])
     v, one, other = rng(9).standard_normal(d), np.zeros(d), np.zeros(d)
-    Gaussian(0.0, matrix).kernel.gradient_slope(v, one)
+    Gaussian(0.0, matrix).native.hessian_product(v, one)
     full = Gaussian(0.0, matrix.toarray() + 1e-3)
     assert full.full.shape == (d, d)
-    full.kernel.gradient_slope(v, other)
+    full.native.hessian_product(v, other)
     np.testing.assert_allclose(one, matrix @ v, rtol=1e-13)
     np.testing.assert_allclose(other, (matrix.toarray() + 1e-3) @ v, rtol=1e-12)
 
@@ -289,7 +289,7 @@ def test_sparse_and_full_products_agree():
 
 def bounced(process, u, a, seed):
     u = np.array(u, float)
-    process.kernel.bounce(u, np.array(a, float), np.zeros((2, len(u))), rng(seed))
+    process.native.bounce(u, np.array(a, float), np.zeros((2, len(u))), rng(seed))
     return u
 
 
@@ -364,7 +364,7 @@ def test_turns_of_the_orthogonal_part_keep_its_uniform_law(orthogonal):
     drawn[:, 3] = 0.0
     drawn /= np.linalg.norm(drawn, axis=1)[:, None]
     for u in drawn:
-        process.kernel.turn(u, a, np.zeros(d), np.zeros(d), generator)
+        process.native.turn(u, a, np.zeros(d), np.zeros(d), generator)
     np.testing.assert_allclose(drawn[:, 3], 0.0, atol=1e-12)
     drawn /= np.linalg.norm(drawn, axis=1)[:, None]
     for j in range(3):
@@ -376,7 +376,7 @@ def test_a_rotation_turns_by_its_angle_in_one_plane():
     a, u = np.array([0.0, 0.0, 2.0]), np.array([0.6, 0.8, 0.0])
     for seed in range(10):
         w = u.copy()
-        process.kernel.turn(w, a, np.zeros(3), np.zeros(3), rng(seed))
+        process.native.turn(w, a, np.zeros(3), np.zeros(3), rng(seed))
         assert w @ u == pytest.approx(math.cos(0.7), rel=1e-12)
     np.testing.assert_allclose(np.abs(across_of(u, a) - u), 0.0, atol=1e-15)
 
@@ -431,13 +431,13 @@ def test_derivatives_along_a_ray_and_their_upkeep(name):
     """At each of many turns: the slopes are v·∇U and v·Hv, and the kept gradient is that of the model."""
     model = ray_models()[name]
     packed = model.rearranged(np.arange(model.n_data)) or model
-    kernel, ray, generator = packed.kernel, np.zeros(packed.ray_room()), rng(13)
+    kernel, ray, generator = packed.native, np.zeros(packed.ray_room()), rng(13)
     x, v = generator.standard_normal((2, 3))
     kernel.ray_begin(x, v, ray)
     for turn in range(30):
         for s in np.sort(generator.random(2)):
             at = x + s * v
-            first, second = kernel.ray_slopes(s, ray)
+            first, second = kernel.ray_derivatives(s, ray)
             assert first == pytest.approx(v @ model.gradient(at), rel=1e-9, abs=1e-10)
             assert second == pytest.approx(v @ model.hessian(at) @ v, rel=1e-9)
         e = 1e-5
@@ -451,7 +451,7 @@ def test_derivatives_along_a_ray_and_their_upkeep(name):
             s += 0.1
         x, v = x + s * v, generator.standard_normal(3)
         kernel.ray_turn(x, s, v, ray)
-        first, second = kernel.ray_slopes(0.0, ray)
+        first, second = kernel.ray_derivatives(0.0, ray)
         assert first == pytest.approx(v @ model.gradient(x), rel=1e-9, abs=1e-10)
         assert second == pytest.approx(v @ model.hessian(x) @ v, rel=1e-9)
 
@@ -463,9 +463,9 @@ def worst_excess(model, xs, vs, ts, ray, out):
     for n in range(xs.shape[0]):
         model.ray_begin(xs[n], vs[n], ray)
         s, h, tau = ts[n, 0], ts[n, 1], ts[n, 1] * ts[n, 2]
-        first, _ = model.ray_slopes(s, ray)
+        first, _ = model.ray_derivatives(s, ray)
         b, c = model.ray_bound(s, h, ray), model.ray_bound(s, np.inf, ray)
-        later, _ = model.ray_slopes(s + tau, ray)
+        later, _ = model.ray_derivatives(s + tau, ray)
         scale = 1.0 + abs(first) + abs(later)
         worst = max(worst, (later - first - b * tau) / scale, (later - first - c * tau) / scale)
     return worst
@@ -479,24 +479,24 @@ def test_bounds_along_rays_hold_everywhere(name):
     xs = generator.standard_normal((n, 3)) * 3.0 ** generator.uniform(-3, 2, (n, 1))
     vs = generator.standard_normal((n, 3)) * 3.0 ** generator.uniform(-3, 2, (n, 1))
     ts = np.column_stack([generator.exponential(size=n), generator.exponential(size=n), generator.random(n)])
-    assert worst_excess(model.kernel, xs, vs, ts, np.zeros(model.ray_room()), np.zeros(3)) < 1e-12
+    assert worst_excess(model.native, xs, vs, ts, np.zeros(model.ray_room()), np.zeros(3)) < 1e-12
 
 
 def test_the_bound_of_logistic_regression_is_tight():
     """Beyond U'' it is of second order in the horizon, and never above the bound for all x."""
     model = LOGISTIC.rearranged(np.arange(LOGISTIC.n_data))
     ray, x, v = np.zeros(model.ray_room()), 0.3 * rng(15).standard_normal(3), rng(16).standard_normal(3)
-    model.kernel.ray_begin(x, v, ray)
-    _, second = model.kernel.ray_slopes(0.0, ray)
-    most = model.kernel.ray_bound(0.0, np.inf, ray)
-    assert most == pytest.approx(LOGISTIC.kernel.directional_slope(v), rel=1e-12)
+    model.native.ray_begin(x, v, ray)
+    _, second = model.native.ray_derivatives(0.0, ray)
+    most = model.native.ray_bound(0.0, np.inf, ray)
+    assert most == pytest.approx(LOGISTIC.native.curvature_bound(v), rel=1e-12)
     e = 1e-4
     third = (v @ (LOGISTIC.hessian(x + e * v) - LOGISTIC.hessian(x - e * v)) @ v) / (2.0 * e)
     for h in (1e-3, 1e-2):
         expected = second + max(0.0, 0.5 * third * h)
-        assert model.kernel.ray_bound(0.0, h, ray) == pytest.approx(expected, abs=0.2 * h * h * np.sum(v**4) * 70)
-        assert model.kernel.ray_bound(0.0, h, ray) >= expected - 1e-9
-    assert model.kernel.ray_bound(0.0, 1e9, ray) == pytest.approx(most, rel=1e-12)
+        assert model.native.ray_bound(0.0, h, ray) == pytest.approx(expected, abs=0.2 * h * h * np.sum(v**4) * 70)
+        assert model.native.ray_bound(0.0, h, ray) >= expected - 1e-9
+    assert model.native.ray_bound(0.0, 1e9, ray) == pytest.approx(most, rel=1e-12)
 
 
 class Quartic(pdmp.Model):
@@ -522,7 +522,7 @@ def test_models_that_know_nothing_of_rays():
     """Derivatives by differences of gradients, and an estimate of the third one that follows and doubles."""
     process, state = started(pdmp.DirectionalBPS(Quartic(), mass=None), [0.4, 0.3])
     assert isinstance(process.rays, GradientRays) and not process.exact_bounds
-    kernel, ray, counts = process.rays.kernel, state.memory.ray, state.counts
+    kernel, ray, counts = process.rays.native, state.memory.ray, state.counts
     x, v = np.array([0.4, 0.3]), np.array([0.6, 0.8])
     kernel.begin(state.memory.provider, x, v, ray, rng(), counts)
 
@@ -548,13 +548,13 @@ def test_where_derivatives_come_from():
 
     class Bounded(Quartic):
         @pdmp.compiled
-        def directional_slope(self, v):
+        def curvature_bound(self, v):
             return 100.0
 
     bounded = pdmp.DirectionalBPS(Bounded(), mass=None)
     assert isinstance(bounded.rays, BoundedRays) and bounded.exact_bounds
     process, state = started(bounded, [0.4, 0.3])
-    time, bound = process.kernel.clock(state, BOUNCE, 0.0, rng(3))
+    time, bound = process.native.clock(state, BOUNCE, 0.0, rng(3))
     first = state.v @ Quartic().gradient([0.4, 0.3])
     assert bound == pytest.approx(first + 100.0 * time, rel=1e-9)
 
@@ -566,7 +566,7 @@ def test_a_proposal_lies_under_its_bound_and_horizons_come_first(model):
     arrivals = horizons = 0
     for seed in range(60):
         state = process.begin(MEAN + 0.3 * rng(seed).standard_normal(3), rng(seed))
-        time, bound = process.kernel.clock(state, BOUNCE, 0.0, rng(seed + 500))
+        time, bound = process.native.clock(state, BOUNCE, 0.0, rng(seed + 500))
         e = rng(seed + 500).standard_exponential()
         first = state.v @ model.gradient(state.x)
         if bound == HORIZON:
@@ -578,7 +578,7 @@ def test_a_proposal_lies_under_its_bound_and_horizons_come_first(model):
         area = 0.5 * (max(first, 0.0) + bound) * (time - start)
         assert area == pytest.approx(e, rel=1e-9)
         at = state.x + time * state.v
-        assert process.kernel.rate(state, BOUNCE, time, rng()) == pytest.approx(
+        assert process.native.rate(state, BOUNCE, time, rng()) == pytest.approx(
             max(0.0, state.v @ model.gradient(at)), rel=1e-9
         )
         assert slope >= state.v @ model.hessian(at) @ state.v * (1.0 - 1e-9) or model is LOGISTIC
@@ -612,7 +612,7 @@ BAD = {
     "mass, zero": (lambda: pdmp.BPS(MODEL, mass=[1.0, 0.0, 1.0]), "`mass` must be positive definite; entry 1"),
     "mass, indefinite": (lambda: pdmp.BPS(MODEL, mass=INDEFINITE), "`mass` must be positive definite; its smallest"),
     "mass, skew": (lambda: pdmp.BPS(MODEL, mass=np.triu(MASS)), "`mass` must be symmetric"),
-    "inversion": (lambda: pdmp.BPS(LOGISTIC, thinning="inversion"), "`gradient_slope`"),
+    "inversion": (lambda: pdmp.BPS(LOGISTIC, thinning="inversion"), "`hessian_product`"),
     "orthogonal": (lambda: pdmp.ForwardEventChain(MODEL, "swap"), "`orthogonal` must be one of.*swap"),
     "plane": (lambda: pdmp.ForwardEventChain(Gaussian(0.0, np.ones(2))), "3 dimensions or more; the target has 2"),
     "probability": (lambda: pdmp.ForwardEventChain(MODEL, probability=1.5), "`probability` must be a number"),

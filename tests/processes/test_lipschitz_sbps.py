@@ -69,7 +69,7 @@ def test_the_clock_inverts_a_bound_that_no_batch_exceeds(size, draw):
         state = process.begin(x, generator)
         v, e = state.v, generator.exponential() * 3.0
         start, slope = N * longest + np.sum(v * x / PRIOR**2), np.sum((v / PRIOR) ** 2)
-        time, bound = process.kernel.clock(state, BOUNCE, 0.0, Draw(e))
+        time, bound = process.native.clock(state, BOUNCE, 0.0, Draw(e))
         assert bound == pytest.approx(start + slope * time, rel=1e-12)
         s = np.linspace(0.0, time, 20_001)
         assert np.trapezoid(np.maximum(start + slope * s, 0.0), s) == pytest.approx(e, rel=1e-6)
@@ -78,17 +78,17 @@ def test_the_clock_inverts_a_bound_that_no_batch_exceeds(size, draw):
         assert highest <= bound * (1.0 + 1e-12)
         tightest = max(tightest, highest / bound)
         state.now[0] = time
-        rate = process.kernel.rate(state, BOUNCE, time, generator)
+        rate = process.native.rate(state, BOUNCE, time, generator)
         gradient = state.memory.gradient.copy()
         np.testing.assert_allclose(state.memory.here, here, rtol=1e-13)
         assert rate == pytest.approx(max(0.0, v @ gradient), rel=1e-12, abs=1e-12)
         assert rate <= bound * (1.0 + 1e-12)
         before = v.copy()
-        process.kernel.jump(state, BOUNCE, time, generator)
+        process.native.jump(state, BOUNCE, time, generator)
         assert state.v @ gradient == pytest.approx(-(before @ gradient), rel=1e-10)
         assert np.linalg.norm(state.v) == pytest.approx(1.0, rel=1e-14)
     assert tightest > 0.4  # the bound is not idle
-    assert process.kernel.clock(state, REFRESH, 2.0, Draw(0.6)) == (pytest.approx(4.0), CERTAIN)
+    assert process.native.clock(state, REFRESH, 2.0, Draw(0.6)) == (pytest.approx(4.0), CERTAIN)
 
 
 @pytest.mark.exact
@@ -96,12 +96,12 @@ def test_batches_are_fresh_and_rates_unbiased():
     """The mean over many looks at one place is that over the data, and a look counts its batch."""
     process, generator = pdmp.LipschitzSBPS(MODEL, refresh_rate=0.0), np.random.default_rng(2)
     state = process.begin(np.array([0.4, 0.3]), generator)
-    found = [process.kernel.rate(state, BOUNCE, 0.0, generator) for _ in range(4_000)]
+    found = [process.native.rate(state, BOUNCE, 0.0, generator) for _ in range(4_000)]
     assert np.std(found) > 0.1
     error = np.std(found) / math.sqrt(len(found))
     assert abs(np.mean(found) - rates(state.x, state.v)) < 5.0 * error
     assert state.counts[DATA] == 4_000
-    assert process.kernel.clock(state, REFRESH, 1.0, Draw(0.6)) == (CERTAIN, CERTAIN)
+    assert process.native.clock(state, REFRESH, 1.0, Draw(0.6)) == (CERTAIN, CERTAIN)
 
 
 @pytest.mark.exact
@@ -109,7 +109,7 @@ def test_without_a_prior_the_bound_is_constant():
     process = pdmp.LipschitzSBPS(Flat([-1.0, 0.5, 2.0]), refresh_rate=0.0, bound=1)
     state = process.begin(np.array([3.0]), np.random.default_rng(3))
     for now in (0.0, 5.0):
-        time, bound = process.kernel.clock(state, BOUNCE, now, Draw(0.9))
+        time, bound = process.native.clock(state, BOUNCE, now, Draw(0.9))
         assert (time, bound) == (pytest.approx(now + 0.3), 3.0)
 
 
@@ -117,7 +117,7 @@ def test_without_a_prior_the_bound_is_constant():
 def test_what_the_model_says():
     assert MODEL.largest_term_gradient() == pytest.approx(np.linalg.norm(X, axis=1).max(), rel=1e-14)
     v = np.array([0.6, -0.8])
-    assert MODEL.prior_slope(v) == pytest.approx(np.sum((v / PRIOR) ** 2), rel=1e-14)
+    assert MODEL.prior_curvature_bound(v) == pytest.approx(np.sum((v / PRIOR) ** 2), rel=1e-14)
     gradients = np.array([MODEL.term_gradients(x, np.arange(N)) for x in 5.0 * RNG.normal(size=(30, 2))])
     sizes = np.linalg.norm(gradients, axis=2)
     assert 0.8 * MODEL.largest_term_gradient() < sizes.max() <= MODEL.largest_term_gradient()
@@ -132,7 +132,11 @@ BAD = {
     "exact": (lambda: pdmp.LipschitzSBPS(Full(MODEL)), TypeError, "independent mini-batches.*Full"),
     "no model": (lambda: pdmp.LipschitzSBPS(3.0), TypeError, "LipschitzSBPS needs.*float"),
     "no bound": (lambda: pdmp.LipschitzSBPS(Flat([1.0])), ValueError, "Flat has none.*`bound=`.*pdmp.SBPS"),
-    "a prior of unknown slope": (lambda: pdmp.LipschitzSBPS(LINEAR), ValueError, "`prior_slope.*LinearGaussian"),
+    "a prior of unknown slope": (
+        lambda: pdmp.LipschitzSBPS(LINEAR),
+        ValueError,
+        "`prior_curvature_bound.*LinearGaussian",
+    ),
     "bound": (lambda: pdmp.LipschitzSBPS(MODEL, bound=-2.0), ValueError, "`bound`.*-2.0"),
     "bound nan": (lambda: pdmp.LipschitzSBPS(MODEL, bound=math.nan), ValueError, "`bound`.*nan"),
     "refreshment": (lambda: pdmp.LipschitzSBPS(MODEL, refresh_rate=-1), ValueError, "`refresh_rate`.*-1"),

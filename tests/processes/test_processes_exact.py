@@ -92,7 +92,7 @@ def gauss(f, s):
 
 @pytest.mark.parametrize("flow", [Linear(), Still()])
 def test_moments_along_a_segment_are_those_of_gauss_nodes(flow):
-    kernel = flow.kernel
+    kernel = flow.native
     for seed in range(20):
         x, v, y, w = rng(seed).standard_normal(4)
         s = rng(seed + 100).exponential()
@@ -170,10 +170,10 @@ def state_at(process, x, v):
 def rate_of(process, x, v, i=0, after_jump=False):
     """Rate of clock i at (x, v); and the velocity after its jump there."""
     state = state_at(process, x, v)
-    rate = process.kernel.rate(state, i, 0.0, rng())
+    rate = process.native.rate(state, i, 0.0, rng())
     if not after_jump:
         return rate
-    process.kernel.jump(state, i, 0.0, rng())
+    process.native.jump(state, i, 0.0, rng())
     return rate, state.v.copy()
 
 
@@ -200,7 +200,7 @@ def test_zigzag_balances_the_flow():
         out = np.zeros(3)
 
         def rates(v, x=x, out=out):
-            process.kernel.rates(state_at(process, x, v), 0.0, rng(), out)
+            process.native.rates(state_at(process, x, v), 0.0, rng(), out)
             return np.maximum(out, 0.0)
 
         now = rates(v)
@@ -220,10 +220,10 @@ def test_projected_gradients_are_affine_along_a_ray_with_the_stated_slope(model)
     process = pdmp.BPS(model, refresh_rate=1.0)
     state, out = state_at(process, x, v), np.zeros(1)
     hessian = model.hessian(x)
-    process.kernel.slopes(state, out)
+    process.native.slopes(state, out)
     assert out[0] == pytest.approx(v @ hessian @ v, rel=1e-12)
     for t in (0.0, 0.4, 3.0):
-        process.kernel.rates(state, t, rng(), out)
+        process.native.rates(state, t, rng(), out)
         assert out[0] == pytest.approx(v @ model.gradient(x) + t * (v @ hessian @ v), rel=1e-11)
 
 
@@ -235,7 +235,7 @@ def test_zigzag_knows_each_partial_derivative_and_its_slope():
     state.moved[:] = moved
     here = x + v * (1.1 - moved)
     for i in range(3):
-        partial, slope = process.kernel.affine_partial(state, i, 1.1)
+        partial, slope = process.native.affine_partial(state, i, 1.1)
         assert partial == pytest.approx(MODEL.gradient(here)[i], rel=1e-12)
         assert slope == pytest.approx((MODEL.hessian() @ v)[i], rel=1e-12)
 
@@ -267,8 +267,8 @@ def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
             s = np.linspace(0.0, t, 4_001)
             return np.mean(np.maximum(line[0] + line[1] * s, 0.0)) * t
 
-        times = [process.kernel.clock(state, i, 0.0, Draw(e))[0] for i in range(3 if name == "ZigZag inversion" else 1)]
-        bounds = [process.kernel.clock(state, 0, 0.0, Draw(e))[1]]
+        times = [process.native.clock(state, i, 0.0, Draw(e))[0] for i in range(3 if name == "ZigZag inversion" else 1)]
+        bounds = [process.native.clock(state, 0, 0.0, Draw(e))[1]]
         if name == "ZigZag inversion":
             for line, t in zip(lines, times, strict=True):
                 if t < math.inf:
@@ -291,7 +291,7 @@ def test_clocks_ring_where_their_rate_has_integrated_to_the_exponential(name):
             rung += 1
         elif name == "BPS grid" and lines[0][0] > 0.0 and bounds[0] > HORIZON:  # no kink in the cell
             again = state_at(process, x, v)
-            time, bound = process.kernel.clock(again, 0, 0.0, Draw(e))
+            time, bound = process.native.clock(again, 0, 0.0, Draw(e))
             assert hazard(lines[0], time) == pytest.approx(e, abs=1e-3)
             assert bound == pytest.approx(lines[0][0] + lines[0][1] * time, rel=1e-9)
             rung += 1
@@ -363,7 +363,7 @@ def test_observations_are_placed_at_the_time_since_the_last_change_of_velocity(n
             checked += 1
         sums, moved = observations.sums.copy(), float(state.moved[0])
         # The next proposal: its bound is λ at that time, on the same clock.
-        kernel = chain.process.kernel
+        kernel = chain.process.native
         time, bound = kernel.clock(state, BOUNCE, now, rng(11))
         if bound > HORIZON:
             k = kernel.k * math.sqrt(max(1.0, state.memory.means[sbps.MISFIT]))

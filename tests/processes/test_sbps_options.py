@@ -117,12 +117,12 @@ def test_it_learns_in_the_warm_up_at_changes_of_velocity_and_is_used():
     given = run_chain(process, MEAN, 1, events=30, warmup=0.5)
     prior = given.state.memory.prior
     assert prior[regression.MEAN] != 30.0 and prior[regression.STEPS] > 3.0
-    assert given.process.kernel.slope_prior(given.state)[0] == 30.0  # `slope_mean` was given
+    assert given.process.native.slope_prior(given.state)[0] == 30.0  # `slope_mean` was given
     process = pdmp.SBPS(Noisy(MODEL, 0.5), learner="likelihood", refresh_rate=0.4)
     chain = new_chain(process, MEAN, 1, events=300, warmup=0.5)
     chain.advance()
     learnt = chain.state.memory.prior.copy()
-    mean, sd = chain.process.kernel.slope_prior(chain.state)
+    mean, sd = chain.process.native.slope_prior(chain.state)
     assert (mean, sd) == (learnt[regression.MEAN], math.exp(0.5 * learnt[regression.LOG_VARIANCE]))
     slopes = np.linalg.eigvalsh(PRECISION)
     assert slopes[0] < mean < slopes[-1] and 0.05 < sd < slopes[-1]
@@ -147,7 +147,7 @@ def test_the_noise_of_an_observation(noise):
     """Of the batches since the last change of velocity, and the running mean of all as one more."""
     process = pdmp.SBPS(Minibatch(DATA_MODEL, 5), noise=noise, refresh_rate=0.5)
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
-    kernel, memory, raw, everything = chain.process.kernel, chain.state.memory, [], [50.0]
+    kernel, memory, raw, everything = chain.process.native, chain.state.memory, [], [50.0]
     kernel.noise(memory, 50.0)
     memory.means[[sbps.RAY, sbps.RAYS]] = 0.0  # another ray
     for c2 in (3.0, 1.0, 0.2, 8.0):
@@ -186,13 +186,13 @@ def test_pooled_noise_is_worth_several_violations():
 def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider):
     process = pdmp.SBPS(provider, auxiliary=True, slope_mean=-40.0, slope_sd=0.5, noise="latest", refresh_rate=0.0)
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
-    kernel, state = chain.process.kernel, chain.state
+    kernel, state = chain.process.native, chain.state
     memory, sums = state.memory, state.memory.observations.sums
     kernel.clock(state, BOUNCE, 0.0, chain.rng)
     assert memory.seen[sbps.AHEAD] == 1.0 and sums[6] == 2.0
     then = 10.0 * memory.means[sbps.WAIT]
     gradient, counts = np.zeros(3), state.counts.copy()
-    provider.kernel.again(state.x + state.v * then, memory.provider, gradient, counts)
+    provider.native.again(state.x + state.v * then, memory.provider, gradient, counts)
     weight = 1.0 / sums[5]
     assert sums[0] == pytest.approx(2.0 * weight)
     assert sums[1] / weight == pytest.approx(then, rel=1e-12)
@@ -206,7 +206,7 @@ def test_nobody_looks_ahead_uphill_or_unasked():
     for slope, auxiliary in ((40.0, True), (-40.0, False)):
         process = pdmp.SBPS(Noisy(MODEL, 0.5), auxiliary=auxiliary, slope_mean=slope, slope_sd=0.5)
         chain = new_chain(process, MEAN, 9)
-        chain.process.kernel.clock(chain.state, BOUNCE, 0.0, chain.rng)
+        chain.process.native.clock(chain.state, BOUNCE, 0.0, chain.rng)
         assert chain.state.memory.seen[sbps.AHEAD] == 0.0
         assert chain.state.memory.observations.sums[6] == 1.0
 
@@ -216,7 +216,7 @@ def test_the_bound_rises_with_the_misfit_of_the_line():
     """k rms z-scores, where these are above 1 on average; the latest noise alone knows no misfit."""
     for noise, misfit, factor in (("pooled", 9.0, 3.0), ("pooled", 0.5, 1.0), ("latest", 9.0, 1.0)):
         chain = new_chain(pdmp.SBPS(Noisy(MODEL, 1.0), noise=noise, cap=50.0), MEAN, 9)
-        state, kernel = chain.state, chain.process.kernel
+        state, kernel = chain.state, chain.process.native
         state.memory.means[sbps.MISFIT] = misfit
         time, bound = kernel.clock(state, BOUNCE, 0.0, chain.rng)
         level = plain(regression.bound_at)(state.memory.observations, 3.0 * factor, time)

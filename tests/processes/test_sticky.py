@@ -60,7 +60,7 @@ def test_the_thawing_rate_balances_the_flux_through_the_spike():
     state = process.begin(np.zeros(4), rng())
     for v in (-1.0, 0.3, 2.5):
         state.memory.coordinates[1, KEPT] = v
-        assert process.kernel.thawing(state, 1) == pytest.approx(process.kappa[1] * abs(v), rel=1e-14)
+        assert process.native.thawing(state, 1) == pytest.approx(process.kappa[1] * abs(v), rel=1e-14)
 
 
 def test_the_slab_is_read_from_the_model_where_it_can_say():
@@ -81,7 +81,7 @@ def test_the_slab_is_read_from_the_model_where_it_can_say():
 @plain_only
 def test_bounces_and_refreshments_concern_the_coordinates_that_move():
     process = MovingBPS(MODEL, 0.5, velocities="gaussian")
-    kernel = process.resolve(np.zeros(4)).kernel
+    kernel = process.resolve(np.zeros(4)).native
     for seed in range(10):
         v, a = rng(seed).standard_normal((2, 4))
         v[[0, 2]] = 0.0
@@ -100,7 +100,7 @@ def test_bounces_and_refreshments_concern_the_coordinates_that_move():
     assert np.all(drawn[:, [0, 2]] == 0.0)
     for j in (1, 3):
         assert stats.kstest(drawn[:, j], "norm").pvalue > 1e-6
-    partly = MovingBPS(MODEL, 0.5, "partial", "gaussian", persistence=0.6).kernel
+    partly = MovingBPS(MODEL, 0.5, "partial", "gaussian", persistence=0.6).native
     pairs, generator = rng(2).standard_normal((20_000, 4)), rng(3)
     before = pairs.copy()
     for u in pairs:
@@ -289,7 +289,7 @@ def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
     state.memory.coordinates[:, KEPT] = [-1.0, 2.0, 0.5, -0.25]
     rates, first, waits = np.array([1.0, 4.0, 1.5, 1.0]), np.zeros(4), []
     for _ in range(5_000):
-        time, _ = process.kernel.clock(state, process.first, 2.0, generator)
+        time, _ = process.native.clock(state, process.first, 2.0, generator)
         first[state.memory.next[0]] += 1
         waits.append(time - 2.0)
     assert stats.chisquare(first, 5_000 * rates / rates.sum()).pvalue > 1e-6
@@ -330,8 +330,8 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         state.x[[0, 2]], state.v[[0, 2]] = 0.0, 0.0
         v, active, variances = state.v.copy(), [1, 3], np.array([4.0, 2.0])
         g = MODEL.gradient(state.x) - state.x / [1.0, 4.0, 0.5, 2.0]
-        assert process.kernel.rate(state, 0, 0.0, rng()) == pytest.approx(max(0.0, v @ g), rel=1e-11)
-        process.kernel.jump(state, 0, 0.0, rng())
+        assert process.native.rate(state, 0, 0.0, rng()) == pytest.approx(max(0.0, v @ g), rel=1e-11)
+        process.native.jump(state, 0, 0.0, rng())
         raised = variances * g[active]
         np.testing.assert_array_equal(state.v[[0, 2]], 0.0)
         np.testing.assert_allclose(state.v[active], v[active] - 2.0 * (v @ g) / (g[active] @ raised) * raised)
@@ -340,7 +340,7 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         process_ = MovingBoomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0])
         state = process_.begin(state.x, rng(seed))
         state.v[[0, 2]] = 0.0
-        a, b, c, d, energy = process_.kernel.waves(state, 0.0, rng())
+        a, b, c, d, energy = process_.native.waves(state, 0.0, rng())
         y, scale = np.where(state.v == 0.0, 0.0, state.x - mean), np.array([1.0, 4.0, 0.5, 2.0])
         for t in (0.3, 1.7, 4.0):
             x = state.x - y + y * math.cos(t) + state.v * math.sin(t)
@@ -351,7 +351,7 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
     drawn, generator = np.zeros((5_000, 4)), rng(1)
     for row in drawn:
         state.v[:] = [0.0, 1.0, 0.0, 1.0]
-        process.kernel.jump(state, 1, 0.0, generator)
+        process.native.jump(state, 1, 0.0, generator)
         row[:] = state.v
     assert np.all(drawn[:, [0, 2]] == 0.0)
     for j, sd in ((1, 2.0), (3, math.sqrt(2.0))):

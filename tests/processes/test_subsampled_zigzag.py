@@ -96,7 +96,7 @@ def look(process, x, v, wait=0.7):
     """A state at x with velocity v whose clock was asked at time 0, and when it proposes."""
     state = process.begin(np.array(x, dtype=float), np.random.default_rng(0))
     state.v[:] = v
-    time, bound = process.kernel.clock(state, 0, 0.0, Constantly(wait))
+    time, bound = process.native.clock(state, 0, 0.0, Constantly(wait))
     return state, time, bound
 
 
@@ -119,14 +119,14 @@ def test_a_proposal_flips_each_coordinate_at_the_papers_rate(name):
                 for _ in range(2):  # the first call is for the bounds
                     memory.turn[0] = 0
                     memory.rows[0], memory.weights[0] = rows[b], weights[b]
-                    rate = sampler.kernel.rate(state, 0, time, Constantly(u))
+                    rate = sampler.native.rate(state, 0, time, Constantly(u))
                     total = memory.bounds.sum()
                     u = (memory.bounds[:j].sum() + 0.5 * memory.bounds[j]) / total
                 assert total == pytest.approx(bound, rel=1e-12)
                 assert memory.chosen[0] == j
                 assert rate <= bound * (1.0 + 1e-12)
                 found[b, j] = rate * memory.bounds[j] / total
-                assert sampler.kernel.touches(state, 0) == (j, j + 1)
+                assert sampler.native.touches(state, 0) == (j, j + 1)
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(chance @ found, rates(name, there, v), rtol=1e-8, atol=1e-9)
 
@@ -146,13 +146,13 @@ def test_rates_balance_the_flow(name):
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_what_the_clocks_are_checked_against(name):
     x, v, out = np.array([0.7, -1.3]), np.array([0.5, -2.0]), np.zeros(D)
-    process(name).kernel.true_rates(x, v, np.zeros(D), out)
+    process(name).native.true_rates(x, v, np.zeros(D), out)
     if PROVIDERS[name].size == 1:
         np.testing.assert_allclose(out, rates(name, x, v), rtol=1e-9)
     else:
         assert np.all(np.isnan(out))
     exact = pdmp.ZigZag(MODEL, speed=SPEED, refresh_rate=EXCESS)
-    exact.kernel.true_rates(x, v, np.zeros(D), out)
+    exact.native.true_rates(x, v, np.zeros(D), out)
     np.testing.assert_allclose(np.maximum(out, 0.0), np.maximum(v * MODEL.gradient(x), 0.0) + EXCESS, rtol=1e-9)
 
 
@@ -202,7 +202,7 @@ def test_bounds_are_never_violated_and_are_reached(name):
     vs = generator.choice([-1.0, 1.0], size=(n, D)) * SPEED
     sampler = process(name)
     state = sampler.begin(ANCHOR, generator)
-    worst, mean = highest(sampler.kernel, state, xs, vs, generator)
+    worst, mean = highest(sampler.native, state, xs, vs, generator)
     assert 0.8 < worst <= 1.0 + 1e-9
     assert 0.02 < mean < 0.9
 
@@ -214,7 +214,7 @@ def test_data_are_drawn_ahead_without_changing_what_they_are():
     state = sampler.begin(ANCHOR, np.random.default_rng(0))
     memory, generator, used = state.memory, np.random.default_rng(1), []
     for _ in range(50):
-        b = sampler.kernel.next_batch(memory, generator)
+        b = sampler.native.next_batch(memory, generator)
         used.append(memory.rows[b, 0])
     same = np.random.default_rng(1)
     np.testing.assert_array_equal(used, [int(same.random() * N) for _ in range(50)])
@@ -229,7 +229,7 @@ def test_every_datum_has_its_share_and_its_weight(name):
     sampler, generator, count, n = process(name), np.random.default_rng(2), np.zeros(N), 3_000
     memory = sampler.begin(ANCHOR, np.random.default_rng(0)).memory
     for _ in range(n):
-        b = sampler.kernel.next_batch(memory, generator)
+        b = sampler.native.next_batch(memory, generator)
         rows = memory.rows[b]
         assert name != "distinct" or len(set(rows)) == 2
         np.testing.assert_allclose(memory.weights[b], 0.5 / p[rows], rtol=1e-12)
@@ -246,7 +246,7 @@ def test_excess_rates_compete_with_the_flips():
         for rate in (0.0, excess):
             sampler = pdmp.ZigZag(Gaussian(MEAN, THREE), thinning, speed=speed, refresh_rate=rate)
             state = sampler.begin(MEAN + 0.1, np.random.default_rng(0))
-            times.append([sampler.kernel.clock(state, i, 0.0, Constantly(0.7)) for i in range(sampler.clocks)])
+            times.append([sampler.native.clock(state, i, 0.0, Constantly(0.7)) for i in range(sampler.clocks)])
         plain, found = times
         if thinning == "inversion":
             assert found == [(0.7 / 50.0, np.inf), plain[1], (0.7 / 100.0, np.inf)]
@@ -328,7 +328,7 @@ class Unknown(pdmp.Model):
         out[0] += np.sign(x[0])
 
     @pdmp.compiled
-    def term_bounds(self, i, out):
+    def term_gradient_bounds(self, i, out):
         out[0] = 1.0
 
 
@@ -337,7 +337,11 @@ BAD = {
     "epoch": (lambda: pdmp.ZigZag(Minibatch(MODEL, 2, "epoch")), TypeError, "draw='epoch'.*use draw=\"iid\" or"),
     "reshuffle": (lambda: pdmp.ZigZag(Minibatch(MODEL, 2, "reshuffle")), TypeError, "independent.*draw='reshuffle'"),
     "noise": (lambda: pdmp.ZigZag(pdmp.gradients.Noisy(MODEL, 1.0)), TypeError, "got a Noisy. pdmp.SBPS"),
-    "no bounds": (lambda: pdmp.ZigZag(Minibatch(LINEAR, 1)), ValueError, "LinearGaussian .*`term_bounds`.*ControlV"),
+    "no bounds": (
+        lambda: pdmp.ZigZag(Minibatch(LINEAR, 1)),
+        ValueError,
+        "LinearGaussian .*`term_gradient_bounds`.*ControlV",
+    ),
     "no prior": (lambda: pdmp.ZigZag(Minibatch(Unknown(), 1)), ValueError, "Unknown has no `prior_partial`"),
     "no Lipschitz": (
         lambda: pdmp.ZigZag(ControlVariate(Unknown(), 1, anchor=[0.0])),
@@ -372,8 +376,8 @@ class Boastful(LogisticRegression):
     """States half the bounds that hold."""
 
     @pdmp.compiled
-    def term_bounds(self, i, out):
-        for j in range(self.size):
+    def term_gradient_bounds(self, i, out):
+        for j in range(self.dim):
             out[j] = 0.3 * abs(self.feature(i, j))
 
 
@@ -381,7 +385,7 @@ class Boastful(LogisticRegression):
 @pytest.mark.skipif(JIT, reason="a model of its own takes seconds to compile, and the loop is the same")
 def test_a_bound_that_does_not_hold_is_an_error_that_names_it():
     model = Boastful(FEATURES, LABELS)
-    with pytest.raises(pdmp.SamplingError, match="the bound on single terms, `term_bounds` of Boastful"):
+    with pytest.raises(pdmp.SamplingError, match="the bound on single terms, `term_gradient_bounds` of Boastful"):
         pdmp.sample(pdmp.ZigZag(Minibatch(model, 1)), events=300, seed=1, initial=[0.0, 0.0])
 
 

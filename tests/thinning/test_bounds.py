@@ -66,11 +66,11 @@ def total_rate(process, x, v, t):
 
 def proposals(process, x, v, exponentials):
     """(time, bound) of the first proposal from x, for each of these exponentials."""
-    kernel = process.kernel
+    kernel = process.native
     for e in exponentials:
         state = process.begin(x, np.random.default_rng(0))
         state.v[:] = v
-        yield process.thinning.kernel.propose(kernel, state, 0, 0.0, Draws(e))
+        yield process.thinning.native.propose(kernel, state, 0, 0.0, Draws(e))
 
 
 def starts(process, n=12):
@@ -127,7 +127,7 @@ def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
     for x, v in starts(process):
         state = process.begin(x, np.random.default_rng(0))
         state.v[:] = v
-        process.thinning.kernel.propose(process.kernel, state, 0, 0.0, Draws(0.1))
+        process.thinning.native.propose(process.native, state, 0, 0.0, Draws(0.1))
         lines, width = state.memory.bound.lines[0], state.memory.bound.cell[1]
         for value, t in ((lines[0], 0.0), (lines[3], width)):
             assert value == pytest.approx(v @ model.gradient(x + v * t), abs=1e-10)
@@ -144,7 +144,7 @@ def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
         state = process.begin(np.array([x]), np.random.default_rng(0))
         state.v[:] = v
         state.memory.bound.reach[0] = 0.8
-        process.thinning.kernel.propose(process.kernel, state, 0, 0.0, Draws(0.1))
+        process.thinning.native.propose(process.native, state, 0, 0.0, Draws(0.1))
         left, bend, top, right = state.memory.bound.lines[0]
         y = x + 0.8
         assert (left, right) == (pytest.approx(x**3), pytest.approx(y**3))
@@ -209,7 +209,7 @@ class Walk:
         self.function, self.asked = function, []
         self.state = pdmp.BPS(CONE, thinning=bound).begin(np.zeros(2), np.random.default_rng(0))
         self.state.memory.bound.grid[[0, 3]] = width
-        self.bound = bound.kernel
+        self.bound = bound.native
 
     def rates(self, state, now, rng, out):
         self.asked.append(now)
@@ -338,7 +338,10 @@ def test_a_wall_of_infinite_potential_is_never_crossed(sampler):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize(
     "thinning, method",
-    [("constant", ("directional_bound", "partial_bounds")), ("affine", ("directional_slope", "partial_slopes"))],
+    [
+        ("constant", ("directional_derivative_bound", "partial_derivative_bounds")),
+        ("affine", ("curvature_bound", "partial_curvature_bounds")),
+    ],
 )
 def test_a_violated_bound_is_named(sampler, thinning, method):
     process = SAMPLERS[sampler](Cone(2, scale=0.3), thinning=thinning)
@@ -358,7 +361,7 @@ def test_a_violated_bound_of_ones_own_is_named():
 @pytest.mark.parametrize("thinning", ["constant", "affine"])
 def test_a_bound_that_is_not_a_number_is_named(thinning, scale):
     process = pdmp.ZigZag(Cone(2, scale=scale), thinning=thinning)
-    name = {"constant": "partial_bounds", "affine": "partial_slopes"}[thinning]
+    name = {"constant": "partial_derivative_bounds", "affine": "partial_curvature_bounds"}[thinning]
     with pytest.raises(pdmp.SamplingError, match=f"he bound `{name}` of Cone is negative or not finite"):
         pdmp.sample(process, events=100, seed=1)
 
@@ -372,7 +375,7 @@ class Backwards(Affine):
 
 
 def test_a_negative_bound_is_named():
-    with pytest.raises(pdmp.SamplingError, match="he bound `directional_slope` of Cone is negative or not finite"):
+    with pytest.raises(pdmp.SamplingError, match="he bound `curvature_bound` of Cone is negative or not finite"):
         pdmp.sample(pdmp.BPS(CONE, thinning=Backwards()), events=100, seed=1)
 
 
@@ -391,9 +394,9 @@ def test_a_negative_bound_is_named():
         (lambda: Grid(0.5), "`safety` must be at least 1"),
         (lambda: Maxima(margin=-1.0), "`margin` must be >= 0"),
         (lambda: Maxima(searches=1.5), "`searches` must be an integer"),
-        (lambda: pdmp.BPS(QUARTIC, thinning="affine"), "Quartic has no `directional_slope`"),
-        (lambda: pdmp.ZigZag(QUARTIC, thinning="constant"), "Quartic has no `partial_bounds`"),
-        (lambda: pdmp.ZigZag(CONE, thinning="hessian"), "Cone has no `partial_slopes_within`"),
+        (lambda: pdmp.BPS(QUARTIC, thinning="affine"), "Quartic has no `curvature_bound`"),
+        (lambda: pdmp.ZigZag(QUARTIC, thinning="constant"), "Quartic has no `partial_derivative_bounds`"),
+        (lambda: pdmp.ZigZag(CONE, thinning="hessian"), "Cone has no `partial_curvature_bounds_within`"),
         (lambda: pdmp.BPS(CONE, thinning="concave-convex"), "Cone has no `add_prior_parts`"),
         (lambda: pdmp.BPS(LOGISTIC, thinning=Polynomial(3)), "LogisticRegression has no `add_prior_coefficients`"),
         (lambda: pdmp.BPS(CONE, thinning=Inversion()), "quadratic potential"),

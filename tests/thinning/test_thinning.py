@@ -130,7 +130,7 @@ class Rates:
 def propose(rates, now, width, e, safety=6.0, violations=0, other=math.inf):
     bound = grid.Grid(safety)
     state = rates.state(bound, width, violations, other)
-    time, level = bound.kernel.propose(rates, state, 0, now, Draws(e))
+    time, level = bound.native.propose(rates, state, 0, now, Draws(e))
     return time, level, state.memory.bound.grid
 
 

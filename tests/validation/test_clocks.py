@@ -54,7 +54,7 @@ def test_positive_parts_are_integrated_to_the_tolerance():
     work = clocks._new_work(process, state, 2, 1)
     for length in (0.3, 1.0, 4.0):
         work.hazards[:], work.error[:] = 0.0, 0.0
-        plain(clocks._integrate)(process.kernel, process.flow.kernel, work, length, 1e-5)
+        plain(clocks._integrate)(process.native, process.flow.native, work, length, 1e-5)
         s = np.linspace(-0.5, length - 0.5, 400_001)
         expected = [np.trapezoid(np.maximum(r, 0.0), s) for r in (np.sin(3.0 * s), s**3 - s)]
         np.testing.assert_allclose(work.hazards, expected, atol=1e-4)
@@ -75,7 +75,7 @@ def test_a_jump_near_the_end_of_a_segment_is_seen(before):
     process = Jumps()
     state = process.begin(np.array([-before, 3.0]), np.random.default_rng(0))
     work = clocks._new_work(process, state, 2, 1)
-    plain(clocks._integrate)(process.kernel, process.flow.kernel, work, 1.0, 1e-5)
+    plain(clocks._integrate)(process.native, process.flow.native, work, 1.0, 1e-5)
     np.testing.assert_allclose(work.hazards, [2.0 * (1.0 - before), 3.0 * before], atol=1e-4)
 
 
@@ -138,14 +138,14 @@ class OneByOne(pdmp.FactorisedBoomerang):
         model, d = self.provider.model, x.shape[0]
         for j in range(d):
             out[j], out[d + j] = 0.0, self.refresh_rate
-        for i in range(model.terms):
+        for i in range(model.n_data):
             for j in range(d):
                 scratch[j] = 0.0
             model.add_term_gradient(x, i, scratch)
             for j in range(d):
                 reference = (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
-                rate = v[j] * (model.terms * scratch[j] + model.precision[j] * x[j] - reference)
-                out[j] += max(rate, 0.0) / model.terms
+                rate = v[j] * (model.n_data * scratch[j] + model.precision[j] * x[j] - reference)
+                out[j] += max(rate, 0.0) / model.n_data
 
 
 FOUR = pdmp.models.LogisticRegression([[1.0, 0.5], [-0.3, 1.0], [0.8, -0.7], [1.2, 0.1]], [1.0, 0.0, 1.0, 1.0])

@@ -336,7 +336,7 @@ class BayesianNN(IsotropicPrior):
 
     @compiled
     def total_potential(self, x):
-        return self.prior_potential(x) + _misfit(self.data, self.labels, x, 0, self.terms, self.sizes, self.kind)
+        return self.prior_potential(x) + _misfit(self.data, self.labels, x, 0, self.n_data, self.sizes, self.kind)
 
     @compiled
     def through(self, x, first, rows, n, v, out, squares, what):
@@ -371,7 +371,7 @@ class BayesianNN(IsotropicPrior):
             return self
         other = copy.copy(self)
         other.data, other.labels = np.ascontiguousarray(self.data[rows]), self.labels[rows]
-        other.n_data = other.terms = len(other.labels)
+        other.n_data = len(other.labels)
         return other
 
     def slab_density(self):

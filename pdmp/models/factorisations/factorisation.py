@@ -203,7 +203,7 @@ class Factorisation(Model):
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
             a, b = self.places(rows[k])
@@ -232,7 +232,7 @@ class Factorisation(Model):
             return self
         other = copy.copy(self)
         other.data = self.data[rows]
-        other.n_data = other.terms = len(other.data)
+        other.n_data = len(other.data)
         return other
 
     def mode(self, initial=None):

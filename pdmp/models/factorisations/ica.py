@@ -240,7 +240,7 @@ class ICA(IsotropicPrior):
     @compiled
     def total_potential(self, x):
         log = _log_det(x, self.channels)
-        return self.prior_potential(x) + _misfit(self.data, 0, self.terms, x) - self.terms * log
+        return self.prior_potential(x) + _misfit(self.data, 0, self.n_data, x) - self.n_data * log
 
     @compiled
     def add_term_gradient(self, x, i, out):
@@ -258,17 +258,17 @@ class ICA(IsotropicPrior):
 
     @compiled(allocates=True)
     def add_batch_projection(self, x, v, rows, n, scratch, out):
-        shift, share = np.zeros(self.size), 0.0
+        shift, share = np.zeros(self.dim), 0.0
         if not _add_inverse(x, self.channels, -1.0, shift):
             return 0.0, 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             share += v[j] * shift[j]
             out[j] += n * shift[j]
         return _add_products_and_projection(self.data, rows, n, x, v, share, out)
 
     @compiled(allocates=True)
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
-        shift = np.zeros(self.size)
+        shift = np.zeros(self.dim)
         if _add_inverse(x, self.channels, -1.0, shift):
             _add_products_and_squares(self.data, rows, n, x, shift, out, squares)
 
@@ -280,7 +280,7 @@ class ICA(IsotropicPrior):
             return self
         other = copy.copy(self)
         other.data = np.ascontiguousarray(self.data[rows])
-        other.n_data = other.terms = len(other.data)
+        other.n_data = len(other.data)
         return other
 
     def slab_density(self):

@@ -14,13 +14,13 @@ class IsotropicPrior(Model):
     @compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += x[j] * x[j]
         return 0.5 * self.precision * total
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += self.precision * x[j]
 
     @compiled
@@ -28,12 +28,12 @@ class IsotropicPrior(Model):
         return self.precision * x[j]
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return self.precision * v[j] * v[j]
 
     @compiled
-    def prior_slope(self, v):
+    def prior_curvature_bound(self, v):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += v[j] * v[j]
         return self.precision * total

@@ -35,8 +35,8 @@ class MatrixFactorization(GaussianFactorisation):
     x holds W row by row, shape (n_users, rank), and then H by its columns, so that ``H[j]`` is the factor of item j,
     shape (n_items, rank). W → WQ, H → QᵀH with an orthogonal Q leaves U as it is: compare predictions, not factors.
 
-    Zero is a saddle; `initial` is a small draw from the prior. A step costs what `pdmp.models.factorisations.factorisation` says: the
-    batch, and some passes over `dim` numbers.
+    Zero is a saddle; `initial` is a small draw from the prior. A step costs what
+    `pdmp.models.factorisations.factorisation` says: the batch, and some passes over `dim` numbers.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ class MatrixFactorization(GaussianFactorisation):
     @compiled
     def prior_potential(self, x):
         middle = self.rank * self.rows
-        users, items = _sum_of_squares(x, 0, middle), _sum_of_squares(x, middle, self.size)
+        users, items = _sum_of_squares(x, 0, middle), _sum_of_squares(x, middle, self.dim)
         return 0.5 * (self.user_precision * users + self.item_precision * items)
 
     @compiled
     def add_prior_gradient(self, x, out):
         middle = self.rank * self.rows
         _add_scaled(x, 0, middle, self.user_precision, out)
-        _add_scaled(x, middle, self.size, self.item_precision, out)
+        _add_scaled(x, middle, self.dim, self.item_precision, out)
 
     @compiled
     def precision(self, j):
@@ -118,26 +118,26 @@ class MatrixFactorization(GaussianFactorisation):
         return self.precision(j) * x[j]
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return self.precision(j) * v[j] * v[j]
 
     @compiled
-    def prior_slope(self, v):
+    def prior_curvature_bound(self, v):
         middle = self.rank * self.rows
-        users, items = _sum_of_squares(v, 0, middle), _sum_of_squares(v, middle, self.size)
+        users, items = _sum_of_squares(v, 0, middle), _sum_of_squares(v, middle, self.dim)
         return self.user_precision * users + self.item_precision * items
 
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of rating f, or of the prior of coordinate f - N."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
-            out[f - self.terms] += self.precision(f - self.terms) * x[f - self.terms]
+            out[f - self.n_data] += self.precision(f - self.n_data) * x[f - self.n_data]
 
     @compiled
     def add_prior_coefficients(self, x, v, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
             out[row, 0] += self.precision(j) * x[j] * v[j]
             out[row, 1] += self.precision(j) * v[j] * v[j]

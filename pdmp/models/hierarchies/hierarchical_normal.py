@@ -100,7 +100,7 @@ class HierarchicalNormal(Model):
     def prior_potential(self, x):
         total = 0.5 * self.mu_precision * (x[0] * x[0]) - x[1]
         total += math.log1p(self.tau_precision * math.exp(2.0 * x[1]))
-        for i in range(self.terms):
+        for i in range(self.n_data):
             if self.centred:
                 r = (x[2 + i] - x[0]) * math.exp(-x[1])
                 total += 0.5 * (r * r) + x[1]
@@ -129,16 +129,16 @@ class HierarchicalNormal(Model):
     @compiled
     def add_prior_gradient(self, x, out):
         self._add_top_gradient(x, out)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             self._add_group_gradient(x, i, out)
 
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of datum f, of the prior of z of group f - J, or, at the end, of the priors of μ and τ."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
-        elif f < 2 * self.terms:
-            self._add_group_gradient(x, f - self.terms, out)
+        elif f < 2 * self.n_data:
+            self._add_group_gradient(x, f - self.n_data, out)
         else:
             self._add_top_gradient(x, out)
 

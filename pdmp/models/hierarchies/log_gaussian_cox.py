@@ -114,14 +114,14 @@ class LogGaussianCox(Model):
         return self.area * math.exp(x[i]) - self.counts[i] if i == j else 0.0
 
     @compiled
-    def prior_slope(self, v):
+    def prior_curvature_bound(self, v):
         """vᵀQv, exactly."""
-        return self.field.directional_slope(v)
+        return self.field.curvature_bound(v)
 
     @compiled
     def add_prior_parts(self, x, v, out):
         """The field's rates are affine: convex, whatever their slope."""
-        for i in range(self.size):
+        for i in range(self.dim):
             value = 0.0
             for k in range(self.field.indptr[i], self.field.indptr[i + 1]):
                 j = self.field.indices[k]
@@ -142,10 +142,10 @@ class LogGaussianCox(Model):
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of the cell f with what it has of the field alone, or of a pair of neighbours."""
-        if f < self.terms:
+        if f < self.n_data:
             out[f] += self.area * math.exp(x[f]) - self.counts[f] + self.rest[f] * (x[f] - self.field.mean[f])
         else:
-            i, j, q = self.pair[f - self.terms, 0], self.pair[f - self.terms, 1], self.coupling[f - self.terms]
+            i, j, q = self.pair[f - self.n_data, 0], self.pair[f - self.n_data, 1], self.coupling[f - self.n_data]
             a, b = x[i] - self.field.mean[i], x[j] - self.field.mean[j]
             out[i] += abs(q) * a + q * b
             out[j] += abs(q) * b + q * a

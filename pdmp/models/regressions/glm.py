@@ -210,13 +210,13 @@ class GeneralisedLinear(Model):
     @compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += self.precision[j] * x[j] * x[j]
         return 0.5 * total
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += self.precision[j] * x[j]
 
     @compiled
@@ -224,14 +224,14 @@ class GeneralisedLinear(Model):
         return self.precision[j] * x[j]
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return self.precision[j] * v[j] * v[j]
 
     @compiled
-    def prior_slope(self, v):
+    def prior_curvature_bound(self, v):
         """Σⱼ vⱼ² / prior_scaleⱼ², exactly."""
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += self.precision[j] * v[j] * v[j]
         return total
 
@@ -266,13 +266,13 @@ class GeneralisedLinear(Model):
 
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         _batch_difference(self, x, y, rows, n, out)
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         _weighted_difference(self, x, y, rows, weights, n, out)
 
@@ -286,7 +286,7 @@ class GeneralisedLinear(Model):
 
     @compiled
     def add_prior_parts(self, x, v, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
             out[row, 1] += self.precision[j] * x[j] * v[j]
             out[row, 2] += self.precision[j] * v[j] * v[j]
@@ -294,10 +294,10 @@ class GeneralisedLinear(Model):
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of datum f, or of the prior of coordinate f - N."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
-            j = f - self.terms
+            j = f - self.n_data
             out[j] += self.precision[j] * x[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
@@ -320,14 +320,14 @@ class GeneralisedLinear(Model):
         other = copy.copy(self)
         other.design, other.target = design, self.target[rows]
         other.offset = self.offset[rows] if self.offset.size else self.offset
-        other.n_data = other.terms = len(rows)
+        other.n_data = len(rows)
         return other
 
     def bends(self, x):
         """ℓ'' of each term at x, shape (N,)."""
         out = np.zeros(self.n_data)
         with readable(type(self).__name__):
-            _bends(self.kernel, self.check(x), out)
+            _bends(self.native, self.check(x), out)
         return out
 
     def hessian(self, x):
@@ -422,25 +422,25 @@ class BoundedHessian(GeneralisedLinear):
         return -math.inf, math.inf
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """Σᵢ highᵢ (aᵢ·v)² + Σⱼ vⱼ² / prior_scaleⱼ² >= v·H(x)v for every x."""
         total = 0.0
         if self.gram.shape[0] == 0:
-            for i in range(self.terms):
+            for i in range(self.n_data):
                 along = self.design.product(v, i)
                 total += self.bend_bounds(self.target[i])[1] * along * along
         else:
-            for i in range(self.size):
-                for j in range(self.size):
+            for i in range(self.dim):
+                for j in range(self.dim):
                     total += v[i] * self.gram[i, j] * v[j]
-        return positive(total) + self.prior_slope(v)
+        return positive(total) + self.prior_curvature_bound(v)
 
     @compiled
-    def partial_slopes(self, v, out):
+    def partial_curvature_bounds(self, v, out):
         """Bounds on vⱼ Σₖ Hⱼₖ(x) vₖ: Σᵢ of the larger of lowᵢ q and highᵢ q, q = vⱼ aᵢⱼ aᵢ·v, and the prior's."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = self.precision[j] * v[j] * v[j]
-        for i in range(self.terms):
+        for i in range(self.n_data):
             along = self.design.product(v, i)
             low, high = self.bend_bounds(self.target[i])
             first, last = self.design.row_range(i)
@@ -459,19 +459,19 @@ class BoundedHessian(GeneralisedLinear):
             a = scale[self.design.column(k)] * self.design.entry(i, k)
             total += a * a
         total = max(high, -low) * math.sqrt(total)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(first, last):
             out[self.design.column(k)] = total * abs(self.design.entry(i, k))
 
     @compiled
-    def bound_factor(self, x, v, f):
+    def factor_rate_bound(self, x, v, f):
         """The derivative of term f along v where it is, and the most at which it grows; the prior's, exactly."""
-        if f < self.terms:
+        if f < self.n_data:
             along = self.design.product(v, f)
             high = self.bend_bounds(self.target[f])[1]
             return self.slope(self.margin(x, f), self.target[f]) * along, high * along * along
-        j = f - self.terms
+        j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
@@ -500,11 +500,11 @@ class BoundedGradient(BoundedHessian):
         return -math.inf, math.inf
 
     @compiled
-    def term_bounds(self, i, out):
+    def term_gradient_bounds(self, i, out):
         """max |ℓ'| |aᵢⱼ|."""
         low, high = self.slope_bounds(self.target[i])
         first, last = self.design.row_range(i)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(first, last):
             out[self.design.column(k)] = max(high, -low) * abs(self.design.entry(i, k))
@@ -516,13 +516,13 @@ class BoundedGradient(BoundedHessian):
         return max(low * a, high * a)
 
     @compiled
-    def bound_factor(self, x, v, f):
+    def factor_rate_bound(self, x, v, f):
         """Of term f the larger of low aᵢ·v and high aᵢ·v; the prior's derivative is affine."""
-        if f < self.terms:
+        if f < self.n_data:
             low, high = self.slope_bounds(self.target[f])
             along = self.design.product(v, f)
             return max(low * along, high * along), 0.0
-        j = f - self.terms
+        j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
@@ -543,7 +543,7 @@ class BoundedGradient(BoundedHessian):
 
 @entry
 def _bends(model, x, out):
-    for i in range(model.terms):
+    for i in range(model.n_data):
         out[i] = model.bend(model.margin(x, i), model.target[i])
 
 

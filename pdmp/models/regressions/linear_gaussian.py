@@ -107,13 +107,13 @@ class LinearGaussian(Model):
     @compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += x[j] * x[j]
         return 0.5 * self.prior_precision * total
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += self.prior_precision * x[j]
 
     @compiled
@@ -121,34 +121,34 @@ class LinearGaussian(Model):
         return self.prior_precision * x[j]
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return self.prior_precision * v[j] * v[j]
 
     @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             a = scale[j] * self.A[i, j]
             total += a * a
         total = self.noise_precision * math.sqrt(total)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = total * abs(self.A[i, j])
 
     @compiled
     def term_potential(self, x, i):
         residual = self.y[i]
-        for j in range(self.size):
+        for j in range(self.dim):
             residual -= self.A[i, j] * x[j]
         return 0.5 * self.noise_precision * (residual * residual)
 
     @compiled
     def add_term_gradient(self, x, i, out):
         residual = self.y[i]
-        for j in range(self.size):
+        for j in range(self.dim):
             residual -= self.A[i, j] * x[j]
         weight = -self.noise_precision * residual
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += weight * self.A[i, j]
 
     @compiled
@@ -157,11 +157,11 @@ class LinearGaussian(Model):
         for k in range(n):
             i = rows[k]
             residual, along = self.y[i], 0.0
-            for j in range(self.size):
+            for j in range(self.dim):
                 residual -= self.A[i, j] * x[j]
                 along += self.A[i, j] * v[j]
             weight = -self.noise_precision * residual
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += weight * self.A[i, j]
             p = weight * along
             first += p
@@ -169,14 +169,14 @@ class LinearGaussian(Model):
         return first, second
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """vᵀΛv, exactly."""
-        return self.law.directional_slope(v)
+        return self.law.curvature_bound(v)
 
     @compiled
-    def gradient_slope(self, v, out):
+    def hessian_product(self, v, out):
         """out = Λv, at any x; no datum is looked at."""
-        self.law.gradient_slope(v, out)
+        self.law.hessian_product(v, out)
 
     @compiled
     def ray_begin(self, x, v, ray):
@@ -187,8 +187,8 @@ class LinearGaussian(Model):
         self.law.ray_turn(x, s, v, ray)
 
     @compiled
-    def ray_slopes(self, s, ray):
-        return self.law.ray_slopes(s, ray)
+    def ray_derivatives(self, s, ray):
+        return self.law.ray_derivatives(s, ray)
 
     @compiled
     def ray_bound(self, s, h, ray):
@@ -199,9 +199,9 @@ class LinearGaussian(Model):
         self.law.ray_gradient(x, s, ray, out)
 
     @compiled
-    def partial_slopes(self, v, out):
+    def partial_curvature_bounds(self, v, out):
         """out[i] = vᵢ (Λv)ᵢ, exactly."""
-        self.law.partial_slopes(v, out)
+        self.law.partial_curvature_bounds(v, out)
 
     @compiled
     def affine_partial(self, x, v, moved, now, i):
@@ -211,19 +211,19 @@ class LinearGaussian(Model):
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of datum f, or of the prior of coordinate f - N."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
-            out[f - self.terms] += self.prior_precision * x[f - self.terms]
+            out[f - self.n_data] += self.prior_precision * x[f - self.n_data]
 
     @compiled
     def affine_factor(self, x, v, moved, now, f):
         """v·∇U_f at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
-        if f >= self.terms:
-            j, p = f - self.terms, self.prior_precision
+        if f >= self.n_data:
+            j, p = f - self.n_data, self.prior_precision
             return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
         residual, along = self.y[f], 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             residual -= self.A[f, j] * (x[j] + v[j] * (now - moved[j]))
             along += self.A[f, j] * v[j]
         return -self.noise_precision * residual * along, self.noise_precision * along * along
@@ -274,7 +274,7 @@ class LinearGaussian(Model):
         """The same model with its data in the order `rows`."""
         other = copy.copy(self)
         other.A, other.y = np.ascontiguousarray(self.A[rows]), self.y[rows]
-        other.n_data = other.terms = len(other.y)
+        other.n_data = len(other.y)
         return other
 
     def predict(self, x, A):

@@ -43,7 +43,7 @@ class LinearRows(LinearGaussian):
             a = scale[self.design.column(k)] * self.design.entry(i, k)
             total += a * a
         total = self.noise_precision * math.sqrt(total)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(first, last):
             out[self.design.column(k)] = total * abs(self.design.entry(i, k))
@@ -74,8 +74,8 @@ class LinearRows(LinearGaussian):
 
     @compiled
     def affine_factor(self, x, v, moved, now, f):
-        if f >= self.terms:
-            j, p = f - self.terms, self.prior_precision
+        if f >= self.n_data:
+            j, p = f - self.n_data, self.prior_precision
             return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
         residual, along = -self.y[f], 0.0
         first, last = self.design.row_range(f)
@@ -97,7 +97,7 @@ class LinearRows(LinearGaussian):
             return None
         other = copy.copy(self)
         other.X, other.design, other.y = self.X[rows], design, self.y[rows]
-        other.n_data = other.terms = len(other.y)
+        other.n_data = len(other.y)
         return other
 
     def predict(self, x, A):

@@ -426,20 +426,20 @@ class LogisticRegression(Model):
     def margin(self, x, i):
         """sᵢ aᵢ·x."""
         z = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             z += self.feature(i, j) * x[j]
         return z
 
     @compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += self.precision[j] * x[j] * x[j]
         return 0.5 * total
 
     @compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += self.precision[j] * x[j]
 
     @compiled
@@ -455,7 +455,7 @@ class LogisticRegression(Model):
         return self.precision[j] * x[j]
 
     @compiled
-    def prior_partial_slope(self, v, j):
+    def prior_partial_curvature_bound(self, v, j):
         return self.precision[j] * v[j] * v[j]
 
     @compiled
@@ -469,38 +469,38 @@ class LogisticRegression(Model):
     @compiled
     def term_partial_difference(self, x, y, i, j, scratch):
         z, w = 0.0, 0.0
-        for k in range(self.size):
+        for k in range(self.dim):
             a = self.feature(i, k)
             z += a * x[k]
             w += a * y[k]
         return (_expit_of_minus(w) - _expit_of_minus(z)) * self.feature(i, j)
 
     @compiled
-    def term_bounds(self, i, out):
+    def term_gradient_bounds(self, i, out):
         """|Xᵢⱼ|."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = abs(self.feature(i, j))
 
     @compiled
     def term_lipschitz(self, i, scale, out):
         """¼ |Xᵢⱼ| |scale ∘ Xᵢ|."""
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             a = scale[j] * self.feature(i, j)
             total += a * a
         total = 0.25 * math.sqrt(total)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = total * abs(self.feature(i, j))
 
     @compiled
     def add_term_gradient(self, x, i, out):
         weight = _expit_of_minus(self.margin(x, i))
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] -= weight * self.feature(i, j)
 
     @compiled
     def add_prior_parts(self, x, v, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
             out[row, 1] += self.precision[j] * x[j] * v[j]
             out[row, 2] += self.precision[j] * v[j] * v[j]
@@ -539,13 +539,13 @@ class LogisticRegression(Model):
 
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         _batch_difference(self.data, x, y, rows, n, out)
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         _weighted_difference(self.data, x, y, rows, weights, n, out)
 
@@ -558,50 +558,50 @@ class LogisticRegression(Model):
         _batch_squares(self.data, x, rows, n, out, squares)
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """A bound on v·H(x)v for every x: ¼ |Xv|² + Σⱼ vⱼ² / prior_scaleⱼ²."""
         total, prior = 0.0, 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             prior += self.precision[j] * v[j] * v[j]
         if self.gram.shape[0] == 0:
             return 0.25 * _rows_slope(self.data, v) + prior
-        for i in range(self.size):
-            for j in range(self.size):
+        for i in range(self.dim):
+            for j in range(self.dim):
                 total += v[i] * self.gram[i, j] * v[j]
         return 0.25 * max(total, 0.0) + prior
 
     @compiled
-    def partial_slopes(self, v, out):
+    def partial_curvature_bounds(self, v, out):
         """Bounds on vᵢ Σⱼ Hᵢⱼ(x) vⱼ for every x: ¼ Σₙ max(0, vᵢ Xₙᵢ (Xv)ₙ) + vᵢ² / prior_scaleᵢ²."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         _rows_partial_slopes(self.data, v, out)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.25 * out[j] + self.precision[j] * v[j] * v[j]
 
     @compiled
-    def prior_slope(self, v):
+    def prior_curvature_bound(self, v):
         """Σⱼ vⱼ² / prior_scaleⱼ², exactly."""
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += self.precision[j] * v[j] * v[j]
         return total
 
     @compiled
     def add_factor_gradient(self, x, f, out):
         """Of datum f, or of the prior of coordinate f - N."""
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
-            j = f - self.terms
+            j = f - self.n_data
             out[j] += self.precision[j] * x[j]
 
     @compiled
-    def bound_factor(self, x, v, f):
+    def factor_rate_bound(self, x, v, f):
         """max(0, -sᵢ aᵢ·v), as the expit is at most 1; the prior's derivative is affine."""
-        if f < self.terms:
+        if f < self.n_data:
             return positive(-self.margin(v, f)), 0.0
-        j = f - self.terms
+        j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     @compiled
@@ -635,7 +635,7 @@ class LogisticRegression(Model):
         rows = np.asarray(rows)
         copy = object.__new__(_Tiled)
         copy.__dict__.update(self.__dict__)
-        copy.n_data = copy.terms = len(rows)
+        copy.n_data = len(rows)
         copy.data = aligned((-(-len(rows) // BLOCK), self.dim, BLOCK), self.data.dtype)
         for tile, start in enumerate(range(0, len(rows), BLOCK)):
             part = self.data[rows[start : start + BLOCK], : self.dim]
@@ -741,7 +741,7 @@ class _Tiled(LogisticRegression):
     @compiled
     def total_potential(self, x):
         total = self.prior_potential(x)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             total += self.term_potential(x, i)
         return total
 
@@ -764,12 +764,12 @@ class _Tiled(LogisticRegression):
         _ray_sums(room, ray)
         ray[AT] = 0.0 if ray[AT] == s else math.nan
         ray[PRIOR], ray[PRIOR_SLOPE] = 0.0, 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             ray[PRIOR] += self.precision[j] * x[j] * v[j]
             ray[PRIOR_SLOPE] += self.precision[j] * v[j] * v[j]
 
     @compiled
-    def ray_slopes(self, s, ray):
+    def ray_derivatives(self, s, ray):
         if ray[AT] != s:
             _ray_slopes(self.data.shape[0] * BLOCK, s, ray)
         return ray[ONE] + ray[PRIOR] + s * ray[PRIOR_SLOPE], ray[TWO] + ray[PRIOR_SLOPE]
@@ -787,7 +787,7 @@ class _Tiled(LogisticRegression):
     def ray_gradient(self, x, s, ray, out):
         if ray[AT] != s:
             _ray_slopes(self.data.shape[0] * BLOCK, s, ray)
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = self.precision[j] * x[j]
         _ray_gradient(self.data, ray, out)
 
@@ -810,20 +810,20 @@ class _Tiled(LogisticRegression):
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
             weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += weights[k] * weight * self.feature(rows[k], j)
 
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
             weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
-            for j in range(self.size):
+            for j in range(self.dim):
                 out[j] += weight * self.feature(rows[k], j)
 
     @compiled
@@ -831,7 +831,7 @@ class _Tiled(LogisticRegression):
         first, second = 0.0, 0.0
         for k in range(n):
             weight, p = -_expit_of_minus(self.margin(x, rows[k])), 0.0
-            for j in range(self.size):
+            for j in range(self.dim):
                 g = weight * self.feature(rows[k], j)
                 out[j] += g
                 p += v[j] * g
@@ -843,7 +843,7 @@ class _Tiled(LogisticRegression):
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
         for k in range(n):
             weight = -_expit_of_minus(self.margin(x, rows[k]))
-            for j in range(self.size):
+            for j in range(self.dim):
                 g = weight * self.feature(rows[k], j)
                 out[j] += g
                 squares[j] += g * g

@@ -66,7 +66,8 @@ class LogisticTerms(BoundedGradient):
 
 
 class LogisticRows(LogisticTerms, LogisticRegression):
-    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.regressions.glm` for `offset`.
+    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.regressions.glm` for
+    `offset`.
 
     Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
     file does to read; `dtype` is that of the file.
@@ -84,7 +85,7 @@ class LogisticRows(LogisticTerms, LogisticRegression):
     @compiled
     def total_potential(self, x):
         total = self.prior_potential(x)
-        for i in range(self.terms):
+        for i in range(self.n_data):
             total += self.term_potential(x, i)
         return total
 

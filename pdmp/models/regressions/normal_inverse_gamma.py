@@ -53,15 +53,15 @@ class NormalInverseGamma(Model):
     def pulled(self, x, j):
         """(Λ(β - mean))ⱼ."""
         total = 0.0
-        for k in range(self.size - 1):
+        for k in range(self.dim - 1):
             total += self.precision[j, k] * (x[k] - self.mean[k])
         return total
 
     @compiled
-    def turned(self, v, j):
+    def velocity_changed(self, v, j):
         """(Λ v)ⱼ."""
         total = 0.0
-        for k in range(self.size - 1):
+        for k in range(self.dim - 1):
             total += self.precision[j, k] * v[k]
         return total
 
@@ -69,18 +69,18 @@ class NormalInverseGamma(Model):
     def spread(self, x):
         """P(β)."""
         total = 0.0
-        for j in range(self.size - 1):
+        for j in range(self.dim - 1):
             total += (x[j] - self.mean[j]) * self.pulled(x, j)
         return self.scale + 0.5 * total
 
     @compiled
     def prior_potential(self, x):
-        gamma = x[self.size - 1]
+        gamma = x[self.dim - 1]
         return self.weight * gamma + exp(-gamma) * self.spread(x)
 
     @compiled
     def add_prior_gradient(self, x, out):
-        last = self.size - 1
+        last = self.dim - 1
         e = exp(-x[last])
         for j in range(last):
             out[j] += e * self.pulled(x, j)
@@ -90,14 +90,14 @@ class NormalInverseGamma(Model):
     def along(self, x, v):
         """P, P' and P'' where the path is, β' = v."""
         first, second = 0.0, 0.0
-        for j in range(self.size - 1):
+        for j in range(self.dim - 1):
             first += v[j] * self.pulled(x, j)
-            second += v[j] * self.turned(v, j)
+            second += v[j] * self.velocity_changed(v, j)
         return self.spread(x), first, second
 
     @compiled
-    def directional_slope_within(self, x, v, s):
-        last = self.size - 1
+    def curvature_bound_within(self, x, v, s):
+        last = self.dim - 1
         w, (p, first, second) = v[last], self.along(x, v)
         here = second - 2.0 * w * first + w * w * p
         first, p = first + second * s, p + s * (first + 0.5 * second * s)
@@ -105,12 +105,12 @@ class NormalInverseGamma(Model):
         return exp(-min(x[last], x[last] + w * s)) * max(here, there, 0.0)
 
     @compiled
-    def partial_slopes_within(self, x, v, s, out):
+    def partial_curvature_bounds_within(self, x, v, s, out):
         """vⱼ e^{-γ} ((Λv)ⱼ - w (Λ(β - mean))ⱼ), and w e^{-γ} (wP - P') for γ: linear and convex, at their ends."""
-        last = self.size - 1
+        last = self.dim - 1
         w, most = v[last], exp(-min(x[last], x[last] + v[last] * s))
         for j in range(last):
-            turned = self.turned(v, j)
+            turned = self.velocity_changed(v, j)
             here = v[j] * (turned - w * self.pulled(x, j))
             out[j] = most * max(here, here - v[j] * w * turned * s, 0.0)
         p, first, second = self.along(x, v)
@@ -181,7 +181,7 @@ def _squares(weights, m):
 
 @vectorised
 def _batch_gradient(model, x, rows, n, out):
-    weights, last = buffer(), model.size - 1
+    weights, last = buffer(), model.dim - 1
     e = exp(-x[last])
     for start in range(0, n, BLOCK):
         m = _residuals(model, x, rows, start, n, weights)
@@ -193,7 +193,7 @@ def _batch_gradient(model, x, rows, n, out):
 
 @vectorised
 def _block_gradient(model, x, first, stop, out):
-    weights, last = buffer(), model.size - 1
+    weights, last = buffer(), model.dim - 1
     e = exp(-x[last])
     for start in range(first, stop, BLOCK):
         m = min(BLOCK, stop - start)
@@ -208,7 +208,7 @@ def _block_gradient(model, x, first, stop, out):
 
 @vectorised
 def _batch_projection(model, x, v, rows, n, out):
-    weights, projections, last = buffer(), buffer(), model.size - 1
+    weights, projections, last = buffer(), buffer(), model.dim - 1
     e = exp(-x[last])
     first, second = 0.0, 0.0
     for start in range(0, n, BLOCK):
@@ -322,21 +322,21 @@ class NormalInverseGammaRegression(Model):
     def prior_distance(self, x):
         """(β - prior_mean)ᵀ V⁻¹ (β - prior_mean)."""
         total = 0.0
-        for j in range(self.size - 1):
+        for j in range(self.dim - 1):
             row = 0.0
-            for k in range(self.size - 1):
+            for k in range(self.dim - 1):
                 row += self.prior_precision[j, k] * (x[k] - self.prior_mean[k])
             total += (x[j] - self.prior_mean[j]) * row
         return total
 
     @compiled
     def prior_potential(self, x):
-        gamma = x[self.size - 1]
+        gamma = x[self.dim - 1]
         return self.weight * gamma + exp(-gamma) * (self.scale + 0.5 * self.prior_distance(x))
 
     @compiled
     def add_prior_gradient(self, x, out):
-        last = self.size - 1
+        last = self.dim - 1
         e = exp(-x[last])
         for j in range(last):
             row = 0.0
@@ -351,14 +351,14 @@ class NormalInverseGammaRegression(Model):
 
     @compiled
     def term_potential(self, x, i):
-        gamma, r = x[self.size - 1], self.residual(x, i)
+        gamma, r = x[self.dim - 1], self.residual(x, i)
         return HALF_LOG_2PI + 0.5 * (gamma + exp(-gamma) * r * r)
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        e, r = exp(-x[self.size - 1]), self.residual(x, i)
+        e, r = exp(-x[self.dim - 1]), self.residual(x, i)
         self.design.add_row(i, -e * r, out)
-        out[self.size - 1] += 0.5 * (1.0 - e * r * r)
+        out[self.dim - 1] += 0.5 * (1.0 - e * r * r)
 
     @compiled
     def fetch(self, i):
@@ -377,13 +377,13 @@ class NormalInverseGammaRegression(Model):
         return _batch_projection(self, x, v, rows, n, out)
 
     @compiled
-    def directional_slope_within(self, x, v, s):
+    def curvature_bound_within(self, x, v, s):
         """Of the posterior's closed form: no datum is looked at."""
-        return self.law.directional_slope_within(x, v, s)
+        return self.law.curvature_bound_within(x, v, s)
 
     @compiled
-    def partial_slopes_within(self, x, v, s, out):
-        self.law.partial_slopes_within(x, v, s, out)
+    def partial_curvature_bounds_within(self, x, v, s, out):
+        self.law.partial_curvature_bounds_within(x, v, s, out)
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -397,7 +397,7 @@ class NormalInverseGammaRegression(Model):
             return None
         other = copy.copy(self)
         other.design, other.y = design, self.y[rows]
-        other.n_data = other.terms = len(rows)
+        other.n_data = len(rows)
         return other
 
     def posterior(self):

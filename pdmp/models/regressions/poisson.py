@@ -20,8 +20,8 @@ class PoissonRegression(GeneralisedLinear):
     Parameters
     ----------
     X, prior_scale, intercept, offset, dtype
-        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is the logarithm
-        of an exposure.
+        As in `pdmp.models.regressions.glm.GeneralisedLinear`: features may be sparse or memory-mapped. The offset is
+        the logarithm of an exposure.
     y : array_like of shape (N,)
         Counts.
 
@@ -69,20 +69,20 @@ class PoissonRegression(GeneralisedLinear):
             out[row, 2] += k * along * e
 
     @compiled
-    def directional_slope_within(self, x, v, s):
+    def curvature_bound_within(self, x, v, s):
         """Σᵢ (aᵢ·v)² exp(zᵢ), each at the end where it is larger, and the prior's; v·H(x + uv)v <= that for u <= s."""
-        total = self.prior_slope(v)
-        for i in range(self.terms):
+        total = self.prior_curvature_bound(v)
+        for i in range(self.n_data):
             along = self.design.product(v, i)
             total += along * along * exp(self.margin(x, i) + max(0.0, s * along))
         return total
 
     @compiled
-    def partial_slopes_within(self, x, v, s, out):
+    def partial_curvature_bounds_within(self, x, v, s, out):
         """The same for vⱼ Σₖ Hⱼₖ vₖ: a term that is negative is largest where exp(zᵢ) is smallest."""
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] = self.precision[j] * v[j] * v[j]
-        for i in range(self.terms):
+        for i in range(self.n_data):
             along, z = self.design.product(v, i), self.margin(x, i)
             most, least = exp(z + max(0.0, s * along)), exp(z + min(0.0, s * along))
             first, last = self.design.row_range(i)

@@ -60,7 +60,7 @@ class Banana(Model):
         z = x[0] / self.scale
         r = (x[1] - self.bend * (x[0] * x[0])) / self.noise
         total = z * z + r * r
-        for j in range(2, self.size):
+        for j in range(2, self.dim):
             total += x[j] * x[j]
         return 0.5 * total
 
@@ -69,7 +69,7 @@ class Banana(Model):
         pull = (x[1] - self.bend * (x[0] * x[0])) / (self.noise * self.noise)
         out[0] += x[0] / (self.scale * self.scale) - 2.0 * self.bend * x[0] * pull
         out[1] += pull
-        for j in range(2, self.size):
+        for j in range(2, self.dim):
             out[j] += x[j]
 
     @compiled
@@ -96,7 +96,7 @@ class Banana(Model):
         out[0, 1] += p * v[0] + c * (v[0] * r0 + x[0] * r1)
         out[0, 2] += c * (v[0] * r1 + x[0] * r2)
         out[0, 3] += c * v[0] * r2
-        for j in range(1, self.size):
+        for j in range(1, self.dim):
             row = j if out.shape[0] > 1 else 0
             if j == 1:
                 out[row, 0] += v[1] * r0

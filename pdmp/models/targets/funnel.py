@@ -48,19 +48,19 @@ class Funnel(Model):
     @compiled
     def prior_potential(self, x):
         square, w = 0.0, x[0] / self.scale
-        for j in range(1, self.size):
+        for j in range(1, self.dim):
             square += x[j] * x[j]
         if square > 0.0:
             square *= math.exp(-x[0])
-        return 0.5 * (w * w + (self.size - 1) * x[0] + square)
+        return 0.5 * (w * w + (self.dim - 1) * x[0] + square)
 
     @compiled
     def add_prior_gradient(self, x, out):
         square, precision = 0.0, math.exp(-x[0])
-        for j in range(1, self.size):
+        for j in range(1, self.dim):
             square += x[j] * x[j]
             out[j] += precision * x[j]
-        out[0] += x[0] / (self.scale * self.scale) + 0.5 * ((self.size - 1) - precision * square)
+        out[0] += x[0] / (self.scale * self.scale) + 0.5 * ((self.dim - 1) - precision * square)
 
     @compiled
     def add_factor_gradient(self, x, f, out):

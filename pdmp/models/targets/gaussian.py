@@ -90,7 +90,7 @@ class Gaussian(Model):
     @compiled
     def prior_potential(self, x):
         total = 0.0
-        for i in range(self.size):
+        for i in range(self.dim):
             row = 0.0
             for k in range(self.indptr[i], self.indptr[i + 1]):
                 j = self.indices[k]
@@ -101,12 +101,12 @@ class Gaussian(Model):
     @compiled
     def add_prior_gradient(self, x, out):
         if self.full.shape[0] > 0:  # column by column: no sum to wait for, so it vectorises without being reordered
-            for j in range(self.size):
+            for j in range(self.dim):
                 centred = x[j] - self.mean[j]
-                for i in range(self.size):
+                for i in range(self.dim):
                     out[i] += self.full[j, i] * centred
         else:
-            for i in range(self.size):
+            for i in range(self.dim):
                 row = 0.0
                 for k in range(self.indptr[i], self.indptr[i + 1]):
                     j = self.indices[k]
@@ -114,12 +114,12 @@ class Gaussian(Model):
                 out[i] += row
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """vᵀQv, exactly."""
         if self.full.shape[0] > 0:
-            return _square(self.full, v, self.size)
+            return _square(self.full, v, self.dim)
         total = 0.0
-        for i in range(self.size):
+        for i in range(self.dim):
             row = 0.0
             for k in range(self.indptr[i], self.indptr[i + 1]):
                 row += self.data[k] * v[self.indices[k]]
@@ -127,26 +127,26 @@ class Gaussian(Model):
         return total
 
     @compiled
-    def gradient_slope(self, v, out):
+    def hessian_product(self, v, out):
         """out = Qv, by which ∇U changes in a unit of time along v, at any x."""
         if self.full.shape[0] > 0:
-            for i in range(self.size):
+            for i in range(self.dim):
                 out[i] = 0.0
-            for j in range(self.size):
-                for i in range(self.size):
+            for j in range(self.dim):
+                for i in range(self.dim):
                     out[i] += self.full[j, i] * v[j]
         else:
-            for i in range(self.size):
+            for i in range(self.dim):
                 row = 0.0
                 for k in range(self.indptr[i], self.indptr[i + 1]):
                     row += self.data[k] * v[self.indices[k]]
                 out[i] = row
 
     @compiled
-    def partial_slopes(self, v, out):
+    def partial_curvature_bounds(self, v, out):
         """out[i] = vᵢ (Qv)ᵢ, exactly."""
-        self.gradient_slope(v, out)
-        for i in range(self.size):
+        self.hessian_product(v, out)
+        for i in range(self.dim):
             out[i] *= v[i]
 
     @compiled
@@ -164,15 +164,15 @@ class Gaussian(Model):
 
     @compiled
     def ray_begin(self, x, v, ray):
-        for j in range(self.size):
+        for j in range(self.dim):
             ray[j] = 0.0
-        self.add_prior_gradient(x, ray[: self.size])
-        self.gradient_slope(v, ray[self.size : 2 * self.size])
+        self.add_prior_gradient(x, ray[: self.dim])
+        self.hessian_product(v, ray[self.dim : 2 * self.dim])
         self._ray_derivatives(v, ray)
 
     @compiled
     def _ray_derivatives(self, v, ray):
-        d, first, second = self.size, 0.0, 0.0
+        d, first, second = self.dim, 0.0, 0.0
         for j in range(d):
             first += v[j] * ray[j]
             second += v[j] * ray[d + j]
@@ -180,25 +180,25 @@ class Gaussian(Model):
 
     @compiled
     def ray_turn(self, x, s, v, ray):
-        d = self.size
+        d = self.dim
         for j in range(d):
             ray[j] += s * ray[d + j]
-        self.gradient_slope(v, ray[d : 2 * d])
+        self.hessian_product(v, ray[d : 2 * d])
         self._ray_derivatives(v, ray)
 
     @compiled
-    def ray_slopes(self, s, ray):
-        d = self.size
+    def ray_derivatives(self, s, ray):
+        d = self.dim
         return ray[2 * d] + s * ray[2 * d + 1], ray[2 * d + 1]
 
     @compiled
     def ray_bound(self, s, h, ray):
-        return ray[2 * self.size + 1]
+        return ray[2 * self.dim + 1]
 
     @compiled
     def ray_gradient(self, x, s, ray, out):
-        for j in range(self.size):
-            out[j] = ray[j] + s * ray[self.size + j]
+        for j in range(self.dim):
+            out[j] = ray[j] + s * ray[self.dim + j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
 

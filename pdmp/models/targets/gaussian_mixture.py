@@ -84,9 +84,9 @@ class GaussianMixture(Model):
     def _log_part(self, x, k):
         """log of wₖ N(x; mₖ, Sₖ)."""
         total = 0.0
-        for i in range(self.size):
+        for i in range(self.dim):
             row = 0.0
-            for j in range(self.size):
+            for j in range(self.dim):
                 row += self.precisions[k, i, j] * (x[j] - self.means[k, j])
             total += row * (x[i] - self.means[k, i])
         return self.offsets[k] - 0.5 * total
@@ -113,21 +113,21 @@ class GaussianMixture(Model):
         for k in range(self.offsets.shape[0]):
             share = math.exp(self._log_part(x, k) - whole)
             if share > 0.0:
-                for i in range(self.size):
+                for i in range(self.dim):
                     row = 0.0
-                    for j in range(self.size):
+                    for j in range(self.dim):
                         row += self.precisions[k, i, j] * (x[j] - self.means[k, j])
                     out[i] += share * row
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """maxₖ v·Pₖv."""
         largest = 0.0
         for k in range(self.offsets.shape[0]):
             total = 0.0
-            for i in range(self.size):
+            for i in range(self.dim):
                 row = 0.0
-                for j in range(self.size):
+                for j in range(self.dim):
                     row += self.precisions[k, i, j] * v[j]
                 total += v[i] * row
             largest = max(largest, total)

@@ -77,32 +77,32 @@ class MixtureSum(Model):
     @compiled
     def term_potential(self, x, i):
         total = 0.0
-        for k in range(self.size):
-            a, b = x[k] - 1.0 - self.centres[i, k], x[k] + 1.0 - self.centres[i, self.size + k]
+        for k in range(self.dim):
+            a, b = x[k] - 1.0 - self.centres[i, k], x[k] + 1.0 - self.centres[i, self.dim + k]
             u, w = 0.5 * self.precision * (a * a), 0.5 * self.precision * (b * b)
             total += min(u, w) - math.log1p(math.exp(-abs(u - w)))
         return self.factor * total
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        for k in range(self.size):
-            a, b = x[k] - 1.0 - self.centres[i, k], x[k] + 1.0 - self.centres[i, self.size + k]
+        for k in range(self.dim):
+            a, b = x[k] - 1.0 - self.centres[i, k], x[k] + 1.0 - self.centres[i, self.dim + k]
             share = _share(a, b, self.precision)
             out[k] += self.factor * self.precision * (share * a + (1.0 - share) * b)
 
     @compiled
-    def directional_slope(self, v):
+    def curvature_bound(self, v):
         """A bound on v·H(x)v for every x: f N |v|² / s², the curvature of one component."""
         square = 0.0
-        for k in range(self.size):
+        for k in range(self.dim):
             square += v[k] * v[k]
-        return self.factor * self.terms * self.precision * square
+        return self.factor * self.n_data * self.precision * square
 
     @compiled
-    def partial_slopes(self, v, out):
+    def partial_curvature_bounds(self, v, out):
         """Bounds on vᵢ Σⱼ Hᵢⱼ(x) vⱼ for every x: f N vᵢ² / s²; H is diagonal."""
-        for k in range(self.size):
-            out[k] = self.factor * self.terms * self.precision * v[k] * v[k]
+        for k in range(self.dim):
+            out[k] = self.factor * self.n_data * self.precision * v[k] * v[k]
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
