@@ -18,8 +18,7 @@ special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or
 A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
 
-The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these
-methods::
+The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these methods::
 
     class Switch(pdmp.Process):                       # a telegraph process: constant rate, the velocity changes sign
         switch_rate: float

@@ -317,8 +317,8 @@ class Run:
     def mcse(self, f=None, method="spectral"):
         """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
 
-        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing
-        is discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
+        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing is
+        discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
         grid; ``store="moments"`` has that of the mean only.
 
         Parameters

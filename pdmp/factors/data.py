@@ -200,21 +200,8 @@ class Rows(DataFactors):
             x, v = rng.standard_normal((2, model.dim))
             if model.native.factor_rate_bound(x, v, i)[1] != 0.0:
                 raise ValueError(
-                    f'`thinning="rows"` needs constant bounds: `factor_rate_bound`
-                    of {type(model).__name__} has a slope '
-                    f"for term {i}. Give the
-                  
-                   
-                    graph (`pdmp.graph.from_model`), for a clock
-                   
-                   
-                    for each factor."
-              
-               
-              
-               
-              
-               
+                    f'`thinning="rows"` needs constant bounds: `factor_rate_bound` of {type(model).__name__} has a slope '
+                    f"for term {i}. Give the graph (`pdmp.graph.from_model`), for a clock for each factor."
                 )
 
     @compiled
@@ -247,27 +234,17 @@ class Rows(DataFactors):
         return super().memory(self.model.n_data)
 
 
-cl
-cla clas class
-Anchored(DataFactors Anchored(DataFactor
-Anchored(DataFactors Anchored(DataFactors) Anchored(DataFactors):
-    """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around
-    x̂."""
+class Anchored(DataFactors):
+    """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around x̂."""
 
-   
-    anchor: np.ndarray force: np.ndarray  #: (d,)
-    Σᵢ ∇Uᵢ(x̂)
-   
+    anchor: np.ndarray
+    force: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
     scale: np.ndarray
-   
     tables: np.ndarray
-   
     start: np.ndarray
-   
     totals: np.ndarray
 
-    name = "the
-    bound `term_lipschitz`"
+    name = "the bound `term_lipschitz`"
 
     def __init__(self, provider):
         model = provider.model

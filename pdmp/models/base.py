@@ -38,8 +38,7 @@ class Model(Compiled):
 
     - ``curvature_bound(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
     - ``hessian_product(v, out)``: for a quadratic U, out = Hv, the slope of ∇U along v (BPS by exact inversion);
-    - ``partial_curvature_bounds(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine
-      thinning);
+    - ``partial_curvature_bounds(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
     - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
       slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
       ``neighbours()``, the pattern of the Hessian in compressed rows;
@@ -48,18 +47,17 @@ class Model(Compiled):
     - ``term_gradient_bounds(i, out)``: out[j] = the least bound known, for every x, on |∂ⱼUᵢ(x)| (exact sub-sampling);
     - ``term_lipschitz(i, scale, out)``: out[j] = Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale| for all x
       and y (exact sub-sampling with control variates);
-    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_curvature_bound(v, j)``: a bound, for every x, on its
-      slope along v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
+    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_curvature_bound(v, j)``: a bound, for every x, on its slope along
+      v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
 
     Derivatives along a ray x + v s, for `DirectionalBPS`: a Python method ``ray_room()``, the length of an array `ray`
     in which the model keeps what it likes of the ray, and
 
     - ``ray_begin(x, v, ray)``: the ray from x with the velocity v begins;
     - ``ray_derivatives(s, ray)``: the first and the second derivative of U(x + v s) by s;
-    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after
-      ``ray_derivatives`` at that s, also with h = ∞;
-    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_derivatives``
-      there;
+    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after ``ray_derivatives``
+      at that s, also with h = ∞;
+    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_derivatives`` there;
     - ``ray_turn(x, s, v, ray)``: the velocity changes to v at s, where the position is x; s counts from there.
 
     A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:

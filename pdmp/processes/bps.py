@@ -68,9 +68,9 @@ class BPS(ExactGradient):
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
     thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
-        "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
-        on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
-        the first of these that the model supports.
+        "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound on
+        v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the
+        first of these that the model supports.
 
     Raises
     ------

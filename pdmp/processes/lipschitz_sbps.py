@@ -94,18 +94,8 @@ class LipschitzSBPS(Process):
         self.flat = int(not self.model.knows("prior_curvature_bound"))
         if self.flat and type(self.model)._methods["add_prior_gradient"] is not Model._methods["add_prior_gradient"]:
             raise ValueError(
-                f"pdmp.LipschitzSBPS needs `prior_curvature_bound(v)` of the model, a bound on
-                v·H v
-               
-                for the Hessian H of its " f"prior's potential,
-                which {name} does not have.
-                pdmp.SBPS needs no bound."
-          
-           
-          
-           
-          
-           
+                f"pdmp.LipschitzSBPS needs `prior_curvature_bound(v)` of the model, a bound on v·H v for the Hessian H of its "
+                f"prior's potential, which {name} does not have. pdmp.SBPS needs no bound."
             )
         if bound is None:
             bound = self.model.largest_term_gradient()
@@ -180,6 +170,3 @@ class LipschitzSBPS(Process):
 
     def memory(self, x, rng):
         return Memory(np.zeros(self.dim), np.zeros(self.dim), self.provider.memory(rng))
-
-
-

@@ -282,33 +282,8 @@ def _check_provider(provider):
     elif not model.knows("term_gradient_bounds"):
         other = "pdmp.gradients.ControlVariate" if model.knows("term_lipschitz") else "the exact gradient"
         raise ValueError(
-            f"`provider`: batches in pdmp.ZigZag need bounds on single terms,
-            and
-           
-            {name} has
-        
-         
-          
-           
-        
-         
-          
-           
-            no `term_gradient_bounds`.
-         
-          
-           
-          
-           
-          
-           
-            " f"Use {other}."
-      
-       
-      
-       
-      
-       
+            f"`provider`: batches in pdmp.ZigZag need bounds on single terms, and {name} has no `term_gradient_bounds`. "
+            f"Use {other}."
         )
     if not model.knows_prior:
         raise ValueError(
@@ -317,9 +292,8 @@ def _check_provider(provider):
         )
 
 
-@en
-@ent @entr @entry def _largest_bounds(model,
-bounds, out):
+@entry
+def _largest_bounds(model, bounds, out):
     """out[j] = maxᵢ Mᵢⱼ."""
     for i in range(model.n_data):
         model.term_gradient_bounds(i, bounds)

@@ -148,8 +148,7 @@ class LocalHessian(Bound):
     """The model's bounds on the slopes of the rates over the path's next piece; they expire at its end.
 
     For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
-    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece
-    adapts.
+    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece adapts.
     """
 
     name = "the model's local slope bound"

@@ -44,14 +44,14 @@ class OneByOne(pdmp.Boomerang):
     @pdmp.compiled
     def true_rates(self, x, v, scratch, out):
         model, total = self.provider.model, 0.0
-        for i in range(model.terms):
+        for i in range(model.n_data):
             for j in range(x.shape[0]):
                 scratch[j] = 0.0
             model.add_term_gradient(x, i, scratch)
             rate = -self.reference.inner(v, x, self.mean)
             for j in range(x.shape[0]):
-                rate += v[j] * (model.terms * scratch[j] + model.precision[j] * x[j])
-            total += max(rate, 0.0) / model.terms
+                rate += v[j] * (model.n_data * scratch[j] + model.precision[j] * x[j])
+            total += max(rate, 0.0) / model.n_data
         out[0] = total
         out[1] = self.refresh_rate
 

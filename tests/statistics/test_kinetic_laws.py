@@ -77,7 +77,7 @@ class Batches(Provider):
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
-        order, n_data = memory.order, self.model.terms
+        order, n_data = memory.order, self.model.n_data
         for k in range(self.size):
             if self.kind == 0:
                 memory.rows[k] = int(rng.random() * n_data)
@@ -99,7 +99,7 @@ class Batches(Provider):
         out[0] = 0.0
         for k in range(self.size):
             self.model.add_term_gradient(x, memory.rows[k], out)
-        out[0] *= self.model.terms / self.size
+        out[0] *= self.model.n_data / self.size
         self.model.add_prior_gradient(x, out)
         counts[DATA] += self.size
 

@@ -66,8 +66,7 @@ class LogisticTerms(BoundedGradient):
 
 
 class LogisticRows(LogisticTerms, LogisticRegression):
-    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.regressions.glm` for
-    `offset`.
+    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.regressions.glm` for `offset`.
 
     Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
     file does to read; `dtype` is that of the file.
