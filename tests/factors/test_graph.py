@@ -44,21 +44,21 @@ class Pairs(pdmp.Model):
     @pdmp.compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += 0.5 * x[j] * x[j]
         return total
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += x[j]
 
     @pdmp.compiled
     def add_factor_gradient(self, x, f, out):
-        if f < self.terms:
+        if f < self.n_data:
             self.add_term_gradient(x, f, out)
         else:
-            out[f - self.terms] += x[f - self.terms]
+            out[f - self.n_data] += x[f - self.n_data]
 
     def factors(self):
         if self._scopes is not None:

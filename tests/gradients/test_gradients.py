@@ -30,28 +30,28 @@ class Quartic(Model):
     @pdmp.compiled
     def prior_potential(self, x):
         total = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             total += 0.5 * x[j] * x[j]
         return total
 
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += x[j]
 
     @pdmp.compiled
     def term_potential(self, x, i):
         z = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             z += self.a[i, j] * x[j]
         return 0.25 * z**4
 
     @pdmp.compiled
     def add_term_gradient(self, x, i, out):
         z = 0.0
-        for j in range(self.size):
+        for j in range(self.dim):
             z += self.a[i, j] * x[j]
-        for j in range(self.size):
+        for j in range(self.dim):
             out[j] += z**3 * self.a[i, j]
 
 

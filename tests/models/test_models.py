@@ -711,7 +711,7 @@ def test_a_misspelt_prior_is_not_dropped_silently():
 
 
 def test_a_misspelt_bound_is_named():
-    with pytest.raises(TypeError, match="^Bad.directional_slop: is it a misspelling of .*`curvature_bound`"):
+    with pytest.raises(TypeError, match="^Bad.curvature_boun: is it a misspelling of .*`curvature_bound`"):
 
         class Bad(pdmp.Model):
             @pdmp.compiled
@@ -723,7 +723,7 @@ def test_a_misspelt_bound_is_named():
                 pass
 
             @pdmp.compiled
-            def directional_slop(self, v):
+            def curvature_boun(self, v):
                 return 1.0
 
 
