@@ -20,6 +20,7 @@ pytestmark = pytest.mark.exact
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MEAN = np.array([1.0, -2.0, 0.5])
 MODEL = Gaussian(MEAN, PRECISION)
+PLANE = Gaussian(np.zeros(2), np.eye(2))
 START = MEAN + np.array([0.6, -0.9, 1.4])
 SCHEDULES = {
     "constant": (0.3, lambda k: 0.3),
@@ -455,3 +456,19 @@ def test_the_automatic_refreshment_is_that_of_the_continuous_process():
 def test_a_gradient_that_is_not_finite_stops_the_chain(name):
     chain = new_chain(getattr(discrete, name)(Noisy(Gaussian(0.0, [1e300]), 0.0), 1e10), [1.0], 1, steps=100).advance()
     assert "not finite" in chain.failure[0] and f"{name} diverged at step" in chain.failure[0]
+
+
+def test_a_potential_that_is_not_a_number_is_no_acceptance():
+    process = discrete.ZigZagSplitting(PLANE, 0.5, adjusted=True)
+    memory = process.memory(np.zeros(2), np.random.default_rng(1))
+    memory.potential[0] = math.nan
+    process.adjust(np.zeros(2), np.ones(2), memory, np.random.default_rng(1), np.zeros(20, np.int64))
+    assert memory.acceptance.tolist() == [1.0, 0.0]
+
+
+def test_a_bounce_in_a_gradient_that_is_not_finite_is_a_failure():
+    process = discrete.SGBPS(PLANE, 0.5)
+    memory = process.memory(np.zeros(2), np.random.default_rng(1))
+    memory.due[0] = 1
+    x, v = np.array([math.nan, 0.0]), np.array([0.0, 1.0])
+    assert not process.event(x, v, memory, np.random.default_rng(1), np.zeros(20, np.int64))

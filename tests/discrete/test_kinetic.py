@@ -12,9 +12,11 @@ from scipy import integrate
 import discrete
 import pdmp
 from discrete.laws import kinetic_covariance, largest_step
+from discrete.schedules import Schedule
 from discrete.ubu import remainder
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
+from pdmp.native.classes import compiled
 from pdmp.process import DATA
 from tests.checks import new_chain, plain, run_chain
 from tests.kinetics import SCHEMES, additive, free_motion, spectral_radius, stationary, step_map
@@ -26,6 +28,7 @@ MEAN = np.array([1.0, -2.0, 0.5])
 MODEL = Gaussian(MEAN, PRECISION)
 EXACT = Noisy(MODEL, 0.0)
 ONE = Gaussian([0.0], [1.0])
+PLANE = Gaussian(np.zeros(2), np.eye(2))
 
 
 #: What compiled code adds nothing to: each would compile its sampler once more, for the types of its parts.
@@ -564,3 +567,49 @@ def test_the_kinetic_temperature_is_that_after_the_warm_up():
     cold = run_chain(process, [1_000.0], 4, steps=2_000, warmup=0.5).finish().statistics["mean_kinetic_temperature"]
     whole = run_chain(process, [1_000.0], 4, steps=2_000).finish().statistics["mean_kinetic_temperature"]
     assert cold < 1.5 < 100.0 < whole
+
+
+class Growing(Schedule):
+    """Steps that grow fivefold."""
+
+    @compiled
+    def step(self, k):
+        return 0.1 * (1.0 + min(k, 4))
+
+
+@plain_only
+def test_a_noise_estimate_that_outgrows_the_friction_leaves_no_noise():
+    process = discrete.SGHMC(PLANE, Growing(), friction=1.0, noise_estimate=0.9)
+    assert np.all(np.isfinite(record(process, [0.0, 0.0], 6).xs))
+
+
+def test_the_splitting_s_limit_ends_where_friction_wins():
+    limit = discrete.SGHMC(PLANE, 0.1, friction=1.02).limit(1.0)
+    assert limit is not None and limit**2 == pytest.approx(4.0 * math.cosh(0.51 * limit))
+    assert discrete.SGHMC(PLANE, 0.1, friction=1.05).limit(1.0) is None
+
+
+def test_friction_and_step_that_make_the_splitting_too_narrow_are_a_warning():
+    """y / sinh y at y = Dε/2: 0.067 at 5."""
+    with pytest.warns(UserWarning, match=r"friction times step is 10; .* 0.067 times the target's"):
+        discrete.SGHMC(PLANE, 0.5, friction=20.0)
+    discrete.SGHMC(PLANE, 0.5, friction=3.0)
+
+
+@pytest.mark.parametrize("make", [discrete.SGHMC, discrete.SGNHT, discrete.MSGNHT, discrete.SGRRHMC])
+@pytest.mark.parametrize("h", [-1.0, 0.0, True, "a"])
+def test_conversions_check_their_step(make, h):
+    with pytest.raises(ValueError, match="`h` must be a positive number"):
+        make.from_h(PLANE, h)
+
+
+def test_a_summary_says_that_a_chain_is_frozen():
+    """Kinetic temperature far below 1: friction times step is ten."""
+    with pytest.warns(UserWarning, match="friction times step"):
+        process = discrete.SGHMC(Noisy(PLANE, 0.0), 0.5, friction=20.0)
+    assert "too large for the friction" in repr(pdmp.sample(process, steps=300, seed=1).summary())
+
+
+def test_a_step_given_keeps_its_friction():
+    noisy = Noisy(MODEL, 0.5)
+    assert discrete.SGHMC(noisy, 0.01).friction == 1.0 and discrete.BADODAB(noisy, 0.01).diffusion == 1.0

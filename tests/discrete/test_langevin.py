@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
 from numba.core import config
 
 import discrete
@@ -15,13 +16,14 @@ from discrete.laws import langevin_covariance, largest_step
 from discrete.preconditioners import RMSprop
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import minibatch_law, new_chain, run_chain
+from tests.checks import minibatch_law, new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
 PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
 MEAN = np.array([1.0, -2.0, 0.5])
 MODEL = Gaussian(MEAN, PRECISION)
+PLANE = Gaussian(np.zeros(2), np.eye(2))
 
 
 def data(n_data=6, d=2, seed=4):
@@ -459,3 +461,34 @@ def test_the_first_order_of_the_bias(name, slope):
 def test_the_corrected_variance_does_not_know_the_gradient_noise():
     found = [variance(0.2, 2.0, tau, NOISES["corrected"](0.2, tau)) for tau in (0.0, 1.0, 3.0)]
     np.testing.assert_allclose(found, 1.0 / (2.0 * (1.0 - 0.2)), rtol=1e-13)
+
+
+@plain_only
+def test_steps_that_explore_have_no_noise_to_remove():
+    process = discrete.SGLD(Noisy(PLANE, 0.1), schedules.cyclical(0.01, 10, 0.5), correction="corrected")
+    assert pdmp.sample(process, steps=20, seed=1, initial=[1.0, 1.0]).stats["mean_noise_removed"] == 0.0
+
+
+@plain_only
+def test_rmsprop_starts_at_the_mode_where_all_gradients_are_zero():
+    process = discrete.SGLD(PLANE, 0.01, preconditioner=RMSprop(eps=1.0, include_gamma=True))
+    assert np.all(np.isfinite(path(process, [0.0, 0.0], 5)[1]))
+
+
+def test_a_correction_is_not_for_clipped_gradients():
+    with pytest.raises(ValueError, match="not with clipping"):
+        discrete.SGLD(Noisy(PLANE, 1.0), 0.1, correction="corrected", clip_norm=1.0)
+
+
+def test_a_correction_warns_of_batches_that_are_not_independent():
+    a = np.random.default_rng(1).standard_normal((12, 1))
+    batch = Minibatch(LinearGaussian(a, a[:, 0]), 3, draw="reshuffle")
+    with pytest.warns(UserWarning, match="cancels over an epoch"):
+        discrete.SGLD(batch, 0.1, correction="corrected")
+    discrete.SGLD(batch, 0.1)
+
+
+def test_a_path_in_one_dimension_is_drawn():
+    run = pdmp.sample(discrete.SGLD(Noisy(Gaussian([0.0], [1.0]), 0.0), 0.1), steps=20, seed=1)
+    assert len(pdmp.plots.trajectory(run).axes) >= 2
+    pyplot.close("all")

@@ -351,3 +351,17 @@ def test_seeds(make):
 def test_slips_are_errors_before_the_run(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
+    precision = np.array([[2.0, 0.6], [0.6, 30.0]])
+    model = Gaussian(np.array([1.0, -1.0]), precision)
+    largest = np.linalg.eigvalsh(precision)[-1]
+    mala = discrete.MALA(model).resolve(np.zeros(2))
+    assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
+    assert mala.held == mala.schedule.step(0)
+    white = discrete.MALA(model, preconditioner=np.linalg.inv(precision)).resolve(np.zeros(2))
+    assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
+    barker = discrete.Barker(model).resolve(np.zeros(2))
+    assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
+    assert barker.held == pytest.approx(barker.schedule.step(0) ** 2)

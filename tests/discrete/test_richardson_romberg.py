@@ -1,5 +1,6 @@
 """Richardson-Romberg: both chains replayed from the same random numbers; weights, threads, order of the bias."""
 
+import contextlib
 import math
 import signal
 import threading
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.exact
 PRECISION = np.array([[2.0, 0.8], [0.8, 1.5]])
 MEAN = np.array([1.0, -2.0])
 MODEL = Gaussian(MEAN, PRECISION)
+PLANE = Gaussian(np.zeros(2), np.eye(2))
 EXACT = Noisy(MODEL, 0.0)  #: its gradient, compiled once with that of the tests with noise
 NOISY = Noisy(MODEL, 0.5)
 FINE, COARSE = 0, 1
@@ -567,3 +569,49 @@ def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
     one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
     monkeypatch.setattr(threads_module, "assist", fails)
     assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))
+
+
+def test_what_extrapolations_convert():
+    one = discrete.SGRRHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02)
+    assert one.coarse.noise_variance == discrete.SGHMC.from_h(PLANE, 0.04, 0.3, beta_hat=0.02).noise_variance > 0.0
+
+
+@plain_only
+def test_statistics_of_an_extrapolation_are_the_fine_chain_s():
+    process = discrete.SGRRLD(PLANE, 0.1, clip_value=0.4, correlation=None)
+    run = pdmp.sample(process, steps=200, seed=2, initial=[1.0, 1.0])
+    fine = run.trajectories[0].positions[:-1]
+    assert len(fine) == 400
+    assert run.stats["mean_clipped"] == pytest.approx(np.mean((np.abs(fine) > 0.4).any(axis=1)))
+
+
+def test_the_chosen_step_of_an_extrapolation_is_by_its_own_law():
+    model = Gaussian([0.0], [1.0])
+    step = discrete.SGRRLD.candidates(model, Noisy(model, 1e-6), np.zeros(1), 0.1)["SGRRLD"].schedule.step(0)
+
+    def error(gamma):
+        return abs(2.0 * 2.0 / (2.0 - 0.5 * gamma) - 2.0 / (2.0 - gamma) - 1.0)
+
+    assert error(step) <= 0.1 < error(1.06 * step)
+
+
+class Accompanied(discrete.SGLD):
+    """Notes when the loop runs in its context."""
+
+    def helper_threads(self, state):
+        @contextlib.contextmanager
+        def context():
+            self.seen.append("in")
+            yield
+            self.seen.append("out")
+
+        return context()
+
+
+@plain_only
+def test_the_loop_runs_in_the_context_of_its_process():
+    process = Accompanied(PLANE, 0.1)
+    process.seen = []
+    chain = new_chain(process, [0.0, 0.0], 1, steps=5)
+    chain.advance()
+    assert process.seen == ["in", "out"] * (len(process.seen) // 2) and process.seen

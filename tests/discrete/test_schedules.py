@@ -8,7 +8,7 @@ import pytest
 
 import discrete
 import pdmp
-from discrete import schedules
+from discrete import preconditioners, schedules
 from discrete.schedules import Halved, Repeated, Schedule, as_schedule, as_temperature
 from pdmp.gradients import Noisy
 from pdmp.models import Gaussian
@@ -17,6 +17,7 @@ from tests.checks import run_chain
 pytestmark = pytest.mark.exact
 
 MODEL = Gaussian([1.0, -1.0], [1.0, 2.0])
+NOISY = Noisy(MODEL, 0.5)
 
 
 class Formula(Schedule):
@@ -172,3 +173,27 @@ def test_exploring_schedules_are_not_extrapolated():
     with pytest.raises(ValueError, match="`step`.*explores"):
         discrete.SGRRLD(MODEL, schedules.cyclical(0.2, 100, 0.5))
     discrete.SGRRLD(MODEL, schedules.cyclical(0.2, 100))
+
+
+def test_defaults():
+    assert preconditioners.RMSprop().decay == 0.99
+    assert schedules.polynomial(1.0).kappa == 0.33
+    schedules.power(1.0, 1.0)  # Robbins and Monro's, no warning
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: discrete.SGD(NOISY, "auto"), "`step`: SGD has no rule"),
+        (lambda: discrete.SGZZ(NOISY, "auto"), "`step`: SGZZ has no rule"),
+        (lambda: discrete.ZigZagSplitting(NOISY, "auto"), "`step`: ZigZagSplitting has no rule"),
+        (lambda: discrete.SGLD(NOISY, preconditioner=preconditioners.RMSprop()), "preconditioner that adapts"),
+        (lambda: discrete.SGHMC(NOISY, scheme="explicit"), "splitting without refreshment"),
+        (lambda: discrete.SGHMC(NOISY, refresh_every=5), "splitting without refreshment"),
+        (lambda: discrete.SGHMC(NOISY, noise_estimate=0.1), "splitting without refreshment"),
+        (lambda: schedules.automatic(0.0), r"`error`.*\(0, 1\), got 0.0"),
+    ],
+)
+def test_what_has_no_automatic_step(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

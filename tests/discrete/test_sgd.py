@@ -12,7 +12,7 @@ from discrete import schedules
 from discrete.clipping import as_safeguard
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
-from tests.checks import run_chain
+from tests.checks import plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 
@@ -195,3 +195,12 @@ def test_steps_whose_squares_have_an_infinite_sum_are_a_warning_for_noisy_gradie
         discrete.SGD(BATCH, schedules.power(0.01, 0.5))
     discrete.SGD(BATCH, schedules.power(0.01, 0.51))
     discrete.GD(BATCH.model, schedules.power(0.01, 0.5))
+
+
+@plain_only
+def test_steps_of_sgd_that_explore_do_not_count():
+    schedule = schedules.cyclical(0.1, 10, 0.5)
+    path = pdmp.sample(
+        discrete.SGD(Gaussian(np.zeros(2), np.eye(2)), schedule), steps=10, seed=1, initial=[1.0, 1.0]
+    ).trajectories[0]
+    assert path.end == pytest.approx(sum(schedule.step(k) for k in range(5, 10)))

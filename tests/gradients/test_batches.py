@@ -6,7 +6,7 @@ from numba.core import config
 from numpy.testing import assert_allclose
 
 from pdmp.gradients import ControlVariate, Minibatch
-from pdmp.models import LinearGaussian, LogisticRegression
+from pdmp.models import LinearGaussian, LogisticRegression, from_function
 from pdmp.native.classes import entry
 from pdmp.process import DATA, KINDS
 
@@ -76,3 +76,16 @@ def test_only_batches_that_are_not_contiguous_are_copied():
     assert Minibatch(LOGISTIC, 70).memory(None).copied.shape == (2, 3, 64)
     assert Minibatch(LOGISTIC, 70, draw="reshuffle").memory(None).copied.size == 0
     assert Minibatch(LogisticRegression(np.ones((2, 2**15)), [0, 1]), 64).memory(None).copied.size == 0
+
+
+def test_a_function_of_python_cannot_be_sub_sampled():
+    model = from_function(lambda x: (0.5 * x @ x, x), dim=2, n_data=10)
+    with pytest.raises(ValueError, match="cannot be sub-sampled"):
+        Minibatch(model, 2)
+
+
+@pytest.mark.parametrize("seed", [None, -1, "a"])
+def test_the_seed_of_a_layout(seed):
+    a = np.random.default_rng(1).standard_normal((12, 1))
+    with pytest.raises(ValueError, match="`seed` must be a whole number"):
+        Minibatch(LinearGaussian(a, a[:, 0]), 3, draw="reshuffle", seed=seed)

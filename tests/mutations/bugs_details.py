@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from tests.mutations.bugs import BARKER, Bug
+from tests.mutations.bugs import BARKER, LANGEVIN, ROMBERG, Bug
 
-DETAILS, TUNING, STEIN = (
-    "tests/discrete/test_discrete_details.py",
-    "tests/tuning/test_tuning.py",
-    "tests/diagnostics/test_stein.py",
-)
+TUNING, STEIN = "tests/tuning/test_tuning.py", "tests/diagnostics/test_stein.py"
+SGD, KINETIC = "tests/discrete/test_sgd.py", "tests/discrete/test_kinetic.py"
+PDMPS, LAWS = "tests/discrete/test_discretised_pdmps.py", "tests/discrete/test_laws.py"
 PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnostics/test_reference.py"
 
 BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
-        ("SGLD: noise is removed where there is none", "discrete/sgld.py", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += temperature > 0.0", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += 1", DETAILS),
-        ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", DETAILS),
-        ("SGD: exploration counts", "discrete/sgd.py", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", DETAILS),
-        ("RMSprop: division by a gradient of zero", "discrete/preconditioners.py", "if self.gamma == 1 and root > 0.0:", "if self.gamma == 1:", DETAILS),
+        ("SGLD: noise is removed where there is none", "discrete/sgld.py", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += temperature > 0.0", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.removed[0] += 1", LANGEVIN),
+        ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", LAWS),
+        ("SGD: exploration counts", "discrete/sgd.py", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", SGD),
+        ("RMSprop: division by a gradient of zero", "discrete/preconditioners.py", "if self.gamma == 1 and root > 0.0:", "if self.gamma == 1:", LANGEVIN),
         ("SGBD: the first adaptive step is the largest", "discrete/sgbd.py", "                if memory.taken[0] == 0:\n                    s = new\n", "", BARKER),
         ("SGBD: the length of an adaptive run is taken to be known", "discrete/sgbd.py", "            self.constant = 0\n", "            pass\n", BARKER),
-        ("SGHMC: the root of a negative noise", "discrete/sghmc.py", "max(self.friction - 0.5 * eps * self.noise_variance, 0.0)", "(self.friction - 0.5 * eps * self.noise_variance)", DETAILS),
-        ("SGHMC: the limit at large friction is lost", "discrete/sghmc.py", "np.linspace(2.0, 5.0, 400)", "np.linspace(2.0, 3.0, 400)", DETAILS),
-        ("extrapolation: statistics of the coarse chain", "discrete/richardson_romberg.py", "self.fine.statistics(state._replace(memory=state.memory.fine))", "self.coarse.statistics(state._replace(memory=state.memory.coarse))", DETAILS),
-        ("extrapolation: the noise of from_h is β̂", "discrete/richardson_romberg.py", "noise_estimate=beta_hat / eps", "noise_estimate=beta_hat", DETAILS),
-        ("extrapolation: the chosen step is the fine chain's", "discrete/richardson_romberg.py", "None if found[1] is None else self.copies[0] * found[0] + self.copies[1] * found[1]", "None if found[1] is None else found[0]", DETAILS),
-        ("laws: not the closest step but the last", "discrete/laws.py", "        if worst < best[0]:\n            best", "        if True:\n            best", DETAILS),
-        ("SG-BPS: a bounce in a gradient that is not finite", "discrete/sgbps.py", "            if not finite(memory.gradient):\n                return False\n", "", DETAILS),
-        ("splitting: the acceptance is not a number", "discrete/splitting.py", "elif log_accept < 0.0:", "else:", DETAILS),
+        ("SGHMC: the root of a negative noise", "discrete/sghmc.py", "max(self.friction - 0.5 * eps * self.noise_variance, 0.0)", "(self.friction - 0.5 * eps * self.noise_variance)", KINETIC),
+        ("SGHMC: the limit at large friction is lost", "discrete/sghmc.py", "np.linspace(2.0, 5.0, 400)", "np.linspace(2.0, 3.0, 400)", KINETIC),
+        ("extrapolation: statistics of the coarse chain", "discrete/richardson_romberg.py", "self.fine.statistics(state._replace(memory=state.memory.fine))", "self.coarse.statistics(state._replace(memory=state.memory.coarse))", ROMBERG),
+        ("extrapolation: the noise of from_h is β̂", "discrete/richardson_romberg.py", "noise_estimate=beta_hat / eps", "noise_estimate=beta_hat", ROMBERG),
+        ("extrapolation: the chosen step is the fine chain's", "discrete/richardson_romberg.py", "None if found[1] is None else self.copies[0] * found[0] + self.copies[1] * found[1]", "None if found[1] is None else found[0]", ROMBERG),
+        ("laws: not the closest step but the last", "discrete/laws.py", "        if worst < best[0]:\n            best", "        if True:\n            best", LAWS),
+        ("SG-BPS: a bounce in a gradient that is not finite", "discrete/sgbps.py", "            if not finite(memory.gradient):\n                return False\n", "", PDMPS),
+        ("splitting: the acceptance is not a number", "discrete/splitting.py", "elif log_accept < 0.0:", "else:", PDMPS),
         ("halving: gaps are not squared", "pdmp/tuning/halving.py", "np.arange(2, m + 1) / gaps**2", "np.arange(2, m + 1) / gaps", TUNING),
         ("halving: η in the numerator", "pdmp/tuning/halving.py", "exponent = total / (4.0 * eta * sigma**2", "exponent = eta * total / (4.0 * sigma**2", TUNING),
         ("halving: rounds by logarithms", "pdmp/tuning/halving.py", "    while left >= eta:  # not by logarithms: log 243 / log 3 is 4.999…\n        left //= eta\n        count += 1\n", "    count = int(math.log(arms) / math.log(eta))\n", TUNING),
@@ -56,9 +54,9 @@ BUGS = [
         ("jackknife: a factor too little", "pdmp/diagnostics/reference.py", "error = np.sqrt((m - 1.0) / m * np.sum(", "error = np.sqrt(1.0 / m * np.sum(", REFERENCE),
         ("mmd: the diagonal counts", "pdmp/diagnostics/reference.py", "(kernel(x, x).sum() - m) / (m * (m - 1))", "kernel(x, x).mean()", REFERENCE),
         ("errors of variances in units of variances", "pdmp/diagnostics/reference.py", "unit = sd**2 if relative else sd", "unit = sd**2", REFERENCE),
-        ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", DETAILS),
+        ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", KINETIC),
         ("stein: draws far away lose their digits", "pdmp/diagnostics/stein.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
-        ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", DETAILS),
-        ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.helper_threads(self.state):", "if True:", DETAILS),
+        ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", LANGEVIN),
+        ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.helper_threads(self.state):", "if True:", ROMBERG),
     ]
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Steps that samplers choose themselves: by the law they are predicted to have, at the mode, with the noise there."""
+"""Laws that are predicted at the mode, with the noise there, and the steps that samplers choose by them."""
 
 import math
 import warnings
@@ -176,18 +176,6 @@ def test_the_scale_of_barker_dynamics_keeps_to_the_error():
     assert worst(barker_covariance(PRECISION, np.diag(NOISE**2), 1.06 * shaped * shape, "vanilla")) > 0.1
 
 
-def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
-    largest = np.linalg.eigvalsh(PRECISION)[-1]
-    mala = discrete.MALA(GAUSSIAN).resolve(np.zeros(2))
-    assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
-    assert mala.held == mala.schedule.step(0)
-    white = discrete.MALA(GAUSSIAN, preconditioner=np.linalg.inv(PRECISION)).resolve(np.zeros(2))
-    assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
-    barker = discrete.Barker(GAUSSIAN).resolve(np.zeros(2))
-    assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
-    assert barker.held == pytest.approx(barker.schedule.step(0) ** 2)
-
-
 def test_it_looks_at_the_mode_wherever_the_run_starts():
     model = regression()
     mode, far = model.mode(), model.mode() + 3.0
@@ -258,28 +246,20 @@ def test_an_error_that_cannot_be_kept_is_said():
         }
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: discrete.SGD(NOISY, "auto"), "`step`: SGD has no rule"),
-        (lambda: discrete.SGZZ(NOISY, "auto"), "`step`: SGZZ has no rule"),
-        (lambda: discrete.ZigZagSplitting(NOISY, "auto"), "`step`: ZigZagSplitting has no rule"),
-        (lambda: discrete.SGLD(NOISY, preconditioner=discrete.preconditioners.RMSprop()), "preconditioner that adapts"),
-        (lambda: discrete.SGHMC(NOISY, scheme="explicit"), "splitting without refreshment"),
-        (lambda: discrete.SGHMC(NOISY, refresh_every=5), "splitting without refreshment"),
-        (lambda: discrete.SGHMC(NOISY, noise_estimate=0.1), "splitting without refreshment"),
-        (lambda: automatic(0.0), r"`error`.*\(0, 1\), got 0.0"),
-    ],
-)
-def test_what_has_no_automatic_step(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-def test_a_step_given_keeps_its_friction():
-    assert discrete.SGHMC(NOISY, 0.01).friction == 1.0 and discrete.BADODAB(NOISY, 0.01).diffusion == 1.0
-
-
 def test_the_search_goes_from_large_steps_to_small_ones():
     step, error = largest_step(lambda s: np.eye(1) * (1.0 + s), np.eye(1), 1.0, 0.1)
     assert error <= 0.1 and 0.094 < step <= 0.1
+
+
+def test_noise_makes_the_chosen_step_smaller():
+    model = pdmp.models.Gaussian(np.zeros(2), np.diag([1.0, 0.25]))
+    calm, noisy = (
+        discrete.SGLD.candidates(model, Noisy(model, scale), np.zeros(2), 0.1)["SGLD"].schedule.step(0)
+        for scale in (1e-3, 2.0)
+    )
+    assert noisy < calm
+
+
+def test_where_no_step_is_within_the_error_the_closest_one_is_taken():
+    step, worst = largest_step(lambda s: np.eye(1) * (1.5 + (math.log10(s) + 2.0) ** 2), np.eye(1), 1.0, 0.1)
+    assert step == pytest.approx(1e-2, rel=0.06) and worst == pytest.approx(0.5, abs=0.01)
