@@ -164,7 +164,7 @@ class RMSprop(Preconditioner):
             for j in range(x.shape[0]):
                 z = PROBE * max(1.0, abs(x[j]))
                 there[j] = x[j] + (z if rng.random() < 0.5 else -z)
-            provider.again(there, memory.provider, memory.probe, counts)
+            provider.gradient_again(there, memory.provider, memory.probe, counts)
             for j in range(x.shape[0]):
                 curvature = (memory.probe[j] - gradient[j]) / (there[j] - x[j])
                 if not math.isfinite(curvature):

@@ -94,7 +94,7 @@ class SGBPS(FrozenRates):
             refresh_on_sphere(v, rng)
             return True
         if self.reflection == EVENT:
-            self.provider.again(x, memory.provider, memory.gradient, counts)
+            self.provider.gradient_again(x, memory.provider, memory.gradient, counts)
             if not finite(memory.gradient):
                 return False
         reflect(v, memory.gradient)

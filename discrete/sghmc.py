@@ -198,7 +198,7 @@ class SGHMC(Underdamped):
         if k % self.batch_every == 0:
             self.provider.gradient(x, memory.provider, rng, gradient, counts)
         else:
-            self.provider.again(x, memory.provider, gradient, counts)
+            self.provider.gradient_again(x, memory.provider, gradient, counts)
         if not finite(gradient):
             return False
         if self.scheme == EXPLICIT:

@@ -12,11 +12,13 @@ given distribution, IEEE Trans. Softw. Eng. 17.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled, entry
 from pdmp.native.prefetch import LINE, prefetch
 
-THRESHOLD, ALIAS, SELF, OTHER = range(4)  #: columns of the table
+#: Columns of the table. One array holds all four, so that a draw touches one cache line.
+THRESHOLD, ALIAS, INVERSE, ALIAS_INVERSE = range(4)
 
 
 class AliasTable(Compiled):
@@ -25,12 +27,14 @@ class AliasTable(Compiled):
     Parameters
     ----------
     weights : array_like, shape (N,)
-        wᵢ >= 0, finite, not all zero. What has the weight 0 is never drawn.
+        wᵢ >= 0, finite, not all zero. An i of weight 0 is never drawn.
 
     Attributes
     ----------
     total : float
         Σ w.
+    size : int
+        N.
     table : ndarray, shape (N, 4)
         For each column: its threshold, its alias, and 1 / p of itself and of the alias, so that a draw and its weight
         come from one cache line.
@@ -39,12 +43,18 @@ class AliasTable(Compiled):
     ------
     ValueError
         If `weights` is not a vector of such numbers.
+
+    Examples
+    --------
+    >>> from pdmp.gradients import AliasTable
+    >>> AliasTable([1.0, 0.0, 3.0]).probabilities()
+    array([0.25, 0.  , 0.75])
     """
 
     table: np.ndarray
     size: int
 
-    def __init__(self, weights):
+    def __init__(self, weights: ArrayLike):
         weights = np.array(weights, dtype=float)
         if weights.ndim != 1 or weights.size == 0:
             raise ValueError(f"`weights` must have shape (N,) with N at least 1, got {weights.shape}.")
@@ -62,7 +72,7 @@ class AliasTable(Compiled):
 
     @compiled
     def column(self, rng):
-        """The column of a draw; its entry of the table is fetched."""
+        """A uniformly drawn column; its row of the table is prefetched."""
         k = int(rng.random() * self.size)
         prefetch(self.table, k)
         return k
@@ -71,8 +81,8 @@ class AliasTable(Compiled):
     def resolve(self, k, rng):
         """The draw from column k, and 1 / pᵢ."""
         if rng.random() < self.table[k, THRESHOLD]:
-            return k, self.table[k, SELF]
-        return int(self.table[k, ALIAS]), self.table[k, OTHER]
+            return k, self.table[k, INVERSE]
+        return int(self.table[k, ALIAS]), self.table[k, ALIAS_INVERSE]
 
     @compiled
     def draw(self, rng):
@@ -81,20 +91,20 @@ class AliasTable(Compiled):
 
     @compiled
     def inverse(self, i):
-        """1 / pᵢ; 0 for what is never drawn."""
-        return self.table[i, SELF]
+        """1 / pᵢ; 0 for an i that is never drawn."""
+        return self.table[i, INVERSE]
 
-    def probabilities(self):
-        """pᵢ as the table has them, shape (N,): what is drawn, whatever was rounded."""
+    def probabilities(self) -> np.ndarray:
+        """The pᵢ with which the table draws, roundings included, shape (N,)."""
         share = self.table[:, THRESHOLD]
         other = np.bincount(self.table[:, ALIAS].astype(np.int64), weights=1.0 - share, minlength=self.size)
         return (share + other) / self.size
 
 
 @entry
-def _build(kernel, weights, total, waiting):
-    """Fill the table. `waiting` holds the columns below the mean from its front, those above it from its back."""
-    n, table = weights.shape[0], kernel.table
+def _build(alias_table, weights, total, waiting):
+    """Fill the table; `waiting` lists the columns below the mean from its front, and those above it from its back."""
+    n, table = weights.shape[0], alias_table.table
     low, high = 0, n
     for k in range(n):
         table[k, THRESHOLD] = weights[k] * (n / total)
@@ -114,12 +124,12 @@ def _build(kernel, weights, total, waiting):
             high += 1
             waiting[low] = large
             low += 1
-    # What is left differs from the mean by rounding alone.
+    # The columns that are left differ from the mean by rounding alone.
     for k in range(high, n):
         table[waiting[k], THRESHOLD] = 1.0
     for k in range(low):
         table[waiting[k], THRESHOLD] = 1.0
     for k in range(n):
         other = int(table[k, ALIAS])
-        table[k, SELF] = total / weights[k] if weights[k] > 0.0 else 0.0
-        table[k, OTHER] = total / weights[other] if weights[other] > 0.0 else 0.0
+        table[k, INVERSE] = total / weights[k] if weights[k] > 0.0 else 0.0
+        table[k, ALIAS_INVERSE] = total / weights[other] if weights[other] > 0.0 else 0.0

@@ -28,7 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.gradients import Minibatch, as_provider, one_of
+from pdmp.gradients import Minibatch, as_provider
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
@@ -278,7 +279,9 @@ class SBPS(Process):
         """Draw a batch at time `now`: its projected gradient G = v·∇Û and the variance of that."""
         memory = state.memory
         positions(self.flow, state, now, memory.here)
-        return self.provider.projected(memory.here, state.v, memory.provider, rng, memory.gradient, state.counts)
+        return self.provider.gradient_and_projection(
+            memory.here, state.v, memory.provider, rng, memory.gradient, state.counts
+        )
 
     @compiled
     def noise(self, memory, c2):
@@ -298,7 +301,7 @@ class SBPS(Process):
         memory = state.memory
         then, g = now + 10.0 * memory.means[WAIT], 0.0
         positions(self.flow, state, then, memory.here)
-        self.provider.again(memory.here, memory.provider, memory.scratch, state.counts)
+        self.provider.gradient_again(memory.here, memory.provider, memory.scratch, state.counts)
         for j in range(state.v.shape[0]):
             g += state.v[j] * memory.scratch[j]
         regression.observe(memory.observations, then - state.moved[0], g, memory.observations.sums[5])

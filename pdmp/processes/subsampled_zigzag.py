@@ -220,20 +220,20 @@ class SubsampledZigZag(ZigZag):
         drawing, turn = self.provider.drawing, memory.turn[0]
         if turn < 0:
             for b in range(ring):
-                drawing.tickets(memory.tickets, b, memory.provider, rng)
+                drawing.prepare(memory.tickets, b, memory.provider, rng)
             for b in range(ring // 2):
                 self.redeem(memory, b, rng)
             turn = 0
         half = turn + ring // 2
         self.redeem(memory, half if half < ring else half - ring, rng)
-        drawing.tickets(memory.tickets, turn, memory.provider, rng)
+        drawing.prepare(memory.tickets, turn, memory.provider, rng)
         memory.turn[0] = turn + 1 if turn + 1 < ring else 0
         return turn
 
     @compiled
     def redeem(self, memory, b, rng):
         """Turn a batch that has been begun into data, and ask the memory for them."""
-        self.provider.drawing.redeem(memory.tickets, b, memory.rows, memory.weights, rng)
+        self.provider.drawing.complete(memory.tickets, b, memory.rows, memory.weights, rng)
         for m in range(memory.rows.shape[1]):
             self.provider.model.fetch(memory.rows[b, m])
 

@@ -187,7 +187,7 @@ def prior(model, x):
     return model.gradient(x) - model.term_gradients(x, range(12)).sum(axis=0)
 
 
-@pytest.mark.parametrize("method", ["gradient", "projected", "gradient_and_sd"])
+@pytest.mark.parametrize("method", ["gradient", "gradient_and_projection", "gradient_and_sd"])
 def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(method):
     provider = ControlVariate(LOGISTIC, 3, anchor=Y, draw="importance")
     memory, v = provider.memory(None), np.array([1.0, -2.0, 0.5])
@@ -199,7 +199,7 @@ def test_a_batch_is_weighted_and_its_variance_is_that_of_the_weighted_terms(meth
     expected = each.mean(axis=0) + LOGISTIC.gradient(Y) - prior(LOGISTIC, Y) + prior(LOGISTIC, X)
     assert_allclose(out[0], expected, rtol=1e-11)
     assert counts == 3
-    if method == "projected":
+    if method == "gradient_and_projection":
         assert extra[0, 0] == pytest.approx(v @ expected, rel=1e-11)
         assert extra[0, 1] == pytest.approx((each @ v).var(ddof=1) / 3.0, rel=1e-9)
     if method == "gradient_and_sd":

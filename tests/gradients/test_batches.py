@@ -36,7 +36,7 @@ def draw_anew(provider, x, memory, rng, out, counts):
 
 @entry
 def use_again(provider, x, memory, out, counts):
-    provider.again(x, memory, out, counts)
+    provider.gradient_again(x, memory, out, counts)
 
 
 @pytest.mark.parametrize("size", [3, 64, 150])
@@ -60,7 +60,7 @@ def test_a_batch_used_again_is_the_one_drawn_last(name, draw, size):
 
     for _ in range(3):
         draw_anew(provider.native, HERE, memory, rng, found, counts)
-        first, last = memory.cursor[1:3] if blocks else (0, size)
+        first, last = (memory.first[0], memory.stop[0]) if blocks else (0, size)
         rows = memory.rows[: last - first].copy()
         if draw == "reshuffle":  # the data lie in this order
             rows = np.random.default_rng(0).permutation(N)[first:last]

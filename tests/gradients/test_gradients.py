@@ -106,7 +106,7 @@ def repeat(provider, method, x, v, memory, rng, out, extra, counts):
         if method == 0:
             provider.gradient(x, memory, rng, out[k], counts)
         elif method == 1:
-            extra[k, 0], extra[k, 1] = provider.projected(x, v, memory, rng, out[k], counts)
+            extra[k, 0], extra[k, 1] = provider.gradient_and_projection(x, v, memory, rng, out[k], counts)
         else:
             provider.gradient_and_sd(x, memory, rng, out[k], extra[k], counts)
 
@@ -119,10 +119,10 @@ def calls(provider, method, x, v=None, times=1, seed=0, memory=None, function=re
     out, extra = np.full((times, provider.dim), 7.0), np.full((times, max(provider.dim, 2)), 7.0)
     counts = np.zeros(KINDS + MAX_KINDS, np.int64)
     v = np.ones(provider.dim) if v is None else v
-    number = ("gradient", "projected", "gradient_and_sd").index(method)
+    number = ("gradient", "gradient_and_projection", "gradient_and_sd").index(method)
     function(provider.native, number, x, v, memory, rng, out, extra, counts)
     assert counts.sum() == counts[DATA]
-    return out, extra[:, :2] if method == "projected" else extra[:, : provider.dim], counts[DATA]
+    return out, extra[:, :2] if method == "gradient_and_projection" else extra[:, : provider.dim], counts[DATA]
 
 
 class Script:
@@ -165,7 +165,7 @@ def test_every_batch_of_two_of_six(maker, draw):
         outcomes = [((i + 0.5) / 6, (j + 0.5) / 5) for i, j in itertools.product(range(6), range(5))]
     provider = Minibatch(model, 2, draw)
     gradients = np.array([scripted(provider, "gradient", x, v, values)[0][0] for values in outcomes])
-    projected = [scripted(provider, "projected", x, v, values) for values in outcomes]
+    projected = [scripted(provider, "gradient_and_projection", x, v, values) for values in outcomes]
     spreads = [scripted(provider, "gradient_and_sd", x, v, values) for values in outcomes]
     assert_allclose(gradients.mean(axis=0), model.gradient(x), atol=1e-12)
     assert_allclose(np.array([p[0][0] for p in projected]), gradients, atol=1e-12)
@@ -297,10 +297,11 @@ def test_variance_estimate_is_unbiased(draw):
     if draw == "reshuffle":  # its permutation is drawn once: average over permutations
         times, results = 6, []
         for seed in range(1_000):
-            results.append(calls(Minibatch(model, 10, draw, seed=seed), "projected", x, v, times=times, seed=seed)[1])
+            batch = Minibatch(model, 10, draw, seed=seed)
+            results.append(calls(batch, "gradient_and_projection", x, v, times=times, seed=seed)[1])
         g, c2 = np.concatenate(results).T
     else:
-        g, c2 = calls(Minibatch(model, 10, draw), "projected", x, v, times=times, seed=1)[1].T
+        g, c2 = calls(Minibatch(model, 10, draw), "gradient_and_projection", x, v, times=times, seed=1)[1].T
     variance = factor * (terms @ v).var(ddof=0 if iid else 1)
     # sd of one c² is 0.47 of it, so the mean of 10⁴ has 0.5 %: 3 % is six of them; of an empirical variance 1.4 %.
     assert_allclose(c2.mean(), variance, rtol=0.03)
@@ -317,7 +318,7 @@ def test_all_data_without_replacement_is_exact(maker, draw):
     model = MAKERS[maker](9, 3)
     x, v = np.array([0.3, -0.4, 0.2]), np.array([1.0, 0.5, -2.0])
     provider = Minibatch(model, 9, draw)
-    out, told, _ = calls(provider, "projected", x, v, times=3)
+    out, told, _ = calls(provider, "gradient_and_projection", x, v, times=3)
     assert_allclose(out, np.tile(model.gradient(x), (3, 1)), rtol=1e-12, atol=1e-12)
     assert_array_equal(told[:, 1], LEAST_VARIANCE * (1.0 + told[:, 0] ** 2))
     out, sd, _ = calls(provider, "gradient_and_sd", x)
@@ -339,11 +340,11 @@ def test_agrees_with_numpy_on_the_batch_it_drew(maker, draw):
     order = np.arange(23)
     if draw == "reshuffle" and maker == "logistic":  # rows are those of the rearranged data
         order = np.random.default_rng(0).permutation(23)
-    for method in ("gradient", "projected", "gradient_and_sd") * 3:
+    for method in ("gradient", "gradient_and_projection", "gradient_and_sd") * 3:
         out, told, n = calls(provider, method, x, v, seed=rng, memory=memory)
         rows = order[memory.rows[:n]]
         if draw == "reshuffle" and method == "gradient":
-            rows = np.random.default_rng(0).permutation(23)[memory.cursor[1] : memory.cursor[2]]
+            rows = np.random.default_rng(0).permutation(23)[memory.first[0] : memory.stop[0]]
         terms = model.term_gradients(x, rows)
         weight, rest = (23 / 6, 1.0 - 6 / 23) if draw not in ("reshuffle", "epoch") else (4.0, 1.0 - n / 23)
         expected = prior_gradient(model, x)
@@ -353,7 +354,7 @@ def test_agrees_with_numpy_on_the_batch_it_drew(maker, draw):
         if draw in ("iid", "control"):
             rest = 1.0
         assert_allclose(out[0], expected + weight * terms.sum(axis=0), rtol=1e-10, atol=1e-10)
-        if method == "projected":
+        if method == "gradient_and_projection":
             assert_allclose(told[0, 0], v @ out[0], rtol=1e-12)
             assert_allclose(told[0, 1], weight**2 * n * rest * (terms @ v).var(ddof=1), rtol=1e-9)
         if method == "gradient_and_sd":
@@ -367,12 +368,12 @@ def test_control_variate_has_no_noise_at_its_anchor(maker):
     anchor = np.array([0.3, -0.1, 0.2])
     provider = ControlVariate(model, 5, anchor)
     assert_array_equal(provider.anchor, anchor)
-    for method in ("gradient", "projected", "gradient_and_sd"):
+    for method in ("gradient", "gradient_and_projection", "gradient_and_sd"):
         out, told, counted = calls(provider, method, anchor, times=4)
         assert_allclose(out, np.tile(model.gradient(anchor), (4, 1)), rtol=1e-13, atol=1e-13)
         assert_array_equal(out, out[:1].repeat(4, axis=0))
         assert counted == 20
-        if method == "projected":
+        if method == "gradient_and_projection":
             assert_array_equal(told[:, 1], LEAST_VARIANCE * (1.0 + told[:, 0] ** 2))
         elif method == "gradient_and_sd":
             assert_array_equal(told, 0.0)
@@ -383,7 +384,7 @@ def test_control_variate_is_unbiased_and_finds_the_mode():
     provider = ControlVariate(model, 2)
     assert np.abs(model.gradient(provider.anchor)).max() < 1e-6
     x = provider.anchor + 0.3
-    out, told, _ = calls(provider, "projected", x, np.ones(3), times=20_000, seed=2)
+    out, told, _ = calls(provider, "gradient_and_projection", x, np.ones(3), times=20_000, seed=2)
     # 4.5 sd of the mean of 20 000 calls, in each of three coordinates: fails by chance once in 50 000 seeds.
     assert np.all(np.abs(out.mean(axis=0) - model.gradient(x)) < 4.5 * out.std(axis=0) / np.sqrt(20_000))
     differences = model.term_gradients(x, np.arange(60)) - model.term_gradients(provider.anchor, np.arange(60))
@@ -395,7 +396,7 @@ def test_noisy_has_the_variance_it_is_given():
     model, scale = logistic(20, 3), np.array([0.5, 0.0, 2.0])
     provider = Noisy(model, scale)
     x, v = np.array([0.3, -0.4, 0.2]), np.array([1.0, 0.5, -2.0])
-    out, told, counted = calls(provider, "projected", x, v, times=20_000, seed=3)
+    out, told, counted = calls(provider, "gradient_and_projection", x, v, times=20_000, seed=3)
     assert counted == 20_000 * 20
     noise = out - model.gradient(x)
     assert_allclose(told[:, 0], out @ v, rtol=1e-12)
@@ -413,11 +414,11 @@ def test_full_is_the_gradient():
     for model in (logistic(20, 2), quartic(20, 2), Bowl()):
         provider, x = as_provider(model), np.array([0.3, -0.4])
         assert isinstance(provider, Full) and provider.model is model and provider.exact
-        for method in ("gradient", "projected", "gradient_and_sd"):
+        for method in ("gradient", "gradient_and_projection", "gradient_and_sd"):
             out, told, counted = calls(provider, method, x, np.array([2.0, 1.0]), times=2)
             assert_allclose(out, np.tile(model.gradient(x), (2, 1)), rtol=1e-13, atol=1e-13)
             assert counted == 2 * max(model.n_data, 1) == 2 * provider.terms_per_call
-            if method == "projected":
+            if method == "gradient_and_projection":
                 assert_allclose(told[:, 0], out @ [2.0, 1.0], rtol=1e-13)
                 assert_array_equal(told[:, 1], LEAST_VARIANCE * (1.0 + told[:, 0] ** 2))
             elif method == "gradient_and_sd":
@@ -435,7 +436,7 @@ def test_python_and_machine_code_agree(draw):
     x, v = np.linspace(-0.5, 0.5, 11), np.linspace(1.0, 2.0, 11)
     provider = Minibatch(model, 70, draw)
     python = getattr(repeat, "py_func", repeat)
-    for method in ("gradient", "projected", "gradient_and_sd"):
+    for method in ("gradient", "gradient_and_projection", "gradient_and_sd"):
         here = calls(provider, method, x, v, times=5, seed=8)
         there = calls(provider, method, x, v, times=5, seed=8, function=python)
         assert_allclose(here[0], there[0], rtol=1e-10, atol=1e-10)

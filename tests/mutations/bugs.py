@@ -246,44 +246,44 @@ BUGS = [
     # gradients
     Bug(
         "Minibatch: the noise sd lacks N/√n",
-        "pdmp/gradients/provider.py",
+        "pdmp/gradients/minibatch.py",
         "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
-        "            sd[j] = weight * math.sqrt(n * rest *",
+        "            sd[j] = weight * math.sqrt(n * correction *",
         "self.drawing.add_squares(self.packed, x, memory, n, out, sd)\n        for j in range(out.shape[0]):\n"
-        "            sd[j] = math.sqrt(rest *",
+        "            sd[j] = math.sqrt(correction *",
         (GRADIENTS,),
     ),
     Bug(
         "Minibatch: the variance of G lacks the number in the batch",
-        "pdmp/gradients/provider.py",
+        "pdmp/gradients/minibatch.py",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] *= weight\n"
-        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = _dot(v, out)\n"
-        "        return g, _at_least(weight * weight * n * rest *",
+        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = dot(v, out)\n"
+        "        return g, at_least(weight * weight * n * correction *",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] *= weight\n"
-        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = _dot(v, out)\n"
-        "        return g, _at_least(weight * weight * rest *",
+        "        self.packed.add_prior_gradient(x, out)\n        counts[DATA] += n\n        g = dot(v, out)\n"
+        "        return g, at_least(weight * weight * correction *",
         (GRADIENTS,),
     ),
     Bug(
         "Minibatch: the prior is scaled up with the batch",
-        "pdmp/gradients/provider.py",
-        'to the estimate."""\n        for j in range(out.shape[0]):\n'
+        "pdmp/gradients/minibatch.py",
+        'into the estimate."""\n        for j in range(out.shape[0]):\n'
         "            out[j] *= weight\n        self.packed.add_prior_gradient(x, out)\n",
-        'to the estimate."""\n'
+        'into the estimate."""\n'
         "        self.packed.add_prior_gradient(x, out)\n        for j in range(out.shape[0]):\n"
         "            out[j] *= weight\n",
         (GRADIENTS,),
     ),
     Bug(
         "ControlVariate: the anchor's batch is not subtracted",
-        "pdmp/gradients/provider.py",
+        "pdmp/gradients/control_variate.py",
         "self.drawing.difference(self.model, x, self.anchor, memory, n, out)",
-        "_clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
+        "clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
         (GRADIENTS,),
     ),
     Bug(
         "ControlVariate: the correction counts twice",
-        "pdmp/gradients/provider.py",
+        "pdmp/gradients/control_variate.py",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = weight * out[j]",
         "memory, n, out)\n        for j in range(out.shape[0]):\n            out[j] = 2.0 * weight * out[j]",
         (GRADIENTS,),
@@ -358,6 +358,6 @@ BUGS += [
         ("refreshment: twice the automatic rate", "pdmp/processes/exact.py", "return 0.1 * math.sqrt(curvature_at", "return 0.2 * math.sqrt(curvature_at", (EXACT,)),
         ("heap: ties by the larger index", "pdmp/engine/scheduler.py", "(s == t and i < j)", "(s == t and i > j)", (THINNING,)),
         ("flow: the product's velocities are mixed up", "pdmp/flow.py", "0.5 * s * (x * w + y * v)", "0.5 * s * (x * w + x * v)", (EXACT,)),
-        ("Minibatch: no finite-population factor", "pdmp/gradients/provider.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
+        ("Minibatch: no finite-population factor", "pdmp/gradients/drawing.py", "return self.size, self.total / self.size, 1.0 - self.size / self.total", "return self.size, self.total / self.size, 1.0", (GRADIENTS,)),
     ]
 ]  # fmt: skip

@@ -26,7 +26,7 @@ BUGS = [
         ("SG-ZZ: all coordinates flip", SGZZ, "        j = memory.due[1]\n        v[j] = -v[j]", "        for j in range(v.shape[0]):\n            v[j] = -v[j]", (EXACT,)),
         ("SG-ZZ: the wait is not divided by the rate", SGZZ, "time = rng.standard_exponential() / total", "time = rng.standard_exponential() * total", (EXACT,)),
         ("SG-BPS: bounces in the gradient of the last look", SGBPS, "if self.reflection == EVENT:", "if self.reflection == LOOK:", (EXACT,)),
-        ("SG-BPS: the bounce draws another batch", SGBPS, "self.provider.again(x, memory.provider, memory.gradient, counts)", "self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)", (EXACT,)),
+        ("SG-BPS: the bounce draws another batch", SGBPS, "self.provider.gradient_again(x, memory.provider, memory.gradient, counts)", "self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)", (EXACT,)),
         ("SG-BPS: the velocity turns round instead", SGBPS, "        reflect(v, memory.gradient)\n        rescale(v, 1.0)", "        for j in range(v.shape[0]):\n            v[j] = -v[j]", (EXACT,)),
         ("SG-BPS: refreshments at twice their rate", SGBPS, "refresh = rng.standard_exponential() / self.refresh_rate", "refresh = 0.5 * rng.standard_exponential() / self.refresh_rate", (EXACT,)),
         ("SG-BPS: the later of bounce and refreshment", SGBPS, "if refresh < time:", "if refresh > time:", (EXACT,)),

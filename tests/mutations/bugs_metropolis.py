@@ -45,6 +45,6 @@ BUGS = [
         ("SGBD: h is taken for σ", SGBD, "np.sqrt(h) if h.ndim else math.sqrt(h)", "h if h.ndim else float(h)", (BARKER,)),
         ("SGBD: beyond the breaking point below it", SGBD, "if tau * abs(z) >= C:", "if tau * abs(z) < C:", (BARKER,)),
         ("SGBD: the fraction beyond is one of steps", SGBD, "beyond / updates if", "beyond / int(state.memory.taken[0]) if", (BARKER,)),
-        ("SGBD: batches have the finite-population factor also with replacement", "pdmp/gradients/provider.py", "        return self.size, self.total / self.size, 1.0\n", "        return self.size, self.total / self.size, 1.0 - self.size / self.total\n", (BARKER_LAWS,)),
+        ("SGBD: batches have the finite-population factor also with replacement", "pdmp/gradients/drawing.py", "        return self.size, self.total / self.size, 1.0\n", "        return self.size, self.total / self.size, 1.0 - self.size / self.total\n", (BARKER_LAWS,)),
     ]
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from tests.mutations.bugs import Bug
 EXACT = "tests/discrete/test_thermostats.py"
 LAWS = "tests/statistics/test_thermostat_laws.py"
 BATCHES = "tests/gradients/test_batches.py"
-PROVIDERS, LOGISTIC = "pdmp/gradients/provider.py", "pdmp/models/regressions/logistic.py"
+LOGISTIC = "pdmp/models/regressions/logistic.py"
 SGNHT, MSGNHT, BADODAB, SHARED = (f"discrete/{name}.py" for name in ("sgnht", "msgnht", "badodab", "thermostat"))
 
 BUGS = [
@@ -51,9 +51,9 @@ BUGS = [
 ] + [
     Bug(f"batches: {name}", file, old, new, (BATCHES,))
     for name, file, old, new in [
-        ("a copy outlives its batch", PROVIDERS, "        memory.cursor[3] = 0\n", ""),
+        ("a copy outlives its batch", "pdmp/gradients/minibatch.py", "        memory.is_copied[0] = False\n", ""),
         ("only the first rows are copied", LOGISTIC, "tiles[start // BLOCK, j, k] = data[rows[start + k], j]", "tiles[start // BLOCK, j, k] = data[rows[k], j]"),
         ("control variates forget the anchor's weights", LOGISTIC, "weights[k] -= others[k]", "weights[k] -= 0.0"),
-        ("a batch used again is not counted", PROVIDERS, "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n            counts[DATA] -= n\n"),
+        ("a batch used again is not counted", "pdmp/gradients/minibatch.py", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n            counts[DATA] -= n\n"),
     ]
 ]  # fmt: skip

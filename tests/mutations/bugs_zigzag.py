@@ -6,7 +6,7 @@ from tests.mutations.bugs import Bug
 
 ALIAS, ZIGZAG = "tests/gradients/test_alias.py", "tests/processes/test_subsampled_zigzag.py"
 SUBSAMPLED, EXACT = "pdmp/processes/subsampled_zigzag.py", "pdmp/processes/zigzag.py"
-TABLE, PROVIDERS = "pdmp/gradients/alias.py", "pdmp/gradients/provider.py"
+TABLE = "pdmp/gradients/alias.py"
 LOGISTIC, LINEAR = "pdmp/models/regressions/logistic.py", "pdmp/models/regressions/linear_gaussian.py"
 
 BUGS = [
@@ -30,8 +30,8 @@ BUGS = [
         (
             "alias: the alias's weight is the column's",
             TABLE,
-            "return int(self.table[k, ALIAS]), self.table[k, OTHER]",
-            "return int(self.table[k, ALIAS]), self.table[k, SELF]",
+            "return int(self.table[k, ALIAS]), self.table[k, ALIAS_INVERSE]",
+            "return int(self.table[k, ALIAS]), self.table[k, INVERSE]",
             ALIAS,
         ),
         (
@@ -88,28 +88,28 @@ BUGS = [
         # importance
         (
             "importance: weights for a batch of one",
-            PROVIDERS,
+            "pdmp/gradients/drawing.py",
             "            memory.weights[k] = weight / self.size\n        return self.size, 1.0, 1.0",
             "            memory.weights[k] = weight\n        return self.size, 1.0, 1.0",
             ALIAS,
         ),
         (
             "importance: the variance without weights",
-            PROVIDERS,
+            "pdmp/gradients/control_variate.py",
             "            p, factor = 0.0, self.drawing.factor(memory, k)\n",
             "            p, factor = 0.0, 1.0\n",
             ALIAS,
         ),
         (
             "importance: the sd without weights",
-            PROVIDERS,
+            "pdmp/gradients/control_variate.py",
             "            factor = self.drawing.factor(memory, k)\n            for j",
             "            factor = 1.0\n            for j",
             ALIAS,
         ),
         (
             "importance: contributions without the scale",
-            PROVIDERS,
+            "pdmp/gradients/control_variate.py",
             "            c = scale[j] * bounds[j]\n",
             "            c = bounds[j]\n",
             ALIAS,
@@ -138,7 +138,7 @@ BUGS = [
         # mini-batches
         (
             "batches: not scaled up",
-            PROVIDERS,
+            "pdmp/gradients/drawing.py",
             "            weights[k, m] = self.total / self.size",
             "            weights[k, m] = 1.0 / self.size",
             ZIGZAG,
@@ -223,7 +223,7 @@ BUGS = [
         ),
         (
             "importance: the weight of a batch of one",
-            PROVIDERS,
+            "pdmp/gradients/drawing.py",
             "            weights[k, m] = weight / self.size",
             "            weights[k, m] = weight",
             ZIGZAG,
@@ -239,7 +239,7 @@ BUGS = [
         (
             "ring: batches are never renewed",
             SUBSAMPLED,
-            "        drawing.tickets(memory.tickets, turn, memory.provider, rng)\n        memory.turn",
+            "        drawing.prepare(memory.tickets, turn, memory.provider, rng)\n        memory.turn",
             "        memory.turn",
             ZIGZAG,
         ),

@@ -192,7 +192,7 @@ def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider):
     assert memory.seen[sbps.AHEAD] == 1.0 and sums[6] == 2.0
     then = 10.0 * memory.means[sbps.WAIT]
     gradient, counts = np.zeros(3), state.counts.copy()
-    provider.native.again(state.x + state.v * then, memory.provider, gradient, counts)
+    provider.native.gradient_again(state.x + state.v * then, memory.provider, gradient, counts)
     weight = 1.0 / sums[5]
     assert sums[0] == pytest.approx(2.0 * weight)
     assert sums[1] / weight == pytest.approx(then, rel=1e-12)

@@ -73,7 +73,7 @@ class Batches(Provider):
         self.size, self.kind = size, KINDS.index(kind)
 
     def memory(self, rng):
-        return self._memory(self.size, self.n_data)
+        return self.make_memory(self.size, self.n_data)
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
@@ -86,16 +86,16 @@ class Batches(Provider):
                 order[k], order[j] = order[j], order[k]
                 memory.rows[k] = order[k]
         if self.kind == 2:
-            blocks, place = n_data // self.size, memory.cursor[0]
+            blocks, place = n_data // self.size, memory.place[0]
             j = place + int(rng.random() * (blocks - place))
             order[place], order[j] = order[j], order[place]
             for k in range(self.size):
                 memory.rows[k] = order[place] * self.size + k
-            memory.cursor[0] = (place + 1) % blocks
-        self.again(x, memory, out, counts)
+            memory.place[0] = (place + 1) % blocks
+        self.gradient_again(x, memory, out, counts)
 
     @compiled
-    def again(self, x, memory, out, counts):
+    def gradient_again(self, x, memory, out, counts):
         out[0] = 0.0
         for k in range(self.size):
             self.model.add_term_gradient(x, memory.rows[k], out)

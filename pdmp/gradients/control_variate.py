@@ -1,0 +1,222 @@
+"""Mini-batches of the differences to an anchor, where the gradient of all the data is known."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.gradients.alias import AliasTable
+from pdmp.gradients.drawing import Importance, WithReplacement, check_size
+from pdmp.gradients.provider import Memory, Provider, at_least, clear, dot, sample_variance
+from pdmp.models.base import Model
+from pdmp.native.arguments import one_of, per_coordinate
+from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.process import DATA
+
+
+@entry
+def _add_data_gradient(model, x, out):
+    """Add Σᵢ ∇Uᵢ(x) to `out`."""
+    model.add_block_gradient(x, 0, model.n_data, out)
+
+
+@entry
+def _contributions(model, scale, bounds, totals, largest):
+    """totals[i] = Cᵢ, unless it is empty; largest[j] = maxᵢ scaleⱼ Lᵢⱼ."""
+    for i in range(model.n_data):
+        model.term_lipschitz(i, scale, bounds)
+        total = 0.0
+        for j in range(scale.shape[0]):
+            c = scale[j] * bounds[j]
+            total += c
+            largest[j] = c if not c <= largest[j] else largest[j]
+        if totals.shape[0] > 0:
+            totals[i] = total
+
+
+class ControlVariate(Provider):
+    r"""A mini-batch of the differences to an anchor a, where the gradient of all the data is known.
+
+    ∇U(x) ≈ ∇prior(x) + Σᵢ ∇Uᵢ(a) + (1/n) Σ_{i in batch} [∇Uᵢ(x) - ∇Uᵢ(a)] / pᵢ, the same batch in both terms [1]_,
+    where pᵢ is the probability of i. The noise is zero at the anchor and grows with the distance to it.
+
+    Parameters
+    ----------
+    model : pdmp.Model
+        The target, a sum of N terms.
+    size : int
+        Number n of terms in a batch, drawn with replacement, independently at each call.
+    anchor : array_like of shape (dim,), optional
+        The point a; the model's mode when omitted. Runs start here.
+    draw : {"uniform", "importance"}, default "uniform"
+        - ``"uniform"``: every term with the same probability pᵢ = 1/N.
+        - ``"importance"``: in proportion to what a term can contribute, pᵢ = Cᵢ / Σ C with Cᵢ = Σⱼ scaleⱼ Lᵢⱼ and
+          |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|, by an alias table at the same cost for every N. Where the
+          bound on the noise of uniform draws has the largest of the N Cᵢ, this one has their sum [2]_.
+    scale : float or array_like of shape (dim,), default 1.0
+        Units in which Cᵢ measures distances, such as standard deviations of the target.
+
+    Notes
+    -----
+    One call counts n data terms. `gradient_and_projection` and `gradient_and_sd` estimate the variance from the
+    differences, as `Minibatch` does from the gradients; they need n >= 2.
+
+    References
+    ----------
+    .. [1] Baker, Fearnhead, Fox & Nemeth (2019), Control variates for stochastic gradient MCMC. Stat. Comput. 29.
+    .. [2] Sen, Sachs, Lu & Dunson (2020), Efficient posterior sampling for high-dimensional imbalanced logistic
+       regression. Biometrika 107.
+
+    Raises
+    ------
+    TypeError
+        If `model` is not a model.
+    ValueError
+        If the model has no terms, `size` is not a whole number from 1, `draw` is unknown or needs bounds that the
+        model does not have, `scale` is not positive, `anchor` has another shape or is not finite, or none is given
+        and the search for the mode does not converge.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> anchored = pdmp.gradients.ControlVariate(model, size=1, anchor=[0.5], draw="importance")
+    >>> anchored.terms_per_call, anchored.anchor, anchored.independent
+    (1, array([0.5]), True)
+    """
+
+    model: Compiled
+    drawing: Compiled
+    anchor: np.ndarray
+    anchor_gradient: np.ndarray
+
+    def __init__(
+        self,
+        model: Model,
+        size: int,
+        anchor: ArrayLike | None = None,
+        draw: str = "uniform",
+        scale: ArrayLike = 1.0,
+    ):
+        super().__init__(model)
+        one_of("draw", draw, ("uniform", "importance"))
+        self.size, self.draw = check_size(size, model), draw
+        self.scale = per_coordinate("scale", scale, self.dim)
+        if draw == "importance" and not model.knows("term_lipschitz"):
+            raise ValueError(
+                f'`draw="importance"` needs bounds from the model: {type(model).__name__} has no `term_lipschitz`. '
+                f'Use draw="uniform".'
+            )
+        if anchor is None:
+            self.anchor = model.mode()
+            if self.anchor is None:
+                raise ValueError(
+                    f"`anchor` must be given: the search for the mode of {type(model).__name__} did not converge."
+                )
+        else:
+            self.anchor = model.check(anchor, "anchor")
+            if not np.all(np.isfinite(self.anchor)):
+                raise ValueError(f"`anchor` must be finite, got {self.anchor}.")
+        self.anchor_gradient = np.zeros(self.dim)
+        _add_data_gradient(model.native, self.anchor, self.anchor_gradient)
+        self.has_variance = self.size >= 2
+
+    @functools.cached_property
+    def drawing(self):
+        """The draw as compiled code knows it."""
+        if self.draw == "uniform":
+            return WithReplacement(self.size, self.n_data)
+        return Importance(self.size, AliasTable(self.contributions()))
+
+    def contributions(self) -> np.ndarray:
+        """Cᵢ = Σⱼ scaleⱼ Lᵢⱼ, shape (N,)."""
+        out = np.zeros(self.n_data)
+        _contributions(self.model.native, self.scale, np.zeros(self.dim), out, np.zeros(self.dim))
+        return out
+
+    def largest(self) -> np.ndarray:
+        """The largest scaleⱼ Lᵢⱼ of all data i, shape (dim,)."""
+        out = np.zeros(self.dim)
+        _contributions(self.model.native, self.scale, np.zeros(self.dim), np.zeros(0), out)
+        return out
+
+    def rescaled(self, scale: ArrayLike) -> ControlVariate:
+        """The same estimator, with distances measured in units of `scale` (d,)."""
+        other = copy.copy(self)
+        other.scale = per_coordinate("scale", scale, self.dim)
+        other.__dict__.pop("drawing", None)
+        return other
+
+    @property
+    def terms_per_call(self) -> int:
+        """The size of a batch."""
+        return self.size
+
+    def memory(self, rng: np.random.Generator | None) -> Memory:
+        """The mutable arrays of one chain."""
+        return self.make_memory(self.size)
+
+    @compiled
+    def gradient(self, x, memory, rng, out, counts):
+        self.drawing.draw(memory, rng)
+        self.gradient_again(x, memory, out, counts)
+
+    @compiled
+    def gradient_again(self, x, memory, out, counts):
+        n, weight = self.drawing.last(memory)
+        self.drawing.difference(self.model, x, self.anchor, memory, n, out)
+        for j in range(out.shape[0]):
+            out[j] = weight * out[j] + self.anchor_gradient[j]
+        self.model.add_prior_gradient(x, out)
+        counts[DATA] += n
+
+    @compiled
+    def gradient_and_projection(self, x, v, memory, rng, out, counts):
+        n, weight, correction = self.drawing.draw(memory, rng)
+        here, there = memory.scratch, memory.anchor_scratch
+        clear(out)
+        first, second = 0.0, 0.0
+        for k in range(n):
+            clear(here)
+            clear(there)
+            self.model.add_term_gradient(x, memory.rows[k], here)
+            self.model.add_term_gradient(self.anchor, memory.rows[k], there)
+            p, factor = 0.0, self.drawing.factor(memory, k)
+            for j in range(out.shape[0]):
+                difference = factor * (here[j] - there[j])
+                out[j] += difference
+                p += v[j] * difference
+            first += p
+            second += p * p
+        for j in range(out.shape[0]):
+            out[j] = weight * out[j] + self.anchor_gradient[j]
+        self.model.add_prior_gradient(x, out)
+        counts[DATA] += n
+        g = dot(v, out)
+        return g, at_least(weight * weight * n * correction * sample_variance(first, second, n), g)
+
+    @compiled
+    def gradient_and_sd(self, x, memory, rng, out, sd, counts):
+        n, weight, correction = self.drawing.draw(memory, rng)
+        here, there = memory.scratch, memory.anchor_scratch
+        clear(out)
+        clear(sd)
+        for k in range(n):
+            clear(here)
+            clear(there)
+            self.model.add_term_gradient(x, memory.rows[k], here)
+            self.model.add_term_gradient(self.anchor, memory.rows[k], there)
+            factor = self.drawing.factor(memory, k)
+            for j in range(out.shape[0]):
+                difference = factor * (here[j] - there[j])
+                out[j] += difference
+                sd[j] += difference * difference
+        for j in range(out.shape[0]):
+            sd[j] = weight * math.sqrt(n * correction * sample_variance(out[j], sd[j], n))
+            out[j] = weight * out[j] + self.anchor_gradient[j]
+        self.model.add_prior_gradient(x, out)
+        counts[DATA] += n
