@@ -150,8 +150,8 @@ class Barker(Metropolis):
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
-    gaussian: int
-    single: int
+    gaussian: bool  #: whether increments are N(0, σ²)
+    single: bool  #: whether the increment has one sign as a whole
 
     size_name = "scale"
 
@@ -163,7 +163,7 @@ class Barker(Metropolis):
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
         super().__init__(target, scale, adapt, target_acceptance)
-        self.gaussian, self.single = int(increments == "gaussian"), int(signs == "single")
+        self.gaussian, self.single = increments == "gaussian", signs == "single"
 
     def first(self, hessian):
         shape = self.shape if len(hessian) == self.dim else np.ones(1)
@@ -178,12 +178,12 @@ class Barker(Metropolis):
         w, g, along = memory.increment, memory.gradient, 0.0
         for j in range(x.shape[0]):
             sigma = size * self.shape[j]
-            if self.gaussian == 1:
+            if self.gaussian:
                 w[j] = sigma * rng.standard_normal()
             else:
                 w[j] = sigma + SPREAD * sigma * rng.standard_normal()
-            if self.single == 1:
-                if self.gaussian == 0 and rng.random() < 0.5:
+            if self.single:
+                if not self.gaussian and rng.random() < 0.5:
                     w[j] = -w[j]
                 along -= w[j] * g[j]
             else:
@@ -192,7 +192,7 @@ class Barker(Metropolis):
                     w[j] = -w[j]
             if math.isnan(along):
                 return False
-        if self.single == 1 and rng.random() >= expit(along):
+        if self.single and rng.random() >= expit(along):
             for j in range(x.shape[0]):
                 w[j] = -w[j]
         for j in range(x.shape[0]):
@@ -204,11 +204,11 @@ class Barker(Metropolis):
         total, here, there = 0.0, 0.0, 0.0
         for j in range(memory.increment.shape[0]):
             w = memory.increment[j]
-            if self.single == 1:
+            if self.single:
                 here -= w * memory.gradient[j]
                 there -= w * memory.next_gradient[j]
             else:
                 total += softplus(w * memory.gradient[j]) - softplus(-w * memory.next_gradient[j])
-        if self.single == 1:
+        if self.single:
             total = softplus(-here) - softplus(there)
         return total

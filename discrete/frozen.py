@@ -65,7 +65,7 @@ class FrozenRates(Process):
 
     provider: object
     schedule: object
-    regular: int  #: whether all intervals are equally long
+    regular: bool  #: whether all intervals are equally long
 
     ticks = 1
     _required = ()
@@ -76,7 +76,7 @@ class FrozenRates(Process):
         self.schedule = as_schedule(step)
         if isinstance(self.schedule, Automatic):
             raise ValueError(f"`step`: {type(self).__name__} has no rule to choose it by; give a number or a schedule.")
-        self.regular = int(isinstance(self.schedule, Constant))
+        self.regular = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Linear())
 
     @compiled
@@ -87,7 +87,7 @@ class FrozenRates(Process):
             return math.nan, CERTAIN
         k = memory.taken[0]
         length = self.schedule.step(k)
-        end = (k + 1) * length if self.regular == 1 else memory.began[0] + length  # no rounding adds up
+        end = (k + 1) * length if self.regular else memory.began[0] + length  # no rounding adds up
         time = now + self.wait(state.v, memory, rng)
         if time < end:
             return time, CERTAIN

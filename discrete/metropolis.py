@@ -58,7 +58,7 @@ class Metropolis(Ticking):
     """
 
     held: float
-    adapt: int
+    adapt: bool  #: whether the step is adapted in the warm-up
     target: float
 
     #: What the step is called, among the arguments and in the statistics.
@@ -72,8 +72,8 @@ class Metropolis(Ticking):
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.size_name)
         self.held = self.held_for(float(self.schedule.step(0)))
-        self.constant = 1  # for the clock: whatever the schedule, states are held equally long
-        self.adapt, self.target = int(adapt), float(target_acceptance)
+        self.constant = True  # for the clock: whatever the schedule, states are held equally long
+        self.adapt, self.target = bool(adapt), float(target_acceptance)
 
     def choose(self, hessian, noise, error):
         """Where to start adapting: what is optimal for independent normal coordinates, scaled to the narrowest one."""
@@ -96,11 +96,11 @@ class Metropolis(Ticking):
     def jump(self, state, i, now, rng):
         memory, x, counts = state.memory, state.x, state.counts
         terms = max(self.provider.packed.n_data, 1)
-        if memory.known[0] == 0:
+        if not memory.known[0]:
             self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
             memory.potential[0] = self.provider.packed.total_potential(x)
             counts[DATA] += terms
-            memory.known[0] = 1
+            memory.known[0] = True
         size = self.schedule.step(memory.taken[0]) * math.exp(memory.log_factor[0])
         if not math.isfinite(memory.potential[0]) or not self.propose(x, memory, size, rng):
             return -1
@@ -123,7 +123,7 @@ class Metropolis(Ticking):
         if counts[ADAPTING] == 0:
             memory.acceptance[0] += 1.0
             memory.acceptance[1] += accept
-        elif self.adapt == 1:
+        elif self.adapt:
             memory.log_factor[0] += math.pow(memory.taken[0], GAIN) * (accept - self.target)
         return 0
 
@@ -133,7 +133,7 @@ class Metropolis(Ticking):
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
             potential=np.zeros(1),
-            known=np.zeros(1, np.int64),
+            known=np.zeros(1, np.bool_),
             proposal=np.zeros(d),
             increment=np.zeros(d),
             next_gradient=np.zeros(d),

@@ -143,7 +143,7 @@ class RMSprop(Preconditioner):
 
     decay: float
     eps: float
-    gamma: int
+    include_gamma: bool
 
     adaptive = True
 
@@ -154,13 +154,13 @@ class RMSprop(Preconditioner):
             raise ValueError(f"`eps` of RMSprop must be a positive number, got {eps!r}.")
         if not isinstance(include_gamma, (bool, np.bool_)):
             raise TypeError(f"`include_gamma` of RMSprop must be True or False, got {include_gamma!r}.")
-        self.decay, self.eps, self.gamma = float(decay), float(eps), int(include_gamma)
+        self.decay, self.eps, self.include_gamma = float(decay), float(eps), bool(include_gamma)
 
     @compiled
     def update(self, x, memory, provider, rng, counts):
         gradient, squares, slopes, there = memory.gradient, memory.squares, memory.slopes, memory.there
         weight = 1.0 if memory.taken[0] == 0 else 1.0 - self.decay
-        if self.gamma == 1:
+        if self.include_gamma:
             for j in range(x.shape[0]):
                 z = PROBE * max(1.0, abs(x[j]))
                 there[j] = x[j] + (z if rng.random() < 0.5 else -z)
@@ -178,7 +178,7 @@ class RMSprop(Preconditioner):
     def drift(self, j, temperature, memory):
         root = math.sqrt(memory.squares[j])
         p = 1.0 / (self.eps + root)
-        if self.gamma == 1 and root > 0.0:
+        if self.include_gamma and root > 0.0:
             return p * memory.gradient[j] + temperature * p * p * memory.slopes[j] / (2.0 * root)
         return p * memory.gradient[j]
 

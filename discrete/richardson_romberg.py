@@ -93,10 +93,10 @@ class RichardsonRomberg(Process):
 
     fine: object
     coarse: object
-    constant: int
-    early: int  #: 1: paper's weights
+    constant: bool  #: whether all steps are equal
+    early: bool  #: whether the fine chain's states have the paper's weights
     stream: Stream
-    dense: int
+    dense: bool  #: whether Σ is a matrix
     shared: np.ndarray  #: (d, d) Σᵀ, or (1, 1)
     rest: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
 
@@ -118,7 +118,7 @@ class RichardsonRomberg(Process):
         self.stream, self.threads = Stream(), int(threads)
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.constant = sampler.provider, sampler.schedule, sampler.constant
-        self.early = int(weights == "paper" and not self.constant)
+        self.early = weights == "paper" and not self.constant
         order = sampler.bias_order if order is None else order
         if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
             raise ValueError(f"`order` must be a whole number, at least 1, got {order!r}.")
@@ -134,13 +134,13 @@ class RichardsonRomberg(Process):
             raise TypeError(f"`correlation` must be a number, a matrix or None, got {correlation!r}.") from None
         if sigma.shape not in ((), (d, d)):
             raise ValueError(f"`correlation` must be a number or of shape ({d}, {d}), got shape {sigma.shape}.")
-        self.dense = int(sigma.ndim == 2)
+        self.dense = sigma.ndim == 2
         sigma = np.atleast_2d(sigma)
         if not np.all(np.isfinite(sigma)):
             raise ValueError("`correlation` must be finite.")
         values, vectors = np.linalg.eigh(np.eye(len(sigma)) - sigma.T @ sigma)
         if not values[0] >= -1e-12:
-            if self.dense == 0:
+            if not self.dense:
                 raise ValueError(f"`correlation` must lie in [-1, 1], got {correlation!r}.")
             raise ValueError(
                 "`correlation` as a matrix Σ must have no singular value above 1, or the coarse chain's increments "
@@ -160,11 +160,11 @@ class RichardsonRomberg(Process):
         taken = memory.fine.taken[0] if i == FINE else memory.coarse.taken[0]
         k = taken >> 1 if i == FINE else taken
         length = self.holding(k)
-        began = k * length if self.constant == 1 else memory.began[0]
-        if i == FINE and (self.early == 1) != (taken & 1 == 0):  # the tick in the middle of a step
-            return began + 0.5 * (self.holding(k + 1) if self.early == 1 else length), CERTAIN
+        began = k * length if self.constant else memory.began[0]
+        if i == FINE and self.early != (taken & 1 == 0):  # the tick in the middle of a step
+            return began + 0.5 * (self.holding(k + 1) if self.early else length), CERTAIN
         # The same expression for both chains, so that they meet exactly.
-        return ((k + 1) * length if self.constant == 1 else began + length), CERTAIN
+        return ((k + 1) * length if self.constant else began + length), CERTAIN
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -183,7 +183,7 @@ class RichardsonRomberg(Process):
             x, z = state.x[:d], first if one else second
             if not (self.fine.move(x, state.v[:d], memory.fine, z, rng, state.counts) and finite(x)):
                 return -1
-            if one == (self.early == 1):  # the tick at which a step ends
+            if one == self.early:  # the tick at which a step ends
                 memory.began[0] = now
             memory.fine.taken[0] += 1
             return FINE
@@ -222,7 +222,7 @@ class RichardsonRomberg(Process):
     def _combine(self, first, second, z, d, rng):
         """Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W, for each of the vectors of which `z` is made."""
         root = math.sqrt(0.5)
-        if self.dense == 0:
+        if not self.dense:
             shared, rest = root * self.shared[0, 0], self.rest[0, 0]
             for j in range(z.shape[0]):
                 z[j] = shared * (first[j] + second[j])

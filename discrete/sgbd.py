@@ -94,14 +94,14 @@ class SGBD(Ticking):
     hold: float
     estimator: int
     beta: float
-    adaptive: int
-    measured: int  #: whether the noise is
+    adaptive: bool  #: whether the scale follows the noise
+    measured: bool  #: whether the noise of the gradient is estimated
 
     def __init__(self, provider, scale="auto", estimator="vanilla", beta=0.1, shape=None, max_scale=None):
         if estimator not in ESTIMATORS:
             raise ValueError(f"`estimator` must be one of {', '.join(map(repr, ESTIMATORS))}, got {estimator!r}.")
         dim = as_provider(provider).dim
-        self.adaptive = int(isinstance(scale, str) and scale == "adaptive")
+        self.adaptive = isinstance(scale, str) and scale == "adaptive"
         if self.adaptive and max_scale is None:
             raise ValueError('scale="adaptive" needs `max_scale`, its largest value.')
         if not self.adaptive and max_scale is not None:
@@ -118,9 +118,9 @@ class SGBD(Ticking):
         super().__init__(provider, scale, name="max_scale" if self.adaptive else "scale")
         self.hold = float(np.mean(self.shape**2))
         if self.adaptive:
-            self.constant = 0
+            self.constant = False
         self.estimator = ESTIMATORS[estimator]
-        self.measured = int(self.adaptive or self.estimator == CORRECTED)
+        self.measured = self.adaptive or self.estimator == CORRECTED
         if not 0.0 < beta <= 1.0:
             raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
         self.beta = beta
@@ -144,9 +144,9 @@ class SGBD(Ticking):
     @compiled
     def clock(self, state, i, now, rng):
         k = state.memory.taken[0]
-        if self.adaptive == 1:
+        if self.adaptive:
             return now + state.memory.hold[0], CERTAIN
-        if self.constant == 1:
+        if self.constant:
             return (k + 1) * self.holding(k), CERTAIN  # from the counter: no rounding adds up
         return now + self.holding(k), CERTAIN
 
@@ -154,7 +154,7 @@ class SGBD(Ticking):
     def jump(self, state, i, now, rng):
         memory, theta = state.memory, state.x
         sigma = self.schedule.step(memory.taken[0])
-        if self.measured == 1:
+        if self.measured:
             self.provider.gradient_and_sd(theta, memory.provider, rng, memory.gradient, memory.sd, state.counts)
             memory.rest[0] *= 1.0 - self.beta
         else:
@@ -165,12 +165,12 @@ class SGBD(Ticking):
         hold = 0.0
         for j in range(theta.shape[0]):
             tau, s = 0.0, sigma * self.shape[j]
-            if self.measured == 1:
+            if self.measured:
                 memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
                 tau = memory.mean_sd[j] / (1.0 - memory.rest[0])
                 if math.isnan(tau):
                     return -1
-            if self.adaptive == 1:
+            if self.adaptive:
                 largest, s = s, memory.scale[j]
                 new = largest if MARGIN * tau * largest <= C else C / (MARGIN * tau)
                 if memory.taken[0] == 0:

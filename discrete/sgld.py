@@ -115,7 +115,7 @@ class Corrected(Uncorrected):
     """The variance of the gradient's noise is taken off that of the injected noise."""
 
     beta: float
-    squared: int
+    squared: bool  #: whether squares are averaged, not the sd itself
 
     estimates = True
 
@@ -128,13 +128,13 @@ class Corrected(Uncorrected):
         memory.rest[0] *= 1.0 - self.beta
         for j in range(x.shape[0]):
             sd = memory.sd[j]
-            memory.mean[j] += self.beta * ((sd * sd if self.squared == 1 else sd) - memory.mean[j])
+            memory.mean[j] += self.beta * ((sd * sd if self.squared else sd) - memory.mean[j])
 
     @compiled
     def square(self, j, memory):
         """τ² of coordinate j."""
         mean = memory.mean[j] / (1.0 - memory.rest[0])
-        return mean if self.squared == 1 else mean * mean
+        return mean if self.squared else mean * mean
 
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
@@ -195,7 +195,7 @@ def _as_correction(correction, coefficient, beta, average, provider, preconditio
         raise ValueError(
             f'correction="{correction}" works coordinate by coordinate: `preconditioner` must be a number or a vector.'
         )
-    options = float(beta), int(average == "variance")
+    options = float(beta), average == "variance"
     return Corrected(*options) if correction == "corrected" else Modified(*options, float(coefficient))
 
 

@@ -70,7 +70,7 @@ class Splitting(Ticking):
     - ``refresh(v, eps, rng)``: the part R, refreshments over a time eps.
     """
 
-    adjusted: int
+    adjusted: bool  #: whether steps are accepted or rejected
 
     def __init__(self, provider, step, adjusted):
         if not isinstance(adjusted, (bool, np.bool_)):
@@ -82,15 +82,15 @@ class Splitting(Ticking):
                 f"pdmp.gradients.Full(model), got a {type(provider).__name__}; adjusted=False takes mini-batches."
             )
         super().__init__(provider, step)
-        self.adjusted = int(adjusted)
+        self.adjusted = bool(adjusted)
 
     @compiled
     def jump(self, state, i, now, rng):
         memory, x, v = state.memory, state.x, state.v
         eps, d = self.schedule.step(memory.taken[0]), x.shape[0]
-        if self.adjusted == 1 and memory.known[0] == 0:
+        if self.adjusted and not memory.known[0]:
             memory.potential[0] = self.potential(x, state.counts)
-            memory.known[0] = 1
+            memory.known[0] = True
         self.refresh(v, 0.5 * eps, rng)
         for j in range(d):
             memory.start[j], memory.heading[j] = x[j], v[j]
@@ -101,7 +101,7 @@ class Splitting(Ticking):
         self.turn(v, memory.gradient, eps, rng)
         for j in range(d):
             x[j] += 0.5 * eps * v[j]
-        if self.adjusted == 1:
+        if self.adjusted:
             self.adjust(x, v, memory, rng, state.counts)
         self.refresh(v, 0.5 * eps, rng)
         memory.taken[0] += 1
@@ -140,7 +140,7 @@ class Splitting(Ticking):
             start=np.zeros(d),
             heading=np.zeros(d),
             potential=np.zeros(1),
-            known=np.zeros(1, np.int64),
+            known=np.zeros(1, np.bool_),
             acceptance=np.zeros(2),
             provider=self.provider.memory(rng),
         )

@@ -87,7 +87,7 @@ class Ticking(Process):
 
     provider: object
     schedule: object
-    constant: int
+    constant: bool  #: whether all steps are equal
 
     events = ("step",)
     ticks = 1
@@ -110,7 +110,7 @@ class Ticking(Process):
             )
         if self.schedule.exploring and not self.explorer:
             raise ValueError(f"`{name}`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
-        self.constant = int(isinstance(self.schedule, Constant))
+        self.constant = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Still(), **kwargs)
 
     @compiled
@@ -121,7 +121,7 @@ class Ticking(Process):
     @compiled
     def clock(self, state, i, now, rng):
         k = state.memory.taken[0]
-        if self.constant == 1:
+        if self.constant:
             return (k + 1) * self.holding(k), CERTAIN  # from the counter: no rounding adds up
         return now + self.holding(k), CERTAIN
 

@@ -109,7 +109,7 @@ def replay(
             squares = (1.0 - weight) * squares + weight * gradient**2
             entries = 1.0 / (1.0 + np.sqrt(squares))
             p = np.diag(entries)
-            if preconditioner.gamma:
+            if preconditioner.include_gamma:
                 z = np.where(rng.random(3) < 0.5, 1.0, -1.0) * np.maximum(1.0, np.abs(x))
                 slopes = (1.0 - weight) * slopes + weight * 2.0 * gradient * (PRECISION @ z) / z
                 gamma_drift = -(entries**2) * slopes / (2.0 * np.sqrt(squares))

@@ -14,7 +14,7 @@ SPLITTING = "discrete/splitting.py"
 BUGS = [
     Bug(name, file, old, new, tests)
     for name, file, old, new, tests in [
-        ("frozen rates: an interval starts anew after each event", FROZEN, "end = (k + 1) * length if self.regular == 1 else memory.began[0] + length", "end = now + length", (EXACT,)),
+        ("frozen rates: an interval starts anew after each event", FROZEN, "end = (k + 1) * length if self.regular else memory.began[0] + length", "end = now + length", (EXACT,)),
         ("frozen rates: every interval as long as the first", FROZEN, "length = self.schedule.step(k)", "length = self.schedule.step(0)", (EXACT,)),
         ("frozen rates: the gradient's batch is kept over an interval", FROZEN, "self.provider.gradient(state.x, memory.provider, rng, memory.gradient, state.counts)", "if memory.due[0] == STEP:\n            self.provider.gradient(state.x, memory.provider, rng, memory.gradient, state.counts)", (EXACT,)),
         ("frozen rates: an event due after the interval still happens at its end", FROZEN, "        memory.due[0] = STEP\n        return end, CERTAIN", "        return end, CERTAIN", (EXACT,)),

@@ -44,7 +44,7 @@ BUGS = [
         ("c-SGLD: the preconditioner enters once", "sgld", "- gamma * gamma * p * p * self", "- gamma * gamma * p * self", (LANGEVIN,)),
         ("c-SGLD: β weighs the old value", "sgld", "memory.mean[j] += self.beta * (", "memory.mean[j] += (1.0 - self.beta) * (", (LANGEVIN,)),
         ("c-SGLD: the average is not corrected for its start", "sgld", "memory.rest[0] *= 1.0 - self.beta", "memory.rest[0] *= 0.0", (LANGEVIN,)),
-        ("c-SGLD: the square of the mean sd for the mean square", "sgld", "sd * sd if self.squared == 1 else sd)", "sd)", (LANGEVIN,)),
+        ("c-SGLD: the square of the mean sd for the mean square", "sgld", "sd * sd if self.squared else sd)", "sd)", (LANGEVIN,)),
         ("m-SGLD: γ is taken for h", "sgld", "factor = temperature - 2.0 * gamma * self.coefficient", "factor = temperature - gamma * self.coefficient", (LANGEVIN,)),
         ("m-SGLD: the factor multiplies the variance", "sgld", "math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]", "math.sqrt(2.0 * gamma * p * factor) * z[j]", (LANGEVIN,)),
         ("m-SGLD: the coefficient is 1/2", "sgld", "coefficient=0.125", "coefficient=0.5", (LANGEVIN,)),
