@@ -1,56 +1,122 @@
 """Continuous-time Monte Carlo: piecewise-deterministic Markov processes, and fixed-step samplers as a special case."""
 
-from pdmp import diagnostics as diagnostics
-from pdmp import gradients as gradients
-from pdmp import models as models
-from pdmp import validation as validation
-from pdmp.engine.run import Run as Run
-from pdmp.engine.run import load as load
-from pdmp.engine.run import sample as sample
-from pdmp.engine.trajectory import Trajectory as Trajectory
-from pdmp.errors import SamplingError as SamplingError
-from pdmp.factors import graph as graph
-from pdmp.models.base import Model as Model
-from pdmp.native.classes import compiled as compiled
-from pdmp.process import CERTAIN as CERTAIN
-from pdmp.process import HORIZON as HORIZON
-from pdmp.process import Process as Process
-from pdmp.processes import BPS as BPS
-from pdmp.processes import SBPS as SBPS
-from pdmp.processes import Boomerang as Boomerang
-from pdmp.processes import Bounded as Bounded
-from pdmp.processes import CoordinateSampler as CoordinateSampler
-from pdmp.processes import DirectionalBPS as DirectionalBPS
-from pdmp.processes import FactorisedBoomerang as FactorisedBoomerang
-from pdmp.processes import ForwardEventChain as ForwardEventChain
-from pdmp.processes import GeneralisedBPS as GeneralisedBPS
-from pdmp.processes import LipschitzSBPS as LipschitzSBPS
-from pdmp.processes import LocalBPS as LocalBPS
-from pdmp.processes import StickyBoomerang as StickyBoomerang
-from pdmp.processes import StickyBPS as StickyBPS
-from pdmp.processes import StickyZigZag as StickyZigZag
-from pdmp.processes import ZigZag as ZigZag
+from __future__ import annotations
 
-#: Imported when they are first asked for, so that ``import pdmp`` stays light.
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pdmp import (
+    diagnostics,
+    engine,
+    errors,
+    factors,
+    flow,
+    gradients,
+    models,
+    native,
+    process,
+    processes,
+    thinning,
+    validation,
+)
+from pdmp.engine.run import Run, load, sample
+from pdmp.engine.trajectory import Trajectory
+from pdmp.errors import SamplingError
+from pdmp.factors import graph
+from pdmp.models.base import Model
+from pdmp.native.classes import compiled
+from pdmp.process import CERTAIN, HORIZON, Process
+from pdmp.processes import (
+    BPS,
+    SBPS,
+    Boomerang,
+    Bounded,
+    CoordinateSampler,
+    DirectionalBPS,
+    FactorisedBoomerang,
+    ForwardEventChain,
+    GeneralisedBPS,
+    LipschitzSBPS,
+    LocalBPS,
+    StickyBoomerang,
+    StickyBPS,
+    StickyZigZag,
+    ZigZag,
+)
+
+if TYPE_CHECKING:
+    from pdmp import cli, comparison, data, plots, tuning
+    from pdmp.comparison import compare, reference
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BPS",
+    "CERTAIN",
+    "HORIZON",
+    "SBPS",
+    "Boomerang",
+    "Bounded",
+    "CoordinateSampler",
+    "DirectionalBPS",
+    "FactorisedBoomerang",
+    "ForwardEventChain",
+    "GeneralisedBPS",
+    "LipschitzSBPS",
+    "LocalBPS",
+    "Model",
+    "Process",
+    "Run",
+    "SamplingError",
+    "StickyBPS",
+    "StickyBoomerang",
+    "StickyZigZag",
+    "Trajectory",
+    "ZigZag",
+    "cli",
+    "compare",
+    "comparison",
+    "compiled",
+    "data",
+    "diagnostics",
+    "engine",
+    "errors",
+    "factors",
+    "flow",
+    "gradients",
+    "graph",
+    "load",
+    "models",
+    "native",
+    "plots",
+    "process",
+    "processes",
+    "reference",
+    "sample",
+    "thinning",
+    "tuning",
+    "validation",
+]
+
+#: Imported when they are first asked for, so that ``import pdmp`` stays light: modules, and functions of modules.
 _LAZY = {
+    "cli": None,
     "compare": "comparison",
-    "reference": "comparison",
     "comparison": None,
     "data": None,
     "plots": None,
+    "reference": "comparison",
     "tuning": None,
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'pdmp' has no attribute {name!r}")
-    import importlib
-
     if _LAZY[name] is None:
         return importlib.import_module(f"pdmp.{name}")
     return getattr(importlib.import_module(f"pdmp.{_LAZY[name]}"), name)
 
 
-def __dir__():
-    return sorted([*globals(), *_LAZY])
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -53,6 +53,8 @@ from pdmp.native.classes import Compiled, by_name, compiled, inlined
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
 HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew
+#: Rates and bounds are computed along different routes: only an excess over the bound above this is a violation.
+ROUNDING = 1e-6
 
 #: Meaning of the entries of `State.counts`; from `KINDS` on, the events of each kind.
 RINGS, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS = range(9)

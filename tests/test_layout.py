@@ -1,12 +1,16 @@
 """The shape of the project: what lies where, what may import what, and that importing the package is cheap."""
 
 import ast
+import importlib
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
 
 import pytest
+
+import pdmp
 
 pytestmark = pytest.mark.exact
 
@@ -14,6 +18,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "pdmp"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 OTHER = "discrete"
+PACKAGES = ["pdmp", OTHER]
+PACKAGES += [m.name for p in ("pdmp", OTHER) for m in pkgutil.walk_packages([str(ROOT / p)], f"{p}.") if m.ispkg]
 HEAVY = ("matplotlib", "networkx", "sklearn", "arviz", "arviz_stats", "arviz_base", "pandas", "statsmodels", "typer")
 
 
@@ -27,12 +33,18 @@ def imported(path):
 
 
 def test_top_level():
-    allowed = {"pyproject.toml", "pdmp", OTHER, "tests", "examples", "README.md", "LICENSE"}
+    allowed = {"pyproject.toml", "pdmp", OTHER, "tests", "examples", "docs", "README.md", "LICENSE", "CITATION.cff"}
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if tracked.returncode:
         pytest.skip("not a git checkout")
     found = {line.split("/")[0] for line in tracked.stdout.splitlines()}
     assert {name for name in found if not name.startswith(".")} <= allowed
+
+
+def test_the_root_of_the_package_holds_what_a_newcomer_reads_first():
+    files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    shown = {"process.py", "flow.py", "errors.py", "comparison.py", "plots.py", "cli.py"}
+    assert files == shown | {"__init__.py", "__main__.py", "py.typed"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -41,10 +53,42 @@ def test_the_framework_does_not_know_the_fixed_step_package(path):
     assert not re.search(rf"\b{OTHER}\b", path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["engine/scheduler", "process", "native/classes", "engine/recording", "engine/chain"])
-def test_the_core_imports_no_sampler_and_no_model(name):
-    modules = set(imported(PACKAGE / f"{name}.py"))
-    assert not any(m.startswith(("pdmp.processes", "pdmp.models", "pdmp.thinning")) for m in modules)
+@pytest.mark.parametrize("name", PACKAGES)
+def test_no_module_is_shadowed(name):
+    """A function named as a submodule of the same package would hide it."""
+    package = importlib.import_module(name)
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name != "__main__":
+            here = importlib.import_module(f"{name}.{module.name}")
+            assert getattr(package, module.name) is here, f"{name}.{module.name} is not the module"
+
+
+@pytest.mark.parametrize("name", ["pdmp"])
+def test_all_names_what_is_exported(name):
+    package = importlib.import_module(name)
+    bound = set()
+    for node in ast.walk(ast.parse(pathlib.Path(package.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] in ("pdmp", OTHER):
+            bound |= {alias.asname or alias.name for alias in node.names}
+    declared = getattr(package, "__all__", [])
+    assert len(declared) == len(set(declared))
+    assert set(declared) == {name for name in bound if not name.startswith("_")}
+    for exported in declared:
+        assert getattr(package, exported) is not None
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", pdmp.__version__)
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {pdmp.__version__}\n" in text
+    assert f"\n## {pdmp.__version__}" in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+
+
+def test_module_as_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "pdmp", "--help"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert "compare" in done.stdout and "Usage: pdmp" in done.stdout
 
 
 def test_what_is_cached_takes_a_kernel():
@@ -71,19 +115,19 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_lazy_attributes():
+def test_every_public_module_is_reachable():
     code = (
-        "import pdmp; from pdmp.comparison import reference; import types; "
-        "assert callable(pdmp.compare) and callable(pdmp.reference) and pdmp.reference is reference; "
-        "assert all(isinstance(getattr(pdmp, m), types.ModuleType) for m in ('plots', 'data', 'diagnostics')); "
-        "assert {'plots', 'compare'} <= set(dir(pdmp))"
+        "import pdmp, types; from pdmp.comparison import reference; "
+        "assert callable(pdmp.compare) and pdmp.reference is reference; "
+        "rooms = 'cli comparison data diagnostics engine errors factors flow gradients models native plots process '; "
+        "rooms += 'processes thinning tuning validation'; "
+        "assert all(isinstance(getattr(pdmp, m), types.ModuleType) for m in rooms.split()); "
+        "assert set(pdmp.__all__) <= set(dir(pdmp))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_unknown_attribute():
-    import pdmp
-
     with pytest.raises(AttributeError, match="no attribute 'plotz'"):
         pdmp.plotz  # noqa: B018
 
@@ -95,7 +139,7 @@ def test_files_outside_the_fingerprint_are_imported_by_nothing_compiled():
     outside = {f"pdmp.{name.removesuffix('.py')}" for name in NEVER_COMPILED}
     for path in SOURCES:
         part = path.relative_to(PACKAGE).parts[0]
-        if part not in NEVER_COMPILED | {"__init__.py"}:
+        if part not in NEVER_COMPILED | {"__init__.py", "__main__.py"}:
             assert not any(name == o or name.startswith(f"{o}.") for name in imported(path) for o in outside), path
         elif part in NEVER_COMPILED:
             assert "pdmp.native.classes" not in set(imported(path)), path

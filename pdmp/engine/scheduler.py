@@ -33,6 +33,7 @@ from pdmp.process import (
     KINDS,
     PROPOSALS,
     RINGS,
+    ROUNDING,
     THINNED,
     VIOLATIONS,
 )
@@ -40,8 +41,6 @@ from pdmp.process import (
 #: Why the loop returned. The first two are continued at once, the last five are failures.
 CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST, UNKNOWN_KIND, BAD_BOUND = range(11)
 
-#: Rates and bounds are computed along different routes: only an excess above rounding is a violation.
-ROUNDING = 1e-6
 #: Far from the origin cancellation does more. An exact bound exceeded by less than this is counted; by more, an error.
 CANCELLATION = 1e-3
 

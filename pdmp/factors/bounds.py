@@ -13,9 +13,8 @@ import math
 
 import numpy as np
 
-from pdmp.engine.scheduler import ROUNDING
 from pdmp.native.classes import Compiled, compiled, positive
-from pdmp.process import CERTAIN, HORIZON
+from pdmp.process import CERTAIN, HORIZON, ROUNDING
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.grid import EMPTY_CELLS, NEEDED, PART, TOLERANCE, second_difference
 from pdmp.thinning.piecewise import segment_arrival
