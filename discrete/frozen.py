@@ -41,6 +41,7 @@ from pdmp.flow import Linear
 from pdmp.gradients import as_provider
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process
+from pdmp.recipe import Recipe
 
 STEP = 0  #: the kind of event that ends an interval; those of the process follow
 
@@ -55,6 +56,16 @@ class FrozenMemory(NamedTuple):
     provider: tuple
 
 
+class FrozenRecipe(Recipe):
+    """Not for comparisons: no formula predicts the error at a step."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        return {}
+
+    def setting(self, process):
+        return f"step {process.schedule.step(0):.3g}"
+
+
 class FrozenRates(Process):
     """Base of the samplers with frozen rates. A sampler defines
 
@@ -67,6 +78,7 @@ class FrozenRates(Process):
     schedule: object
     regular: bool  #: whether all intervals are equally long
 
+    recipe = FrozenRecipe()
     ticks = 1
     _required = ()
 
@@ -116,12 +128,3 @@ class FrozenRates(Process):
 
     def resolve(self, x):
         return copy.copy(self)
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """None: no formula predicts the error at a step."""
-        return {}
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}"

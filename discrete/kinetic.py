@@ -14,9 +14,10 @@ import numpy as np
 
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.schedules import Automatic, Constant
-from discrete.tick import Brownian
+from discrete.tick import Brownian, StepRecipe
 from pdmp.native.classes import inlined
 from pdmp.process import ADAPTING
+from pdmp.report import Report
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -49,10 +50,20 @@ def tally(memory, p, counts):
         memory.squares[1] += 1.0
 
 
+class KineticReport(Report):
+    """The kinetic temperature."""
+
+    def statistics(self, process, state):
+        """The mean of |p|² / d after the warm-up: 1 for the target's law, more where gradient noise heats it."""
+        total, steps = state.memory.squares
+        return {"mean_kinetic_temperature": float(total / steps) if steps else math.nan}
+
+
 class Kinetic(Brownian):
     """Base of the samplers with a momentum; ``move`` gets it as `v`, and ends with `tally`."""
 
-    featured = False
+    recipe = StepRecipe(featured=False)
+    report = KineticReport()
 
     def dynamics(self, name, value):
         """A friction or diffusion: NaN for one that is chosen with an automatic step, 1 when nothing is said."""
@@ -73,16 +84,20 @@ class Kinetic(Brownian):
             provider=self.provider.memory(rng),
         )
 
-    def statistics(self, state):
-        """The mean of |p|² / d after the warm-up: 1 for the target's law, more where gradient noise heats it."""
-        total, steps = state.memory.squares
-        return {"mean_kinetic_temperature": float(total / steps) if steps else math.nan}
+
+class FrictionRecipe(StepRecipe):
+    """Also says the friction."""
+
+    def setting(self, process):
+        return f"{super().setting(process)}, friction {process.friction:.3g}"
 
 
 class Underdamped(Kinetic):
     """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; they define ``_linear``."""
 
     friction: float
+
+    recipe = FrictionRecipe(featured=False)
 
     def __init__(self, provider, step="auto", friction=None):
         super().__init__(provider, step)
@@ -119,10 +134,6 @@ class Underdamped(Kinetic):
             self._linear, hessian, noise, error, exact=self.provider.exact, friction=self.friction
         )
         return {"schedule": Constant(step), "friction": friction}, worst
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}, friction {self.friction:.3g}"
 
 
 def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):

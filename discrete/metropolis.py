@@ -31,6 +31,8 @@ from discrete.tick import Ticking
 from pdmp.gradients import as_provider
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
+from pdmp.recipe import Recipe
+from pdmp.report import Report
 
 GAIN = -0.6  #: exponent of the gain of the adaptation
 
@@ -50,6 +52,29 @@ class MetropolisMemory(NamedTuple):
     provider: tuple
 
 
+class MetropolisRecipe(Recipe):
+    """Not for comparisons of samplers whose error depends on their step. Nothing to tune: the step adapts."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        return {}
+
+    def setting(self, process):
+        return f"{process.size_name} {process.schedule.step(0):.3g}{', adapted' if process.adapt else ''}"
+
+
+class MetropolisReport(Report):
+    """The mean probability of acceptance and the adapted step."""
+
+    def statistics(self, process, state):
+        """The mean probability of acceptance after the warm-up, and the first step of the schedule, as adapted."""
+        steps, accepted = state.memory.acceptance
+        factor = math.exp(float(state.memory.log_factor[0]))
+        return {
+            "mean_acceptance": float(accepted / steps) if steps else math.nan,
+            f"mean_{process.size_name}": float(process.schedule.step(0)) * factor,
+        }
+
+
 class Metropolis(Ticking):
     """Base of the Metropolised samplers; one defines ``propose``, ``log_ratio`` and `size_name`.
 
@@ -63,6 +88,8 @@ class Metropolis(Ticking):
 
     #: What the step is called, among the arguments and in the statistics.
     size_name = "step"
+    recipe = MetropolisRecipe()
+    report = MetropolisReport()
 
     def __init__(self, target, step, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__)
@@ -141,29 +168,6 @@ class Metropolis(Ticking):
             acceptance=np.zeros(2),
             provider=self.provider.memory(rng),
         )
-
-    def statistics(self, state):
-        """The mean probability of acceptance after the warm-up, and the first step of the schedule, as adapted."""
-        steps, accepted = state.memory.acceptance
-        factor = math.exp(float(state.memory.log_factor[0]))
-        return {
-            "mean_acceptance": float(accepted / steps) if steps else math.nan,
-            f"mean_{self.size_name}": float(self.schedule.step(0)) * factor,
-        }
-
-    @classmethod
-    def tunable(cls, model, mode):
-        """None: the step adapts."""
-        return None
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """None: a comparison is one of samplers with an error that depends on their step."""
-        return {}
-
-    @property
-    def note(self):
-        return f"{self.size_name} {self.schedule.step(0):.3g}{', adapted' if self.adapt else ''}"
 
 
 def exact_provider(target, name):

@@ -37,6 +37,8 @@ from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.flow import Still
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
+from pdmp.recipe import Recipe
+from pdmp.report import Report
 
 FINE, COARSE = 0, 1
 
@@ -55,6 +57,15 @@ class CoupledMemory(NamedTuple):
     words: np.ndarray  #: the random numbers of the coarse chain's gradients
     fine: tuple  #: the memory of the fine chain
     coarse: tuple  #: that of the coarse one
+
+
+class RichardsonRombergReport(Report):
+    """The statistics of the fine chain."""
+
+    def statistics(self, process, state):
+        """Those of the fine chain."""
+        fine = process.fine
+        return fine.report.statistics(fine, state._replace(memory=state.memory.fine))
 
 
 class RichardsonRomberg(Process):
@@ -103,6 +114,7 @@ class RichardsonRomberg(Process):
     events = ("fine step", "coarse step")
     ticks = 3
     exact_bounds = True
+    report = RichardsonRombergReport()
 
     def __init__(self, sampler, correlation=1.0, order=None, weights="holding", threads=1):
         if not isinstance(sampler, Brownian):
@@ -153,6 +165,9 @@ class RichardsonRomberg(Process):
     def holding(self, k):
         """For how long the coarse state before its step k is held."""
         return self.coarse.holding(k)
+
+    def tick_length(self):
+        return self.holding(0) if self.constant else None
 
     @compiled
     def clock(self, state, i, now, rng):
@@ -293,9 +308,21 @@ class RichardsonRomberg(Process):
         resolved.fine = resolved.coarse.halved()
         return resolved
 
-    def statistics(self, state):
-        """Those of the fine chain."""
-        return self.fine.statistics(state._replace(memory=state.memory.fine))
+
+class SGRRLDRecipe(Recipe):
+    """With the step that it chooses itself for the extrapolated variances."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
+        return {sampler.__name__: process}
+
+    def arms(self, sampler, model, mode):
+        return arms_around(sampler, model, mode, "step")
+
+    def setting(self, process):
+        return f"step {process.schedule.step(0):.3g}"
 
 
 class SGRRLD(RichardsonRomberg):
@@ -314,23 +341,10 @@ class SGRRLD(RichardsonRomberg):
         Of `SGLD`.
     """
 
+    recipe = SGRRLDRecipe()
+
     def __init__(self, provider, step="auto", correlation=1.0, order=None, weights="holding", threads=1, **options):
         super().__init__(SGLD(provider, step, **options), correlation, order, weights, threads)
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
-            process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
-        return {cls.__name__: process}
-
-    @classmethod
-    def tunable(cls, model, mode):
-        return arms_around(cls, model, mode, "step")
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}"
 
 
 class SGRRHMC(RichardsonRomberg):

@@ -39,10 +39,11 @@ from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, coordinate_scales,
 from discrete.curvature import noise_covariance
 from discrete.laws import barker_covariance, largest_step
 from discrete.schedules import Constant, Schedule, automatic
-from discrete.tick import Ticking
+from discrete.tick import StepRecipe, Ticking
 from pdmp.gradients import as_provider
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
+from pdmp.report import Report
 
 MARGIN = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
 
@@ -59,6 +60,40 @@ class SGBDMemory(NamedTuple):
     scale: np.ndarray  #: (d,) adaptive: the scales of the next step
     hold: np.ndarray  #: (1,) adaptive: how long the state before it is held
     provider: tuple
+
+
+class SGBDRecipe(StepRecipe):
+    """Each estimator with the scale that it would choose itself."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
+        found = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            for estimator in ESTIMATORS:
+                process = sampler(batch, scale=automatic(error), estimator=estimator)
+                found[f"{sampler.__name__} {estimator}"] = process.with_step(hessian, noise)
+        return found
+
+    def setting(self, process):
+        return f"scale {'at most ' if process.adaptive else ''}{process.schedule.step(0):.3g}"
+
+
+class SGBDReport(Report):
+    """Updates beyond the breaking point, and the adapted scale."""
+
+    def statistics(self, process, state):
+        """Coordinate updates, those of them beyond the breaking point, and these as a fraction.
+
+        Only the corrected estimator and the adaptive scale know the noise; for the others nothing is beyond.
+        """
+        updates, beyond = int(state.memory.taken[0]) * process.dim, int(state.memory.beyond[0])
+        found = {"coordinate_updates": updates, "beyond_breaking_point": beyond}
+        if process.measured:
+            found["mean_beyond_breaking_point"] = beyond / updates if updates else math.nan
+        if process.adaptive:
+            found["mean_scale"] = float(np.mean(state.memory.scale))
+        return found
 
 
 class SGBD(Ticking):
@@ -201,20 +236,9 @@ class SGBD(Ticking):
             provider=self.provider.memory(rng),
         )
 
-    def statistics(self, state):
-        """Coordinate updates, those of them beyond the breaking point, and these as a fraction.
-
-        Only the corrected estimator and the adaptive scale know the noise; for the others nothing is beyond.
-        """
-        updates, beyond = int(state.memory.taken[0]) * self.dim, int(state.memory.beyond[0])
-        found = {"coordinate_updates": updates, "beyond_breaking_point": beyond}
-        if self.measured:
-            found["mean_beyond_breaking_point"] = beyond / updates if updates else math.nan
-        if self.adaptive:
-            found["mean_scale"] = float(np.mean(state.memory.scale))
-        return found
-
     step_name = "scale"
+    recipe = SGBDRecipe()
+    report = SGBDReport()
 
     def choose(self, hessian, noise, error):
         name = next(name for name, number in ESTIMATORS.items() if number == self.estimator)
@@ -226,18 +250,3 @@ class SGBD(Ticking):
             error,
         )
         return {"schedule": Constant(scale)}, worst
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
-        found = {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
-            for estimator in ESTIMATORS:
-                process = cls(batch, scale=automatic(error), estimator=estimator)
-                found[f"{cls.__name__} {estimator}"] = process.with_step(hessian, noise)
-        return found
-
-    @property
-    def note(self):
-        return f"scale {'at most ' if self.adaptive else ''}{self.schedule.step(0):.3g}"

@@ -28,6 +28,7 @@ from discrete.clipping import Unclipped, as_safeguard
 from discrete.schedules import Polynomial
 from discrete.tick import Ticking, finite
 from pdmp.native.classes import compiled
+from pdmp.report import Report
 
 
 class DescentMemory(NamedTuple):
@@ -37,6 +38,14 @@ class DescentMemory(NamedTuple):
     gradient: np.ndarray
     acted: np.ndarray  #: (1,) steps at which the safeguard acted
     provider: tuple
+
+
+class SGDReport(Report):
+    """How often the safeguard acted."""
+
+    def statistics(self, process, state):
+        """The fraction of steps at which the safeguard acted, if there is one."""
+        return clipped(process.safeguard, state)
 
 
 class SGD(Ticking):
@@ -71,6 +80,7 @@ class SGD(Ticking):
     safeguard: object
 
     explorer = True
+    report = SGDReport()
 
     def __init__(self, provider, step, clip_norm=None, clip_value=None, normalise=None):
         super().__init__(provider, step)
@@ -108,16 +118,8 @@ class SGD(Ticking):
             provider=self.provider.memory(rng),
         )
 
-    def statistics(self, state):
-        """The fraction of steps at which the safeguard acted, if there is one."""
-        return clipped(self.safeguard, state)
-
     def limit(self, curvature):
         return 2.0 / curvature if curvature > 0.0 else None
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}"
 
 
 class GD(SGD):

@@ -59,6 +59,7 @@ from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
 from pdmp.gradients import as_provider
 from pdmp.native.classes import Compiled, compiled
+from pdmp.report import Report
 
 
 class SGLDMemory(NamedTuple):
@@ -199,6 +200,18 @@ def _as_correction(correction, coefficient, beta, average, provider, preconditio
     return Corrected(*options) if correction == "corrected" else Modified(*options, float(coefficient))
 
 
+class SGLDReport(Report):
+    """How often a correction left no noise, and a safeguard acted."""
+
+    def statistics(self, process, state):
+        """Fractions of steps at which the safeguard acted, and of updates without noise, if there can be any."""
+        found = clipped(process.safeguard, state)
+        if process.correction.estimates:
+            updates = int(state.memory.taken[0]) * process.dim
+            found["mean_noise_removed"] = int(state.memory.removed[0]) / updates if updates else math.nan
+        return found
+
+
 class SGLD(Brownian):
     """Stochastic-gradient Langevin dynamics on exp(-U/T).
 
@@ -243,6 +256,7 @@ class SGLD(Brownian):
     safeguard: object
 
     explorer = True
+    report = SGLDReport()
 
     def __init__(
         self,
@@ -348,14 +362,6 @@ class SGLD(Brownian):
             provider=self.provider.memory(rng),
         )
 
-    def statistics(self, state):
-        """Fractions of steps at which the safeguard acted, and of updates without noise, if there can be any."""
-        found = clipped(self.safeguard, state)
-        if self.correction.estimates:
-            updates = int(state.memory.taken[0]) * self.dim
-            found["mean_noise_removed"] = int(state.memory.removed[0]) / updates if updates else math.nan
-        return found
-
     def limit(self, curvature):
         """2 / `curvature`; None with a preconditioner, whose own curvature `resolve` looks at."""
         if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
@@ -409,10 +415,6 @@ class SGLD(Brownian):
                 f'step="auto" with a preconditioner is for at most {DENSE} dimensions, got {self.dim}; give a step.'
             )
         return np.diag(p) if p.ndim == 1 else p
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}"
 
 
 def _number(name, value):

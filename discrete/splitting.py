@@ -42,12 +42,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discrete.tick import Ticking, finite
+from discrete.tick import StepRecipe, Ticking, finite
 from pdmp.gradients import as_provider
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.report import Report
 
 
 class SplittingMemory(NamedTuple):
@@ -63,6 +64,24 @@ class SplittingMemory(NamedTuple):
     provider: tuple
 
 
+class SplittingRecipe(StepRecipe):
+    """For the command that runs one sampler; not for comparisons, since no formula predicts the error at a step."""
+
+    def setting(self, process):
+        return super().setting(process) + (", adjusted" if process.adjusted else "")
+
+
+class SplittingReport(Report):
+    """The mean probability of acceptance."""
+
+    def statistics(self, process, state):
+        """The mean probability of acceptance after the warm-up, if steps are adjusted."""
+        if not process.adjusted:
+            return {}
+        steps, accepted = state.memory.acceptance
+        return {"mean_acceptance": float(accepted / steps) if steps else math.nan}
+
+
 class Splitting(Ticking):
     """Base of the splitting schemes. One defines
 
@@ -71,6 +90,9 @@ class Splitting(Ticking):
     """
 
     adjusted: bool  #: whether steps are accepted or rejected
+
+    recipe = SplittingRecipe()
+    report = SplittingReport()
 
     def __init__(self, provider, step, adjusted):
         if not isinstance(adjusted, (bool, np.bool_)):
@@ -144,22 +166,6 @@ class Splitting(Ticking):
             acceptance=np.zeros(2),
             provider=self.provider.memory(rng),
         )
-
-    def statistics(self, state):
-        """The mean probability of acceptance after the warm-up, if steps are adjusted."""
-        if not self.adjusted:
-            return {}
-        steps, accepted = state.memory.acceptance
-        return {"mean_acceptance": float(accepted / steps) if steps else math.nan}
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """None: no formula predicts the error at a step."""
-        return {}
-
-    @property
-    def note(self):
-        return f"step {self.schedule.step(0):.3g}{', adjusted' if self.adjusted else ''}"
 
 
 class ZigZagSplitting(Splitting):

@@ -26,6 +26,7 @@ from discrete.schedules import Constant
 from discrete.tick import finite
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import ADAPTING
+from pdmp.report import Report
 
 
 class ThermostatMemory(NamedTuple):
@@ -49,12 +50,24 @@ def mean(values):
     return total / values.shape[0]
 
 
+class ThermostatReport(Report):
+    """The kinetic temperature and the thermostat."""
+
+    def statistics(self, process, state):
+        """Means over the steps after the warm-up: of |p|²/d, and of the thermostat (of all, if there are several)."""
+        steps, temperature, thermostat = state.memory.sums
+        if steps == 0.0:
+            return {"mean_kinetic_temperature": math.nan, "mean_thermostat": math.nan}
+        return {"mean_kinetic_temperature": float(temperature / steps), "mean_thermostat": float(thermostat / steps)}
+
+
 class Thermostatted(Kinetic):
     """Base of the samplers with thermostats; ``move`` ends with ``return self.settled(…)``."""
 
     diffusion: float
     #: Number of thermostats.
     thermostats = 1
+    report = ThermostatReport()
 
     def __init__(self, provider, step, diffusion):
         super().__init__(provider, step)
@@ -101,10 +114,3 @@ class Thermostatted(Kinetic):
     def limit(self, curvature):
         """A necessary condition, that of the leapfrog; with friction Euler's schemes need a little less."""
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None
-
-    def statistics(self, state):
-        """Means over the steps after the warm-up: of |p|²/d, and of the thermostat (of all, if there are several)."""
-        steps, temperature, thermostat = state.memory.sums
-        if steps == 0.0:
-            return {"mean_kinetic_temperature": math.nan, "mean_thermostat": math.nan}
-        return {"mean_kinetic_temperature": float(temperature / steps), "mean_thermostat": float(thermostat / steps)}

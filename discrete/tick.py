@@ -29,8 +29,9 @@ from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, as_provider
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN, Process
+from pdmp.recipe import Recipe
 
-#: Steps that `tunable` offers, in units of the automatic one.
+#: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: The stability limit on a quadratic U is looked for up to this many dimensions.
 LIMITED_DIMENSIONS = 500
@@ -56,7 +57,7 @@ def warn_of_bias(name, step, worst, error):
 
 
 def arms_around(cls, model, mode, name):
-    """Settings around the automatic ones, for batches of 1 % and 10 % of the data: what `Process.tunable` returns."""
+    """Settings around the automatic ones, for batches of 1 % and 10 % of the data, as `pdmp.recipe.Recipe.arms`."""
     sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)}) if model.n_data > 2 else [0]
     hessian, arms = model.hessian(mode), []
     for size in sizes:
@@ -82,6 +83,24 @@ class TickMemory(NamedTuple):
     provider: tuple
 
 
+class StepRecipe(Recipe):
+    """With the step that the sampler chooses itself; nothing where no formula predicts the error at a step."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        if sampler.choose is Ticking.choose:
+            return {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
+        return {sampler.__name__: process}
+
+    def arms(self, sampler, model, mode):
+        return None if sampler.choose is Ticking.choose else arms_around(sampler, model, mode, sampler.step_name)
+
+    def setting(self, process):
+        return f"step {process.schedule.step(0):.3g}"
+
+
 class Ticking(Process):
     """Base of the fixed-step processes; a sampler defines ``jump`` and, if it is not the step size, ``holding``."""
 
@@ -92,6 +111,7 @@ class Ticking(Process):
     events = ("step",)
     ticks = 1
     exact_bounds = True
+    recipe = StepRecipe()
     #: Whether the sampler knows what to do at steps that only explore (`schedules.cyclical`).
     explorer = False
     #: What the step size is called among the arguments.
@@ -132,6 +152,9 @@ class Ticking(Process):
         d = self.model.dim
         return TickMemory(np.zeros(1, np.int64), np.zeros(d), np.zeros(self.normals * d), self.provider.memory(rng))
 
+    def tick_length(self):
+        return self.holding(0) if self.constant else None
+
     # -- an automatic step -------------------------------------------------------------------------------------------
 
     def choose(self, hessian, noise, error):
@@ -155,20 +178,6 @@ class Ticking(Process):
         if worst > 1.01 * error:
             warn_of_bias(type(self).__name__, process.schedule.step(0), worst, error)
         return process
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """With the step that it would choose itself; none where no formula predicts the error at a step."""
-        if cls.choose is Ticking.choose:
-            return {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
-            process = cls(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
-        return {cls.__name__: process}
-
-    @classmethod
-    def tunable(cls, model, mode):
-        return None if cls.choose is Ticking.choose else arms_around(cls, model, mode, cls.step_name)
 
     # -- stability ---------------------------------------------------------------------------------------------------
 

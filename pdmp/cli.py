@@ -173,9 +173,9 @@ def sample(
     _say("")
     run = run_sample(process, initial=mode, data_passes=data_passes, chains=chains, seed=seed, warmup=0.1)
     typer.echo(run.summary())
-    stats = run.stats
+    stats, setting = run.stats, process.recipe.setting(process)
     typer.echo(
-        f"{label}{' (' + process.note + ')' if process.note else ''}: {chains} chains of "
+        f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
         f"{stats['data_passes'] / chains:,.0f} data passes, "
         f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s"
     )
@@ -225,7 +225,7 @@ def tune(
         budget = default_passes(model.n_data) / TUNING
     elif not 0.0 < budget < math.inf:
         raise UserError(f"--budget must be positive and finite, got {budget:g}.")
-    found = cls.tunable(model, mode)
+    found = cls.recipe.arms(cls, model, mode)
     if found is None:
         raise UserError(f"{name} has nothing to tune.")
     _make_folder(out)
@@ -336,7 +336,7 @@ def _choose(samplers):
     if not known:
         raise UserError("no sampler is registered; install the package: pip install .")
     if samplers is None:
-        return {name: cls for name, cls in known.items() if cls.featured}, set()
+        return {name: cls for name, cls in known.items() if cls.recipe.featured}, set()
     classes, labels = {}, set()
     by_lower = {name.lower(): name for name in known}
     for asked in filter(None, (part.strip() for part in samplers.split(","))):

@@ -52,8 +52,8 @@ def registered():
 def configured(model, mode, samplers=None, size=None):
     """Processes for a comparison on `model`, by label.
 
-    Each class sets itself up, by `Process.candidates`: a fixed-step sampler takes the largest step at which no marginal
-    variance of its stationary law is off by more than a tenth, as predicted at the mode.
+    Each class is set up by its own `pdmp.recipe.Recipe`: a fixed-step sampler takes the largest step at which no
+    marginal variance of its stationary law is off by more than a tenth, as predicted at the mode.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def configured(model, mode, samplers=None, size=None):
     batch = Minibatch(model, size=size, draw="distinct")
     found = {}
     if samplers is None:
-        samplers = {name: cls for name, cls in registered().items() if cls.featured}
+        samplers = {name: cls for name, cls in registered().items() if cls.recipe.featured}
     for cls in samplers.values():
-        found |= cls.candidates(model, batch, mode, STEP_ERROR)
+        found |= cls.recipe.processes(cls, model, batch, mode, STEP_ERROR)
     # Those that move first; sorting keeps the order within each kind.
     return dict(sorted(found.items(), key=lambda item: item[1].flow.kind == "constant"))
 
@@ -514,13 +514,13 @@ def _row(label, process, run, truth, model, test):
         "max_mean_error": float(errors.max(axis=1).mean()),
         "sd_error": float(np.abs(sds / truth.sd - 1.0).mean()),
         "log_loss": math.nan if test is None else _log_loss(run, model, test),
-        "setting": str(process.note),
+        "setting": process.recipe.setting(process),
     }
 
 
 def _failed(label, process):
     row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    return row | {"sampler": label, "setting": str(process.note)}
+    return row | {"sampler": label, "setting": process.recipe.setting(process)}
 
 
 def _log_loss(run, model, test):

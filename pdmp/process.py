@@ -18,7 +18,8 @@ special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or
 A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
 
-The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these methods::
+The one loop that runs all of them is `pdmp.engine.scheduler.advance`. To add a sampler, write one class with these
+methods::
 
     class Switch(pdmp.Process):                       # a telegraph process: constant rate, the velocity changes sign
         switch_rate: float
@@ -50,6 +51,8 @@ import numpy as np
 
 from pdmp.flow import Linear
 from pdmp.native.classes import Compiled, by_name, compiled, inlined
+from pdmp.recipe import Recipe
+from pdmp.report import Report
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
 HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew
@@ -130,6 +133,8 @@ class Process(Compiled):
         For a fixed-step process the number of recorded jumps in one step, else 0.
     """
 
+    dim: int
+    clocks: int
     flow: Compiled
     order: np.ndarray
     start: np.ndarray
@@ -194,10 +199,6 @@ class Process(Compiled):
         return self.scope[k]
 
     @compiled
-    def velocity_changed(self, state, now, rng):
-        """Told that a boundary changed the velocity at time `now`: bring along what was computed from it."""
-
-    @compiled
     def channel(self, state, i):
         """For `pdmp.validation.check_clocks`, after an event of clock i: which of `channels` it was of."""
         return i
@@ -213,44 +214,15 @@ class Process(Compiled):
     #: Where a run starts when the user says nothing; None: at the model's mode.
     anchor = None
 
-    #: Whether a comparison that names no samplers includes this one.
-    featured = True
-
-    #: Whether a chain on straight lines may start with all velocities zero, and have its clocks set it going.
+    #: Weights of the coupled copies of the target's space that the state holds one after the other: averages are their
+    #: weighted sums. Only extrapolating processes have more than one.
+    copies = (1.0,)
+    #: Whether a chain on straight lines may start with all velocities zero, because an event gives it one.
     rests = False
-
-    #: What a boundary does to the velocity: "reflect" it, or "flip" the coordinates that its normal names. None: the
-    #: process has not been made for boundaries.
-    at_walls = None
-    #: Where the law of the velocities is not isotropic, a method ``mirror(normal)``: their covariance times it, (d,).
-    mirror = None
-
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        """Processes of this class for a comparison on `model`, by label.
-
-        Parameters
-        ----------
-        model : Model
-        batch : pdmp.gradients.Minibatch
-            For those that take noisy gradients.
-        mode : ndarray, shape (dim,)
-            The mode of the model.
-        error : float
-            For those with a step: the relative error of a marginal variance at which to choose it.
-        """
-        return {cls.__name__: cls(model)}
-
-    @classmethod
-    def tunable(cls, model, mode):
-        """Settings to choose from for `model`: a function from keyword arguments to a process, and a list of those.
-
-        None where a process has nothing to tune.
-        """
-        return None
-
-    #: What a table should say about how this process was configured.
-    note = ""
+    #: How a comparison sets up processes of this class.
+    recipe = Recipe()
+    #: What a run of this process says beside its counts of events.
+    report = Report()
 
     def resolve(self, x):
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
@@ -296,24 +268,18 @@ class Process(Compiled):
     def count_from(self, state, now):
         """Told at the end of the warm-up, time `now`: what the process accumulates itself counts from there."""
 
-    def tallies(self, state, since, end):
-        """What the process accumulated over [since, end], beside the path: a dict of arrays."""
-        return {}
+    def tick_length(self):
+        """The duration of a step, where all steps last equally long; else None."""
+        return None
 
-    def statistics(self, state):
-        """Further entries for ``run.stats`` from one chain's final state, a dict of numbers.
+    def evaluated_at(self, state):
+        """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: on the path."""
+        return None
 
-        They are added up over the chains; those whose names begin with ``mean_`` are averaged.
-        """
-        return {}
-
-    def concerns(self, stats):
-        """Reasons to mistrust a run with these ``stats``, in a sentence each; `sample` warns of them."""
-        return []
-
-    def cautions(self):
-        """What a run's summary should remind of about the settings, a sentence each; nobody is warned of it."""
-        return []
+    @property
+    def failure(self):
+        """The exception that a Python function of the model raised in this run, or None."""
+        return None if self.model is None else self.model.failure
 
     def begin(self, x, rng):
         """The state of one chain that starts at `x` (d,), time 0."""

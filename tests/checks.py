@@ -99,7 +99,7 @@ def replicate(process, initial, replicates, seed, warmup=0.01, **budget):
     found = []
     for x, child in zip(initial, np.random.SeedSequence(seed).spawn(replicates), strict=True):
         chain = run_chain(process, x, child, **options)
-        found.append(_averages(chain.finish(), getattr(process, "copies", (1.0,))))
+        found.append(_averages(chain.finish(), process.copies))
     mean, var, cov = zip(*found, strict=True)
     return Moments(np.array(mean), np.array(var), None if process.local else np.array(cov))
 

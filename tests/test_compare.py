@@ -205,7 +205,7 @@ def test_configured_by_one_rule(model):
     }
     moving = [label for label, process in found.items() if process.flow.kind != "constant"]
     assert list(found)[: len(moving)] == moving and {"BPS", "SBPS", "ZigZag"} <= set(moving)
-    assert {name for name, cls in declared().items() if not cls.featured} >= {"SGHMC", "BAOAB", "UBU"}
+    assert {name for name, cls in declared().items() if not cls.recipe.featured} >= {"SGHMC", "BAOAB", "UBU"}
     assert all(p.model is model for p in found.values())
     assert found["SGLD"].provider.size == 20 and found["SGLD"].provider.draw == "distinct"
 

@@ -79,6 +79,7 @@ class Data:
     """As much of a model as a run asks for: 100 data, three coordinates with names."""
 
     dim, n_data, variables = 3, 100, {"beta": (2,), "sigma": ()}
+    failure = None
     initial = np.ones(3)
 
     def mode(self):
@@ -96,16 +97,14 @@ class Ticks(Process):
     """x ← 0.9 x + noise at every tick; each looks at 10 of 100 data."""
 
     size: float
-    constant: int
 
     events, ticks = ("step",), 1
 
     def __init__(self, size=0.25):
         super().__init__(3, flow=Still())
-        self.size, self.constant, self.model = size, 1, Data()
+        self.size, self.model = size, Data()
 
-    @compiled
-    def holding(self, k):
+    def tick_length(self):
         return self.size
 
     @compiled
@@ -134,7 +133,7 @@ class Coupled(Ticks):
 
     def __init__(self, size=0.5):
         Process.__init__(self, 6, 2, [[0], [1]], flow=Still())
-        self.size, self.constant, self.model = size, 1, Data()
+        self.size, self.model = size, Data()
 
     @compiled
     def clock(self, state, i, now, rng):

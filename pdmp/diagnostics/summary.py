@@ -165,7 +165,8 @@ def cautions(run, names, sd, ess, rhat, loose):
         )
     found += _heat(run)
     if not isinstance(run.process, str):
-        found += [f"{text}." for text in run.process.concerns(stats)] + run.process.cautions()
+        found += [f"{text}." for text in run.process.report.warnings(run.process, stats)]
+        found += run.process.report.reminders(run.process)
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []

@@ -26,7 +26,7 @@ def inclusion(run):
         For a run of another process, or without a path after the warm-up.
     """
     records = _records(run)
-    return sum(r.tallies["included"] for r in records) / sum(r.length for r in records)
+    return sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)
 
 
 def sparsity(run):
@@ -50,10 +50,10 @@ def sparsity(run):
         As `inclusion`; and for more than ten coordinates, unless the skeleton was stored.
     """
     records = _records(run)
-    sticking, length = records[0].tallies["sticking"], sum(r.length for r in records)
+    sticking, length = records[0].accumulated["sticking"], sum(r.length for r in records)
     found = {}
-    if len(records[0].tallies["models"]):
-        total = sum(r.tallies["models"] for r in records)
+    if len(records[0].accumulated["models"]):
+        total = sum(r.accumulated["models"] for r in records)
         for k in np.flatnonzero(total):
             found[tuple(int(j) for b, j in enumerate(sticking) if k >> b & 1)] = float(total[k])
     else:
@@ -73,7 +73,7 @@ def _records(run):
     records = [r for r in run._records if r.length > 0.0]
     if not records:
         raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
-    if not all("included" in r.tallies for r in records):
+    if not all("included" in r.accumulated for r in records):
         raise ValueError(
             f"inclusion is for runs of sticky processes, such as pdmp.StickyZigZag; this is one of "
             f"{run._info['sampler']}, whose coordinates are never exactly 0."

@@ -94,7 +94,7 @@ class Record:
     excess: np.ndarray
     centre: np.ndarray  #: (D,) what an elliptic path turns around; else (0,)
     statistics: dict = field(default_factory=dict)
-    tallies: dict = field(default_factory=dict)  #: arrays that the process accumulated itself
+    accumulated: dict = field(default_factory=dict)  #: arrays that the process integrated itself
 
     ARRAYS = ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess", "centre")
     NUMBERS = ("warmup", "end", "stopped", "seconds", "statistics")
@@ -341,15 +341,15 @@ class Chain:
             text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past"
-        cause = getattr(process.model, "failure", None)  # what a function of Python raised
+        cause = process.failure
         if cause is not None:
             text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
             x = self.position(now)
-        memory = state.memory
-        if status == scheduler.NOT_FINITE and hasattr(memory, "here"):  # where the process last looked
-            x = memory.here.copy()
-            now = float(memory.at[0]) if hasattr(memory, "at") else now
+        last = process.evaluated_at(state) if status == scheduler.NOT_FINITE else None
+        if last is not None:
+            x, at = last[0].copy(), last[1]
+            now = now if at is None else float(at)
         self.stopped, self.failure = "failed", (text, now, x)
 
     def _check_hopeless(self, budget):
@@ -392,13 +392,13 @@ class Chain:
             counts=self.state.counts.copy(),
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
-            statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
-            tallies=self._tallies(end),
+            statistics={k: float(s) for k, s in self.process.report.statistics(self.process, self.state).items()},
+            accumulated=self._accumulated(end),
         )
 
-    def _tallies(self, end):
+    def _accumulated(self, end):
         since = float(self.recording.integrals.since[0])
-        return self.process.tallies(self.state, since, end) if end > since else {}
+        return self.process.report.accumulated(self.process, self.state, since, end) if end > since else {}
 
     def _joined(self):
         if not self.blocks:

@@ -98,14 +98,9 @@ def check_seed(seed, saved):
     return seed
 
 
-def copies_of(process):
-    """Weights of the coupled copies that the state holds; (1,) for all processes but the extrapolating ones."""
-    return tuple(float(w) for w in getattr(process, "copies", (1.0,)))
-
-
 def target_dim(process):
     """Dimension of the target."""
-    return process.model.dim if process.model is not None else process.dim // len(copies_of(process))
+    return process.model.dim if process.model is not None else process.dim // len(process.copies)
 
 
 def check_initial(process, initial, chains):
@@ -164,16 +159,18 @@ def known_length(process, budget):
     """Process time at the end if the budget alone tells, else None."""
     if replace(budget, time=math.inf) == Budget(step=budget.step):
         return budget.time
-    if getattr(process, "constant", 0) and replace(budget, events=NEVER) == Budget(step=budget.step):
+    length = process.tick_length()
+    if length is not None and replace(budget, events=NEVER) == Budget(step=budget.step):
         if process.ticks and budget.events % process.ticks == 0:
-            return budget.events // process.ticks * process.holding(0)
+            return budget.events // process.ticks * length
     return None
 
 
 def check_skeleton(process, budget, chains, total):
     events = budget.events
-    if events == NEVER and total is not None and getattr(process, "constant", 0):
-        events = total / process.holding(0) * process.ticks
+    length = process.tick_length()
+    if events == NEVER and total is not None and length is not None:
+        events = total / length * process.ticks
     if events == NEVER:
         return
     average = rows_per_event(process)[0]
@@ -195,7 +192,7 @@ def describe(process):
         "process": text,
         "sampler": name,
         "kind": process.flow.kind,
-        "copies": list(copies_of(process)),
+        "copies": [float(weight) for weight in process.copies],
         "dim": d,
         "local": bool(process.local),
         "events": list(process.events),

@@ -35,7 +35,7 @@ def load(path):
         def part(name, i=i):
             return arrays[f"chain/{i}/{name}"]
 
-        begin = f"chain/{i}/tallies/"
+        begin = f"chain/{i}/accumulated/"
 
         records.append(
             Record(
@@ -43,7 +43,7 @@ def load(path):
                 **{name: part(name) for name in Record.ARRAYS},
                 integrals=Integrals(*(part(f"integrals/{name}") for name in Integrals._fields)),
                 grid=Grid(*(part(f"grid/{name}") for name in Grid._fields)),
-                tallies={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
+                accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
             )
         )
     return Run(header["info"], records)
@@ -317,8 +317,8 @@ class Run:
     def mcse(self, f=None, method="spectral"):
         """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
 
-        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing is
-        discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
+        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing
+        is discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
         grid; ``store="moments"`` has that of the mean only.
 
         Parameters
@@ -544,7 +544,7 @@ class Run:
         for i, r in enumerate(self._records):
             records.append({name: getattr(r, name) for name in Record.NUMBERS})
             arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
-            arrays |= {f"chain/{i}/tallies/{name}": array for name, array in r.tallies.items()}
+            arrays |= {f"chain/{i}/accumulated/{name}": array for name, array in r.accumulated.items()}
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
         storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
 

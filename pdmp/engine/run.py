@@ -154,7 +154,7 @@ def sample(
         raise TypeError(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
-    if getattr(process.model, "failure", None) is not None:
+    if process.failure is not None:
         process.model.failure = None  # of an earlier run
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
@@ -298,7 +298,7 @@ def _drive(chains, info, executor, progress, file, started):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
-    for text in run.process.concerns(run.stats):
+    for text in run.process.report.warnings(run.process, run.stats):
         warnings.warn(text, UserWarning, stacklevel=3)
     return run
 
@@ -308,7 +308,7 @@ def _raise_failure(chain, run):
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
         message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
-    cause = getattr(chain.process.model, "failure", None)
+    cause = chain.process.failure
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )

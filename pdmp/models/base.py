@@ -93,6 +93,8 @@ class Model(Compiled):
 
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
+    #: The exception that a Python function of the model raised in the last run, or None.
+    failure = None
 
     def __init__(self, dim, n_data=0, variables=None, initial=None, transforms=None):
         self.dim = int(dim)

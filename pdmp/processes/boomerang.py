@@ -34,6 +34,8 @@ from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
@@ -58,7 +60,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class Boomerang(Process):
+class Boomerang(Walls, Process):
     """Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
 
     Parameters
@@ -105,8 +107,7 @@ class Boomerang(Process):
     subsampled: int
 
     events = ("bounce", "refresh")
-    featured = False
-    at_walls = "reflect"
+    recipe = Recipe(featured=False)
 
     def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
         provider = boomerang_provider(provider, type(self).__name__)
@@ -237,11 +238,16 @@ class Boomerang(Process):
     def describe_bound(self):
         return self.thinning.describe(self.model, None)
 
-    def mirror(self, normal):
-        """Σ times the normal of a wall."""
-        out = np.zeros(self.dim)
-        self.reference.raised(np.array(normal, dtype=float), out)
-        return out
+    def velocity_covariance(self):
+        def product(vector):
+            out = np.zeros(self.dim)
+            self.reference.raised(np.array(vector, dtype=float), out)
+            return out
+
+        return product
+
+    def evaluated_at(self, state):
+        return state.memory.here, state.memory.at[0]
 
     def velocity(self, x, rng):
         v = np.zeros(self.dim)

@@ -30,6 +30,8 @@ import numpy as np
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.extended import Extended
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 
@@ -127,17 +129,17 @@ class Bounded(Extended):
     rule: int
     wall_kind: int  #: the kind of event
 
-    featured = False
+    recipe = Recipe(featured=False)
 
     def __init__(self, process, lower=None, upper=None, halfspaces=None, kind="reflect"):
         name = type(self).__name__
         if not isinstance(process, Process):
             raise TypeError(f"pdmp.{name} takes a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
-        if process.at_walls is None or not hasattr(process.flow, "around"):
+        if not isinstance(process, Walls) or process.wall_rule is None:
             raise TypeError(
                 f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.ZigZag, pdmp.LocalBPS, "
-                "pdmp.BPS without an adaptive mass, pdmp.DirectionalBPS where the model bounds U'', or another with "
-                f"`at_walls`; got a {type(process).__name__}."
+                "pdmp.BPS without an adaptive mass, pdmp.DirectionalBPS where the model bounds U'', or another of "
+                f"`pdmp.processes.walls`; got a {type(process).__name__}."
             )
         if kind not in ("reflect", "absorb"):
             raise ValueError(f'`kind` must be "reflect" or "absorb", got {kind!r}.')
@@ -148,7 +150,7 @@ class Bounded(Extended):
         m = len(self.offsets)
         if len(self.boxed) + m == 0:
             raise ValueError("no boundary: give `lower`, `upper` or `halfspaces`.")
-        self.rule = ABSORB if kind == "absorb" else FLIP if process.at_walls == "flip" else REFLECT
+        self.rule = ABSORB if kind == "absorb" else FLIP if process.wall_rule == "flip" else REFLECT
         centre = np.array([process.flow.around(j) for j in np.unique(self.indices)])
         self.around = np.zeros(m)
         if len(centre):
@@ -306,11 +308,12 @@ class Bounded(Extended):
 
     def _mirror_in(self, process):
         """Tabulate the normals of the walls in the metric of the process."""
-        if self.rule == REFLECT and process.mirror is not None:
+        covariance = process.velocity_covariance()
+        if self.rule == REFLECT and covariance is not None:
             d, m = process.dim, len(self.offsets)
             normals = _matrix(self.indptr, self.indices, self.data, d).toarray()
-            self.mirrors = np.array([process.mirror(a) for a in normals]).reshape(m, d)
-            self.box_mirrors = np.array([process.mirror(a) for a in np.eye(d)])
+            self.mirrors = np.array([covariance(a) for a in normals]).reshape(m, d)
+            self.box_mirrors = np.array([covariance(a) for a in np.eye(d)])
 
     def resolve(self, x):
         resolved = super().resolve(x)

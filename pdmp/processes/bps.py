@@ -34,6 +34,8 @@ from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere,
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, sphere
 from pdmp.processes.mass import Identity, check_mass, make_mass
+from pdmp.processes.walls import Walls
+from pdmp.report import Report
 from pdmp.thinning import RayInversion
 
 BOUNCE, REFRESH = 0, 1
@@ -41,7 +43,19 @@ BOUNCE, REFRESH = 0, 1
 CARRIED = 256
 
 
-class BPS(ExactGradient):
+class BPSReport(Report):
+    """Reminds of the risk of a process without refreshments."""
+
+    def reminders(self, process):
+        if process.refresh_rate != 0.0 or process.dim == 1:
+            return []
+        return [
+            "refresh_rate=0: without refreshments the process can be reducible, on isotropic targets it is; give a "
+            "positive one."
+        ]
+
+
+class BPS(Walls, ExactGradient):
     """Bouncy Particle Sampler of exp(-U) with the exact gradient.
 
     Parameters
@@ -87,6 +101,7 @@ class BPS(ExactGradient):
     mass: object
 
     events = ("bounce", "refresh")
+    report = BPSReport()
 
     def __init__(
         self,
@@ -233,18 +248,17 @@ class BPS(ExactGradient):
         return process
 
     @property
-    def at_walls(self):
+    def wall_rule(self):
         """A wall reflects in the metric of the mass, which must not change in the run."""
         option = isinstance(self.mass, str) and self.mass.startswith("adaptive")
         return None if option or getattr(self.mass, "adaptive", False) else "reflect"
 
-    @property
-    def mirror(self):
+    def velocity_covariance(self):
         """A function that multiplies by M⁻¹; None for the identity, and before `resolve` has made the mass."""
         mass = self.mass
         if isinstance(mass, Identity) or not isinstance(mass, Compiled):
             return None
-        return lambda normal: mass.transform(mass.transposed(normal))
+        return lambda vector: mass.transform(mass.transposed(vector))
 
     def automatic_rate(self, mass, x):
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
@@ -265,14 +279,6 @@ class BPS(ExactGradient):
                 UserWarning,
                 stacklevel=2,
             )
-
-    def cautions(self):
-        if self.refresh_rate != 0.0 or self.dim == 1:
-            return []
-        return [
-            "refresh_rate=0: without refreshments the process can be reducible, on isotropic targets it is; give a "
-            "positive one."
-        ]
 
     def velocity(self, x, rng):
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)

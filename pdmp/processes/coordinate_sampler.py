@@ -29,6 +29,8 @@ from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 
 SWITCH, REFRESH = 0, 1
@@ -38,7 +40,7 @@ SWITCH, REFRESH = 0, 1
 Memory = namedtuple("Memory", (*exact.Memory._fields, "tree", "moving", "following", "curvatures"))
 
 
-class CoordinateSampler(ExactGradient):
+class CoordinateSampler(Walls, ExactGradient):
     """Coordinate Sampler of exp(-U) with the exact gradient and unit speed.
 
     Parameters
@@ -65,8 +67,8 @@ class CoordinateSampler(ExactGradient):
     refresh_rate: float
 
     events = ("switch", "refresh")
-    featured = False
-    at_walls = "flip"  # of all coordinates one moves, so that it goes back the way it came
+    recipe = Recipe(featured=False)
+    wall_rule = "flip"  # of all coordinates one moves, so that it goes back the way it came
 
     def __init__(self, target, refresh_rate="auto", thinning="auto"):
         model = exact_provider(target, type(self).__name__).model

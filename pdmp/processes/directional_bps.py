@@ -32,6 +32,7 @@ from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
+from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 #: A ray that is carried on from turn to turn is begun afresh after so many.
@@ -83,7 +84,7 @@ class DirectionalBPS(BPS):
 
     rays: object
 
-    featured = False
+    recipe = Recipe(featured=False)
 
     def __init__(
         self, target, refresh_rate="auto", mass="hessian", refresh="full", velocities="sphere", persistence=0.5
@@ -179,9 +180,12 @@ class DirectionalBPS(BPS):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @property
-    def at_walls(self):
+    def wall_rule(self):
         """Differences of gradients would look beyond a wall."""
-        return super().at_walls if self.rays.exact else None
+        return super().wall_rule if self.rays.exact else None
+
+    def evaluated_at(self, state):
+        return None
 
     def describe_bound(self):
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"

@@ -88,6 +88,9 @@ class ExactGradient(Process):
         """What a message calls the bound on the rate, and whose it is."""
         return self.thinning.describe(self.model, self.form)
 
+    def evaluated_at(self, state):
+        return state.memory.here, state.memory.at[0]
+
     def exact_memory(self, x, rng, components):
         """Empty `Memory` for rates with this many components."""
         curvature = 1.0

@@ -9,6 +9,15 @@ import numpy as np
 
 from pdmp.native.classes import compiled
 from pdmp.process import DEPENDENTS, Process, State
+from pdmp.report import Report
+
+
+class InnerReport(Report):
+    """The statistics of the inner process."""
+
+    def statistics(self, process, state):
+        inner = process.inner
+        return inner.report.statistics(inner, state._replace(memory=state.memory.inner))
 
 
 class Extended(Process):
@@ -36,6 +45,7 @@ class Extended(Process):
     single: int  #: 1: one clock for all further events
     channels_inside: int  #: of the inner process
 
+    report = InnerReport()
     _required = ()
 
     def __init__(self, inner, watched, flow=None, final=False):
@@ -142,9 +152,6 @@ class Extended(Process):
         state = super().begin(x, rng)
         state.pending[:] = self.start[-1], len(self.order), DEPENDENTS
         return state
-
-    def statistics(self, state):
-        return self.inner.statistics(state._replace(memory=state.memory.inner))
 
 
 def _all_together(inner):

@@ -37,6 +37,8 @@ from pdmp.processes.boomerang import (
 )
 from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 from pdmp.thinning.sinusoid import ProductInversion
 
 FLIP, REFRESH = 0, 1
@@ -56,7 +58,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class FactorisedBoomerang(Process):
+class FactorisedBoomerang(Walls, Process):
     """Factorised Boomerang sampler of exp(-U), with the exact gradient or mini-batches of it.
 
     Parameters
@@ -95,8 +97,8 @@ class FactorisedBoomerang(Process):
     single: int  #: 1: one clock for all flips and one for all refreshments; 0: one of each for each coordinate
 
     events = ("flip", "refresh")
-    featured = False
-    at_walls = "flip"
+    recipe = Recipe(featured=False)
+    wall_rule = "flip"
 
     def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
         provider = boomerang_provider(provider, type(self).__name__)
@@ -239,6 +241,9 @@ class FactorisedBoomerang(Process):
 
     def velocity(self, x, rng):
         return self.reference.sd * rng.standard_normal(self.dim)
+
+    def evaluated_at(self, state):
+        return state.memory.here, state.memory.at[0]
 
     def memory(self, x, rng):
         d, parts = self.dim, self.dim if self.single else 1

@@ -26,6 +26,7 @@ import math
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
+from pdmp.recipe import Recipe
 
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
 _ORTHOGONAL = {"keep": KEEP, "switch": SWITCH, "rotate": ROTATE, "refresh": REFRESH}
@@ -70,7 +71,7 @@ class ForwardEventChain(BPS):
     positive: int
 
     events = ("event", "refresh")
-    featured = False
+    recipe = Recipe(featured=False)
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ import math
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
+from pdmp.recipe import Recipe
 
 
 class GeneralisedBPS(BPS):
@@ -49,7 +50,7 @@ class GeneralisedBPS(BPS):
         For an option that is not one of these.
     """
 
-    featured = False
+    recipe = Recipe(featured=False)
 
     def __init__(self, target, velocities="gaussian", mass=None, thinning="auto", refresh_rate=0.0):
         super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)

@@ -31,6 +31,8 @@ from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 BOUNCE, REFRESH = 0, 1
@@ -44,7 +46,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class LipschitzSBPS(Process):
+class LipschitzSBPS(Walls, Process):
     """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
 
     Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, as logistic regression. Each
@@ -75,8 +77,7 @@ class LipschitzSBPS(Process):
     flat: int  #: 1: the model has no prior
 
     events = ("bounce", "refresh")
-    featured = False
-    at_walls = "reflect"
+    recipe = Recipe(featured=False)
 
     def __init__(self, target, refresh_rate="auto", bound=None):
         if isinstance(target, Model):
@@ -167,6 +168,9 @@ class LipschitzSBPS(Process):
 
     def velocity(self, x, rng):
         return sphere(rng, self.dim)
+
+    def evaluated_at(self, state):
+        return state.memory.here, None
 
     def memory(self, x, rng):
         return Memory(np.zeros(self.dim), np.zeros(self.dim), self.provider.memory(rng))

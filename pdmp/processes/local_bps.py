@@ -42,6 +42,8 @@ from pdmp.process import CERTAIN, Process
 from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
 from pdmp.processes.mass import Identity
+from pdmp.processes.walls import Walls
+from pdmp.recipe import Recipe
 
 BOUNCE, REFRESH = 0, 1
 
@@ -50,7 +52,7 @@ BOUNCE, REFRESH = 0, 1
 LOCAL_REFRESH = 0.3
 
 
-class LocalBPS(Process):
+class LocalBPS(Walls, Process):
     """Local Bouncy Particle Sampler of exp(-Σ U_f) on the factor graph of the potential.
 
     A regression without `graph` has its data as factors, which share one clock, so that a proposal looks at one datum
@@ -94,8 +96,7 @@ class LocalBPS(Process):
     bounces: int  #: clocks of factors; those after them refresh
 
     events = ("bounce", "refresh")
-    featured = False
-    at_walls = "reflect"
+    recipe = Recipe(featured=False)
 
     def __init__(self, target, graph=None, refresh_rate="auto", refresh="auto", thinning="auto"):
         anchored = isinstance(target, ControlVariate)

@@ -34,6 +34,8 @@ from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
+from pdmp.recipe import Recipe
+from pdmp.report import Report
 from pdmp.thinning import regression
 
 BOUNCE, REFRESH = 0, 1
@@ -73,6 +75,55 @@ class Memory(NamedTuple):
     observations: regression.Observations
     prior: np.ndarray  #: see `pdmp.thinning.regression.learn`
     provider: tuple
+
+
+class SBPSRecipe(Recipe):
+    """On mini-batches; batches of 1 % and 10 % of the data, and k from 1 to 4, to choose from."""
+
+    def processes(self, sampler, model, batch, mode, error):
+        return {sampler.__name__: sampler(batch)}
+
+    def arms(self, sampler, model, mode):
+        sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)})
+        arms = [{"size": size, "k": k} for size in sizes for k in (1.0, 1.5, 2.0, 3.0, 4.0)]
+        return lambda size, k: sampler(Minibatch(model, size), k=k), arms
+
+
+class SBPSReport(Report):
+    """How good the predictions of the regression were, and whether too many bounces were lost."""
+
+    def statistics(self, process, state):
+        """What the predictions were worth.
+
+        Fits, and those with a negative slope; number, sum and sum of squares of the z-scores of the predictions; looks
+        ahead; looks because nothing had been proposed for the length of the cap; and averaged over the chains: mean
+        and standard deviation of the z-scores, and of the slope's prior, and the bounces lost to violations as a
+        fraction of those that came.
+        """
+        names = ("fits", "negative_slopes", "scores", "score_sum", "score_squares", "auxiliary")
+        seen = dict(zip(names, state.memory.seen.tolist(), strict=True))
+        n = max(seen["scores"], 1.0)
+        mean = seen["score_sum"] / n
+        slope_mean, slope_sd = process.slope_prior(state)
+        lost = float(state.excess[0])
+        return seen | {
+            "capped": float(state.counts[HORIZONS]),
+            "mean_score": mean,
+            "mean_score_sd": math.sqrt(max(seen["score_squares"] / n - mean * mean, 0.0)),
+            "mean_slope_mean": slope_mean,
+            "mean_slope_sd": slope_sd,
+            "mean_lost_bounces": lost / max(lost + float(state.counts[KINDS + BOUNCE]), 1.0),
+        }
+
+    def warnings(self, process, stats):
+        lost = stats["mean_lost_bounces"]
+        if lost <= LOST or stats["events"]["bounce"] < FEW:
+            return []
+        return [
+            f"pdmp.SBPS lost {100.0 * lost:.0f} % of its bounces where the rate exceeded the predicted bound (k = "
+            f"{process.k:g}): its means may be off by more than 0.1 standard deviations and its standard deviations by "
+            "more than 15 %; raise `k`, or take larger batches"
+        ]
 
 
 class SBPS(Process):
@@ -135,6 +186,8 @@ class SBPS(Process):
 
     events = ("bounce", "refresh")
     exact_bounds = False
+    recipe = SBPSRecipe()
+    report = SBPSReport()
 
     def __init__(
         self,
@@ -358,16 +411,6 @@ class SBPS(Process):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def candidates(cls, model, batch, mode, error):
-        return {cls.__name__: cls(batch)}
-
-    @classmethod
-    def tunable(cls, model, mode):
-        sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)})
-        arms = [{"size": size, "k": k} for size in sizes for k in (1.0, 1.5, 2.0, 3.0, 4.0)]
-        return lambda size, k: cls(Minibatch(model, size), k=k), arms
-
     def resolve(self, x):
         process = super().resolve(x)
         curvature = curvature_at(self.model, x, "pdmp.SBPS")
@@ -385,6 +428,9 @@ class SBPS(Process):
 
     def velocity(self, x, rng):
         return self._scale * sphere(rng, self.dim)
+
+    def evaluated_at(self, state):
+        return state.memory.here, None
 
     def memory(self, x, rng):
         gap = math.sqrt(2.0 * math.pi / self._curvature)
@@ -404,36 +450,3 @@ class SBPS(Process):
 
     def prepare(self, state):
         state.memory.u[:] = state.v / self._scale
-
-    def statistics(self, state):
-        """What the predictions were worth.
-
-        Fits, and those with a negative slope; number, sum and sum of squares of the z-scores of the predictions; looks
-        ahead; looks because nothing had been proposed for the length of the cap; and averaged over the chains: mean
-        and standard deviation of the z-scores, and of the slope's prior, and the bounces lost to violations as a
-        fraction of those that came.
-        """
-        names = ("fits", "negative_slopes", "scores", "score_sum", "score_squares", "auxiliary")
-        seen = dict(zip(names, state.memory.seen.tolist(), strict=True))
-        n = max(seen["scores"], 1.0)
-        mean = seen["score_sum"] / n
-        slope_mean, slope_sd = self.slope_prior(state)
-        lost = float(state.excess[0])
-        return seen | {
-            "capped": float(state.counts[HORIZONS]),
-            "mean_score": mean,
-            "mean_score_sd": math.sqrt(max(seen["score_squares"] / n - mean * mean, 0.0)),
-            "mean_slope_mean": slope_mean,
-            "mean_slope_sd": slope_sd,
-            "mean_lost_bounces": lost / max(lost + float(state.counts[KINDS + BOUNCE]), 1.0),
-        }
-
-    def concerns(self, stats):
-        lost = stats["mean_lost_bounces"]
-        if lost <= LOST or stats["events"]["bounce"] < FEW:
-            return []
-        return [
-            f"pdmp.SBPS lost {100.0 * lost:.0f} % of its bounces where the rate exceeded the predicted bound (k = "
-            f"{self.k:g}): its means may be off by more than 0.1 standard deviations and its standard deviations by "
-            "more than 15 %; raise `k`, or take larger batches"
-        ]

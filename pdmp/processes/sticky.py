@@ -27,7 +27,8 @@ import numpy as np
 
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
-from pdmp.processes.extended import Extended
+from pdmp.processes.extended import Extended, InnerReport
+from pdmp.recipe import Recipe
 
 #: Of a row of `memory.coordinates`: the velocity that a frozen one remembers, since when it is frozen, for how long it
 #: was before.
@@ -47,6 +48,23 @@ class Memory(NamedTuple):
     inner: tuple
 
 
+class StickyReport(InnerReport):
+    """Also the times for which coordinates moved."""
+
+    def accumulated(self, process, state, since, end):
+        """Time for which each coordinate moved, ``included`` (d,), and for few coordinates that in each model.
+
+        ``models`` (2^m,): bit k of the place stands for coordinate ``sticking[k]``, set while it moves.
+        """
+        memory, length = state.memory, end - since
+        frozen = (state.x == 0.0) & (state.v == 0.0)
+        spent = memory.coordinates[:, TOTAL] + np.where(frozen, end - memory.coordinates[:, SINCE], 0.0)
+        models = memory.occupied.copy()
+        if len(models):
+            models[memory.model[0]] += end - memory.changed[0]
+        return {"included": length - spent, "models": models, "sticking": process.sticking}
+
+
 class Sticky(Extended):
     """Base of the sticky processes.
 
@@ -63,7 +81,8 @@ class Sticky(Extended):
     freeze: int  #: kinds of event
     thaw: int
 
-    featured = False
+    recipe = Recipe(featured=False)
+    report = StickyReport()
     rests = True  # frozen coordinates
 
     def __init__(self, inner, inclusion, always, slab_density, kappa):
@@ -182,19 +201,6 @@ class Sticky(Extended):
         memory.coordinates[:, SINCE] = np.maximum(memory.coordinates[:, SINCE], now)
         memory.occupied[:] = 0.0
         memory.changed[:] = now
-
-    def tallies(self, state, since, end):
-        """Time for which each coordinate moved, ``included`` (d,), and for few coordinates that in each model.
-
-        ``models`` (2^m,): bit k of the place stands for coordinate ``sticking[k]``, set while it moves.
-        """
-        memory, length = state.memory, end - since
-        frozen = (state.x == 0.0) & (state.v == 0.0)
-        spent = memory.coordinates[:, TOTAL] + np.where(frozen, end - memory.coordinates[:, SINCE], 0.0)
-        models = memory.occupied.copy()
-        if len(models):
-            models[memory.model[0]] += end - memory.changed[0]
-        return {"included": length - spent, "models": models, "sticking": self.sticking}
 
 
 def thawing_rates(model, d, inclusion, slab_density, kappa, name):

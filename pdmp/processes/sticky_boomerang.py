@@ -25,7 +25,7 @@ from pdmp.processes.sticky import Sticky
 class MovingBoomerang(Boomerang):
     """`Boomerang` among the coordinates whose velocity is not 0, with a diagonal covariance."""
 
-    at_walls = None
+    wall_rule = None
 
     @compiled
     def jump(self, state, i, now, rng):

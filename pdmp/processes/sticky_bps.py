@@ -21,7 +21,7 @@ from pdmp.processes.sticky import Sticky
 class MovingBPS(BPS):
     """`BPS` among the coordinates whose velocity is not 0."""
 
-    at_walls = None
+    wall_rule = None
 
     @compiled
     def bounce(self, u, a, scratch, rng):

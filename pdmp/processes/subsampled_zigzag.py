@@ -40,6 +40,7 @@ from pdmp.gradients import ControlVariate
 from pdmp.native.classes import Compiled, compiled, entry, positive
 from pdmp.process import CERTAIN, DATA, Process, positions
 from pdmp.processes.zigzag import ZigZag, speeds_at
+from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 AHEAD = 16  #: data drawn ahead of their use
@@ -87,7 +88,7 @@ class SubsampledZigZag(ZigZag):
     anchor_gradient: np.ndarray  #: (d,) of the data alone
     speed: np.ndarray  #: (d,) σ
 
-    featured = False
+    recipe = Recipe(featured=False)
     exact_bounds = True
 
     def __init__(self, provider, thinning="auto", speed=1.0, refresh_rate=0.0):
@@ -243,6 +244,9 @@ class SubsampledZigZag(ZigZag):
             process.speed = speeds_at(self.model, x)
             process.thinning = process._bounds()
         return process
+
+    def evaluated_at(self, state):
+        return state.memory.here, state.memory.at[0]
 
     def memory(self, x, rng):
         d, n = self.dim, self.provider.size

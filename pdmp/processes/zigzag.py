@@ -27,10 +27,11 @@ from pdmp.gradients import ControlVariate, Minibatch, as_provider
 from pdmp.native.classes import compiled, positive
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient
+from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import Inversion
 
 
-class ZigZag(ExactGradient):
+class ZigZag(Walls, ExactGradient):
     """Zig-Zag process of exp(-U), with the exact gradient or exactly sub-sampled.
 
     A model or `pdmp.gradients.Full` stands for the exact gradient. With `pdmp.gradients.Minibatch` or
@@ -66,7 +67,7 @@ class ZigZag(ExactGradient):
     total_refresh_rate: float  #: Σ γ
 
     events = ("flip",)
-    at_walls = "flip"
+    wall_rule = "flip"
 
     def __new__(cls, provider=None, *args, **kwargs):
         if cls is ZigZag and isinstance(provider, (Minibatch, ControlVariate)):

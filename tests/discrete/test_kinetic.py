@@ -481,7 +481,7 @@ def test_candidates_have_a_law_within_the_error(scheme):
     model = LinearGaussian(A, A @ np.ones(2) + rng.standard_normal(60))
     cls = type(sampler(scheme, MODEL, 0.1))
     batch = Minibatch(model, 20, draw="distinct")
-    (process,) = cls.candidates(model, batch, model.mode(), 0.1).values()
+    (process,) = cls.recipe.processes(cls, model, batch, model.mode(), 0.1).values()
     hessian, eps, D = model.hessian(), process.schedule.step(0), process.friction
     terms = model.term_gradients(model.mode(), np.arange(60))
     noise = 60.0**2 / 20.0 * (40.0 / 59.0) * np.cov(terms.T, ddof=0)
@@ -504,7 +504,7 @@ def test_candidates_have_a_law_within_the_error(scheme):
         radii[friction] = max(spectral_radius(scheme, step, friction, one) for one in curvature)
     assert D == pytest.approx(min(radii, key=radii.get))
     assert max(spectral_radius(scheme, eps, D, one) for one in curvature) == pytest.approx(min(radii.values()))
-    assert f"{eps:.3g}" in process.note and f"{D:.3g}" in process.note
+    assert f"{eps:.3g}" in process.recipe.setting(process) and f"{D:.3g}" in process.recipe.setting(process)
 
 
 def test_candidates_do_not_let_two_errors_cancel():
@@ -512,7 +512,7 @@ def test_candidates_do_not_let_two_errors_cancel():
     rng = np.random.default_rng(3)
     a = rng.standard_normal(60)
     model = LinearGaussian(a[:, None], a + 2.0 * rng.standard_normal(60))
-    (process,) = discrete.SGHMC.candidates(model, Minibatch(model, 5), model.mode(), 0.1).values()
+    (process,) = discrete.SGHMC.recipe.processes(discrete.SGHMC, model, Minibatch(model, 5), model.mode(), 0.1).values()
     law = additive("splitting", process.schedule.step(0), process.friction, model.hessian())
     assert abs(law.cov[0, 0] * model.hessian()[0, 0] - 1.0) < 0.1
 

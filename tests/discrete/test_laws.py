@@ -239,7 +239,7 @@ def test_an_error_that_cannot_be_kept_is_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         discrete.SGLD(NOISY).resolve(np.zeros(2))
-        assert set(discrete.SGBD.candidates(GAUSSIAN, NOISY, GAUSSIAN.mean, 0.1)) == {
+        assert set(discrete.SGBD.recipe.processes(discrete.SGBD, GAUSSIAN, NOISY, GAUSSIAN.mean, 0.1)) == {
             "SGBD vanilla",
             "SGBD corrected",
             "SGBD extreme",
@@ -253,8 +253,9 @@ def test_the_search_goes_from_large_steps_to_small_ones():
 
 def test_noise_makes_the_chosen_step_smaller():
     model = pdmp.models.Gaussian(np.zeros(2), np.diag([1.0, 0.25]))
+    recipe = discrete.SGLD.recipe
     calm, noisy = (
-        discrete.SGLD.candidates(model, Noisy(model, scale), np.zeros(2), 0.1)["SGLD"].schedule.step(0)
+        recipe.processes(discrete.SGLD, model, Noisy(model, scale), np.zeros(2), 0.1)["SGLD"].schedule.step(0)
         for scale in (1e-3, 2.0)
     )
     assert noisy < calm

@@ -114,7 +114,7 @@ def test_every_step_of_mala(step, preconditioner):
     )  # fmt: skip
     assert state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
     assert abs(log_factor) > 0.01
-    found = process.statistics(state)
+    found = process.report.statistics(process, state)
     assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
     assert found["mean_step"] == pytest.approx(gamma(0, math.exp(log_factor)), rel=1e-9)
 
@@ -157,7 +157,7 @@ def test_every_step_of_barker(increments, signs):
     chain = run_chain(process, START, 6, steps=60, warmup=0.5)
     log_factor, rate = follow(chain.finish().xs, START, 0.4, 30, propose, log_density, rng.random)
     assert chain.state.memory.log_factor[0] == pytest.approx(log_factor, rel=1e-9)
-    found = process.statistics(chain.state)
+    found = process.report.statistics(process, chain.state)
     assert found["mean_acceptance"] == pytest.approx(rate, rel=1e-9)
     assert found["mean_scale"] == pytest.approx(math.exp(log_factor), rel=1e-9)
     np.testing.assert_allclose(chain.finish().times, np.mean(scale**2) * np.arange(1, 61), rtol=1e-12)
@@ -287,7 +287,7 @@ def test_a_step_costs_one_gradient_and_one_potential_of_all_data(make):
 def test_the_warm_up_finds_the_step_of_the_target_acceptance(make, target, step):
     process = make(MODEL, step, target_acceptance=target)
     chain = run_chain(process, MEAN, 11, steps=4_000, warmup=0.5)
-    assert process.statistics(chain.state)["mean_acceptance"] == pytest.approx(target, abs=0.06)
+    assert process.report.statistics(process, chain.state)["mean_acceptance"] == pytest.approx(target, abs=0.06)
 
 
 @pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
@@ -308,10 +308,12 @@ def test_nothing_is_adapted_after_the_warm_up_or_without_one_or_unasked(make):
 
 def test_the_acceptance_rate_before_any_step_after_the_warm_up_is_unknown():
     chain = new_chain(discrete.MALA(MODEL, 0.3), START, 12, steps=10, warmup=0.5)
-    assert math.isnan(chain.process.statistics(chain.state)["mean_acceptance"])
-    assert discrete.MALA.candidates(MODEL, None, MEAN, 0.1) == discrete.Barker.candidates(MODEL, None, MEAN, 0.1) == {}
-    assert discrete.MALA(MODEL, 0.3).note == "step 0.3, adapted"
-    assert discrete.Barker(MODEL, 0.3, adapt=False).note == "scale 0.3"
+    assert math.isnan(chain.process.report.statistics(chain.process, chain.state)["mean_acceptance"])
+    for sampler in (discrete.MALA, discrete.Barker):
+        assert sampler.recipe.processes(sampler, MODEL, None, MEAN, 0.1) == {}
+    setting = discrete.MALA.recipe.setting
+    assert setting(discrete.MALA(MODEL, 0.3)) == "step 0.3, adapted"
+    assert setting(discrete.Barker(MODEL, 0.3, adapt=False)) == "scale 0.3"
 
 
 @pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])

@@ -587,7 +587,8 @@ def test_statistics_of_an_extrapolation_are_the_fine_chain_s():
 
 def test_the_chosen_step_of_an_extrapolation_is_by_its_own_law():
     model = Gaussian([0.0], [1.0])
-    step = discrete.SGRRLD.candidates(model, Noisy(model, 1e-6), np.zeros(1), 0.1)["SGRRLD"].schedule.step(0)
+    recipe, noisy = discrete.SGRRLD.recipe, Noisy(model, 1e-6)
+    step = recipe.processes(discrete.SGRRLD, model, noisy, np.zeros(1), 0.1)["SGRRLD"].schedule.step(0)
 
     def error(gamma):
         return abs(2.0 * 2.0 / (2.0 - 0.5 * gamma) - 2.0 / (2.0 - gamma) - 1.0)

@@ -234,7 +234,7 @@ def test_the_kinetic_temperature_is_one_but_for_what_the_thermostat_has_moved(sa
     process = sampler(PROVIDER, 0.2, 1.3, scheme="euler") if sampler is discrete.MSGNHT else sampler(PROVIDER, 0.2, 1.3)
     chain, _, xs = path(process)
     p = np.diff(xs, axis=0, prepend=0.0) / 0.2
-    found = process.statistics(chain.state)["mean_kinetic_temperature"]
+    found = process.report.statistics(process, chain.state)["mean_kinetic_temperature"]
     moved = chain.state.memory.thermostat.mean() - 1.3
     assert found == pytest.approx(1.0 + moved / (0.2 * STEPS), rel=1e-12)
     assert found == pytest.approx(np.mean(p**2), rel=1e-10)
@@ -258,7 +258,8 @@ def test_the_statistics_are_means_over_the_steps_after_the_warm_up():
 def test_several_thermostats_are_averaged():
     process = discrete.MSGNHT(PROVIDER, 0.2, 1.3)
     chain, *_ = path(process, steps=1)
-    assert process.statistics(chain.state)["mean_thermostat"] == pytest.approx(chain.state.memory.thermostat.mean())
+    found = process.report.statistics(process, chain.state)["mean_thermostat"]
+    assert found == pytest.approx(chain.state.memory.thermostat.mean())
 
 
 SAMPLERS = {

@@ -500,7 +500,7 @@ def test_both_are_declared_as_samplers_but_not_compared_unasked():
     from tests.registry import declared
 
     for cls in (pdmp.LocalBPS, pdmp.CoordinateSampler):
-        assert declared()[cls.__name__] is cls and not cls.featured
+        assert declared()[cls.__name__] is cls and not cls.recipe.featured
 
 
 # ---------------------------------------------------------------------------------------------------------------

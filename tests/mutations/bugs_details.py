@@ -20,7 +20,7 @@ BUGS = [
         ("SGBD: the length of an adaptive run is taken to be known", "discrete/sgbd.py", "            self.constant = False\n", "            pass\n", BARKER),
         ("SGHMC: the root of a negative noise", "discrete/sghmc.py", "max(self.friction - 0.5 * eps * self.noise_variance, 0.0)", "(self.friction - 0.5 * eps * self.noise_variance)", KINETIC),
         ("SGHMC: the limit at large friction is lost", "discrete/sghmc.py", "np.linspace(2.0, 5.0, 400)", "np.linspace(2.0, 3.0, 400)", KINETIC),
-        ("extrapolation: statistics of the coarse chain", "discrete/richardson_romberg.py", "self.fine.statistics(state._replace(memory=state.memory.fine))", "self.coarse.statistics(state._replace(memory=state.memory.coarse))", ROMBERG),
+        ("extrapolation: statistics of the coarse chain", "discrete/richardson_romberg.py", "fine.report.statistics(fine, state._replace(memory=state.memory.fine))", "process.coarse.report.statistics(process.coarse, state._replace(memory=state.memory.coarse))", ROMBERG),
         ("extrapolation: the noise of from_h is β̂", "discrete/richardson_romberg.py", "noise_estimate=beta_hat / eps", "noise_estimate=beta_hat", ROMBERG),
         ("extrapolation: the chosen step is the fine chain's", "discrete/richardson_romberg.py", "None if found[1] is None else self.copies[0] * found[0] + self.copies[1] * found[1]", "None if found[1] is None else found[0]", ROMBERG),
         ("laws: not the closest step but the last", "discrete/laws.py", "        if worst < best[0]:\n            best", "        if True:\n            best", LAWS),

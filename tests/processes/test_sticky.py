@@ -222,8 +222,8 @@ def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
         one, other = whole.finish(), fresh.advance().finish()
         for part in ("times", "kinds", "xs", "vs", "counts"):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-        for part in one.tallies:
-            np.testing.assert_array_equal(one.tallies[part], other.tallies[part])
+        for part in one.accumulated:
+            np.testing.assert_array_equal(one.accumulated[part], other.accumulated[part])
 
 
 def paths():
@@ -233,7 +233,7 @@ def paths():
         record = run_chain(CASES[name](), np.ones(4), 5, warmup=0.1, events=300).finish()
         for part in ("times", "kinds", "which", "xs", "vs"):
             found[f"{name}/{part}"] = getattr(record, part)
-        found |= {f"{name}/{part}": array for part, array in record.tallies.items()}
+        found |= {f"{name}/{part}": array for part, array in record.accumulated.items()}
     return found
 
 

@@ -114,7 +114,7 @@ def test_the_adaptive_scale_under_constant_noise_is_a_constant_scale():
     laws = [noisy_law("corrected", s, lambda x: x, t, -9.0, 9.0) for s, t in zip(sigma, tau, strict=True)]
     assert_law(found, (0.0, np.array(laws)[:, 1]), 0.04)
     chain = run_chain(process, np.zeros(5), 65, steps=150_000)
-    beyond = process.statistics(chain.state)["mean_beyond_breaking_point"]
+    beyond = process.report.statistics(process, chain.state)["mean_beyond_breaking_point"]
     assert beyond == pytest.approx(2 / 5 * special.ndtr(-2.33), rel=0.06)  # of two coordinates; five standard errors
 
 

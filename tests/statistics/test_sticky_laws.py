@@ -67,7 +67,7 @@ def sparsities(process, models, initial, seed, **budget):
     found = []
     for child in np.random.SeedSequence(seed).spawn(32):
         record = run_chain(process, initial, child, warmup=0.01, store="moments", **budget).finish()
-        sticking, time = record.tallies["sticking"], record.tallies["models"] / record.length
+        sticking, time = record.accumulated["sticking"], record.accumulated["models"] / record.length
         place = [sum(1 << list(sticking).index(j) for j in model) for model in models]
         found.append(time[place])
     return np.array(found)

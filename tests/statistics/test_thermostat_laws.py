@@ -131,7 +131,7 @@ def run(process, initial, replicates, seed, steps, warmup=0.02):
     for child in np.random.SeedSequence(seed).spawn(replicates):
         chain = run_chain(process, initial, child, steps=steps, **options)
         found.append(_averages(chain.finish(), (1.0,)))
-        of = process.statistics(chain.state)
+        of = process.report.statistics(process, chain.state)
         statistics.append((of["mean_kinetic_temperature"], of["mean_thermostat"]))
     return Moments(*map(np.array, zip(*found, strict=True))), *np.transpose(statistics)
 

@@ -255,19 +255,19 @@ def test_what_processes_offer_to_tune():
     X = rng.standard_normal((500, 2))
     model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0).astype(float))
     mode = model.mode()
-    make, arms = discrete.SGHMC.tunable(model, mode)
+    make, arms = discrete.SGHMC.recipe.arms(discrete.SGHMC, model, mode)
     assert [arm["size"] for arm in arms] == [5] * 6 + [50] * 6
     chosen = discrete.SGHMC(pdmp.gradients.Minibatch(model, 50)).resolve(mode)
     assert make(**arms[9]).schedule.step(0) == pytest.approx(chosen.schedule.step(0), rel=1e-9)
     assert arms[9]["friction"] == pytest.approx(chosen.friction) and make(**arms[9]).friction == arms[9]["friction"]
-    make, arms = discrete.SGBD.tunable(model, mode)
+    make, arms = discrete.SGBD.recipe.arms(discrete.SGBD, model, mode)
     assert set(arms[0]) == {"size", "scale"} and make(**arms[0]).provider.size == 5
-    make, arms = pdmp.SBPS.tunable(model, mode)
+    make, arms = pdmp.SBPS.recipe.arms(pdmp.SBPS, model, mode)
     assert len(arms) == 10 and make(**arms[-1]).k == 4.0
-    make, arms = discrete.SGLD.tunable(MODEL, MODEL.mean)
+    make, arms = discrete.SGLD.recipe.arms(discrete.SGLD, MODEL, MODEL.mean)
     assert set(arms[0]) == {"step"} and make(**arms[0]).provider.exact
-    assert pdmp.ZigZag.tunable(model, mode) is discrete.MALA.tunable(model, mode) is discrete.SGD.tunable(model, mode)
-    assert discrete.SGD.tunable(model, mode) is None
+    for sampler in (pdmp.ZigZag, discrete.MALA, discrete.SGD):
+        assert sampler.recipe.arms(sampler, model, mode) is None
 
 
 def test_processes_of_both_kinds_and_any_hyper_parameter():
