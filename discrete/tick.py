@@ -187,7 +187,7 @@ class Ticking(Process):
 
     def _constant_hessian(self, x):
         """The Hessian of a quadratic U, for which stability limits are known; None for any other."""
-        if self.dim > LIMITED_DIMENSIONS or not self.model.knows("affine_partial"):
+        if self.dim > LIMITED_DIMENSIONS or not self.model.has("affine_partial"):
             return None
         with np.errstate(all="ignore"):
             hessian = self.model.hessian(x)

@@ -20,7 +20,7 @@ class Quartic(pdmp.Model):
         self.wall = float(wall)
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         total = 0.0
         for j in range(self.dim):
             if x[j] < self.wall:
@@ -30,7 +30,7 @@ class Quartic(pdmp.Model):
         return total
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         for j in range(self.dim):
             out[j] += x[j] * x[j] * x[j] if x[j] >= self.wall else math.nan
 
@@ -89,14 +89,14 @@ class Cone(pdmp.Model):
         self.scale = float(scale)
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         total = 0.0
         for j in range(self.dim):
             total += math.sqrt(1.0 + x[j] * x[j])
         return total
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         for j in range(self.dim):
             out[j] += x[j] / math.sqrt(1.0 + x[j] * x[j])
 
@@ -151,7 +151,7 @@ class Plane(pdmp.Model):
         self.which = which
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         a, b = x[0], x[1]
         if self.which == CORRELATED:
             return (a * a - 0.9 * a * b + 0.25 * b * b) / 0.38
@@ -182,7 +182,7 @@ class Plane(pdmp.Model):
         return 3.5 * math.log(1.0 + (a * a + b * b) / 5.0)
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         a, b = x[0], x[1]
         if self.which == CORRELATED:
             out[0] += (2.0 * a - 0.9 * b) / 0.38
@@ -234,7 +234,7 @@ class Plane(pdmp.Model):
         if f == 0:
             out[0] += alone
         else:
-            self.add_prior_gradient(x, out)
+            self.add_gradient(x, out)
             out[0] -= alone
 
     def factors(self):

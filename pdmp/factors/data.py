@@ -366,17 +366,14 @@ def _signed_bounds(model, sign, out):
 
 def data_factors(model, thinning, provider=None):
     """The data of a model as factors with one clock, or a `ValueError` that says what the model lacks."""
-    name = type(model).__name__
     wanted = (
         "term_lipschitz" if provider is not None else "factor_rate_bound" if thinning == "rows" else "signed_term_bound"
     )
-    if not model.knows(wanted) or model.n_data == 0:
-        what = "control variates need" if provider is not None else f'`thinning="{thinning}"` needs'
-        raise ValueError(f"{what} terms with bounds from the model: {name} has no `{wanted}`.")
-    if not model.knows_prior:
-        raise ValueError(
-            f"{name} needs `prior_partial` and `prior_partial_curvature_bound`, for the clock of its prior."
-        )
+    asked = "control variates need" if provider is not None else f'`thinning="{thinning}"` needs'
+    if model.n_data == 0:
+        raise ValueError(f"{asked} terms: {type(model).__name__} has none.")
+    model.require(asked, wanted)
+    model.require("the clock of the prior needs", "prior_partial", "prior_partial_curvature_bound")
     if provider is None:
         return Rows(model) if thinning == "rows" else Columns(model)
     if provider.size != 1:

@@ -272,9 +272,9 @@ def from_model(model, by="edges"):
             "coordinates of each of its terms, see pdmp.Model."
         )
     graph = FactorGraph(scopes, model.dim)
-    least = model.n_data + int(model.has_prior)
-    if not model.has_factor_gradient and len(graph) != least:
-        prior = ", and one for the prior, the last" if model.has_prior else ""
+    least = model.n_data + int(model.has("add_prior_gradient"))
+    if not model.has("add_factor_gradient") and len(graph) != least:
+        prior = ", and one for the prior, the last" if model.has("add_prior_gradient") else ""
         raise ValueError(
             f"`factors()` of {type(model).__name__} must list {least} factors, one for each of its {model.n_data} "
             f"terms{prior}, got {len(graph)}. With others it needs its own `add_factor_gradient`."

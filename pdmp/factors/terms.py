@@ -298,8 +298,8 @@ def factors_of(model, graph=None):
     elif not isinstance(graph, FactorGraph):
         if gaussian:
             return Quadratic(model, from_networkx(graph, model.dim))
-        count = model.n_data + int(model.has_prior)
-        if model.has_factor_gradient or model.factors() is not None:
+        count = model.n_data + int(model.has("add_prior_gradient"))
+        if model.has("add_factor_gradient") or model.factors() is not None:
             count = len(from_model(model))
         graph = from_networkx(graph, model.dim, count)
     if graph.dim != model.dim:

@@ -106,11 +106,8 @@ class ControlVariate(Provider):
         one_of("draw", draw, ("uniform", "importance"))
         self.size, self.draw = check_size(size, model), draw
         self.scale = per_coordinate("scale", scale, self.dim)
-        if draw == "importance" and not model.knows("term_lipschitz"):
-            raise ValueError(
-                f'`draw="importance"` needs bounds from the model: {type(model).__name__} has no `term_lipschitz`. '
-                f'Use draw="uniform".'
-            )
+        if draw == "importance":
+            model.require('`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
         if anchor is None:
             self.anchor = model.mode()
             if self.anchor is None:

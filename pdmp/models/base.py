@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 
+from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.transforms import check_transforms, split
 from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import check_methods
@@ -12,7 +15,7 @@ from pdmp.process import check_methods
 class Model(Compiled):
     r"""Base of every target: U(x) = prior(x) + Σᵢ Uᵢ(x), up to a constant, with i running over `n_data` terms.
 
-    A model of your own is a class with fields (annotations) and two compiled methods, or four::
+    A model of your own is a class with fields (annotations) and two compiled methods::
 
         class PoissonRegression(pdmp.Model):
             X: np.ndarray
@@ -31,45 +34,21 @@ class Model(Compiled):
                 ...
 
     and, for a proper prior, ``prior_potential(x)`` and ``add_prior_gradient(x, out)``. A target that is not a sum over
-    data defines only ``prior_potential`` and ``add_prior_gradient`` and has ``n_data=0`` terms.
+    data defines these two instead, and has ``n_data=0`` terms::
 
-    Everything else is derived from these; a model overrides what it can do faster, and states what it knows of its
-    curvature, for the clocks:
+            @pdmp.compiled
+            def potential(self, x):                      # U(x)
+                ...
 
-    - ``curvature_bound(v)``: a bound, for every x, on v·H(x)v, H the Hessian of U (BPS by affine thinning);
-    - ``hessian_product(v, out)``: for a quadratic U, out = Hv, the slope of ∇U along v (BPS by exact inversion);
-    - ``partial_curvature_bounds(v, out)``: out[i] = a bound, for every x, on vᵢ Σⱼ Hᵢⱼ(x) vⱼ (Zig-Zag by affine thinning);
-    - ``affine_partial(x, v, moved, now, i)``: for a quadratic U, the partial derivative ∂ᵢU at the time `now` and its
-      slope in time, when coordinate j was at x[j] at time moved[j] (Zig-Zag by exact inversion), together with
-      ``neighbours()``, the pattern of the Hessian in compressed rows;
-    - ``prior_curvature_bound(v)``: a bound, for every x, on v·H(x)v, H the Hessian of the prior's part of U alone, and
-      ``largest_term_gradient()`` (BPS with mini-batches under a bound on all of them);
-    - ``term_gradient_bounds(i, out)``: out[j] = the least bound known, for every x, on |∂ⱼUᵢ(x)| (exact sub-sampling);
-    - ``term_lipschitz(i, scale, out)``: out[j] = Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale| for all x
-      and y (exact sub-sampling with control variates);
-    - ``prior_partial(x, j)`` = ∂ⱼ prior(x), and ``prior_partial_curvature_bound(v, j)``: a bound, for every x, on its slope along
-      v times vⱼ, vⱼ Σₖ ∂ⱼₖ prior(x) vₖ (the prior's part of a clock, exactly).
+            @pdmp.compiled
+            def add_gradient(self, x, out):              # out += the gradient of U at x
+                ...
 
-    Derivatives along a ray x + v s, for `DirectionalBPS`: a Python method ``ray_room()``, the length of an array `ray`
-    in which the model keeps what it likes of the ray, and
+    From Python, ``model.potential(x)`` and ``model.gradient(x)`` are then what they are for every model.
 
-    - ``ray_begin(x, v, ray)``: the ray from x with the velocity v begins;
-    - ``ray_derivatives(s, ray)``: the first and the second derivative of U(x + v s) by s;
-    - ``ray_bound(s, h, ray)``: a number b with U'(s + τ) <= U'(s) + b τ for 0 <= τ <= h, asked for after ``ray_derivatives``
-      at that s, also with h = ∞;
-    - ``ray_gradient(x, s, ray, out)``: out = ∇U at s, where the position is x, asked for after ``ray_derivatives`` there;
-    - ``ray_turn(x, s, v, ray)``: the velocity changes to v at s, where the position is x; s counts from there.
-
-    A sum of factors that depend on few coordinates each says so, for local samplers, by a Python method ``factors()``:
-    the lists of the coordinates of each term, in order, and of the prior at the end if there is one. For other factors
-    than these it has its own ``add_factor_gradient(x, f, out)``, which reads and writes the coordinates of factor f
-    alone. What it knows of their derivatives along a path x + v s:
-
-    - ``affine_factor(x, v, moved, now, f)``: for quadratic factors, v·∇U_f at the time `now` and its slope in time,
-      when coordinate j was at x[j] at time moved[j] (exact inversion);
-    - ``factor_rate_bound(x, v, f)``: numbers (a, b) with v·∇U_f(x + v s) <= a + b s for every s >= 0 (exact thinning);
-    - ``signed_term_bound(i, j, sign)``: a bound >= 0, for every x, on sign · ∂ⱼUᵢ(x) of term i (data that share one
-      clock).
+    Everything else is derived from these. What a model can compute faster it defines itself; what it knows of its
+    curvature and of bounds, for the clocks, it says by the methods in the table of `pdmp.models.capabilities`, each
+    with its signature, its meaning and who uses it. ``model.has("curvature_bound")`` tells whether a model does.
 
     Compiled methods allocate nothing: work in place on what they are given.
 
@@ -108,35 +87,22 @@ class Model(Compiled):
         self.initial = np.zeros(self.dim) if initial is None else self.check(initial, "initial")
 
     def __init_subclass__(cls, **kwargs):
+        _take_whole_target(cls)
         super().__init_subclass__(**kwargs)
-        bounds = {
-            "curvature_bound": "self, v",
-            "hessian_product": "self, v, out",
-            "ray_begin": "self, x, v, ray",
-            "ray_derivatives": "self, s, ray",
-            "ray_bound": "self, s, h, ray",
-            "ray_gradient": "self, x, s, ray, out",
-            "ray_turn": "self, x, s, v, ray",
-            "partial_curvature_bounds": "self, v, out",
-            "affine_partial": "self, x, v, moved, now, i",
-            "prior_curvature_bound": "self, v",
-            "affine_factor": "self, x, v, moved, now, f",
-            "factor_rate_bound": "self, x, v, f",
-            "signed_term_bound": "self, i, j, sign",
-            "term_gradient_bounds": "self, i, out",
-            "term_lipschitz": "self, i, scale, out",
-            "directional_derivative_bound": "self, v",
-            "partial_derivative_bounds": "self, v, out",
-            "curvature_bound_within": "self, x, v, s",
-            "partial_curvature_bounds_within": "self, x, v, s, out",
-        }
-        check_methods(cls, Model, (), bounds)
+        cls._methods["potential"] = cls._methods["total_potential"]  # so that compiled code may call it by this name
+        cls._tuple.potential = cls._methods["total_potential"]
+        known = {n: ", ".join(filter(None, ("self", c.arguments))) for n, c in CAPABILITIES.items() if c.compiled}
+        check_methods(cls, Model, (), known)
         own = {name for name, method in cls._methods.items() if method is not Model._methods.get(name)}
         pairs = ("term_potential", "add_term_gradient"), ("prior_potential", "add_prior_gradient")
         if not own & {name for pair in pairs for name in pair}:
-            raise TypeError(f"{cls.__name__} is a model without the methods `term_potential` and `add_term_gradient`.")
+            raise TypeError(
+                f"{cls.__name__} is a model without the methods `term_potential` and `add_term_gradient`, or "
+                "`potential` and `add_gradient` for a target that is not a sum over data."
+            )
         for one, other in (*pairs, *(pair[::-1] for pair in pairs)):
             if one in own and other not in own:
+                one, other = cls._methods[one].__name__, _counterpart(cls._methods[one].__name__)
                 raise TypeError(f"{cls.__name__} is a model with `{one}`, but without the method `{other}`.")
 
     # -- compiled: what a model defines ---------------------------------------------------------------------------
@@ -163,6 +129,10 @@ class Model(Compiled):
 
     @compiled
     def prior_partial_curvature_bound(self, v, j):
+        return 0.0
+
+    @compiled
+    def prior_curvature_bound(self, v):
         return 0.0
 
     # -- compiled: what follows from it -----------------------------------------------------------------------------
@@ -314,9 +284,45 @@ class Model(Compiled):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def defines(self, method):
-        """Whether the model's class defines this compiled method itself, other than by the base's default."""
-        return method in self._methods and self._methods[method] is not Model._methods.get(method)
+    def has(self, *names: str) -> bool:
+        """Whether the model defines these methods itself, rather than inherits the base's defaults.
+
+        Parameters
+        ----------
+        *names : str
+            Capabilities, see `pdmp.models.capabilities`, or other methods of a model. What is asked of the prior alone
+            a model without a prior has as well: the base's answer, zero, is right for it; likewise for the terms.
+
+        Examples
+        --------
+        >>> pdmp.models.Gaussian(0.0, [1.0, 4.0]).has("curvature_bound", "hessian_product")
+        True
+        """
+        cls = type(self)
+        for name in names:
+            unless = CAPABILITIES[name].unless if name in CAPABILITIES else ""
+            if unless and getattr(cls, unless) is getattr(Model, unless):
+                continue
+            method = getattr(cls, name, None)
+            if method is None or method is getattr(Model, name, None):
+                return False
+        return True
+
+    def require(self, asked: str, *names: str, instead: str = "") -> None:
+        """Raise a `ValueError` that names the first of these capabilities that the model lacks.
+
+        Parameters
+        ----------
+        asked : str
+            Who asks, with the verb: '`thinning="inversion"` needs'.
+        *names : str
+            Capabilities.
+        instead : str, optional
+            What to do instead, a sentence.
+        """
+        for name in names:
+            if not self.has(name):
+                raise ValueError(missing(self, name, asked, instead))
 
     @property
     def model(self):
@@ -351,36 +357,12 @@ class Model(Compiled):
         """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""
         return None
 
-    def knows(self, *methods):
-        """Whether the model defines these compiled methods."""
-        return all(m in self._methods for m in methods)
-
-    def _redefines(self, method):
-        return self._methods[method] is not Model._methods[method]
-
-    @property
-    def has_prior(self):
-        """Whether the potential has a part that is not one of the terms."""
-        return self._redefines("add_prior_gradient")
-
-    @property
-    def has_factor_gradient(self):
-        """Whether the model has factors other than its terms and its prior."""
-        return self._redefines("add_factor_gradient")
-
     def factors(self):
         """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
 
         Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
         """
         return None
-
-    @property
-    def knows_prior(self):
-        """Whether the prior's partial derivatives and bounds on their slopes are known; no prior at all is known."""
-        return not self.has_prior or (
-            self._redefines("prior_partial") and self._redefines("prior_partial_curvature_bound")
-        )
 
     def term_partial_bounds(self, first, last):
         """Bounds on the partial derivatives of single terms.
@@ -395,7 +377,7 @@ class Model(Compiled):
         ndarray of shape (last - first, dim) or None
             A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
         """
-        if not self.knows("term_gradient_bounds"):
+        if not self.has("term_gradient_bounds"):
             return None
         first, last = self._check_range(first, last)
         out = np.zeros((last - first, self.dim))
@@ -417,7 +399,7 @@ class Model(Compiled):
         ndarray of shape (last - first, dim) or None
             Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
         """
-        if not self.knows("term_lipschitz"):
+        if not self.has("term_lipschitz"):
             return None
         first, last = self._check_range(first, last)
         scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
@@ -561,6 +543,39 @@ class Model(Compiled):
                 return None
         scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
         return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
+
+
+def _counterpart(name):
+    """The potential that belongs to a gradient, or the gradient that belongs to a potential."""
+    pairs = {
+        "potential": "add_gradient",
+        "prior_potential": "add_prior_gradient",
+        "term_potential": "add_term_gradient",
+    }
+    return (pairs | {gradient: potential for potential, gradient in pairs.items()})[name]
+
+
+def _take_whole_target(cls):
+    """Move what a class body calls `potential` and `add_gradient` to where a model keeps it.
+
+    `Model.potential`, which Python calls, checks its argument; the compiled method of that name is kept as
+    ``total_potential``. A target that is not a sum over data has one part, which is kept where a sum has its prior.
+    """
+    written = cls.__dict__.get("potential")
+    of_data = cls.term_potential is not Model.term_potential
+    if getattr(written, "__compiled__", False) and "prior_potential" not in cls.__dict__:
+        setattr(cls, "total_potential" if of_data else "prior_potential", written)
+        del cls.potential
+    elif inspect.isfunction(written) and not _defines_target(cls):
+        raise TypeError(f"{cls.__name__}.potential is a method of a model that must be marked @compiled.")
+    written = cls.__dict__.get("add_gradient")
+    if not of_data and getattr(written, "__compiled__", False) and "add_prior_gradient" not in cls.__dict__:
+        cls.add_prior_gradient = written
+        del cls.add_gradient
+
+
+def _defines_target(cls):
+    return cls.term_potential is not Model.term_potential or cls.prior_potential is not Model.prior_potential
 
 
 def data_and_coordinates(X):

@@ -29,6 +29,7 @@ import numpy as np
 
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.models.capabilities import missing
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate
@@ -316,17 +317,15 @@ def choose_thinning(thinning, model, quadratic, by_hessian):
         raise ValueError(
             f'`thinning` must be "auto", "{best}", "hessian", "grid" or a bound of pdmp.thinning, got {thinning!r}.'
         )
-    name, bound = type(model).__name__, None
-    if thinning == best and not model.knows("affine_partial"):
-        raise ValueError(
-            f'`thinning="{best}"` needs a quadratic potential: {name} has no `affine_partial`. Use "auto".'
-        )
-    if thinning == best or thinning == "auto" and model.knows("affine_partial"):
+    bound = None
+    if thinning == best:
+        model.require(f'`thinning="{best}"` needs', "affine_partial", instead='Use "auto".')
+    if thinning == best or thinning == "auto" and model.has("affine_partial"):
         return quadratic[best]()
     if thinning != "grid":
         bound = by_hessian()
     if bound is None and thinning == "hessian":
-        raise ValueError(f'`thinning="hessian"` needs a bound: {name} has no `hessian_bounds`. Use "grid".')
+        raise ValueError(missing(model, "hessian_bounds", '`thinning="hessian"` needs', 'Use "grid".'))
     return Narrow(Grid(), WIDEST) if bound is None else bound
 
 

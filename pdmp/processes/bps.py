@@ -113,7 +113,7 @@ class BPS(Walls, ExactGradient):
         persistence=0.5,
         thinning="auto",
     ):
-        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.knows("hessian_product")
+        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.has("hessian_product")
         if isinstance(thinning, str) and thinning == "auto" and quadratic:
             thinning = RayInversion()
         super().__init__(target, thinning, "curvature_bound", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])

@@ -72,13 +72,9 @@ class CoordinateSampler(Walls, ExactGradient):
 
     def __init__(self, target, refresh_rate="auto", thinning="auto"):
         model = exact_provider(target, type(self).__name__).model
-        affine = model.knows("affine_partial")
+        affine = model.has("affine_partial")
         if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
-            if not affine:
-                raise ValueError(
-                    f'`thinning="inversion"` needs a quadratic potential: {type(model).__name__} has no '
-                    f'`affine_partial`. Use thinning="auto".'
-                )
+            model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
             thinning = Inversion()
         if not isinstance(thinning, (str, Inversion, Affine, Grid, Maxima)):
             raise ValueError(

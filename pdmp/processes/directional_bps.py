@@ -208,9 +208,9 @@ class DirectionalBPS(BPS):
 def choose_rays(provider):
     """What knows the derivatives along rays: the model itself, or gradients at two points."""
     model = provider.packed
-    if model.knows("ray_begin", "ray_turn", "ray_derivatives", "ray_bound", "ray_gradient"):
+    if model.has("ray_begin", "ray_turn", "ray_derivatives", "ray_bound", "ray_gradient"):
         return ModelRays(model)
-    if model.knows("curvature_bound"):
+    if model.has("curvature_bound"):
         return BoundedRays(provider)
     return GradientRays(provider)
 

@@ -145,7 +145,7 @@ def choose_thinning(thinning, model, slope_method):
     if isinstance(thinning, Bound):
         return thinning
     if isinstance(thinning, str) and thinning == "auto":
-        return Affine() if model.knows(slope_method) else Grid()
+        return Affine() if model.has(slope_method) else Grid()
     if isinstance(thinning, str) and thinning in BOUNDS:
         return BOUNDS[thinning]()
     known = ", ".join(f'"{name}"' for name in BOUNDS)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from pdmp.gradients import ControlVariate
+from pdmp.models.capabilities import missing
 from pdmp.native.classes import entry
 from pdmp.thinning.conserved import Conserved, ConservedParts
 
@@ -97,10 +98,7 @@ def _pieces(model, method, argument=None, last=False):
             part = getattr(model, method)(*((*rows, argument) if last else (argument, *rows)))
         if part is None:
             name = "term_lipschitz" if "lipschitz" in method else "term_gradient_bounds"
-            raise ValueError(
-                f"`provider`: mini-batches need bounds on single terms, and {type(model).__name__} has no `{name}`; "
-                "give the model itself."
-            )
+            raise ValueError(missing(model, name, "`provider`: mini-batches need", "Give the model itself."))
         yield part, rows
 
 
@@ -115,11 +113,9 @@ def _weights(provider, rows):
 
 def _prior_bounds(model):
     bounds = model.prior_hessian_bounds()
-    if bounds is None and model.has_prior:
-        raise ValueError(
-            f"`provider`: mini-batches need `prior_hessian_bounds`, which {type(model).__name__} does not have; give "
-            "the model itself."
-        )
+    if bounds is None and model.has("add_prior_gradient"):
+        asked = "`provider`: mini-batches need"
+        raise ValueError(missing(model, "prior_hessian_bounds", asked, "Give the model itself."))
     return (np.zeros((model.dim, model.dim)),) * 2 if bounds is None else bounds
 
 

@@ -170,7 +170,7 @@ def gaussian_reference(covariance, mean, model, diagonal_only=False):
 
 def hessian_diagonal(model, x):
     """Diagonal of the Hessian at x (d,), without the whole matrix where there is a way."""
-    if not model.knows("affine_partial"):
+    if not model.has("affine_partial"):
         return np.diag(model.hessian(x)).copy()
     out = np.zeros(model.dim)
     _quadratic_diagonal(model.native, np.array(x), np.zeros(model.dim), np.zeros(model.dim), out)

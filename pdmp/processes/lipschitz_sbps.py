@@ -27,6 +27,7 @@ import numpy as np
 
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
+from pdmp.models.capabilities import missing
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
@@ -91,20 +92,14 @@ class LipschitzSBPS(Walls, Process):
         self.provider, self.model = target, target.model
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        name = type(self.model).__name__
-        self.flat = int(not self.model.knows("prior_curvature_bound"))
-        if self.flat and type(self.model)._methods["add_prior_gradient"] is not Model._methods["add_prior_gradient"]:
-            raise ValueError(
-                f"pdmp.LipschitzSBPS needs `prior_curvature_bound(v)` of the model, a bound on v·H v for the Hessian H of its "
-                f"prior's potential, which {name} does not have. pdmp.SBPS needs no bound."
-            )
+        self.flat = int(not self.model.has("add_prior_gradient"))
+        instead = "pdmp.SBPS needs no bound."
+        self.model.require("pdmp.LipschitzSBPS needs", "prior_curvature_bound", instead=instead)
         if bound is None:
             bound = self.model.largest_term_gradient()
             if not 0.0 < bound < math.inf:
-                raise ValueError(
-                    f"pdmp.LipschitzSBPS needs a bound on the gradients of the terms, and {name} has none: give "
-                    "`bound=` if there is one. pdmp.SBPS needs no bound."
-                )
+                instead = f"Give `bound=` if there is one. {instead}"
+                raise ValueError(missing(self.model, "largest_term_gradient", "pdmp.LipschitzSBPS needs", instead))
         elif isinstance(bound, bool) or not isinstance(bound, (int, float, np.number)) or not 0.0 < bound < math.inf:
             raise ValueError(f"`bound` must be a positive number, got {bound!r}.")
         self.level = self.model.n_data * float(bound)

@@ -37,6 +37,7 @@ from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
 from pdmp.factors.data import PRIOR, TERMS, data_factors
 from pdmp.factors.terms import Terms, factors_of
 from pdmp.gradients import ControlVariate
+from pdmp.models.capabilities import missing
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.bps import isotropic
@@ -107,7 +108,7 @@ class LocalBPS(Walls, Process):
             raise ValueError(f'`refresh` must be "auto", "variable", "factor" or "global", got {refresh!r}.')
         shared = isinstance(thinning, str) and thinning in ("columns", "rows")
         alone = graph is None and isinstance(thinning, str) and thinning == "auto"
-        if anchored or shared or alone and self.model.knows("signed_term_bound"):
+        if anchored or shared or alone and self.model.has("signed_term_bound"):
             self._share_a_clock(target if anchored else None, graph, refresh, thinning)
         else:
             self._have_clocks(graph, refresh, thinning)
@@ -205,15 +206,14 @@ class LocalBPS(Walls, Process):
 
 def choose_factor_thinning(thinning, factors, model):
     """How the clocks of these factors ring; a `ValueError` for what the model does not support."""
-    affine = not isinstance(factors, Terms) or model.knows("affine_factor")
-    name = type(model).__name__
+    affine = not isinstance(factors, Terms) or model.has("affine_factor")
     if isinstance(thinning, str) and thinning == "auto":
-        return FactorInversion() if affine else FactorAffine() if model.knows("factor_rate_bound") else FactorGrid()
+        return FactorInversion() if affine else FactorAffine() if model.has("factor_rate_bound") else FactorGrid()
     if isinstance(thinning, str) and thinning in ("inversion", "affine", "grid"):
         if thinning == "inversion" and not affine:
-            raise ValueError(f'`thinning="inversion"` needs quadratic factors: {name} has no `affine_factor`.')
-        if thinning == "affine" and not (isinstance(factors, Terms) and model.knows("factor_rate_bound")):
-            raise ValueError(f'`thinning="affine"` needs bounds from the model: {name} has no `factor_rate_bound`.')
+            model.require('`thinning="inversion"` needs', "affine_factor")
+        if thinning == "affine" and not (isinstance(factors, Terms) and model.has("factor_rate_bound")):
+            raise ValueError(missing(model, "factor_rate_bound", '`thinning="affine"` needs'))
         return {"inversion": FactorInversion, "affine": FactorAffine, "grid": FactorGrid}[thinning]()
     if isinstance(thinning, (FactorInversion, FactorAffine, FactorGrid)):
         return thinning

@@ -271,29 +271,20 @@ class SubsampledZigZag(ZigZag):
 
 
 def _check_provider(provider):
-    model, name = provider.model, type(provider.model).__name__
+    model = provider.model
     if not provider.independent:
         raise TypeError(
             f"pdmp.ZigZag needs a fresh, independent batch at each proposal, and draw={provider.draw!r} gives none: "
             f'use draw="iid" or "distinct".'
         )
     if isinstance(provider, ControlVariate):
-        if not model.knows("term_lipschitz"):
-            raise ValueError(
-                f"`provider`: control variates in pdmp.ZigZag need Lipschitz constants of single terms, and {name} has "
-                f"no `term_lipschitz`. pdmp.ZigZag(model) takes the exact gradient."
-            )
-    elif not model.knows("term_gradient_bounds"):
-        other = "pdmp.gradients.ControlVariate" if model.knows("term_lipschitz") else "the exact gradient"
-        raise ValueError(
-            f"`provider`: batches in pdmp.ZigZag need bounds on single terms, and {name} has no `term_gradient_bounds`. "
-            f"Use {other}."
-        )
-    if not model.knows_prior:
-        raise ValueError(
-            f"`provider`: batches in pdmp.ZigZag need the prior's partial derivatives and bounds on their slopes, and "
-            f"{name} has no `prior_partial` and `prior_partial_curvature_bound`."
-        )
+        asked = "`provider`: control variates in pdmp.ZigZag need"
+        model.require(asked, "term_lipschitz", instead="pdmp.ZigZag(model) takes the exact gradient.")
+    else:
+        asked = "`provider`: batches in pdmp.ZigZag need"
+        other = "pdmp.gradients.ControlVariate" if model.has("term_lipschitz") else "the exact gradient"
+        model.require(asked, "term_gradient_bounds", instead=f"Use {other}.")
+    model.require(asked, "prior_partial", "prior_partial_curvature_bound")
 
 
 @entry

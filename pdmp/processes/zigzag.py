@@ -84,15 +84,11 @@ class ZigZag(Walls, ExactGradient):
                 "any noise."
             )
         model = provider.model if hasattr(provider, "model") else None
-        affine = model is not None and model.knows("affine_partial")
+        affine = model is not None and model.has("affine_partial")
         if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
             thinning = Inversion()
         if isinstance(thinning, Inversion):
-            if not affine:
-                raise ValueError(
-                    f'`thinning="inversion"` needs a quadratic potential: {type(model).__name__} has no '
-                    f'`affine_partial`. Use thinning="auto".'
-                )
+            model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
             super().__init__(provider, thinning, None, clocks=model.dim, dependents=model.neighbours(), local=True)
         else:
             super().__init__(provider, thinning, "partial_curvature_bounds", local=True)

@@ -61,11 +61,9 @@ class Inversion(Bound):
 
     def check(self, model, form, flow, components):
         super().check(model, form, flow, components)
-        if form == "directional" or not model.knows("affine_partial"):
-            raise ValueError(
-                f'`thinning="inversion"` is for pdmp.ZigZag on a quadratic potential: {type(model).__name__} must have '
-                f'`affine_partial`. Use thinning="auto".'
-            )
+        if form == "directional":
+            raise ValueError('`thinning="inversion"` is for the clocks of single coordinates; use thinning="auto".')
+        model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
 
     @compiled
     def propose(self, process, state, i, now, rng):

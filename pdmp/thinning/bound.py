@@ -84,11 +84,7 @@ class Bound(Compiled):
             method = self.method(form)
             if method is None:
                 raise ValueError(f'{who} does not know the rates of this process; use thinning="grid".')
-            if not model.knows(method):
-                raise ValueError(
-                    f"{who} needs a bound from the model: {type(model).__name__} has no `{method}`. Use "
-                    'thinning="grid".'
-                )
+            model.require(f"{who} needs", method, instead='Use thinning="grid".')
 
     def method(self, form):
         """Name of the model's method that it is made of; None without one."""

@@ -192,7 +192,4 @@ def check_pieces(bound, model, form, flow, what):
     who = f"pdmp.thinning.{type(bound).__name__}"
     if flow.kind != "linear" or form is None:
         raise ValueError(f'{who} needs straight paths and rates v·∇U or vᵢ ∂ᵢU; use thinning="grid".')
-    pairs = [("add_prior_gradient", f"add_prior_{what}"), ("add_term_gradient", f"add_term_{what}")]
-    missing = [piece for gradient, piece in pairs if model.defines(gradient) and not model.defines(piece)]
-    if missing:
-        raise ValueError(f'{who}: {type(model).__name__} has no `{missing[0]}`; use thinning="grid".')
+    model.require(f"{who} needs", f"add_prior_{what}", f"add_term_{what}", instead='Use thinning="grid".')

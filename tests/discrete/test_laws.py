@@ -220,11 +220,11 @@ def test_a_saddle_is_taken_to_curve_upwards():
             super().__init__(dim=1)
 
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return math.cos(2.0 * x[0]) + 1e-12 * x[0] * x[0]
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             out[0] += -2.0 * math.sin(2.0 * x[0]) + 2e-12 * x[0]
 
     model = Hill()

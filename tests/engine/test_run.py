@@ -894,11 +894,11 @@ def test_one_line_for_a_misspelling_in_a_model():
             self.scale = 1.0
 
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return 0.5 * self.scale * x[0] * x[0]
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             out[0] += self.sclae * x[0]
 
     with pytest.raises(TypeError, match=r"`add_prior_gradient` of Mine uses `self.sclae`: did you mean `scale`\?"):

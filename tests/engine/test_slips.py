@@ -24,11 +24,11 @@ def target(power):
             self.s = 1.0
 
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return x[0] ** power / power
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             out[0] += x[0] ** (power - 1)
 
     return Target()
@@ -120,11 +120,11 @@ def test_a_method_with_other_arguments_is_refused():
 def test_a_method_that_creates_arrays_is_told_how():
     class Creates(pdmp.Model):
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return 0.5 * (x * x).sum()
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             out += x
 
     with pytest.raises(TypeError, match=r"Creates does not compile.*creates an array.*allocates=True"):

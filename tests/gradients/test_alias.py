@@ -125,8 +125,9 @@ def test_what_is_not_known_is_none():
     assert LINEAR.term_partial_bounds(0, 12) is None
     assert quartic(5, 2).term_partial_bounds(0, 5) is None
     assert quartic(5, 2).term_partial_lipschitz(0, 5) is None
-    assert not quartic(5, 2).knows_prior and not Bowl().knows_prior
-    assert LOGISTIC.knows_prior and LINEAR.knows_prior
+    prior = "prior_partial", "prior_partial_curvature_bound"
+    assert not quartic(5, 2).has(*prior) and not Bowl().has(*prior)
+    assert LOGISTIC.has(*prior) and LINEAR.has(*prior)
     with pytest.raises(ValueError, match="`first` and `last` must lie in 0 … 12 in this order, got 3, 13"):
         LOGISTIC.term_partial_bounds(3, 13)
 

@@ -77,11 +77,11 @@ class Bowl(Model):
         super().__init__(dim=2)
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.5 * (x[0] * x[0] + x[1] * x[1])
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         out[0] += x[0]
         out[1] += x[1]
 

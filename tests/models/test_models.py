@@ -466,7 +466,7 @@ def test_skew_normal_curvature_is_between_its_limits_and_nothing_is_promised():
     model = SkewNormal(6.0)
     curvatures = np.array([model.hessian([x])[0, 0] for x in np.linspace(-30.0, 10.0, 300)])
     assert np.all(curvatures >= 1.0) and np.all(curvatures <= 37.0 * (1 + 1e-9)) and curvatures[0] > 36.9
-    assert not model.knows("curvature_bound") and not model.knows("partial_curvature_bounds")
+    assert not model.has("curvature_bound") and not model.has("partial_curvature_bounds")
 
 
 @pytest.mark.parametrize("shape", [np.nan, np.inf, [1.0]])
@@ -653,11 +653,11 @@ def test_model_without_data():
             super().__init__(dim=2)
 
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return math.cosh(x[0]) + math.cosh(x[1])
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             out[0] += math.sinh(x[0])
             out[1] += math.sinh(x[1])
 
@@ -711,19 +711,19 @@ def test_a_misspelt_prior_is_not_dropped_silently():
 
 
 def test_a_misspelt_bound_is_named():
-    with pytest.raises(TypeError, match="^Bad.curvature_boun: is it a misspelling of .*`curvature_bound`"):
+    with pytest.raises(TypeError, match="^Bad.curvature_bond: is it a misspelling of .*`curvature_bound`"):
 
         class Bad(pdmp.Model):
             @pdmp.compiled
-            def prior_potential(self, x):
+            def potential(self, x):
                 return 0.0
 
             @pdmp.compiled
-            def add_prior_gradient(self, x, out):
+            def add_gradient(self, x, out):
                 pass
 
             @pdmp.compiled
-            def curvature_boun(self, v):
+            def curvature_bond(self, v):
                 return 1.0
 
 
@@ -743,11 +743,11 @@ def test_field_that_is_never_set_is_named():
         weight: float
 
         @pdmp.compiled
-        def prior_potential(self, x):
+        def potential(self, x):
             return self.weight
 
         @pdmp.compiled
-        def add_prior_gradient(self, x, out):
+        def add_gradient(self, x, out):
             pass
 
     with pytest.raises(TypeError, match="Forgetful declares the field `weight` but never sets it"):

@@ -144,11 +144,11 @@ class Quartic(pdmp.Model):
         self.scale = scale
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.25 * self.scale * (x[0] ** 4 + x[1] ** 4) + 0.5 * stiffness() * (x[0] ** 2 + x[1] ** 2)
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         for j in range(2):
             out[j] += self.scale * x[j] ** 3 + stiffness() * x[j]
 """

@@ -565,11 +565,11 @@ class DoubleWell(pdmp.Model):
         super().__init__(dim=1)
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.25 * x[0] ** 4 - 0.5 * x[0] ** 2
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         out[0] += x[0] ** 3 - x[0]
 
 

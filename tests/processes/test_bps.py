@@ -509,11 +509,11 @@ class Quartic(pdmp.Model):
         self.no_fields = 0
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.25 * (x[0] ** 4 + x[1] ** 4) + 0.5 * (x[0] ** 2 + x[1] ** 2)
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         for j in range(2):
             out[j] += x[j] ** 3 + x[j]
 
@@ -630,11 +630,11 @@ def test_bad_input(name):
 
 class Trough(Quartic):
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.5 * x[0] ** 2
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         out[0] += x[0]
 
 

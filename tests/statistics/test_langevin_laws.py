@@ -192,11 +192,11 @@ class Quartic(pdmp.Model):
         super().__init__(dim=1)
 
     @pdmp.compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.25 * x[0] * x[0] * x[0] * x[0] - x[0]
 
     @pdmp.compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         out[0] += x[0] * x[0] * x[0] - 1.0
 
 

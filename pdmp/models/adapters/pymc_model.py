@@ -1,8 +1,8 @@
 """PyMC models: their log density and gradient as PyTensor compiles them to machine code.
 
 PyTensor's numba mode makes one numba function of the whole computation. A C function around it has an address that
-compiled loops call as they call any function's, see `pdmp.models.adapters.function`: no Python runs in between, and threads do
-not wait for each other.
+compiled loops call as they call any function's, see `pdmp.models.adapters.function`: no Python runs in between, and
+threads do not wait for each other.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class MatrixFactorization(GaussianFactorisation):
     x holds W row by row, shape (n_users, rank), and then H by its columns, so that ``H[j]`` is the factor of item j,
     shape (n_items, rank). W → WQ, H → QᵀH with an orthogonal Q leaves U as it is: compare predictions, not factors.
 
-    Zero is a saddle; `initial` is a small draw from the prior. A step costs what `pdmp.models.factorisations.factorisation` says: the
-    batch, and some passes over `dim` numbers.
+    Zero is a saddle; `initial` is a small draw from the prior. A step costs what
+    `pdmp.models.factorisations.factorisation` says: the batch, and some passes over `dim` numbers.
 
     Parameters
     ----------

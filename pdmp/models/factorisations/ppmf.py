@@ -89,8 +89,8 @@ class PPMF(Factorisation):
         ∂U/∂log ε_i  = ε_i (Σₖ θ_ik + a'/b') - K a - a'.
 
     Permutations of the columns leave U as it is. `initial` has nearly equal factors that give the mean count, and
-    the best ε and ν for these. A step costs what `pdmp.models.factorisations.factorisation` says: the batch, and some passes over
-    `dim` numbers, with one exponential for each.
+    the best ε and ν for these. A step costs what `pdmp.models.factorisations.factorisation` says: the batch, and some
+    passes over `dim` numbers, with one exponential for each.
 
     Parameters
     ----------

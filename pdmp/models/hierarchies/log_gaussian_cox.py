@@ -95,11 +95,11 @@ class LogGaussianCox(Model):
 
     @compiled
     def prior_potential(self, x):
-        return self.field.prior_potential(x)
+        return self.field.potential(x)
 
     @compiled
     def add_prior_gradient(self, x, out):
-        self.field.add_prior_gradient(x, out)
+        self.field.add_gradient(x, out)
 
     @compiled
     def term_potential(self, x, i):

@@ -66,7 +66,9 @@ class LogisticTerms(BoundedGradient):
 
 
 class LogisticRows(LogisticTerms, LogisticRegression):
-    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there, and `pdmp.models.regressions.glm` for `offset`.
+    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there.
+
+    `offset` is that of `pdmp.models.regressions.glm`.
 
     Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
     file does to read; `dtype` is that of the file.

@@ -74,12 +74,12 @@ class NormalInverseGamma(Model):
         return self.scale + 0.5 * total
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         gamma = x[self.dim - 1]
         return self.weight * gamma + exp(-gamma) * self.spread(x)
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         last = self.dim - 1
         e = exp(-x[last])
         for j in range(last):

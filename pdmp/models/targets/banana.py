@@ -56,7 +56,7 @@ class Banana(Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         z = x[0] / self.scale
         r = (x[1] - self.bend * (x[0] * x[0])) / self.noise
         total = z * z + r * r
@@ -65,7 +65,7 @@ class Banana(Model):
         return 0.5 * total
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         pull = (x[1] - self.bend * (x[0] * x[0])) / (self.noise * self.noise)
         out[0] += x[0] / (self.scale * self.scale) - 2.0 * self.bend * x[0] * pull
         out[1] += pull

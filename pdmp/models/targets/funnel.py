@@ -46,7 +46,7 @@ class Funnel(Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         square, w = 0.0, x[0] / self.scale
         for j in range(1, self.dim):
             square += x[j] * x[j]
@@ -55,7 +55,7 @@ class Funnel(Model):
         return 0.5 * (w * w + (self.dim - 1) * x[0] + square)
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         square, precision = 0.0, math.exp(-x[0])
         for j in range(1, self.dim):
             square += x[j] * x[j]

@@ -88,7 +88,7 @@ class Gaussian(Model):
     # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         total = 0.0
         for i in range(self.dim):
             row = 0.0
@@ -99,7 +99,7 @@ class Gaussian(Model):
         return 0.5 * total
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         if self.full.shape[0] > 0:  # column by column: no sum to wait for, so it vectorises without being reordered
             for j in range(self.dim):
                 centred = x[j] - self.mean[j]
@@ -166,7 +166,7 @@ class Gaussian(Model):
     def ray_begin(self, x, v, ray):
         for j in range(self.dim):
             ray[j] = 0.0
-        self.add_prior_gradient(x, ray[: self.dim])
+        self.add_gradient(x, ray[: self.dim])
         self.hessian_product(v, ray[self.dim : 2 * self.dim])
         self._ray_derivatives(v, ray)
 

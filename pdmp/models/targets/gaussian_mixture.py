@@ -104,11 +104,11 @@ class GaussianMixture(Model):
         return top + math.log(total)
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return -self._log_density(x)
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         whole = self._log_density(x)
         for k in range(self.offsets.shape[0]):
             share = math.exp(self._log_part(x, k) - whole)

@@ -73,11 +73,11 @@ class SkewNormal(Model):
         self.shape = float(shape)
 
     @compiled
-    def prior_potential(self, x):
+    def potential(self, x):
         return 0.5 * (x[0] * x[0]) - log_cdf(self.shape * x[0])
 
     @compiled
-    def add_prior_gradient(self, x, out):
+    def add_gradient(self, x, out):
         out[0] += x[0] - self.shape * inverse_mills(self.shape * x[0])
 
     def hessian(self, x):
