@@ -131,11 +131,11 @@ BAD = {
     "anchored": (lambda: pdmp.LipschitzSBPS(ControlVariate(MODEL, 2)), TypeError, "LipschitzSBPS.*ControlVariate"),
     "exact": (lambda: pdmp.LipschitzSBPS(Full(MODEL)), TypeError, "independent mini-batches.*Full"),
     "no model": (lambda: pdmp.LipschitzSBPS(3.0), TypeError, "LipschitzSBPS needs.*float"),
-    "no bound": (lambda: pdmp.LipschitzSBPS(Flat([1.0])), ValueError, "Flat has none.*`bound=`.*pdmp.SBPS"),
+    "no bound": (lambda: pdmp.LipschitzSBPS(Flat([1.0])), ValueError, "Flat has no `largest_term_gradient`.*`bound=`.*pdmp.SBPS"),
     "a prior of unknown slope": (
         lambda: pdmp.LipschitzSBPS(LINEAR),
         ValueError,
-        "`prior_curvature_bound.*LinearGaussian",
+        "LinearGaussian has no `prior_curvature_bound`",
     ),
     "bound": (lambda: pdmp.LipschitzSBPS(MODEL, bound=-2.0), ValueError, "`bound`.*-2.0"),
     "bound nan": (lambda: pdmp.LipschitzSBPS(MODEL, bound=math.nan), ValueError, "`bound`.*nan"),
