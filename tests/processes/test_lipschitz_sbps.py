@@ -131,7 +131,11 @@ BAD = {
     "anchored": (lambda: pdmp.LipschitzSBPS(ControlVariate(MODEL, 2)), TypeError, "LipschitzSBPS.*ControlVariate"),
     "exact": (lambda: pdmp.LipschitzSBPS(Full(MODEL)), TypeError, "independent mini-batches.*Full"),
     "no model": (lambda: pdmp.LipschitzSBPS(3.0), TypeError, "LipschitzSBPS needs.*float"),
-    "no bound": (lambda: pdmp.LipschitzSBPS(Flat([1.0])), ValueError, "no `largest_term_gradient`.*`bound=`.*pdmp.SBPS"),
+    "no bound": (
+        lambda: pdmp.LipschitzSBPS(Flat([1.0])),
+        ValueError,
+        "no `largest_term_gradient`.*`bound=`.*pdmp.SBPS",
+    ),
     "a prior of unknown slope": (
         lambda: pdmp.LipschitzSBPS(LINEAR),
         ValueError,
