@@ -103,7 +103,7 @@ class SGD(Ticking):
         self.provider.gradient(theta, memory.provider, rng, gradient, state.counts)
         if not finite(gradient):
             return -1
-        memory.acted[0] += self.safeguard.act(gradient)
+        memory.acted[0] += self.safeguard.apply(gradient)
         gamma = self.schedule.step(memory.taken[0])
         for j in range(theta.shape[0]):
             theta[j] -= gamma * gradient[j]
