@@ -36,10 +36,10 @@ from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.flow import Still
+from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
-from pdmp.recipe import Recipe
-from pdmp.report import Report
 
 FINE, COARSE = 0, 1
 

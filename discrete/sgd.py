@@ -27,8 +27,8 @@ import numpy as np
 from discrete.clipping import Unclipped, as_safeguard
 from discrete.schedules import Polynomial
 from discrete.tick import Ticking, finite
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
-from pdmp.report import Report
 
 
 class DescentMemory(NamedTuple):

@@ -58,8 +58,8 @@ from discrete.schedules import Automatic, Constant, Repeated, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
 from pdmp.gradients import as_provider
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import Compiled, compiled
-from pdmp.report import Report
 
 
 class SGLDMemory(NamedTuple):
