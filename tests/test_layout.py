@@ -43,7 +43,7 @@ def test_top_level():
 
 def test_the_root_of_the_package_holds_what_a_newcomer_reads_first():
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
-    shown = {"process.py", "flow.py", "errors.py", "comparison.py", "plots.py", "cli.py"}
+    shown = {"process.py", "recipe.py", "report.py", "flow.py", "errors.py", "comparison.py", "plots.py", "cli.py"}
     assert files == shown | {"__init__.py", "__main__.py", "py.typed"}
 
 
@@ -91,9 +91,9 @@ def test_module_as_command():
     assert "compare" in done.stdout and "Usage: pdmp" in done.stdout
 
 
-def test_what_is_cached_takes_a_kernel():
-    """The name of a kernel's type holds the fingerprint without which the disk cache would go stale."""
-    kernels = {"process", "model", "provider", "flow", "kernel"}
+def test_what_is_cached_takes_a_compiled_object():
+    """The name of such an object's type holds the fingerprint without which the disk cache would go stale."""
+    compiled = {"process", "model", "provider", "flow", "alias_table"}
     found = 0
     for path in [*SOURCES, *(ROOT / OTHER).rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -102,7 +102,7 @@ def test_what_is_cached_takes_a_kernel():
             names = {d.id for d in node.decorator_list if isinstance(d, ast.Name)}
             if "entry" in names:
                 found += 1
-                assert kernels & {a.arg for a in node.args.args}, f"{path.name}: {node.name}"
+                assert compiled & {a.arg for a in node.args.args}, f"{path.name}: {node.name}"
     assert found >= 3
     for path in SOURCES:
         if path != PACKAGE / "native" / "classes.py":
@@ -120,7 +120,7 @@ def test_every_public_module_is_reachable():
         "import pdmp, types; from pdmp.comparison import reference; "
         "assert callable(pdmp.compare) and pdmp.reference is reference; "
         "rooms = 'cli comparison data diagnostics engine errors factors flow gradients models native plots process '; "
-        "rooms += 'processes thinning tuning validation'; "
+        "rooms += 'processes recipe report thinning tuning validation'; "
         "assert all(isinstance(getattr(pdmp, m), types.ModuleType) for m in rooms.split()); "
         "assert set(pdmp.__all__) <= set(dir(pdmp))"
     )

@@ -1,0 +1,112 @@
+"""The skeletons of docs/contributing.md are complete: each is run as it stands, and samples the law it should."""
+
+import importlib
+import math
+import pathlib
+import re
+import tomllib
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from tests.checks import assert_unbiased, plain_only
+
+pytestmark = [pytest.mark.exact, plain_only]
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
+MEAN, PRECISION = np.array([1.0, -1.0]), np.array([4.0, 1.0])
+
+
+def blocks(heading, language="python"):
+    """Code blocks of one section of the page, in order."""
+    section = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
+    (text,) = (part for part in section if part.startswith(f"{heading}\n"))
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def skeleton(heading):
+    """What the section's code defines, and what its example computes."""
+    space = {"__name__": "skeleton"}
+    code, example = blocks(heading)
+    exec(compile(code, heading, "exec"), space)
+    exec(compile(example, heading, "exec"), space)
+    return space
+
+
+def test_continuous_time_sampler(capsys):
+    space = skeleton("A continuous-time sampler")
+    target = pdmp.models.Gaussian(MEAN, PRECISION)
+    assert_law(space["GaussianBPS"](target), MEAN, 1.0 / PRECISION, time=500.0)
+    with pytest.raises(ValueError, match="`refresh_rate` must be a positive number, got -1"):
+        space["GaussianBPS"](target, refresh_rate=-1)
+
+
+def assert_law(process, mean, variance, resolution=0.25, replicates=30, **budget):
+    """Means and variances of independent chains are those of the law."""
+    means, variances = [], []
+    for seed in range(replicates):
+        run = pdmp.sample(process, seed=seed, warmup=0.1, progress=False, **budget)
+        means.append(run.mean())
+        variances.append(run.var())
+    assert_unbiased(means, mean, resolution=resolution * np.sqrt(variance))
+    assert_unbiased(variances, variance, resolution=2.0 * resolution * variance)
+
+
+def test_fixed_step_sampler(capsys):
+    space = skeleton("A fixed-step sampler")
+    step = 0.1
+    process = space["Langevin"](pdmp.models.Gaussian(MEAN, PRECISION), step=step)
+    assert_law(process, MEAN, 1.0 / (PRECISION * (1.0 - 0.5 * step * PRECISION)), steps=3_000)
+    assert isinstance(discrete.RichardsonRomberg(process), pdmp.Process)
+
+
+def test_model(capsys):
+    space = skeleton("A model")
+    y = np.random.default_rng(3).normal(MEAN, 1.0, (10, 2))
+    model = space["NormalMean"](y)
+    for process in (pdmp.ZigZag(model), pdmp.BPS(model)):
+        assert_law(process, y.sum(axis=0) / 11.0, np.full(2, 1.0 / 11.0), time=150.0)
+    x = np.array([0.3, -0.2])
+    assert np.allclose(model.gradient(x), 10.0 * x - y.sum(axis=0) + x)
+    with pytest.raises(ValueError, match="`y` must be finite numbers of shape"):
+        space["NormalMean"](np.ones(3))
+
+
+def test_bound(capsys):
+    space = skeleton("A bound")
+    target = pdmp.models.Gaussian(MEAN, PRECISION)
+    assert_law(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](4.0)), MEAN, 1.0 / PRECISION, time=500.0)
+    with pytest.raises(pdmp.SamplingError, match="the steepest slope"):
+        pdmp.sample(pdmp.BPS(target, refresh_rate=1.0, thinning=space["Steepest"](0.5)), time=500.0, seed=1)
+
+
+def test_entry_point():
+    (text,) = blocks("A continuous-time sampler", "toml")
+    ((group, points),) = tomllib.loads(text)["project"]["entry-points"].items()
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    assert group in declared
+    code, _ = blocks("A continuous-time sampler")
+    for name, place in points.items():
+        module, _, attribute = place.partition(":")
+        assert f"\nclass {attribute}(" in code and name == attribute
+        assert code.startswith(f"# {module.replace('.', '/')}.py\n")
+
+
+def test_what_the_page_names_exists():
+    for path in re.findall(r"`((?:pdmp|discrete|tests|examples|docs)/[\w/.]*)`", PAGE):
+        assert (ROOT / path).exists(), path
+    for name in re.findall(r"`((?:pdmp|discrete)(?:\.\w+)+)", PAGE):
+        if name == "pdmp.processes":  # the group of entry points
+            continue
+        thing = importlib.import_module(name.partition(".")[0])
+        for part in name.split(".")[1:]:
+            thing = getattr(thing, part)
+
+
+def test_names_that_were_rejected_are_gone():
+    """No function, method, argument or field of the package has a name from the last column of the table."""
+    table = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `") and line.count("|") > 3]
+    assert math.isfinite(len(table))
