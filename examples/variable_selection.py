@@ -76,7 +76,7 @@ def enumerated(model):
 def sampled(process, events):
     """Inclusion probabilities (d,), their standard errors from four chains, and the run."""
     run = pdmp.sample(process, events=events, warmup=0.1, chains=4, seed=1, store="moments")
-    each = np.array([r.accumulated["included"] / r.length for r in run._records])
+    each = np.array([r.accumulated["included"] / r.length for r in run.records])
     return run.inclusion(), each.std(axis=0, ddof=1) / 2.0, run
 
 

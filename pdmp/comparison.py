@@ -486,18 +486,13 @@ def _check_test(test, model):
     return X, y
 
 
-def _single(run):
-    """The chains of a run, each as a run of its own."""
-    return [Run(run._info, [record]) for record in run._records]
-
-
 def _row(label, process, run, truth, model, test):
 
     chains = run.chains
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
-        means = np.array([one.mean() for one in _single(run)])
-        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in _single(run)])
+        means = np.array([one.mean() for one in run.split()])
+        sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in run.split()])
     errors = np.abs(means - truth.mean) / truth.sd
     ess = run.ess() / chains
     passes = run.stats["data_passes"] / chains
@@ -505,8 +500,8 @@ def _row(label, process, run, truth, model, test):
         "sampler": label,
         "data_passes": passes,
         "seconds": run.stats["seconds"] / chains,
-        "events": float(np.mean([r.counts[EVENTS] for r in run._records])),
-        "bound_violations": float(np.mean([r.counts[VIOLATIONS] for r in run._records])),
+        "events": float(np.mean([r.counts[EVENTS] for r in run.records])),
+        "bound_violations": float(np.mean([r.counts[VIOLATIONS] for r in run.records])),
         "min_ess": float(np.min(ess)),
         "median_ess": float(np.median(ess)),
         "ess_per_pass": float(np.min(ess)) / passes,
@@ -530,7 +525,7 @@ def _log_loss(run, model, test):
     X, y = test
     n = int(min(max(2_000_000 // len(y), 50), 500))
     losses = []
-    for path in run._paths:
+    for path in run.paths:
         x = path.discretise(n)
         p = 0.0
         for c, weight in enumerate(run.copies):
@@ -548,7 +543,7 @@ def _errors_by_pass(run, truth, warmup):
     fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
     errors = np.zeros((run.chains, POINTS))
     weights = np.array(run.copies)
-    for i, path in enumerate(run._paths):
+    for i, path in enumerate(run.paths):
         times = path.warmup + (fractions - warmup) / (1.0 - warmup) * (path.end - path.warmup)
         times[-1] = path.end
         total, before = 0.0, path.warmup
@@ -561,8 +556,8 @@ def _errors_by_pass(run, truth, warmup):
 
 def _stretch(run, rows=4_000):
     """The first events of chain 0, from its start."""
-    path, record = run.trajectories[0], run._records[0]
+    path, record = run.trajectories[0], run.records[0]
     events = path.times[: rows + 1]
     times = path.refine(events)
-    rate = record.counts[DATA] / max(run._info["n_data"], 1) / path.end
+    rate = record.counts[DATA] / max(run.info["n_data"], 1) / path.end
     return Path(path.at(times), rate * times, rate * events, path.kind)

@@ -47,7 +47,7 @@ def event_rates(run):
     found, lengths = {}, []
     series = {name: [] for name in run.stats["events"]}
     stretches = []
-    for path in run._paths:
+    for path in run.paths:
         if path.end <= path.warmup:
             continue
         n = max(min(1_024, int(np.sum(path.times > path.warmup)) // 8), 1)
@@ -157,7 +157,7 @@ def time_between(run, kind=None):
     if kind is not None and kind not in names:
         raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
     gaps = []
-    for path in run._paths:
+    for path in run.paths:
         keep = path.times[1:] > path.warmup
         if kind is not None:
             keep &= path.kinds == names.index(kind)

@@ -65,7 +65,7 @@ class Summary:
 def summarise(run):
     """The `Summary` of a run."""
     mean, sd, mcse = run.mean(), run.sd(), run.mcse()
-    draws = None if run.store == "moments" else run._diagnostic_draws()
+    draws = None if run.store == "moments" else run.diagnostic_draws()
     rhat = run.rhat() if draws is None else draws_rhat(draws, "rank")
     loose = np.full(run.dim, np.nan) if draws is None else sd_errors(draws)
     with np.errstate(all="ignore"):
@@ -180,7 +180,7 @@ def _heat(run):
         return []
     n = min(200, TERMS // max(model.n_data, 1) // run.chains, int(run.events.min()) // 2)
     if run.store == "grid":
-        n = min(n, min(int(r.grid.used[0]) for r in run._records))
+        n = min(n, min(int(r.grid.used[0]) for r in run.records))
     if n * run.chains < 16 or n < 4:
         return []
     try:

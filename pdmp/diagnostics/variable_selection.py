@@ -70,12 +70,12 @@ def sparsity(run):
 
 
 def _records(run):
-    records = [r for r in run._records if r.length > 0.0]
+    records = [r for r in run.records if r.length > 0.0]
     if not records:
         raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
     if not all("included" in r.accumulated for r in records):
         raise ValueError(
             f"inclusion is for runs of sticky processes, such as pdmp.StickyZigZag; this is one of "
-            f"{run._info['sampler']}, whose coordinates are never exactly 0."
+            f"{run.info['sampler']}, whose coordinates are never exactly 0."
         )
     return records

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import types
 import warnings
+from collections.abc import Mapping
 from importlib import metadata
 
 import numpy as np
@@ -77,13 +79,18 @@ class Run:
         Of those parts that are not natural parameters.
     copies : tuple of float
         Weights of the coupled copies.
+    info : mapping
+        What is known of the process without it, plain values: its name and description, the kind of path, `dim`,
+        `n_data`, the names of its events, the budget, ``wall_seconds``.
+    records : tuple of Record
+        What each chain left: arrays of its path, counts and integrals.
     stats : dict
         Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
         excess, horizons, data terms and passes, seconds of computing, and what the process itself reports.
     """
 
     def __init__(self, info, records, process=None, chains=None):
-        self._info, self._records, self._chains = info, records, chains
+        self._info, self._records, self._chains = info, tuple(records), chains
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
@@ -96,6 +103,18 @@ class Run:
             f"<Run: {self._info['process']}, {self.chains} chain{'s' if self.chains > 1 else ''}, "
             f"{stats['total_events']:,} events, time {self.end.max():.6g}, stopped by {self.stopped}>"
         )
+
+    @property
+    def info(self) -> Mapping:
+        return types.MappingProxyType(self._info)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return self._records
+
+    def split(self) -> list[Run]:
+        """A run for each chain by itself; they cannot go on."""
+        return [Run(self._info, [record]) for record in self._records]
 
     @property
     def chains(self):
@@ -217,7 +236,7 @@ class Run:
                 mixed = np.outer(shift, first)
                 total = total + cross + mixed + mixed.T + np.outer(shift, shift) * r.length
             else:
-                total = total + self._paths[i].products(mean, r.warmup, r.end)
+                total = total + self.paths[i].products(mean, r.warmup, r.end)
         total = total / sum(r.length for r in used)
         d = self.dim
         return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
@@ -259,7 +278,7 @@ class Run:
         if self.store == "grid":
             rows = r.grid.rows[: int(r.grid.used[0])]
             return integrate_function(f, np.full(len(rows), r.length / max(len(rows), 1)), rows, None)
-        path, total = self._paths[i], 0.0
+        path, total = self.paths[i], 0.0
         for h, x, v in path.segments(r.warmup, r.end):
             total = total + integrate_function(f, h, x, v, path.centre)
         return total
@@ -294,7 +313,7 @@ class Run:
             if r.length <= 0.0:
                 continue
             if self.store == "skeleton":
-                path = self._paths[i]
+                path = self.paths[i]
                 events = len(path.times) - int(np.searchsorted(path.times, r.warmup, side="right"))
                 most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
                 n = max(min(STRETCHES, most, events // 2), 1)
@@ -352,7 +371,7 @@ class Run:
             raise ValueError(f'`{what}` needs the path, of which `store="{self.store}"` keeps none; use {better}.')
 
     @functools.cached_property
-    def _paths(self):
+    def paths(self) -> list[Trajectory]:
         """Paths of all that moves, copies included."""
         self._refuse("trajectories", "moments", "grid")
         return [
@@ -372,9 +391,9 @@ class Run:
     def trajectories(self):
         """The path of each chain, a list of `Trajectory`; of coupled copies the first, with the last as ``coarse``."""
         if len(self.copies) == 1:
-            return self._paths
+            return self.paths
         paths, d, last = [], self.dim, len(self.copies) - 1
-        for path in self._paths:
+        for path in self.paths:
             fine, coarse = path.block(0, d, kind=0), path.block(last * d, (last + 1) * d, kind=last)
             fine.coarse, fine.coarse_times = coarse.positions, coarse.times
             paths.append(fine)
@@ -407,8 +426,8 @@ class Run:
             out[i] = r.grid.rows[rows, : self.dim]
         return out
 
-    def _diagnostic_draws(self, most=DIAGNOSTIC_DRAWS):
-        """At most so many draws of each chain for diagnostics, or None if there are too few."""
+    def diagnostic_draws(self, most=DIAGNOSTIC_DRAWS):
+        """At most so many `draws` of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""
         if self.store == "grid":
             n = min(int(r.grid.used[0]) for r in self._records)
         else:
@@ -441,7 +460,7 @@ class Run:
             return batch_ess(var, [r.length for r in used], batches, stretch, means)
         most = DIAGNOSTIC_DRAWS
         while True:
-            draws = self._diagnostic_draws(most)
+            draws = self.diagnostic_draws(most)
             if draws is None:
                 return np.full(self.dim, np.nan)
             ess = draws_ess(draws, method)
@@ -457,7 +476,7 @@ class Run:
         Under ``store="moments"`` the classical one of means and variances, without ranks.
         """
         if self.store != "moments":
-            draws = self._diagnostic_draws()
+            draws = self.diagnostic_draws()
             return np.full(self.dim, np.nan) if draws is None else draws_rhat(draws, method)
         halves, d = [], self.dim
         used = self._used()

@@ -115,8 +115,8 @@ class _Arm:
 
     def play(self, spent):
         """Go on until `spent`, and the score of what came out."""
-        begun = 0.0 if self.run is None or self.window == "all" else float(self.run._records[0].end)
-        before = 0 if self.run is None or self.window == "all" else int(self.run._records[0].counts[EVENTS])
+        begun = 0.0 if self.run is None or self.window == "all" else float(self.run.records[0].end)
+        before = 0 if self.run is None or self.window == "all" else int(self.run.records[0].counts[EVENTS])
         budget = {CLOCKS[self.clock]: spent if self.clock != "steps" else max(round(spent), 1)}
         try:
             self._go_on(budget)
@@ -124,7 +124,7 @@ class _Arm:
             self.run, self.failure = error.run, "diverged"
             self.used.append(0)
             return math.inf
-        record = self.run._records[0]
+        record = self.run.records[0]
         n = min((int(record.counts[EVENTS]) - before) // self.thin, self.draws)
         self.used.append(max(n, 0))
         if n < LEAST_DRAWS:

@@ -22,7 +22,7 @@ PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Cou
 @pytest.mark.parametrize("name", PROCESSES)
 def test_averages_over_stretches_are_integrals(name, monkeypatch):
     run = pdmp.sample(PROCESSES[name](), time=30.0, warmup=0.1, seed=1)
-    path = run._paths[0]
+    path = run.paths[0]
     ends = np.linspace(3.0, 30.0, 8)
 
     def cubic(x):

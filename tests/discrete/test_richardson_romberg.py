@@ -437,7 +437,7 @@ def test_only_samplers_with_brownian_increments(other):
 
 
 def assert_same_records(one, other):
-    for a, b in zip(one._records, other._records, strict=True):
+    for a, b in zip(one.records, other.records, strict=True):
         for name in ("times", "kinds", "xs", "vs", "counts"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
         np.testing.assert_array_equal(a.integrals.first, b.integrals.first)
@@ -540,7 +540,7 @@ def test_ctrl_c_with_two_threads():
     assert time.perf_counter() - began < 5.0
     assert run.stopped == "interrupted" and not helpers()
     again = pdmp.sample(two_ways(1), events=int(run.events[0]), initial=MEAN, seed=1, store="moments")
-    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+    np.testing.assert_array_equal(again.records[0].integrals.first, run.records[0].integrals.first)
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="there is no helper in plain Python")

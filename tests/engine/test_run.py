@@ -33,7 +33,7 @@ PROCESSES = {"global": Telegraph, "local": Walls, "ticks": Ticks, "coupled": Cou
 def same(one, other):
     """Whether two runs are bitwise the same in everything but the clock on the wall."""
     assert one.chains == other.chains
-    for a, b in zip(one._records, other._records, strict=True):
+    for a, b in zip(one.records, other.records, strict=True):
         for name in ("x", "v", "times", "kinds", "which", "xs", "vs", "counts", "excess"):
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
         for part in ("integrals", "grid"):
@@ -110,7 +110,7 @@ def test_seconds_budget_and_its_repetition():
     assert 0.1 <= run.stats["seconds"] < 2.0
     again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
     assert again.end[0] == run.end[0]
-    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+    np.testing.assert_array_equal(again.records[0].integrals.first, run.records[0].integrals.first)
 
 
 def test_clocks_that_never_ring_again():
@@ -134,13 +134,13 @@ def test_data_passes_of_a_process_that_never_looks(monkeypatch):
 def test_warmup_is_excluded(name):
     run = pdmp.sample(PROCESSES[name](), time=40.0, warmup=0.25, seed=2)
     assert run.warmup[0] == 10.0
-    path = run._paths[0]
+    path = run.paths[0]
     assert path.times[1] < 10.0  # the skeleton is all there
     d, w = run.dim, np.array(run.copies)
     np.testing.assert_allclose(run.mean(), w @ path.mean(10.0, 40.0).reshape(-1, d), rtol=1e-11, atol=1e-13)
     run = pdmp.sample(PROCESSES[name](), events=120, warmup=0.1, seed=2)
-    assert run.warmup[0] == run._paths[0].times[12]
-    assert run.end[0] == run._paths[0].times[120]
+    assert run.warmup[0] == run.paths[0].times[12]
+    assert run.end[0] == run.paths[0].times[120]
 
 
 @pytest.mark.exact
@@ -282,7 +282,7 @@ def test_compiled_and_plain_python_agree_bitwise(tmp_path):
     subprocess.run([sys.executable, "-c", RECORD, str(tmp_path)], check=True, cwd=ROOT, env=environment, timeout=120)
     for name, process in {"global": Telegraph(), "local": Walls(), "ticks": Ticks()}.items():
         plain, run = pdmp.load(tmp_path / f"{name}.npz"), pdmp.sample(process, events=600, warmup=0.1, seed=5)
-        for one, other in zip(plain._records, run._records, strict=True):
+        for one, other in zip(plain.records, run.records, strict=True):
             for part in ("times", "kinds", "xs", "vs", "counts"):
                 np.testing.assert_array_equal(getattr(one, part), getattr(other, part), err_msg=f"{name} {part}")
         np.testing.assert_allclose(plain.mean(), run.mean(), rtol=1e-12)
@@ -309,19 +309,19 @@ def test_stores_agree(name, budget):
             np.testing.assert_array_equal(run.end, skeleton.end)
         if name != "local":
             np.testing.assert_allclose(moments.cov(), skeleton.cov(), rtol=1e-12)
-        for i, r in enumerate((*moments._records, *grid._records)):
+        for i, r in enumerate((*moments.records, *grid.records)):
             marked = r.batches.shape[1]
             assert marked == 64 if "time" in budget else 32 <= marked <= 64 or name == "local"
-            path, stretch = skeleton._paths[i % 2], float(r.integrals.stretch[0])
+            path, stretch = skeleton.paths[i % 2], float(r.integrals.stretch[0])
             until = min(r.warmup + marked * stretch, path.end)
             total = path.integral(None, r.warmup, until) - r.integrals.centre * (until - r.warmup)
             np.testing.assert_allclose(r.batches.sum(axis=1), total, rtol=1e-10, atol=1e-10)
             if "time" in budget:
                 np.testing.assert_allclose(r.batches.sum(axis=1), r.integrals.first, rtol=1e-10, atol=1e-10)
-    for i, r in enumerate(grid._records):
+    for i, r in enumerate(grid.records):
         used = int(r.grid.used[0])
         times = r.warmup + np.arange(1, used + 1) * r.grid.spacing[0]
-        np.testing.assert_allclose(r.grid.rows[:used], skeleton._paths[i].at(times, side="left"), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(r.grid.rows[:used], skeleton.paths[i].at(times, side="left"), rtol=0, atol=1e-12)
         assert used == 16 or ("events" in budget and 16 <= used <= 32)
 
 
@@ -329,7 +329,7 @@ def test_stores_agree(name, budget):
 @pytest.mark.parametrize("name", PROCESSES)
 def test_integrals_on_the_way_are_those_of_the_skeleton(name):
     run = pdmp.sample(PROCESSES[name](), time=60.0, warmup=0.2, seed=7, covariance=name != "local")
-    path, r = run._paths[0], run._records[0]
+    path, r = run.paths[0], run.records[0]
     length, centre = r.length, r.integrals.centre
     np.testing.assert_allclose(centre + r.integrals.first / length, path.mean(), rtol=1e-10, atol=1e-12)
     variance = r.integrals.second / length - (r.integrals.first / length) ** 2
@@ -447,7 +447,7 @@ def test_draws_are_of_the_path():
 @pytest.mark.exact
 def test_coupled_copies_are_extrapolated():
     run = pdmp.sample(Coupled(), steps=4_000, warmup=0.1, seed=10, chains=2)
-    both = np.array([p.mean() for p in run._paths]).mean(axis=0)
+    both = np.array([p.mean() for p in run.paths]).mean(axis=0)
     np.testing.assert_allclose(run.mean(), 2.0 * both[:3] - both[3:], rtol=1e-10)
     np.testing.assert_allclose(run.expectation(lambda x: x), run.mean(), rtol=1e-10)
     second = run.expectation(lambda x: np.outer(x, x))
@@ -609,7 +609,7 @@ def test_ctrl_c_returns_the_run_so_far(how):
     assert run.stats["total_events"] > 100
     again = pdmp.sample(Telegraph(), events=int(run.events[0]), seed=1, store="moments")
     assert again.end[0] == run.end[0]
-    np.testing.assert_array_equal(again._records[0].integrals.first, run._records[0].integrals.first)
+    np.testing.assert_array_equal(again.records[0].integrals.first, run.records[0].integrals.first)
     if pool is not None:
         pool.shutdown()
 
