@@ -6,8 +6,9 @@ clip_value each vⱼ to the interval [lo, hi]   acts where one lies outside
 normalise  c v / \|v\|                        acts wherever v ≠ 0
 =========  =================================  ================================
 
-Each makes the estimate biased, and so the law that is sampled: by how much depends on how often it acts, which a run
-counts. Written as a safeguard and described as one, "clipping" in some texts is `normalise`: it always rescales.
+Each of them makes the estimate biased, and with it the law that is sampled. How large the bias is depends on how often
+the safeguard acts, which ``run.stats["mean_clipped"]`` tells. What some texts call clipping is `normalise`, which
+changes every estimate.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from pdmp.native.classes import Compiled, compiled
 
 
 class Unclipped(Compiled):
-    """No safeguard; the base of the others, which define ``act(v)``: change `v` in place, return 1 if it changed."""
+    """No safeguard, and the base of the others: ``apply(v)`` changes `v` in place, and returns 1 if it did, else 0."""
 
     @compiled
-    def act(self, v):
+    def apply(self, v):
         return 0
 
 
 class ClipNorm(Unclipped):
-    """v min(1, c / |v|)."""
+    """v min(1, c / |v|): vectors longer than c get the length c."""
 
-    largest: float
+    largest: float  #: c
 
     def __init__(self, largest):
         self.largest = largest
 
     @compiled
-    def act(self, v):
+    def apply(self, v):
         square = 0.0
         for j in range(v.shape[0]):
             square += v[j] * v[j]
@@ -49,7 +50,7 @@ class ClipNorm(Unclipped):
 
 
 class ClipValue(Unclipped):
-    """Each entry to [low, high]."""
+    """Each entry outside [low, high] is moved to the nearer end of it."""
 
     low: float
     high: float
@@ -58,28 +59,28 @@ class ClipValue(Unclipped):
         self.low, self.high = low, high
 
     @compiled
-    def act(self, v):
-        acted = 0
+    def apply(self, v):
+        changed = 0
         for j in range(v.shape[0]):
             if v[j] < self.low:
                 v[j] = self.low
-                acted = 1
+                changed = 1
             elif v[j] > self.high:
                 v[j] = self.high
-                acted = 1
-        return acted
+                changed = 1
+        return changed
 
 
 class Normalise(Unclipped):
-    """c v / |v|, and 0 where v is 0."""
+    """c v / |v|: every vector gets the length c, but for v = 0, which stays 0."""
 
-    length: float
+    length: float  #: c
 
     def __init__(self, length):
         self.length = length
 
     @compiled
-    def act(self, v):
+    def apply(self, v):
         square = 0.0
         for j in range(v.shape[0]):
             square += v[j] * v[j]
@@ -92,7 +93,7 @@ class Normalise(Unclipped):
 
 
 def as_safeguard(clip_norm, clip_value, normalise):
-    """The safeguard that these options of a sampler ask for, at most one of them."""
+    """The safeguard that these options of a sampler stand for; a `ValueError` if more than one is given."""
     given = {"clip_norm": clip_norm, "clip_value": clip_value, "normalise": normalise}
     given = {name: value for name, value in given.items() if value is not None}
     if not given:

@@ -1,4 +1,4 @@
-"""What a target is like around its mode: the Hessian of U there, and the covariance of the gradient's noise."""
+"""The Hessian of U at the mode, and the covariance of the gradient's noise there: what automatic steps depend on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ import numpy as np
 
 from pdmp.gradients import Noisy
 
-#: Largest dimension in which all directions are looked at.
-DENSE = 500
+#: Largest dimension in which Hessian and covariance are whole matrices.
+DENSE_DIMENSIONS = 500
 
 
 def noise_covariance(provider, x):
-    """Covariance of the provider's estimate of ∇U at `x`, shape (d, d), for batches drawn independently.
+    """Covariance of the provider's estimate of ∇U at `x`, for batches drawn independently.
 
-    Cov(∇Uᵢ/pᵢ)/n for terms i drawn with probabilities pᵢ, (N²/n) Cov(∇Uᵢ) when all are alike, of which without
-    replacement a share 1 - n/N is left; zero for an exact gradient.
+    For n terms drawn with probabilities pᵢ it is Cov(∇Uᵢ/pᵢ)/n, for equal probabilities (N²/n) Cov(∇Uᵢ). Without
+    replacement that is multiplied by the finite-population factor (N - n)/(N - 1). It is zero for an exact gradient.
+
+    Parameters
+    ----------
+    provider : any of `pdmp.gradients`
+    x : ndarray, shape (d,)
+
+    Returns
+    -------
+    ndarray, shape (d, d)
     """
     d, n_data = provider.dim, provider.n_data
     if provider.exact:
@@ -29,7 +38,7 @@ def noise_covariance(provider, x):
         terms = _centred(provider, x, rows)
         total += terms.sum(axis=0)
         square += terms.T @ (inverse[rows, None] * terms)
-    return _share_left(provider) / provider.size * (square - np.outer(total, total))
+    return _finite_population_factor(provider) / provider.size * (square - np.outer(total, total))
 
 
 def _inverse_probabilities(provider):
@@ -41,13 +50,13 @@ def _inverse_probabilities(provider):
 
 
 def _centred(provider, x, rows):
-    """Gradients of these terms at `x`, less those at the anchor of control variates, (len(rows), d)."""
+    """Gradients of these terms at `x`, minus those at the anchor of control variates, (len(rows), d)."""
     terms = provider.model.term_gradients(x, rows)
     return terms if provider.anchor is None else terms - provider.model.term_gradients(provider.anchor, rows)
 
 
-def _share_left(provider):
-    """The share of the variance that is left when batches are drawn without replacement."""
+def _finite_population_factor(provider):
+    """Variance of a batch drawn without replacement, relative to one drawn with it; 1 for one drawn with it."""
     n, n_data = provider.size, provider.n_data
     if getattr(provider, "draw", "iid") not in ("distinct", "reshuffle", "epoch"):
         return 1.0
@@ -55,21 +64,30 @@ def _share_left(provider):
 
 
 def local_law(provider, x):
-    """Hessian of U at its mode and covariance of the gradient's noise there: what an automatic step is chosen from.
-
-    Up to `DENSE` dimensions both are (d, d). Above, they are (1, 1), those along the direction of largest curvature.
+    """Hessian of U at the mode, and covariance of the gradient's noise there.
 
     Parameters
     ----------
     provider : any of `pdmp.gradients`
     x : ndarray, shape (d,)
-        Where to look for the mode from; it stands for the mode where that is not found.
+        Where the search for the mode begins. Where no mode is found, `x` is taken in its place.
+
+    Returns
+    -------
+    hessian, noise : ndarray
+        Of shape (d, d) up to `DENSE_DIMENSIONS` dimensions; above, of shape (1, 1), along the direction of the largest
+        curvature. At a point that is not a mode, negative curvatures are replaced by their absolute values.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not finite, or the Hessian is zero.
     """
     model = provider.model
     found = provider.anchor if provider.anchor is not None else model.mode(x)
     mode = np.asarray(x if found is None else found, dtype=float)
-    if model.dim > DENSE:
-        hessian, noise = _stiffest(provider, mode)
+    if model.dim > DENSE_DIMENSIONS:
+        hessian, noise = _along_largest_curvature(provider, mode)
     else:
         hessian, noise = model.hessian(mode), noise_covariance(provider, mode)
     if not (np.all(np.isfinite(hessian)) and np.all(np.isfinite(noise))):
@@ -78,7 +96,7 @@ def local_law(provider, x):
             "`initial`."
         )
     curvature, axes = np.linalg.eigh(hessian)
-    if curvature[0] <= 0.0:  # not at a mode: what curves downwards is taken to curve upwards
+    if curvature[0] <= 0.0:  # not at a mode
         if not np.abs(curvature).max() > 0.0:
             raise ValueError("an automatic step needs a potential that is curved where the run starts; give a step.")
         curvature = np.maximum(np.abs(curvature), 1e-6 * np.abs(curvature).max())
@@ -86,8 +104,12 @@ def local_law(provider, x):
     return hessian, noise
 
 
-def _stiffest(provider, x, iterations=50, rows=2_000):
-    """`local_law` along the direction of largest curvature, found by power iteration of differences of gradients."""
+def _along_largest_curvature(provider, x, iterations=50, rows=2_000):
+    """Curvature and variance of the noise along the direction of largest curvature, (1, 1) each.
+
+    The direction is found by power iteration, with differences of gradients for Hessian-vector products; the variance
+    is estimated from at most `rows` terms.
+    """
     model, rng = provider.model, np.random.default_rng(0)
     u, curvature = rng.standard_normal(model.dim), 0.0
     u /= np.linalg.norm(u)
@@ -107,5 +129,5 @@ def _stiffest(provider, x, iterations=50, rows=2_000):
         some = np.sort(rng.choice(n_data, min(rows, n_data), replace=False))
         p = np.concatenate([_centred(provider, x, part) @ u for part in np.array_split(some, len(some) // 20 + 1)])
         variance = n_data * np.mean(_inverse_probabilities(provider)[some] * p**2) - (n_data * np.mean(p)) ** 2
-        noise = _share_left(provider) / provider.size * max(float(variance), 0.0)
+        noise = _finite_population_factor(provider) / provider.size * max(float(variance), 0.0)
     return np.array([[curvature]]), np.array([[noise]])

@@ -39,9 +39,9 @@ from discrete.schedules import Automatic, Constant, as_schedule
 from discrete.tick import finite
 from pdmp.flow import Linear
 from pdmp.gradients import as_provider
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process
-from pdmp.recipe import Recipe
 
 STEP = 0  #: the kind of event that ends an interval; those of the process follow
 

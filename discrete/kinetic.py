@@ -15,9 +15,9 @@ import numpy as np
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian, StepRecipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import inlined
 from pdmp.process import ADAPTING
-from pdmp.report import Report
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

@@ -1,8 +1,8 @@
-r"""The law a fixed-step sampler really samples, predicted for a target that is Gaussian near its mode.
+r"""The stationary law of a fixed-step sampler, predicted for a target that is Gaussian near its mode.
 
-With the Hessian H at the mode and the covariance V of the gradient noise there, one update of a deviation x from the
-mode is x' = (I - K) x + noise, and its stationary covariance solves a linear equation. Steps can be chosen by it: the
-largest step at which no marginal variance is off by more than a stated fraction.
+H is the Hessian of U at the mode and V the covariance of the gradient noise there. One step changes a deviation x from
+the mode to x' = (I - K) x + noise, so that the stationary covariance solves a linear equation. From it follows the
+automatic step: the largest one at which no marginal variance is off by more than a given fraction.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from discrete.barker import SPREAD, C
 
 
 def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None):
-    """Stationary covariance of SGLD: x' = (I - γPH) x + N(0, I_γ + γ²PVP); None where it is unstable.
+    """Stationary covariance of SGLD, that is of x' = (I - γPH) x + N(0, Q + γ²PVP).
 
     Parameters
     ----------
@@ -25,9 +25,14 @@ def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None
     step : float
         γ.
     injected : ndarray, shape (d, d), optional
-        I_γ, the covariance of the injected noise; 2γP when omitted.
+        Q, the covariance of the injected noise; 2γP when omitted.
     preconditioner : ndarray, shape (d, d), optional
         P, the identity when omitted.
+
+    Returns
+    -------
+    ndarray of shape (d, d), or None
+        None if the recursion is unstable.
     """
     from scipy import linalg
 
@@ -36,28 +41,34 @@ def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None
     if np.abs(np.linalg.eigvals(a)).max() >= 1.0:
         return None
     injected = 2.0 * step * p if injected is None else injected
-    with warnings.catch_warnings():  # "close to zero": tiny steps, for which the solution is still accurate
+    with warnings.catch_warnings():  # scipy warns of tiny steps, for which the solution is accurate
         warnings.simplefilter("ignore", RuntimeWarning)
         return linalg.solve_discrete_lyapunov(a, injected + step**2 * p @ noise @ p.T)
 
 
 def kinetic_covariance(hessian, noise, linear):
-    """Stationary covariance of θ in a sampler with a momentum p; None where it is unstable.
+    """Stationary covariance of θ in a sampler with a momentum p.
 
     Parameters
     ----------
     hessian, noise : ndarray, shape (d, d)
-        Of U, and covariance of the gradient's noise.
+        H and V.
     linear : callable
-        From the curvatures (d,) to the step as a linear map of (θ, p) along each: a transition (d, 2, 2), the
-        direction (2,) in which the gradient's noise enters, and the covariance of the injected noise, (2, 2) or one for
-        each curvature.
+        From curvatures of shape (d,) to one step as a linear map of (θ, p) along each of them. It returns the
+        transition matrices M, shape (d, 2, 2); the vector k, shape (2,), by which a unit of gradient noise changes
+        (θ, p); and the covariance B of the injected noise, of shape (2, 2) or (d, 2, 2).
+
+    Returns
+    -------
+    ndarray of shape (d, d), or None
+        None if the step is unstable.
 
     Notes
     -----
-    In the Hessian's axes S_ij = Mᵢ S_ij Mⱼᵀ + V_ij k kᵀ + δ_ij B, for each pair of axes; in the eigenvectors of M a
-    division by 1 - μᵢₐ μⱼᵦ. Those of a critically damped direction coincide; within rounding that does not happen, and
-    near it the error is of order 1e-16 over the relative distance of the friction from the critical one.
+    In the eigenvectors of H, each pair i, j of coordinates has the equation S_ij = Mᵢ S_ij Mⱼᵀ + V_ij k kᵀ + δ_ij B. In
+    the eigenvectors of Mᵢ and Mⱼ, with eigenvalues μᵢₐ and μⱼᵦ, its solution is a division by 1 - μᵢₐ μⱼᵦ. In a
+    critically damped direction the eigenvectors coincide. With rounded numbers that does not happen exactly, and close
+    to it the error is of order 1e-16 divided by the relative distance of the friction from the critical one.
     """
     curvature, axes = np.linalg.eigh(hessian)
     d = len(curvature)
@@ -68,7 +79,7 @@ def kinetic_covariance(hessian, noise, linear):
     if np.abs(values).max() >= 1.0:
         return None
     inverse = np.linalg.inv(vectors)
-    of_noise = vectors[:, 0] * (inverse @ kick)  # (d, 2): what each eigenvector has of θ, and the noise of it
+    of_noise = vectors[:, 0] * (inverse @ kick)  # (d, 2): θ-component of each eigenvector times its part of the noise
     sums = 1.0 / (1.0 - np.multiply.outer(values, values))  # (d, 2, d, 2)
     s = (axes.T @ noise @ axes) * np.einsum("ia,iajb,jb->ij", of_noise, sums, of_noise)
     here = np.arange(d)
@@ -78,10 +89,10 @@ def kinetic_covariance(hessian, noise, linear):
 
 
 def _barker_response(sigma, tau, estimator):
-    """κ: slope at g = 0 of the mean increment E[±z] in the gradient g, which is seen with noise sd `tau`; shape (d,).
+    """κ, shape (d,): the derivative at g = 0 of the mean increment E[±z] by the gradient g, with noise sd `tau`.
 
-    2 E[z² s expit'(s z η)] over z and the noise η, with s = 1, or the stretch C/√(C² - τ² z²) of the corrected
-    estimator; E|z| √(2/π) / τ for the extreme one.
+    It is 2 E[z² s expit'(s z η)] over z and the noise η, where s = 1 for the vanilla estimator and the stretch
+    C/√(C² - τ² z²) for the corrected one. For the extreme estimator it is E|z| √(2/π) / τ.
     """
     from scipy import special
 
@@ -95,7 +106,7 @@ def _barker_response(sigma, tau, estimator):
         stretch = np.ones_like(z)
         if estimator == "corrected":
             stretch = C / np.sqrt(C**2 - (tau[:, None] * z) ** 2)
-    noise = np.linspace(-8.0, 8.0, 321)  # not Gauss-Hermite: it fails for steep logistic functions
+    noise = np.linspace(-8.0, 8.0, 321)  # Gauss-Hermite quadrature fails for steep logistic functions
     density = np.exp(-0.5 * noise**2)
     p = special.expit(
         np.where(np.isfinite(stretch), stretch, 0.0)[..., None] * z[..., None] * tau[:, None, None] * noise
@@ -106,10 +117,23 @@ def _barker_response(sigma, tau, estimator):
 
 
 def barker_covariance(hessian, noise, scale, estimator):
-    """Stationary covariance of SGBD to leading order in the deviation; None where it is unstable.
+    """Stationary covariance of SGBD, to leading order in the deviation x from the mode.
 
-    Coordinate j moves by ±zⱼ, so E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ with the response κⱼ of `_barker_response`, while the square
-    of the increment is E[z²] whatever happens.
+    Coordinate j moves by ±zⱼ. So E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ, with κⱼ of `_barker_response`, while the mean square of the
+    increment is always E[z²].
+
+    Parameters
+    ----------
+    hessian, noise : ndarray, shape (d, d)
+        H and V.
+    scale : float or ndarray of shape (d,)
+        σ.
+    estimator : {"vanilla", "corrected", "extreme"}
+
+    Returns
+    -------
+    ndarray of shape (d, d), or None
+        None if the linearised step is unstable, or has no finite response.
     """
     from scipy import linalg
 
@@ -124,10 +148,10 @@ def barker_covariance(hessian, noise, scale, estimator):
         return None
     shared = response[:, None] * noise * response if estimator != "extreme" else np.zeros((d, d))
     s = np.zeros((d, d))
-    for _ in range(60):  # off the diagonal increments multiply, a term of second order
+    for _ in range(60):  # a fixed-point iteration: off the diagonal the product of two mean increments enters
         drift = k @ s @ k.T + shared
         np.fill_diagonal(drift, square)
-        with warnings.catch_warnings():  # "close to zero": tiny steps, for which the solution is still accurate
+        with warnings.catch_warnings():  # scipy warns of tiny steps, for which the solution is accurate
             warnings.simplefilter("ignore", RuntimeWarning)
             new = linalg.solve_continuous_lyapunov(k, drift)
         if not np.all(np.isfinite(new)) or np.abs(new).max() > 1e12 * np.abs(np.diag(square)).max():
@@ -139,7 +163,7 @@ def barker_covariance(hessian, noise, scale, estimator):
 
 
 def largest_step(covariance_at, target, largest, error=0.1, points=241):
-    """The largest step at which every marginal variance is within `error` of the target's.
+    """The largest step at which every marginal variance is within the fraction `error` of the target's.
 
     Parameters
     ----------
@@ -148,16 +172,21 @@ def largest_step(covariance_at, target, largest, error=0.1, points=241):
     target : ndarray, shape (d, d)
         The covariance to compare with.
     largest : float
-        Where the search begins; it goes down five decades in steps of 10 to the power 1/48.
+        The step at which the search begins. It goes down by five decades, in factors of 10^(-1/48) by default.
     error : float, default 0.1
         Allowed relative error of each marginal variance.
 
     Returns
     -------
     step : float
-        When no step is within `error` (an estimator that is biased at every step), the one that comes closest.
+        If no step is within `error`, as for an estimator that is biased at every step, the one that comes closest.
     worst : float
         The largest relative error of a marginal variance at that step.
+
+    Raises
+    ------
+    ValueError
+        If the sampler is unstable at every step that was tried.
     """
     truth = np.diag(target)
     best = (math.inf, None)

@@ -29,10 +29,10 @@ import numpy as np
 from discrete.schedules import Constant
 from discrete.tick import Ticking
 from pdmp.gradients import as_provider
+from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
-from pdmp.recipe import Recipe
-from pdmp.report import Report
 
 GAIN = -0.6  #: exponent of the gain of the adaptation
 

@@ -1,23 +1,25 @@
 r"""Preconditioners P of Langevin dynamics: dθ = (-P ∇U + T Γ) dt + √(2T) P^½ dB, Γᵢ = Σⱼ ∂Pᵢⱼ/∂θⱼ.
 
-A number, a vector (the diagonal) or a symmetric positive definite matrix is constant, so that Γ = 0. `RMSprop` adapts
-the diagonal to the gradients, Pᵢ = 1 / (ε + √Vᵢ) with the running average V of their squares: it depends on θ.
+A number, a vector (the diagonal) or a symmetric positive definite matrix is a constant P, for which Γ = 0. `RMSprop`
+adapts a diagonal P to the gradients: Pᵢ = 1 / (ε + √Vᵢ), where V is the running average of their squares. This P
+depends on θ.
 
 **Without Γ the law of RMSprop is wrong at every step.** As γ → 0 the average V follows θ and becomes E[ĝᵢ²] at θ, and
-the dynamics without Γ have the density ∝ exp(-U/T) / P. On N(0, 1) with exact gradients and ε = 1 that has variance
+the dynamics without Γ have the density ∝ exp(-U/T) / P. On N(0, 1) with exact gradients and ε = 1 its variance is
 1.444.
 
-**Γ as it was published** has the derivative of V at the present state only, multiplied by 1 - decay. In the limit of
-small steps that is too little by this factor c = 1 - decay: the density becomes exp(-U/T) P^(c-1), almost that without
-Γ. The derivative of a running average is the running average of derivatives, which is what is used here:
+**Γ as it was published** has the derivative of V at the present state only, multiplied by c = 1 - decay. In the limit
+of small steps that is too small by the factor c: the density becomes exp(-U/T) P^(c-1), which is almost that without Γ.
+The derivative of a running average is the running average of the derivatives, and this is what is used here:
 
     D ← decay D + (1 - decay) 2 ĝᵢ Ĥᵢᵢ,   Γᵢ = -Pᵢ² Dᵢ / (2 √Vᵢ).
 
-The diagonal of the batch's Hessian is estimated by one random probe z = ±δ with the same batch, at the price of a
-second gradient: Ĥᵢᵢ ≈ (ĝ(θ + z) - ĝ(θ))ᵢ / zᵢ.
+The diagonal of the batch's Hessian is estimated from the gradient at θ + z with the same batch. Each zᵢ is δ or -δ,
+at random: Ĥᵢᵢ ≈ (ĝ(θ + z) - ĝ(θ))ᵢ / zᵢ. This costs a second gradient in each step.
 
-Noisy gradients leave an error of another kind, with Γ or without: the newest ĝ is in the P that multiplies it, so that
-P ĝ is not unbiased for P ∇U. It is of order 1 - decay in the drift, whatever the step, and zero for exact gradients.
+Noisy gradients cause another error, with Γ or without it: P contains the newest ĝ, which it multiplies, so that P ĝ is
+not an unbiased estimate of P ∇U. The error of the drift is of order 1 - decay at every step, and zero for exact
+gradients.
 
 References
 ----------
@@ -31,30 +33,33 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled
 
-#: Length of the probe of the Hessian's diagonal, relative to a coordinate or to 1.
+__all__ = ["RMSprop"]
+
+#: δ, relative to the coordinate or to 1, whichever is larger.
 PROBE = 1e-6
 
 
 class Preconditioner(Compiled):
     """No preconditioner, and the base of the others.
 
-    ``memory`` is that of the sampler: it has the last estimate of ∇U in ``gradient`` and, for preconditioners that are
-    `adaptive`, the arrays ``squares``, ``slopes``, ``probe`` and ``there``.
+    ``memory`` is the sampler's. It holds the last estimate of ∇U in ``gradient`` and, for preconditioners that are
+    `adaptive`, the arrays ``squares``, ``square_derivatives``, ``probe_point`` and ``probe_gradient``.
     """
 
     #: Whether P changes from step to step.
     adaptive = False
-    #: P as an array of shape (d, d) or (d,), None if it is adaptive or the identity.
+    #: P as an array of shape (d, d) or (d,); None if it is adaptive or the identity.
     matrix = None
     #: Whether P is diagonal.
     diagonal = True
 
     @compiled
     def update(self, x, memory, provider, rng, counts):
-        """Look at the new gradient, and return whether all is finite."""
+        """Take the new gradient into account; returns False if something is not finite."""
         return True
 
     @compiled
@@ -74,10 +79,10 @@ class Preconditioner(Compiled):
 
 
 class Diagonal(Preconditioner):
-    """A constant diagonal."""
+    """A constant diagonal P."""
 
-    entries: np.ndarray
-    roots: np.ndarray
+    entries: np.ndarray  #: (d,) the diagonal of P
+    roots: np.ndarray  #: (d,) its square roots
 
     def __init__(self, entries):
         self.entries, self.roots = entries, np.sqrt(entries)
@@ -97,10 +102,10 @@ class Diagonal(Preconditioner):
 
 
 class Dense(Preconditioner):
-    """A constant matrix; its root is Cholesky's factor."""
+    """A constant matrix P."""
 
-    full: np.ndarray
-    root: np.ndarray
+    full: np.ndarray  #: (d, d) P
+    root: np.ndarray  #: (d, d) the lower triangular Cholesky factor L of P = LLᵀ
 
     diagonal = False
 
@@ -128,17 +133,34 @@ class Dense(Preconditioner):
 
 
 class RMSprop(Preconditioner):
-    """Pᵢ = 1 / (ε + √Vᵢ), V the running average of the squared gradients, which starts at the first of them.
+    """The preconditioner Pᵢ = 1 / (ε + √Vᵢ), V the running average of the squared gradients (Li et al., 2016, eq. 5).
+
+    The average starts at the first squared gradient.
 
     Parameters
     ----------
     decay : float, default 0.99
         Weight of the old value in the averages, in [0, 1).
     eps : float, default 1e-5
-        ε > 0, in units of the gradient of the full sum: the largest entry of P is 1/ε.
+        ε > 0, in units of the gradient of the full sum. The largest possible entry of P is 1/ε.
     include_gamma : bool, default False
-        Add the drift Γ, without which the law is wrong at every step, at the price of a second gradient a step; see
-        the module's text.
+        Whether to add the drift Γ, at the price of a second gradient in each step. Without it the law is wrong at every
+        step; see the text of `discrete.preconditioners`.
+
+    Raises
+    ------
+    TypeError
+        If `include_gamma` is not True or False.
+    ValueError
+        For a decay outside [0, 1), or ε that is not a positive number.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 100.0])
+    >>> P = discrete.preconditioners.RMSprop(eps=1.0, include_gamma=True)
+    >>> discrete.SGLD(model, step=0.01, preconditioner=P).preconditioner.eps
+    1.0
     """
 
     decay: float
@@ -147,7 +169,7 @@ class RMSprop(Preconditioner):
 
     adaptive = True
 
-    def __init__(self, decay=0.99, eps=1e-5, include_gamma=False):
+    def __init__(self, decay: float = 0.99, eps: float = 1e-5, include_gamma: bool = False):
         if not 0.0 <= decay < 1.0:
             raise ValueError(f"`decay` of RMSprop must lie in [0, 1), got {decay!r}.")
         if not 0.0 < eps < math.inf:
@@ -158,18 +180,23 @@ class RMSprop(Preconditioner):
 
     @compiled
     def update(self, x, memory, provider, rng, counts):
-        gradient, squares, slopes, there = memory.gradient, memory.squares, memory.slopes, memory.there
+        gradient, squares, derivatives, point = (
+            memory.gradient,
+            memory.squares,
+            memory.square_derivatives,
+            memory.probe_point,
+        )
         weight = 1.0 if memory.taken[0] == 0 else 1.0 - self.decay
         if self.include_gamma:
             for j in range(x.shape[0]):
                 z = PROBE * max(1.0, abs(x[j]))
-                there[j] = x[j] + (z if rng.random() < 0.5 else -z)
-            provider.gradient_again(there, memory.provider, memory.probe, counts)
+                point[j] = x[j] + (z if rng.random() < 0.5 else -z)
+            provider.gradient_again(point, memory.provider, memory.probe_gradient, counts)
             for j in range(x.shape[0]):
-                curvature = (memory.probe[j] - gradient[j]) / (there[j] - x[j])
+                curvature = (memory.probe_gradient[j] - gradient[j]) / (point[j] - x[j])
                 if not math.isfinite(curvature):
                     return False
-                slopes[j] += weight * (2.0 * gradient[j] * curvature - slopes[j])
+                derivatives[j] += weight * (2.0 * gradient[j] * curvature - derivatives[j])
         for j in range(x.shape[0]):
             squares[j] += weight * (gradient[j] * gradient[j] - squares[j])
         return True
@@ -179,7 +206,7 @@ class RMSprop(Preconditioner):
         root = math.sqrt(memory.squares[j])
         p = 1.0 / (self.eps + root)
         if self.include_gamma and root > 0.0:
-            return p * memory.gradient[j] + temperature * p * p * memory.slopes[j] / (2.0 * root)
+            return p * memory.gradient[j] + temperature * p * p * memory.square_derivatives[j] / (2.0 * root)
         return p * memory.gradient[j]
 
     @compiled
@@ -191,8 +218,8 @@ class RMSprop(Preconditioner):
         return 1.0 / (self.eps + math.sqrt(memory.squares[j]))
 
 
-def as_preconditioner(value, dim):
-    """A `Preconditioner` from what users give: None, a number, a vector, a matrix, or one of these classes."""
+def as_preconditioner(value: ArrayLike | Preconditioner | None, dim: int) -> Preconditioner:
+    """The `Preconditioner` that None, a number, a vector, a matrix or one of these classes stands for."""
     if value is None:
         return Preconditioner()
     if isinstance(value, Preconditioner):

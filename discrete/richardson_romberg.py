@@ -32,13 +32,14 @@ from discrete.laws import largest_step
 from discrete.schedules import Automatic, Constant, automatic
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
-from discrete.threads import CLAIMED, DONE, FAILED, POSTED, Helper, Stream, claim, load, new_desk, pause, store
+from discrete.streams import Stream
+from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.flow import Still
+from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
-from pdmp.recipe import Recipe
-from pdmp.report import Report
 
 FINE, COARSE = 0, 1
 
@@ -53,7 +54,7 @@ class CoupledMemory(NamedTuple):
     x: np.ndarray  #: (d,) where the coarse chain's present step leads; it goes there when the step ends
     v: np.ndarray  #: (d,) and with which momentum
     tally: np.ndarray  #: counts of that step, like `State.counts`
-    desk: np.ndarray  #: see `discrete.threads`
+    jobs: tuple  #: the steps of the coarse chain as jobs for two threads, see `discrete.threads`
     words: np.ndarray  #: the random numbers of the coarse chain's gradients
     fine: tuple  #: the memory of the fine chain
     coarse: tuple  #: that of the coarse one
@@ -194,7 +195,7 @@ class RichardsonRomberg(Process):
                     second[j] = rng.standard_normal()
                 self._combine(first, second, memory.normals, d, rng)
                 memory.tally[ADAPTING] = state.counts[ADAPTING]
-                store(memory.desk, POSTED, memory.coarse.taken[0] + 1)
+                store(memory.jobs.posted, memory.coarse.taken[0] + 1)
             x, z = state.x[:d], first if one else second
             if not (self.fine.move(x, state.v[:d], memory.fine, z, rng, state.counts) and finite(x)):
                 return -1
@@ -202,15 +203,15 @@ class RichardsonRomberg(Process):
                 memory.began[0] = now
             memory.fine.taken[0] += 1
             return FINE
-        desk, taken = memory.desk, memory.coarse.taken[0]
-        if claim(desk, CLAIMED, taken, taken + 1):
+        jobs, taken = memory.jobs, memory.coarse.taken[0]
+        if compare_and_swap(jobs.claimed, taken, taken + 1):
             self.carry_out(state)
         else:
-            looks = 0
-            while load(desk, DONE) <= taken:
-                pause(looks)
-                looks += 1
-        if desk[FAILED] == 1:
+            spins = 0
+            while load(jobs.done) <= taken:
+                pause(spins)
+                spins += 1
+        if jobs.failed[0] == 1:
             return -1
         for j in range(d):
             state.x[d + j] = memory.x[j]
@@ -231,7 +232,7 @@ class RichardsonRomberg(Process):
         rng = self.stream.at(memory.words)
         x = memory.x
         if not (self.coarse.move(x, memory.v, memory.coarse, memory.normals, rng, memory.tally) and finite(x)):
-            memory.desk[FAILED] = 1
+            memory.jobs.failed[0] = 1
 
     @compiled
     def _combine(self, first, second, z, d, rng):
@@ -274,7 +275,7 @@ class RichardsonRomberg(Process):
             x=np.zeros(self.coarse.dim),
             v=np.zeros(self.coarse.dim),
             tally=np.zeros(KINDS + len(self.events), np.int64),
-            desk=new_desk(),
+            jobs=no_jobs(),
             words=Stream.seeded(rng),
             fine=self.fine.memory(x, rng),
             coarse=self.coarse.memory(x, rng),

@@ -1,8 +1,10 @@
 """Step sizes: a number, or a function of the number of steps taken.
 
-A schedule is a small compiled class with ``step(k)``, the size of step k = 0, 1, …; write your own by deriving from
-`Schedule`. A state is held for as long as the step with which it is left, so time averages along the path are the
-step-weighted averages that decreasing steps need.
+A schedule is a small compiled class with the method ``step(k)``, the size of step k = 0, 1, …. Everything that takes a
+step takes a number, which stands for `constant`, or a schedule. To write another one, derive from `Schedule`.
+
+The state before step k is held for ``step(k)``, so that time averages along the path are the averages weighted by the
+steps, which decreasing steps need.
 
 References
 ----------
@@ -17,15 +19,34 @@ import warnings
 
 from pdmp.native.classes import Compiled, compiled
 
-#: Steps at which a schedule's values are looked at before a run.
-LOOKED_AT = (0, 1, 10, 1_000, 1_000_000)
+__all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
+
+#: Numbers of the steps whose sizes are checked before a run.
+CHECKED_STEPS = (0, 1, 10, 1_000, 1_000_000)
 
 
 class Schedule(Compiled):
-    """Base of step-size schedules: define ``step(self, k)``, positive for every k.
+    """Base of step-size schedules.
 
-    A schedule may also define ``explores(self, k)``: whether step k only moves on, without noise and without that the
-    state before it counts in averages. `SGLD`, `SGD` and `GD` look at it.
+    A schedule defines the compiled method ``step(self, k)``, the size of step k = 0, 1, …, positive for every k, in the
+    unit of the sampler that takes it. It may also define ``explores(self, k)``, True for steps that are only taken to
+    get away from where the chain is: they add no noise, and the state before them has no weight in averages. `SGLD`,
+    `SGD` and `GD` know such steps, the other samplers refuse the schedule.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> class Harmonic(discrete.schedules.Schedule):
+    ...     first: float
+    ...
+    ...     def __init__(self, first):
+    ...         self.first = first
+    ...
+    ...     @pdmp.compiled
+    ...     def step(self, k):
+    ...         return self.first / (k + 1)
+    >>> Harmonic(0.5).step(4)
+    0.1
     """
 
     @compiled
@@ -37,30 +58,44 @@ class Schedule(Compiled):
         return False
 
     @property
-    def exploring(self):
-        """Whether the schedule has steps that explore."""
+    def exploring(self) -> bool:
+        """Whether the schedule defines `explores`."""
         return self._methods["explores"] is not Schedule._methods["explores"]
 
-    def check(self, name):
-        """Raise a `ValueError` naming `name` when an early or a late step is not positive and finite.
+    def check(self, name: str) -> None:
+        """Check the sizes of some steps.
 
-        Steps whose sum is finite, as far as their sizes up to step 2⁴¹ tell, are a `UserWarning`.
+        Parameters
+        ----------
+        name : str
+            What the argument is called.
+
+        Raises
+        ------
+        ValueError
+            If one of the steps `CHECKED_STEPS` is not positive and finite.
+
+        Warns
+        -----
+        UserWarning
+            If the sum of all steps is finite, as far as the sizes up to step 2⁴¹ tell.
         """
         self._check_sizes(name)
         if self._sum_seems_finite():
             _warn_of_finite_sum(f"`{name}`: the steps of {type(self).__name__}", stacklevel=5)
 
     def _check_sizes(self, name):
-        for k in LOOKED_AT:
+        for k in CHECKED_STEPS:
             value = self.step(k)
             if not 0.0 < value < math.inf:
                 raise ValueError(f"`{name}` must be positive and finite; its schedule gives {value} at step {k}.")
 
     def _sum_seems_finite(self):
-        """By Cauchy's condensation: Σ step(k) is finite with Σ 2ᵐ step(2ᵐ), so when that falls geometrically in m.
+        """Whether Σ step(k) seems to be finite, by Cauchy's condensation test.
 
-        The largest of a few steps in [2ᵐ, 2ᵐ⁺¹) stands for all. Falling like a power of m, as for 1 / (k log k), is not
-        told from a finite sum, and does not warn.
+        The sum is finite if and only if Σ 2ᵐ step(2ᵐ) is, as it is when these terms fall geometrically in m. The
+        largest of a few steps in [2ᵐ, 2ᵐ⁺¹) stands for all of them. Terms that fall like a power of m, as those of
+        1 / (k log k), are taken to have an infinite sum, whether they have one or not.
         """
         early, middle, late = (
             2.0**m * max(self.step(2**m + j * 2**m // 7 + j) for j in range(7)) for m in (16, 28, 40)
@@ -114,7 +149,7 @@ class Polynomial(Schedule):
         return self.a * math.pow(self.b + k, -self.kappa)
 
     def check(self, name):
-        self._check_sizes(name)  # of its sum `polynomial` has spoken
+        self._check_sizes(name)  # `polynomial` has warned of a finite sum
 
 
 class Cyclical(Schedule):
@@ -132,21 +167,21 @@ class Cyclical(Schedule):
 
 
 class Exploring(Cyclical):
-    """The same, each cycle beginning with an exploration of `quiet` steps."""
+    """The steps of `Cyclical`, of which the first `exploration_steps` of each cycle explore."""
 
-    quiet: int
+    exploration_steps: int
 
-    def __init__(self, size, length, quiet):
+    def __init__(self, size, length, exploration_steps):
         super().__init__(size, length)
-        self.quiet = int(quiet)
+        self.exploration_steps = int(exploration_steps)
 
     @compiled
     def explores(self, k):
-        return k % self.length < self.quiet
+        return k % self.length < self.exploration_steps
 
 
 class Halved(Schedule):
-    """Half of another schedule's steps, each twice."""
+    """Half of the steps of another schedule, each of them twice: the fine chain of an extrapolation."""
 
     whole: Schedule
 
@@ -159,7 +194,7 @@ class Halved(Schedule):
 
 
 class Repeated(Schedule):
-    """Another schedule's values, each twice: those of a temperature while the steps are halved."""
+    """The values of another schedule, each of them twice: its temperature, when there are twice as many steps."""
 
     whole: Schedule
 
@@ -171,38 +206,95 @@ class Repeated(Schedule):
         return self.whole.step(k >> 1)
 
 
-def constant(value):
-    """The schedule that every number stands for."""
+def constant(value: float) -> Schedule:
+    """The same size for every step: the schedule that a number stands for.
+
+    Parameters
+    ----------
+    value : float
+        The step, in the unit of the sampler that takes it.
+
+    Returns
+    -------
+    Schedule
+
+    Examples
+    --------
+    >>> import discrete
+    >>> discrete.schedules.constant(0.1).step(1_000)
+    0.1
+    """
     return Constant(value)
 
 
-def automatic(error=0.1):
-    """The constant step that a sampler chooses where its run starts: ``step="auto"`` with the usual `error`.
+def automatic(error: float = 0.1) -> Schedule:
+    """A constant step that the sampler chooses when a run starts; ``step="auto"`` is this with the default `error`.
 
-    It is the largest one at which no marginal variance is predicted to be off by more than `error`, relatively: from
-    the Hessian at the mode and the noise of the gradient there, for a posterior that is normal around it. Above 500
-    dimensions only the direction of largest curvature is looked at. Where no step is within `error`, the one that comes
-    closest is taken, with a `UserWarning`.
+    The step is the largest one at which no marginal variance is predicted to be off by more than the fraction `error`.
+    The prediction is for a target that is normal around its mode, from the Hessian of U and the covariance of the
+    gradient's noise at the mode. Above 500 dimensions it is for the direction of the largest curvature alone. Where no
+    step is within `error`, the one that comes closest is taken, with a `UserWarning`.
 
     Parameters
     ----------
     error : float, default 0.1
+        Allowed relative error of each marginal variance, in (0, 1).
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ValueError
+        For an error outside (0, 1).
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0], [4.0])
+    >>> sampler = discrete.SGLD(model, step=discrete.schedules.automatic(error=0.25))
+    >>> step = sampler.resolve(model.mean).schedule.step(0)  # exact variance: 1 / (1 - γλ/2) times the target's
+    >>> 0.09 < step <= 0.1
+    True
     """
     if isinstance(error, (bool, str)) or not 0.0 < error < 1.0:
         raise ValueError(f"`error` of an automatic step must lie in (0, 1), got {error!r}.")
     return Automatic(error)
 
 
-def polynomial(a, b=1.0, kappa=0.33):
+def polynomial(a: float, b: float = 1.0, kappa: float = 0.33) -> Schedule:
     """Decreasing steps a (b + k)^-κ, k = 0, 1, ….
 
     Parameters
     ----------
-    a, b : float
-        Positive scale and offset.
-    kappa : float
-        Exponent in (0, 1]. Their sum must diverge for the chain to reach its target; above 1 it does not, and a
-        `UserWarning` says so. 1/3 is optimal for the mean squared error of SGLD (Teh, Thiery & Vollmer, 2016).
+    a : float
+        Positive scale, in the unit of the sampler's step.
+    b : float, default 1
+        Positive offset, in steps.
+    kappa : float, default 0.33
+        Positive exponent κ. 1/3 is optimal for the mean squared error of SGLD (Teh, Thiery & Vollmer, 2016).
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ValueError
+        For an argument that is not a positive number.
+
+    Warns
+    -----
+    UserWarning
+        For κ > 1: the steps then have a finite sum, and the chain cannot reach its target.
+
+    Examples
+    --------
+    >>> import discrete
+    >>> schedule = discrete.schedules.polynomial(0.5, b=4.0, kappa=0.5)
+    >>> schedule.step(0), schedule.step(5)
+    (0.25, 0.16666666666666666)
     """
     for name, value in (("a", a), ("b", b), ("kappa", kappa)):
         if not 0.0 < value < math.inf:
@@ -212,8 +304,36 @@ def polynomial(a, b=1.0, kappa=0.33):
     return Polynomial(a, b, kappa)
 
 
-def power(C, s):
-    """Decreasing steps C / (k + 1)ˢ, k = 0, 1, …: `polynomial` with b = 1."""
+def power(C: float, s: float) -> Schedule:
+    """Decreasing steps C / (k + 1)ˢ, k = 0, 1, …: `polynomial` with b = 1.
+
+    Parameters
+    ----------
+    C : float
+        The first step, positive.
+    s : float
+        Positive exponent; Robbins & Monro's condition for `SGD` is 1/2 < s <= 1.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ValueError
+        For an argument that is not a positive number.
+
+    Warns
+    -----
+    UserWarning
+        For s > 1: the steps then have a finite sum, and the chain cannot reach its target.
+
+    Examples
+    --------
+    >>> import discrete
+    >>> discrete.schedules.power(0.3, 1.0).step(2)
+    0.09999999999999999
+    """
     for name, value in (("C", C), ("s", s)):
         if not 0.0 < value < math.inf:
             raise ValueError(f"`{name}` of a power schedule must be a positive number, got {value!r}.")
@@ -222,20 +342,36 @@ def power(C, s):
     return Polynomial(C, 1.0, s)
 
 
-def cyclical(step, length, exploration=0.0):
-    """Cosine-shaped steps that start anew after every `length` of them: step/2 (cos(π (k mod length) / length) + 1).
+def cyclical(step: float, length: int, exploration: float = 0.0) -> Schedule:
+    """Steps that fall like a cosine and start anew after each cycle: step/2 (cos(π (k mod length) / length) + 1).
 
-    Each return to large steps lets the chain leave the mode that it is in.
+    The large steps at the beginning of a cycle let the chain leave the mode that it is in (Zhang et al., 2020, eq. 1).
 
     Parameters
     ----------
     step : float
-        The first and largest step of each cycle.
+        The first and largest step of each cycle, in the unit of the sampler's step.
     length : int
-        Steps in a cycle.
+        Number of steps in a cycle.
     exploration : float, default 0
-        Fraction in [0, 1) of each cycle, its beginning, in which `SGLD` adds no noise and the states have holding time
-        0: they do not count in averages, and time stands still.
+        Fraction of each cycle, in [0, 1), that explores. These steps come first; `SGLD` adds no noise in them, and the
+        states before them are held for no time, so that they do not count in averages.
+
+    Returns
+    -------
+    Schedule
+
+    Raises
+    ------
+    ValueError
+        For a step that is not positive, a length that is not a whole number >= 1, or a fraction outside [0, 1).
+
+    Examples
+    --------
+    >>> import discrete
+    >>> schedule = discrete.schedules.cyclical(0.1, length=10, exploration=0.3)
+    >>> schedule.step(0), schedule.step(10), schedule.explores(2), schedule.explores(3)
+    (0.1, 0.1, True, False)
     """
     if not 0.0 < step < math.inf:
         raise ValueError(f"`step` of a cyclical schedule must be a positive number, got {step!r}.")
@@ -245,12 +381,12 @@ def cyclical(step, length, exploration=0.0):
         )
     if not 0.0 <= exploration < 1.0:
         raise ValueError(f"`exploration` of a cyclical schedule must lie in [0, 1), got {exploration!r}.")
-    quiet = min(math.ceil(exploration * length - 1e-9), int(length) - 1)
-    return Exploring(step, length, quiet) if quiet else Cyclical(step, length)
+    exploring = min(math.ceil(exploration * length - 1e-9), int(length) - 1)
+    return Exploring(step, length, exploring) if exploring else Cyclical(step, length)
 
 
-def as_temperature(value):
-    """A `Schedule` of temperatures from a number or a schedule, all >= 0."""
+def as_temperature(value: float | Schedule) -> Schedule:
+    """The `Schedule` of temperatures that a number or a schedule stands for, or an error if one is below 0."""
     if not isinstance(value, Schedule):
         if isinstance(value, (str, bool)):
             raise TypeError(f"`temperature` must be a number or one of discrete.schedules, got {value!r}.")
@@ -258,15 +394,15 @@ def as_temperature(value):
             value = Constant(value)
         except (TypeError, ValueError):
             raise TypeError(f"`temperature` must be a number or one of discrete.schedules, got {value!r}.") from None
-    for k in LOOKED_AT:
+    for k in CHECKED_STEPS:
         if not 0.0 <= value.step(k) < math.inf:
             at = "" if isinstance(value, Constant) else f" at step {k}"
             raise ValueError(f"`temperature` must be finite and at least 0, got {value.step(k)}{at}.")
     return value
 
 
-def as_schedule(step, name="step"):
-    """A `Schedule` from a positive number or a schedule, or an error naming `name`."""
+def as_schedule(step: float | str | Schedule, name: str = "step") -> Schedule:
+    """The `Schedule` that a positive number, "auto" or a schedule stands for, or an error that names `name`."""
     if isinstance(step, str) and step == "auto":
         return automatic()
     if isinstance(step, Automatic):

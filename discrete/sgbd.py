@@ -41,9 +41,9 @@ from discrete.laws import barker_covariance, largest_step
 from discrete.schedules import Constant, Schedule, automatic
 from discrete.tick import StepRecipe, Ticking
 from pdmp.gradients import as_provider
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
-from pdmp.report import Report
 
 MARGIN = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
 

@@ -27,8 +27,8 @@ import numpy as np
 from discrete.clipping import Unclipped, as_safeguard
 from discrete.schedules import Polynomial
 from discrete.tick import Ticking, finite
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
-from pdmp.report import Report
 
 
 class DescentMemory(NamedTuple):
@@ -103,7 +103,7 @@ class SGD(Ticking):
         self.provider.gradient(theta, memory.provider, rng, gradient, state.counts)
         if not finite(gradient):
             return -1
-        memory.acted[0] += self.safeguard.act(gradient)
+        memory.acted[0] += self.safeguard.apply(gradient)
         gamma = self.schedule.step(memory.taken[0])
         for j in range(theta.shape[0]):
             theta[j] -= gamma * gradient[j]

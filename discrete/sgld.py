@@ -51,15 +51,15 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.clipping import Unclipped, as_safeguard
-from discrete.curvature import DENSE
+from discrete.curvature import DENSE_DIMENSIONS
 from discrete.laws import langevin_covariance, largest_step
 from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Automatic, Constant, Repeated, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
 from pdmp.gradients import as_provider
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import Compiled, compiled
-from pdmp.report import Report
 
 
 class SGLDMemory(NamedTuple):
@@ -73,10 +73,10 @@ class SGLDMemory(NamedTuple):
     sd: np.ndarray  #: (d,) noise sd of the last gradient
     mean: np.ndarray  #: (d,) exponential average of its square, or of itself, not yet corrected for its start at 0
     rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
-    squares: np.ndarray  #: (d,) average of the squared gradients (RMSprop)
-    slopes: np.ndarray  #: (d,) average of their derivatives
-    there: np.ndarray  #: (d,) where the Hessian's probe looks
-    probe: np.ndarray  #: (d,) the gradient there
+    squares: np.ndarray  #: (d,) running average of the squared gradients (RMSprop)
+    square_derivatives: np.ndarray  #: (d,) running average of the derivatives of the squared gradients (RMSprop)
+    probe_point: np.ndarray  #: (d,) θ + z, where RMSprop takes the gradient for the Hessian's diagonal
+    probe_gradient: np.ndarray  #: (d,) the gradient there
     provider: tuple
 
 
@@ -329,7 +329,7 @@ class SGLD(Brownian):
             return False
         if not self.preconditioner.update(x, memory, self.provider, rng, counts):
             return False
-        memory.acted[0] += self.safeguard.act(gradient)
+        memory.acted[0] += self.safeguard.apply(gradient)
         for j in range(x.shape[0]):
             drift = self.preconditioner.drift(j, temperature, memory)
             x[j] += -gamma * drift + self.correction.noise(self.preconditioner, j, gamma, temperature, z, memory)
@@ -356,9 +356,9 @@ class SGLD(Brownian):
             mean=np.zeros(noise),
             rest=np.ones(1),
             squares=np.zeros(adaptive),
-            slopes=np.zeros(adaptive),
-            there=np.zeros(adaptive),
-            probe=np.zeros(adaptive),
+            square_derivatives=np.zeros(adaptive),
+            probe_point=np.zeros(adaptive),
+            probe_gradient=np.zeros(adaptive),
             provider=self.provider.memory(rng),
         )
 
@@ -412,7 +412,8 @@ class SGLD(Brownian):
             return np.eye(d)
         if d != self.dim:
             raise ValueError(
-                f'step="auto" with a preconditioner is for at most {DENSE} dimensions, got {self.dim}; give a step.'
+                f'step="auto" with a preconditioner is for at most {DENSE_DIMENSIONS} dimensions, got {self.dim}; '
+                "give a step."
             )
         return np.diag(p) if p.ndim == 1 else p
 

@@ -44,11 +44,11 @@ import numpy as np
 
 from discrete.tick import StepRecipe, Ticking, finite
 from pdmp.gradients import as_provider
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
-from pdmp.report import Report
 
 
 class SplittingMemory(NamedTuple):

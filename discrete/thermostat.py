@@ -24,9 +24,9 @@ import numpy as np
 from discrete.kinetic import Kinetic, choose_dynamics
 from discrete.schedules import Constant
 from discrete.tick import finite
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import ADAPTING
-from pdmp.report import Report
 
 
 class ThermostatMemory(NamedTuple):

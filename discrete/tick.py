@@ -27,9 +27,9 @@ from discrete.curvature import local_law, noise_covariance
 from discrete.schedules import Automatic, Constant, Halved, as_schedule, automatic
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, as_provider
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN, Process
-from pdmp.recipe import Recipe
 
 #: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -57,7 +57,7 @@ def warn_of_bias(name, step, worst, error):
 
 
 def arms_around(cls, model, mode, name):
-    """Settings around the automatic ones, for batches of 1 % and 10 % of the data, as `pdmp.recipe.Recipe.arms`."""
+    """Settings around the automatic ones, for batches of 1 % and 10 % of the data, as `pdmp.interfaces.Recipe.arms`."""
     sizes = sorted({max(2, model.n_data // 100), max(2, model.n_data // 10)}) if model.n_data > 2 else [0]
     hessian, arms = model.hessian(mode), []
     for size in sizes:

@@ -52,7 +52,7 @@ def registered():
 def configured(model, mode, samplers=None, size=None):
     """Processes for a comparison on `model`, by label.
 
-    Each class is set up by its own `pdmp.recipe.Recipe`: a fixed-step sampler takes the largest step at which no
+    Each class is set up by its own `pdmp.interfaces.Recipe`: a fixed-step sampler takes the largest step at which no
     marginal variance of its stationary law is off by more than a tenth, as predicted at the mode.
 
     Parameters

@@ -50,9 +50,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.flow import Linear
+from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import Compiled, by_name, compiled, inlined
-from pdmp.recipe import Recipe
-from pdmp.report import Report
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
 HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew

@@ -29,6 +29,7 @@ import numpy as np
 
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.interfaces.recipe import Recipe
 from pdmp.models.capabilities import missing
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
@@ -36,7 +37,6 @@ from pdmp.processes.exact import check_rate
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima

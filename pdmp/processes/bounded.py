@@ -27,11 +27,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.extended import Extended
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 

@@ -28,6 +28,7 @@ import warnings
 
 import numpy as np
 
+from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
@@ -35,7 +36,6 @@ from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, sphere
 from pdmp.processes.mass import Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
-from pdmp.report import Report
 from pdmp.thinning import RayInversion
 
 BOUNCE, REFRESH = 0, 1

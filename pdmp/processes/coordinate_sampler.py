@@ -25,12 +25,12 @@ from collections import namedtuple
 
 import numpy as np
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 
 SWITCH, REFRESH = 0, 1

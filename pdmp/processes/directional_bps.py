@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
-from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 #: A ray that is carried on from turn to turn is begun afresh after so many.

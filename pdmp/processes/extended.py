@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.process import DEPENDENTS, Process, State
-from pdmp.report import Report
 
 
 class InnerReport(Report):

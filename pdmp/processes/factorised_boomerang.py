@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.flow import Elliptic
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.boomerang import (
@@ -38,7 +39,6 @@ from pdmp.processes.boomerang import (
 from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 from pdmp.thinning.sinusoid import ProductInversion
 
 FLIP, REFRESH = 0, 1

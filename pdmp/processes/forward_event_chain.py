@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import math
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
-from pdmp.recipe import Recipe
 
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
 _ORTHOGONAL = {"keep": KEEP, "switch": SWITCH, "rotate": ROTATE, "refresh": REFRESH}

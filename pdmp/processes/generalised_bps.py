@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
-from pdmp.recipe import Recipe
 
 
 class GeneralisedBPS(BPS):

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import Minibatch
+from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.classes import compiled, positive
@@ -33,7 +34,6 @@ from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 BOUNCE, REFRESH = 0, 1

@@ -37,6 +37,7 @@ from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
 from pdmp.factors.data import PRIOR, TERMS, data_factors
 from pdmp.factors.terms import Terms, factors_of
 from pdmp.gradients import ControlVariate
+from pdmp.interfaces.recipe import Recipe
 from pdmp.models.capabilities import missing
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
@@ -44,7 +45,6 @@ from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
 from pdmp.processes.mass import Identity
 from pdmp.processes.walls import Walls
-from pdmp.recipe import Recipe
 
 BOUNCE, REFRESH = 0, 1
 

@@ -29,13 +29,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import Minibatch, as_provider
+from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
-from pdmp.recipe import Recipe
-from pdmp.report import Report
 from pdmp.thinning import regression
 
 BOUNCE, REFRESH = 0, 1

@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
 from pdmp.processes.extended import Extended, InnerReport
-from pdmp.recipe import Recipe
 
 #: Of a row of `memory.coordinates`: the velocity that a frozen one remembers, since when it is frozen, for how long it
 #: was before.

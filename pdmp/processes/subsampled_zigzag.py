@@ -37,10 +37,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import ControlVariate
+from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled, entry, positive
 from pdmp.process import CERTAIN, DATA, Process, positions
 from pdmp.processes.zigzag import ZigZag, speeds_at
-from pdmp.recipe import Recipe
 from pdmp.thinning.affine import first_arrival
 
 AHEAD = 16  #: data drawn ahead of their use

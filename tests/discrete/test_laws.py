@@ -202,7 +202,7 @@ def test_in_many_dimensions_the_stiffest_direction_decides():
 
 
 def test_the_noise_along_the_stiffest_direction_is_that_of_batches(monkeypatch):
-    monkeypatch.setattr("discrete.curvature.DENSE", 2)
+    monkeypatch.setattr("discrete.curvature.DENSE_DIMENSIONS", 2)
     rng = np.random.default_rng(0)
     model = pdmp.models.LogisticRegression(rng.standard_normal((80, 4)) * [1.0, 1.0, 1.0, 3.0], np.arange(80) % 2)
     batch = Minibatch(model, 25, draw="distinct")

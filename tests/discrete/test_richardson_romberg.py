@@ -456,20 +456,20 @@ def test_two_threads_give_the_same_result():
 
 
 def test_every_step_by_the_helper_is_the_same():
-    """Ring by ring, with all that is posted done by `assist` before the loop asks for it."""
+    """Tick by tick, with all that is posted done by `take_jobs` before the loop asks for it."""
     alone, helped = (new_chain(two_ways(1), MEAN, 5, steps=40) for _ in range(2))
     alone.advance()
     helped.chunk, helped._adapt_chunk = 1, lambda *_: None
-    desk = helped.state.memory.desk
+    jobs = helped.state.memory.jobs
     while helped.stopped is None:
         helped.advance(seconds=0.0)
-        desk[threads_module.OPEN] = 1
-        assert threads_module.assist(helped.process.native, helped.state, 3)
-        desk[threads_module.OPEN] = 0
-    assert desk[threads_module.DONE] == desk[threads_module.CLAIMED] == 40
+        jobs.is_open[0] = 1
+        assert threads_module.take_jobs(helped.process.native, helped.state, 3)
+        jobs.is_open[0] = 0
+    assert jobs.done[0] == jobs.claimed[0] == 40
     np.testing.assert_array_equal(alone.finish().xs, helped.finish().xs)
     assert alone.state.counts[DATA] == helped.state.counts[DATA] == 120
-    assert not threads_module.assist(helped.process.native, helped.state, 3)  # the desk is closed
+    assert not threads_module.take_jobs(helped.process.native, helped.state, 3)  # the jobs are closed
 
 
 def test_resumed_with_two_threads_is_uninterrupted_with_one(tmp_path, monkeypatch):
@@ -526,7 +526,7 @@ def test_the_coarse_chain_alone_can_fail(threads):
     ):
         pdmp.sample(process, steps=5_000, initial=MEAN, seed=1, store="moments")
     state = caught.value.run._chains[0].state
-    assert np.all(np.abs(state.x[:2]) < 100.0) and state.memory.desk[threads_module.FAILED] == 1
+    assert np.all(np.abs(state.x[:2]) < 100.0) and state.memory.jobs.failed[0] == 1
     assert not helpers()
 
 
@@ -547,16 +547,16 @@ def test_ctrl_c_with_two_threads():
 def test_a_helper_takes_what_is_posted():
     """In a thread of its own, also after it has gone to sleep."""
     chain = new_chain(two_ways(2), MEAN, 5, steps=40)
-    desk = chain.state.memory.desk
+    jobs = chain.state.memory.jobs
     with threads_module.Helper(chain.process, chain.state):
         assert len(helpers()) == 1
         for job in (1, 2):
             time.sleep(0.05)
-            desk[threads_module.POSTED] = job
+            jobs.posted[0] = job
             until = time.perf_counter() + 30.0
-            while desk[threads_module.DONE] < job and time.perf_counter() < until:
+            while jobs.done[0] < job and time.perf_counter() < until:
                 time.sleep(0.001)
-            assert desk[threads_module.DONE] == desk[threads_module.CLAIMED] == job
+            assert jobs.done[0] == jobs.claimed[0] == job
     assert not helpers()
 
 
@@ -567,7 +567,7 @@ def test_without_atomic_operations_one_thread_does_it_all(monkeypatch):
         raise numba.core.errors.LoweringError("no such instruction")
 
     one = pdmp.sample(two_ways(1), steps=40, initial=MEAN, seed=5)
-    monkeypatch.setattr(threads_module, "assist", fails)
+    monkeypatch.setattr(threads_module, "take_jobs", fails)
     assert_same_records(one, pdmp.sample(two_ways(2), steps=40, initial=MEAN, seed=5))
 
 

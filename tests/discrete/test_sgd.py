@@ -86,17 +86,17 @@ def test_safeguards_of_single_vectors(scale):
     v = scale * np.array([3.0, -4.0, 0.0])
     norm = 5.0 * scale
     w = v.copy()
-    assert as_safeguard(2.0, None, None).act(w) == int(norm > 2.0)
+    assert as_safeguard(2.0, None, None).apply(w) == int(norm > 2.0)
     assert np.linalg.norm(w) == pytest.approx(min(norm, 2.0)) and w[1] / w[0] == pytest.approx(-4.0 / 3.0)
     if norm <= 2.0:
         np.testing.assert_array_equal(w, v)
     w = v.copy()
-    assert as_safeguard(None, 3.5, None).act(w) == int(4.0 * scale > 3.5)
+    assert as_safeguard(None, 3.5, None).apply(w) == int(4.0 * scale > 3.5)
     np.testing.assert_array_equal(w, np.clip(v, -3.5, 3.5))
     w = v.copy()
-    assert as_safeguard(None, None, 2.0).act(w) == 1
+    assert as_safeguard(None, None, 2.0).apply(w) == 1
     np.testing.assert_allclose(w, 2.0 * v / norm)
-    assert as_safeguard(None, None, 2.0).act(np.zeros(3)) == 0
+    assert as_safeguard(None, None, 2.0).apply(np.zeros(3)) == 0
 
 
 def test_gd_goes_down_to_the_mode():

@@ -51,7 +51,7 @@ BUGS = [
         ("summary: heat goes unsaid", S, "found += _heat(run)", "pass", EVENTS),
         ("summary: few draws go unsaid", S, "low = np.flatnonzero(ess < FEW)", "low = np.flatnonzero(ess < 0.0)", SUMMARY),
         ("summary: R-hat goes unsaid", S, "high = np.flatnonzero(rhat > LARGE)", "high = np.flatnonzero(rhat > 100.0)", SUMMARY),
-        ("summary: reducible processes go unsaid", "pdmp/processes/bps.py", "if process.refresh_rate != 0.0 or process.dim == 1:", "if self.refresh_rate == 0.0 or self.dim == 1:", SUMMARY),
+        ("summary: reducible processes go unsaid", "pdmp/processes/bps.py", "if process.refresh_rate != 0.0 or process.dim == 1:", "if process.refresh_rate == 0.0 or process.dim == 1:", SUMMARY),
         ("R-hat: no folding", "pdmp/diagnostics/effective_size.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
         ("R-hat: chains are not split", "pdmp/diagnostics/effective_size.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
         ("R-hat: ties in the order of the draws", "pdmp/diagnostics/effective_size.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),

@@ -14,7 +14,7 @@ BUGS = [
         # SGD
         ("SGD: ascends the potential", "sgd", "theta[j] -= gamma * gradient[j]", "theta[j] += gamma * gradient[j]", (SGD,)),
         ("SGD: the step of the next update", "sgd", "gamma = self.schedule.step(memory.taken[0])", "gamma = self.schedule.step(memory.taken[0] + 1)", (SGD,)),
-        ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.acted[0] += self.safeguard.act(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.acted[0] += self.safeguard.act(gradient)\n", (SGD,)),
+        ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.acted[0] += self.safeguard.apply(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.acted[0] += self.safeguard.apply(gradient)\n", (SGD,)),
         ("SGD: takes noisy gradients for exact ones", "sgd", "        if not self.provider.exact:\n            raise TypeError(", "        if self.provider.exact is None:\n            raise TypeError(", (SGD,)),
         ("SGD: squares summable below 1/2", "sgd", "self.schedule.kappa <= 0.5", "self.schedule.kappa < 0.5", (SGD,)),
         ("clipping: clip_norm always rescales", "clipping", "if not norm > self.largest:", "if not norm > 0.0:", (SGD,)),
@@ -24,7 +24,7 @@ BUGS = [
         # schedules
         ("schedules: a power starts at k = 0", "schedules", "return Polynomial(C, 1.0, s)", "return Polynomial(C, 2.0, s)", (SCHEDULES,)),
         ("schedules: cycles are whole cosines", "schedules", "math.cos(math.pi * (k % self.length)", "math.cos(2.0 * math.pi * (k % self.length)", (SCHEDULES,)),
-        ("schedules: exploration at the end of a cycle", "schedules", "return k % self.length < self.quiet", "return k % self.length >= self.length - self.quiet", (SCHEDULES,)),
+        ("schedules: exploration at the end of a cycle", "schedules", "return k % self.length < self.exploration_steps", "return k % self.length >= self.length - self.exploration_steps", (SCHEDULES,)),
         ("schedules: exploration is held", "sgld", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", (SCHEDULES,)),
         ("schedules: exploration with noise", "sgld", "temperature = 0.0 if self.schedule.explores(k) else self.temperature.step(k)", "temperature = self.temperature.step(k)", (SCHEDULES,)),
         ("schedules: finite sums not condensed", "schedules", "2.0**m * max(", "1.0 * max(", (SCHEDULES,)),
@@ -56,9 +56,9 @@ BUGS = [
         ("preconditioners: only the diagonal of a dense drift", "preconditioners", "total += self.full[j, k] * memory.gradient[k]", "total += self.full[j, j] * memory.gradient[k]", (LANGEVIN,)),
         ("RMSprop: the inverse square", "preconditioners", "return 1.0 / (self.eps + math.sqrt(memory.squares[j]))", "return 1.0 / (self.eps + memory.squares[j])", (LANGEVIN,)),
         ("RMSprop: decay weighs the new value", "preconditioners", "1.0 if memory.taken[0] == 0 else 1.0 - self.decay", "1.0 if memory.taken[0] == 0 else self.decay", (LANGEVIN,)),
-        ("RMSprop: Γ of the present state only", "preconditioners", "slopes[j] += weight * (2.0 * gradient[j] * curvature - slopes[j])", "slopes[j] = weight * 2.0 * gradient[j] * curvature", (LANGEVIN,)),
+        ("RMSprop: Γ of the present state only", "preconditioners", "derivatives[j] += weight * (2.0 * gradient[j] * curvature - derivatives[j])", "derivatives[j] = weight * 2.0 * gradient[j] * curvature", (LANGEVIN,)),
         ("RMSprop: the sign of Γ", "preconditioners", "return p * memory.gradient[j] + temperature * p * p", "return p * memory.gradient[j] - temperature * p * p", (LANGEVIN,)),
         ("RMSprop: Γ without the temperature", "preconditioners", "return p * memory.gradient[j] + temperature * p * p", "return p * memory.gradient[j] + p * p", (LANGEVIN,)),
-        ("RMSprop: the probe at one point for all", "preconditioners", "there[j] = x[j] + (z if rng.random() < 0.5 else -z)", "there[j] = x[j] + z", (LANGEVIN,)),
+        ("RMSprop: the probe at one point for all", "preconditioners", "point[j] = x[j] + (z if rng.random() < 0.5 else -z)", "point[j] = x[j] + z", (LANGEVIN,)),
     ]
 ]  # fmt: skip

@@ -20,7 +20,7 @@ BUGS = [
         ("the diffusion that was chosen is lost", "discrete/thermostat.py", 'return {"schedule": Constant(step), "diffusion": diffusion}, worst', 'return {"schedule": Constant(step)}, worst', LAWS),
         ("the start in place of the mode", CURVATURE, "found = provider.anchor if provider.anchor is not None else model.mode(x)", "found = None", LAWS),
         ("downhill directions are left out", CURVATURE, "curvature = np.maximum(np.abs(curvature), 1e-6", "curvature = np.maximum(curvature, 1e-6", LAWS),
-        ("the noise of one term for that of a batch", CURVATURE, "_share_left(provider) / provider.size * max(float(variance), 0.0)", "_share_left(provider) * max(float(variance), 0.0)", LAWS),
+        ("the noise of one term for that of a batch", CURVATURE, "_finite_population_factor(provider) / provider.size * max(float(variance), 0.0)", "_finite_population_factor(provider) * max(float(variance), 0.0)", LAWS),
         ("no word of an error that cannot be kept", "discrete/tick.py", "if worst > 1.01 * error:", "if worst > 100.0 * error:", LAWS),
         ("the shape of Barker dynamics is forgotten", "discrete/sgbd.py", "barker_covariance(hessian, noise, sigma * shape, name)", "barker_covariance(hessian, noise, sigma * np.ones_like(shape), name)", LAWS),
         ("MALA: the preconditioner is forgotten", "discrete/mala.py", "np.linalg.eigvalsh(root.T @ hessian @ root)", "np.linalg.eigvalsh(hessian)", "tests/discrete/test_metropolis.py"),

@@ -8,7 +8,7 @@ class Recipe:
 
     This one makes ``sampler(model)`` and has nothing to tune. A sampler with settings derives a recipe of its own::
 
-        class SBPSRecipe(pdmp.recipe.Recipe):
+        class SBPSRecipe(pdmp.interfaces.Recipe):
             def processes(self, sampler, model, batch, mode, error):
                 return {sampler.__name__: sampler(batch)}
 

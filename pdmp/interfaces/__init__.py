@@ -1,0 +1,4 @@
+"""What a sampler offers beside its path: a recipe for comparisons, and a report of its run."""
+
+from pdmp.interfaces.recipe import Recipe as Recipe
+from pdmp.interfaces.report import Report as Report
