@@ -43,7 +43,7 @@ def test_top_level():
 
 def test_the_root_of_the_package_holds_what_a_newcomer_reads_first():
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
-    shown = {"process.py", "recipe.py", "report.py", "flow.py", "errors.py", "comparison.py", "plots.py", "cli.py"}
+    shown = {"process.py", "flow.py", "errors.py", "comparison.py", "plots.py", "cli.py"}
     assert files == shown | {"__init__.py", "__main__.py", "py.typed"}
 
 
@@ -119,8 +119,8 @@ def test_every_public_module_is_reachable():
     code = (
         "import pdmp, types; from pdmp.comparison import reference; "
         "assert callable(pdmp.compare) and pdmp.reference is reference; "
-        "rooms = 'cli comparison data diagnostics engine errors factors flow gradients models native plots process '; "
-        "rooms += 'processes recipe report thinning tuning validation'; "
+        "rooms = 'cli comparison data diagnostics engine errors factors flow gradients interfaces models native '; "
+        "rooms += 'plots process processes thinning tuning validation'; "
         "assert all(isinstance(getattr(pdmp, m), types.ModuleType) for m in rooms.split()); "
         "assert set(pdmp.__all__) <= set(dir(pdmp))"
     )
