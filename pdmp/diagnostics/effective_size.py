@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-COLUMNS = 500_000  #: numbers that are ranked together
+COLUMNS = 500_000  #: how many numbers are ranked at a time, which bounds the memory
 
 
 def as_draws(draws):
@@ -44,7 +45,7 @@ def _each(function, draws, **options):
         )
 
 
-def ess(draws, method="mean"):
+def ess(draws: ArrayLike, method: str = "mean") -> np.ndarray:
     """Effective sample size of each coordinate.
 
     Parameters
@@ -58,7 +59,26 @@ def ess(draws, method="mean"):
     Returns
     -------
     ndarray, shape (d,)
-        Over all chains together; NaN for a coordinate that never moved, of which a `UserWarning` tells.
+        Over all chains together; NaN for a coordinate that never moved.
+
+    Raises
+    ------
+    ValueError
+        For draws of another shape, fewer than four, or not finite.
+
+    Warns
+    -----
+    UserWarning
+        For coordinates that never moved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pdmp.diagnostics import ess
+    >>> draws = np.random.default_rng(1).standard_normal((4, 1_000, 2))
+    >>> found = ess(draws)
+    >>> found.shape, bool(np.all(found > 3_000))
+    ((2,), True)
     """
     if hasattr(draws, "trajectories"):
         return draws.ess(method)
@@ -72,11 +92,39 @@ def draws_ess(draws, method):
     return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
 
 
-def rhat(draws, method="rank"):
-    """R-hat of each coordinate, (d,), from equally spaced draws of shape (chains, n, d) or a run.
+def rhat(draws: ArrayLike, method: str = "rank") -> np.ndarray:
+    """R-hat of each coordinate, about 1 where the chains agree.
 
-    `method` is any of ``arviz_stats``; chains are split in halves, so that a single one has an R-hat as well. NaN for a
-    coordinate that never moved, of which a `UserWarning` tells.
+    Parameters
+    ----------
+    draws : array_like, shape (chains, n, d) or (n, d), or pdmp.Run
+        Equally spaced draws. Chains are split in halves, so that a single one has an R-hat as well.
+    method : str, default "rank"
+        Any of ``arviz_stats``.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        NaN for a coordinate that never moved.
+
+    Raises
+    ------
+    ValueError
+        For draws of another shape, fewer than four, or not finite.
+
+    Warns
+    -----
+    UserWarning
+        For coordinates that never moved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pdmp.diagnostics import rhat
+    >>> draws = np.random.default_rng(1).standard_normal((2, 500, 1))
+    >>> draws[1] += 1.0  # one of the two chains is elsewhere
+    >>> bool(rhat(draws)[0] > 1.1)
+    True
     """
     if hasattr(draws, "trajectories"):
         return draws.rhat(method)
@@ -171,7 +219,7 @@ def batch_ess(variance, length, batches, stretch, means):
         asymptotic = each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
         with np.errstate(all="ignore"):
             total += time * variance / asymptotic
-    if len(means) > 1:  # chains that disagree by more than their own errors explain
+    if len(means) > 1:  # chains may disagree by more than their own errors explain
         with np.errstate(all="ignore"):
             total = np.minimum(total, np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0) * len(means))
     return total

@@ -33,7 +33,7 @@ import numpy as np
 
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import as_draws
-from pdmp.diagnostics.reference import Estimate, jackknife
+from pdmp.diagnostics.estimates import Estimate, jackknife
 
 
 def event_rates(run):

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.diagnostics.reference import Estimate
+from pdmp.diagnostics.estimates import Estimate
 
 METHODS = ("spectral", "batch")
 LEAST_STRETCHES = 8  #: fewer tell nothing

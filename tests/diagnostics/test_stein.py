@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from pdmp.diagnostics import fssd, ksd, scores, sliced_ksd, stein, stein_thin
+from pdmp.diagnostics.stein.finite_set import Witness
+from pdmp.diagnostics.stein.kernels import array_profile, median_distance
+from pdmp.diagnostics.stein.sliced import _slice_gradient
 from pdmp.models import Gaussian
 
 pytestmark = pytest.mark.exact
@@ -133,7 +136,7 @@ def test_the_locations_climb(criterion):
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_gradient_of_the_criterion(name, criterion, n):
     x, s = draws(n)
-    v, profile = np.random.default_rng(9).standard_normal((3, 3)), stein._profile(KERNELS[name][0])
+    v, profile = np.random.default_rng(9).standard_normal((3, 3)), array_profile(KERNELS[name][0])
 
     def objective(v):
         delta = x[:, None] - v
@@ -144,7 +147,7 @@ def test_the_gradient_of_the_criterion(name, criterion, n):
         variance = 4.0 * np.mean((flat @ mean) ** 2) - 4.0 * (mean @ mean) ** 2
         return squared if criterion == "fssd" else squared / math.sqrt(variance + 1e-6)
 
-    witness = stein._Witness(x, s, KERNELS[name][0])
+    witness = Witness(x, s, KERNELS[name][0])
     if criterion == "fssd":
         assert witness.squares(v)[0] == pytest.approx(objective(v), rel=1e-10)
     found = witness.gradient(v, criterion)
@@ -205,13 +208,13 @@ def test_the_gradient_of_a_slice():
         unit = g / np.linalg.norm(g)
         u, a = x @ unit / 1.3, unit[1] / 1.3
         delta, apart = u[:, None] - u, s[:, None, 1] - s[:, 1]
-        phi, first, second = stein._profile(kernel)(delta**2)
+        phi, first, second = array_profile(kernel)(delta**2)
         xi = np.outer(s[:, 1], s[:, 1]) * phi - 2.0 * first * a * delta * apart
         xi -= 2.0 * a * a * first + 4.0 * a * a * second * delta**2
         return xi.sum() - np.trace(xi)
 
     g, h = np.array([0.3, 0.8, -0.4]), 1e-6
-    found = stein._slice_gradient(g, x, s[:, 1], 1, kernel, 1.3)
+    found = _slice_gradient(g, x, s[:, 1], 1, kernel, 1.3)
     expected = [(objective(g + e) - objective(g - e)) / (2.0 * h) for e in h * np.eye(3)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
@@ -246,7 +249,7 @@ def test_draws_far_from_the_origin_keep_their_digits():
 def test_medians_look_at_the_whole_run():
     rng = np.random.default_rng(12)
     y = np.concatenate([0.01 * rng.standard_normal((1_000, 1)), 10.0 * rng.standard_normal((3_000, 1))])
-    assert stein._median_distance(y) > 1.0
+    assert median_distance(y) > 1.0
 
 
 def test_u_statistics_with_unequal_weights():
@@ -273,13 +276,13 @@ def test_slices_are_searched_on_other_draws_than_they_are_used_on():
 
 @pytest.mark.parametrize("function", [ksd, fssd, sliced_ksd])
 @pytest.mark.parametrize("scale", [1e65, 1e160, 1e300])
-def test_draws_of_a_chain_that_ran_away(function, scale):
+def test_draws_of_a_chain_that_diverged(function, scale):
     """Sums of squares of 1e160 overflow, covariances before them."""
     x, s = draws(12)
     for statistic in ("v", "u"):
         assert function(scale * x, s, statistic=statistic) == math.inf
         assert function(x, scale * s, statistic=statistic) == math.inf
-    with pytest.raises(ValueError, match="leave out the draws that have run away"):
+    with pytest.raises(ValueError, match="leave out the draws of a chain that diverged"):
         stein_thin(scale * x, s, 3)
 
 

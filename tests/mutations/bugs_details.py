@@ -7,7 +7,7 @@ from tests.mutations.bugs import BARKER, LANGEVIN, ROMBERG, Bug
 TUNING, STEIN = "tests/tuning/test_tuning.py", "tests/diagnostics/test_stein.py"
 SGD, KINETIC = "tests/discrete/test_sgd.py", "tests/discrete/test_kinetic.py"
 PDMPS, LAWS = "tests/discrete/test_discretised_pdmps.py", "tests/discrete/test_laws.py"
-PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnostics/test_reference.py"
+PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnostics/test_distances.py"
 
 BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
@@ -35,27 +35,27 @@ BUGS = [
         ("mamba: arms start anywhere", "pdmp/tuning/competition.py", "self.process, initial=self.initial, seed=self.seed", "self.process, initial=None, seed=self.seed", TUNING),
         ("mamba: the first score is the last", "pdmp/tuning/competition.py", "if p.arm == best][-1]", "if p.arm == best][0]", TUNING),
         ("mamba: all arms share one stream", "pdmp/tuning/competition.py", "self.seed, self.initial = values, make(**values), seed, initial", "self.seed, self.initial = values, make(**values), 1, initial", TUNING),
-        ("stein: no diagonal", "pdmp/diagnostics/stein.py", "return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))", "return math.sqrt(max(off, 0.0))", STEIN),
-        ("stein: half the pairs", "pdmp/diagnostics/stein.py", "off = 2.0 * float(np.dot(weights, pairs.row_sums", "off = 1.0 * float(np.dot(weights, pairs.row_sums", STEIN),
-        ("stein: the trace of the identity with any Γ", "pdmp/diagnostics/stein.py", "self.trace = float(np.sum(inverse**2))", "self.trace = float(d)", STEIN),
-        ("stein: φ'' of the wrong sign", "pdmp/diagnostics/stein.py", "return root, -0.5 * cube, 0.75 * cube * inverse", "return root, -0.5 * cube, -0.75 * cube * inverse", STEIN),
-        ("stein: U-statistics divide by all pairs", "pdmp/diagnostics/stein.py", "weights.sum() ** 2 - np.dot(weights, weights)", "weights.sum() ** 2", STEIN),
-        ("stein: the median of the warm-up", "pdmp/diagnostics/stein.py", "some = y[:: max(len(y) // MEDIAN_DRAWS, 1)]", "some = y[:MEDIAN_DRAWS]", STEIN),
-        ("stein: scores without their sign", "pdmp/diagnostics/stein.py", "out[i, j] = -out[i, j]", "out[i, j] = out[i, j]", STEIN),
-        ("fssd: no gradient of the kernel", "pdmp/diagnostics/stein.py", "total += weights[p, i] * (s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * (x[p, k, i] - vk))", "total += weights[p, i] * s[p, k, i] * buffer[0, i]", STEIN),
-        ("fssd: not divided by the number of features", "pdmp/diagnostics/stein.py", "biased = float(np.sum(mean * mean)) / v.size", "biased = float(np.sum(mean * mean))", STEIN),
-        ("fssd: the locations go downhill", "pdmp/diagnostics/stein.py", "v += rate * (first", "v -= rate * (first", STEIN),
-        ("slices: used on the draws that they were searched on", "pdmp/diagnostics/stein.py", "x, scores = x[1::2], scores[1::2]", "x, scores = x[::2], scores[::2]", STEIN),
-        ("thinning: the diagonal counts in full", "pdmp/diagnostics/stein.py", "objective, chosen = 0.5 * pairs.diagonal", "objective, chosen = pairs.diagonal.copy()", STEIN),
+        ("stein: no diagonal", "pdmp/diagnostics/stein/kernel_discrepancy.py", "return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))", "return math.sqrt(max(off, 0.0))", STEIN),
+        ("stein: half the pairs", "pdmp/diagnostics/stein/kernel_discrepancy.py", "off = 2.0 * float(np.dot(weights, pairs.row_sums", "off = 1.0 * float(np.dot(weights, pairs.row_sums", STEIN),
+        ("stein: the trace of the identity with any Γ", "pdmp/diagnostics/stein/pairs.py", "self.trace = float(np.sum(inverse**2))", "self.trace = float(d)", STEIN),
+        ("stein: φ'' of the wrong sign", "pdmp/diagnostics/stein/kernels.py", "return root, -0.5 * cube, 0.75 * cube * inverse", "return root, -0.5 * cube, -0.75 * cube * inverse", STEIN),
+        ("stein: U-statistics divide by all pairs", "pdmp/diagnostics/stein/kernel_discrepancy.py", "weights.sum() ** 2 - np.dot(weights, weights)", "weights.sum() ** 2", STEIN),
+        ("stein: the median of the warm-up", "pdmp/diagnostics/stein/kernels.py", "some = y[:: max(len(y) // MEDIAN_DRAWS, 1)]", "some = y[:MEDIAN_DRAWS]", STEIN),
+        ("stein: scores without their sign", "pdmp/diagnostics/stein/score_function.py", "out[i, j] = -out[i, j]", "out[i, j] = out[i, j]", STEIN),
+        ("fssd: no gradient of the kernel", "pdmp/diagnostics/stein/finite_set.py", "total += weights[p, i] * (s[p, k, i] * buffer[0, i] + 2.0 * buffer[1, i] * (x[p, k, i] - vk))", "total += weights[p, i] * s[p, k, i] * buffer[0, i]", STEIN),
+        ("fssd: not divided by the number of features", "pdmp/diagnostics/stein/finite_set.py", "biased = float(np.sum(mean * mean)) / v.size", "biased = float(np.sum(mean * mean))", STEIN),
+        ("fssd: the locations go downhill", "pdmp/diagnostics/stein/adam.py", "v += rate * (first", "v -= rate * (first", STEIN),
+        ("slices: used on the draws that they were searched on", "pdmp/diagnostics/stein/sliced.py", "x, scores = x[1::2], scores[1::2]", "x, scores = x[::2], scores[::2]", STEIN),
+        ("thinning: the diagonal counts in full", "pdmp/diagnostics/stein/thinning.py", "objective, chosen = 0.5 * pairs.diagonal", "objective, chosen = pairs.diagonal.copy()", STEIN),
         ("calibration: bins closed on the right", "pdmp/diagnostics/predictive.py", "place = np.minimum(np.searchsorted(edges, confidence, side=\"right\") - 1", "place = np.minimum(np.searchsorted(edges, confidence, side=\"left\") - 1", PREDICTIVE),
         ("calibration: every bin weighs the same", "pdmp/diagnostics/predictive.py", "np.nansum(found[\"count\"] * gap) / len(np.asarray(y))", "np.nanmean(gap)", PREDICTIVE),
         ("log-loss: the mean of the losses, not of the probabilities", "pdmp/diagnostics/predictive.py", "mean = np.cumsum(p, axis=0) / np.arange(1, len(p) + 1)[:, None]", "mean = p", PREDICTIVE),
         ("rmse: no root", "pdmp/diagnostics/predictive.py", "each = np.sqrt(np.mean(", "each = (np.mean(", PREDICTIVE),
-        ("jackknife: a factor too little", "pdmp/diagnostics/reference.py", "error = np.sqrt((m - 1.0) / m * np.sum(", "error = np.sqrt(1.0 / m * np.sum(", REFERENCE),
-        ("mmd: the diagonal counts", "pdmp/diagnostics/reference.py", "(kernel(x, x).sum() - m) / (m * (m - 1))", "kernel(x, x).mean()", REFERENCE),
-        ("errors of variances in units of variances", "pdmp/diagnostics/reference.py", "unit = sd**2 if relative else sd", "unit = sd**2", REFERENCE),
+        ("jackknife: a factor too little", "pdmp/diagnostics/estimates.py", "error = np.sqrt((m - 1.0) / m * np.sum(", "error = np.sqrt(1.0 / m * np.sum(", REFERENCE),
+        ("mmd: the diagonal counts", "pdmp/diagnostics/distances.py", "(kernel(x, x).sum() - m) / (m * (m - 1))", "kernel(x, x).mean()", REFERENCE),
+        ("errors of variances in units of variances", "pdmp/diagnostics/distances.py", "unit = sd**2 if relative else sd", "unit = sd**2", REFERENCE),
         ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", KINETIC),
-        ("stein: draws far away lose their digits", "pdmp/diagnostics/stein.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
+        ("stein: draws far away lose their digits", "pdmp/diagnostics/stein/pairs.py", "x = x - x.mean(axis=0)  # differences", "x = x - 0.0  # differences", STEIN),
         ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", LANGEVIN),
         ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.helper_threads(self.state):", "if True:", ROMBERG),
     ]

@@ -6,11 +6,11 @@ ERRORS = ("tests/diagnostics/test_monte_carlo_error.py",)
 EVENTS = ("tests/diagnostics/test_diagnostic_events.py",)
 SUMMARY = ("tests/diagnostics/test_summary.py",)
 STEIN = ("tests/diagnostics/test_stein.py",)
-REFERENCE = ("tests/diagnostics/test_reference.py",)
+REFERENCE = ("tests/diagnostics/test_distances.py",)
 PREDICTIVE = ("tests/diagnostics/test_predictive.py",)
 E, V, S = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
-T, K = "pdmp/engine/trajectory.py", "pdmp/diagnostics/stein.py"
-P, R, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/reference.py", "pdmp/diagnostics/effective_size.py"
+T = "pdmp/engine/trajectory.py"
+P, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/effective_size.py"
 
 BUGS = [
     Bug(f"diagnostics: {name}", file, old, new, tests)
@@ -56,14 +56,14 @@ BUGS = [
         ("R-hat: chains are not split", "pdmp/diagnostics/effective_size.py", "halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])", "halves = np.concatenate([draws[:, :half], draws[:, :half]])", SUMMARY),
         ("R-hat: ties in the order of the draws", "pdmp/diagnostics/effective_size.py", "    if len(tied):\n", "    if len(tied) > 10**9:\n", SUMMARY),
         ("thin: the first draws", "pdmp/engine/result.py", "return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]", "return x[:n]", SUMMARY),
-        ("stein: pairs of a tile counted twice", K, "total += (weights[p, j] if j > after else 0.0) * buffer[0, j]", "total += weights[p, j] * buffer[0, j]", STEIN),
-        ("stein: a row too many", K, "two += (weights[p, j] if j > after + 1 else 0.0) * value", "two += (weights[p, j] if j > after else 0.0) * value", STEIN),
-        ("stein: only the first two coordinates", K, "buffer[2, j] = (buffer[2, j] if k > 0 else 0.0)", "buffer[2, j] = 0.0", STEIN),
-        ("fssd: pull of the wrong sign", K, "out[j, k] -= 2.0 * total", "out[j, k] += 2.0 * total", STEIN),
-        ("fssd: the mean does not move the variance", K, "tilt = self.pull(v, 8.0 / (n * size) * along, mean, through_mean, 0.0)", "tilt = self.pull(v, 8.0 / (n * size) * along, mean, 0.0 * mean, 0.0)", STEIN),
-        ("fssd: padding counts", K, "return along * self.even, square * self.even", "return along, square + 1.0 - self.even", STEIN),
-        ("report: noise is a difference", "pdmp/diagnostics/reference.py", "abs(difference.value) > z * difference.error", "abs(difference.value) > 0.0 * z * difference.error", REFERENCE),
-        ("differences: errors subtract", "pdmp/diagnostics/reference.py", "np.hypot(self.error, other.error)", "abs(self.error - other.error)", REFERENCE),
+        ("stein: pairs of a tile counted twice", "pdmp/diagnostics/stein/pairs.py", "total += (weights[p, j] if j > after else 0.0) * buffer[0, j]", "total += weights[p, j] * buffer[0, j]", STEIN),
+        ("stein: a row too many", "pdmp/diagnostics/stein/pairs.py", "two += (weights[p, j] if j > after + 1 else 0.0) * value", "two += (weights[p, j] if j > after else 0.0) * value", STEIN),
+        ("stein: only the first two coordinates", "pdmp/diagnostics/stein/pairs.py", "buffer[2, j] = (buffer[2, j] if k > 0 else 0.0)", "buffer[2, j] = 0.0", STEIN),
+        ("fssd: pull of the wrong sign", "pdmp/diagnostics/stein/finite_set.py", "out[j, k] -= 2.0 * total", "out[j, k] += 2.0 * total", STEIN),
+        ("fssd: the mean does not move the variance", "pdmp/diagnostics/stein/finite_set.py", "variance_ascent = self.jacobian_products(v, 8.0 / (n * size) * along, mean, through_mean, 0.0)", "variance_ascent = self.jacobian_products(v, 8.0 / (n * size) * along, mean, 0.0 * mean, 0.0)", STEIN),
+        ("fssd: padding counts", "pdmp/diagnostics/stein/finite_set.py", "return along * self.is_draw, square * self.is_draw", "return along, square + 1.0 - self.is_draw", STEIN),
+        ("report: noise is a difference", "pdmp/diagnostics/estimates.py", "abs(difference.value) > z * difference.error", "abs(difference.value) > 0.0 * z * difference.error", REFERENCE),
+        ("differences: errors subtract", "pdmp/diagnostics/estimates.py", "np.hypot(self.error, other.error)", "abs(self.error - other.error)", REFERENCE),
         ("log-likelihood: a mean", "pdmp/diagnostics/predictive.py", "return -len(np.asarray(y)) * log_loss(y, p)", "return -log_loss(y, p)", PREDICTIVE),
         ("accuracy: the least probable class", P, "np.mean(np.argmax(p, axis=1) == y)", "np.mean(np.argmin(p, axis=1) == y)", PREDICTIVE),
         ("log-loss: of the first draw", P, "if geometric else p.mean(axis=0)", "if geometric else p[0]", PREDICTIVE),
@@ -71,15 +71,15 @@ BUGS = [
         ("mamba's bins: those of the standard", P, "np.linspace(confidence.min(), confidence.max(), bins + 1)", "np.linspace(0.0, 1.0, bins + 1)", PREDICTIVE),
         ("rmse: the mean of the draws' errors", P, "float(metrics.root_mean_squared_error(y, mean))", "float(each.mean())", PREDICTIVE),
         ("predictions that are NaN on the way", P, "if not np.all((p >= 0.0) & (p <= 1.0 + 1e-9)):", "if np.any(p < 0.0):", PREDICTIVE),
-        ("mean error: in units of x", R, "np.abs(x.mean(axis=0) - mean) / sd)", "np.abs(x.mean(axis=0) - mean))", REFERENCE),
-        ("sd error: of variances", R, "np.linalg.norm(x.std(axis=0) - sd)", "np.linalg.norm(x.var(axis=0) - sd**2)", REFERENCE),
-        ("Wasserstein: of other marginals", R, "zip(x.T, reference.T, strict=True)", "zip(x.T, reference.T[::-1], strict=True)", REFERENCE),
-        ("sliced Wasserstein: directions of any length", R, "directions /= np.linalg.norm(directions, axis=1, keepdims=True)", "pass", REFERENCE),
-        ("distances: few draws go unsaid", R, "if chains * n < d:", "if chains * n < 0:", REFERENCE),
-        ("power kernel: β once too often", K, "(self.beta - 1.0) * first / b", "self.beta * first / b", STEIN),
-        ("Gaussian kernel: another bandwidth", K, "self.rate = 0.5 / float(bandwidth) ** 2", "self.rate = 1.0 / float(bandwidth) ** 2", STEIN),
-        ("stein: chains that ran away", K, "> FARTHEST", "> math.inf", STEIN),
-        ("stein: singular covariances", K, "least = 1e-10  #", "least = 0.0  #", STEIN),
+        ("mean error: in units of x", "pdmp/diagnostics/distances.py", "np.abs(x.mean(axis=0) - mean) / sd)", "np.abs(x.mean(axis=0) - mean))", REFERENCE),
+        ("sd error: of variances", "pdmp/diagnostics/distances.py", "np.linalg.norm(x.std(axis=0) - sd)", "np.linalg.norm(x.var(axis=0) - sd**2)", REFERENCE),
+        ("Wasserstein: of other marginals", "pdmp/diagnostics/distances.py", "zip(x.T, reference.T, strict=True)", "zip(x.T, reference.T[::-1], strict=True)", REFERENCE),
+        ("sliced Wasserstein: directions of any length", "pdmp/diagnostics/distances.py", "directions /= np.linalg.norm(directions, axis=1, keepdims=True)", "pass", REFERENCE),
+        ("distances: few draws go unsaid", "pdmp/diagnostics/distances.py", "if chains * n < d:", "if chains * n < 0:", REFERENCE),
+        ("power kernel: β once too often", "pdmp/diagnostics/stein/kernels.py", "(self.beta - 1.0) * first / b", "self.beta * first / b", STEIN),
+        ("Gaussian kernel: another bandwidth", "pdmp/diagnostics/stein/kernels.py", "self.rate = 0.5 / float(bandwidth) ** 2", "self.rate = 1.0 / float(bandwidth) ** 2", STEIN),
+        ("stein: chains that ran away", "pdmp/diagnostics/stein/inputs.py", "> FARTHEST", "> math.inf", STEIN),
+        ("stein: singular covariances", "pdmp/diagnostics/stein/inputs.py", "least = 1e-10  #", "least = 0.0  #", STEIN),
         ("ess of what never moved", N, "np.where(_constant(draws), np.nan, _each", "np.where(False, np.nan, _each", SUMMARY),
         ("draws that never moved go unsaid", N, "    if len(constant):\n", "    if len(constant) > 10**9:\n", SUMMARY),
         ("acf: fewer draws than dimensions", V, "if run.chains * draws <= run.dim:", "if run.chains * draws <= 0:", EVENTS),

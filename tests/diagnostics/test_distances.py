@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from pdmp.diagnostics import reference as against
-from pdmp.diagnostics.reference import (
+from pdmp.diagnostics import (
+    Estimate,
     jackknife,
     mean_error,
     mmd,
+    report,
     sd_error,
     sliced_wasserstein,
     variance_error,
@@ -99,14 +100,14 @@ def test_fewer_draws_than_dimensions_are_a_warning():
 
 
 def test_an_estimate_prints_with_its_error():
-    assert str(against.Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
+    assert str(Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
 
 
 def test_a_table_does_not_show_noise_as_a_difference():
     rng = np.random.default_rng(3)
     reference = rng.standard_normal((1_500, 2))
     good, same, bad = (rng.standard_normal((2, 400, 2)) * scale for scale in (1.0, 1.0, 1.5))
-    table = against.report({"good": good, "same": same, "bad": bad}, reference, [0.0, 0.0], [1.0, 1.0])
+    table = report({"good": good, "same": same, "bad": bad}, reference, [0.0, 0.0], [1.0, 1.0])
     for name in ("variance", "relative variance", "sd", "W1", "sliced W1", "MMD²"):
         assert table.best(name) == ["good", "same"], name
     assert set(table.rows["bad"]) == {"mean", "variance", "relative variance", "sd", "W1", "sliced W1", "MMD²"}
@@ -114,15 +115,15 @@ def test_a_table_does_not_show_noise_as_a_difference():
     assert one.value == pytest.approx(wasserstein(bad, reference).value.mean())
     text = repr(table).splitlines()
     assert len(text) == 5 and text[1].count("*") >= 6 and text[3].count("*") <= 1
-    halves = against.report(good, 2.0 * reference)
+    halves = report(good, 2.0 * reference)
     np.testing.assert_allclose(
         halves.rows[""]["mean"].value, mean_error(good, 2.0 * reference.mean(0), 2.0 * reference.std(0)).value
     )
     with pytest.raises(ValueError, match="`draws` must have at least one"):
-        against.report({}, reference)
+        report({}, reference)
 
 
 def test_differences_of_estimates():
-    one, other = against.Estimate(1.0, 0.3), against.Estimate(0.0, 0.4)
+    one, other = Estimate(1.0, 0.3), Estimate(0.0, 0.4)
     assert (one - other).error == pytest.approx(0.5) and (one - other).value == 1.0
     assert not one.differs(other) and one.differs(other, z=1.9)
