@@ -252,7 +252,7 @@ def mmd(draws: ArrayLike, reference: ArrayLike, bandwidth: float | None = None, 
     return jackknife(measure, draws, stretches)
 
 
-class Report:
+class ErrorTable:
     """Errors of several samplers against one reference.
 
     Prints as a table that marks the smallest errors, and those within three standard errors of the smallest.
@@ -289,7 +289,7 @@ def report(
     mean: ArrayLike | None = None,
     sd: ArrayLike | None = None,
     stretches: int = STRETCHES,
-) -> Report:
+) -> ErrorTable:
     """All errors of one or several samplers against a reference.
 
     Parameters
@@ -305,7 +305,7 @@ def report(
 
     Returns
     -------
-    Report
+    ErrorTable
         With ``mean`` and ``variance`` (`mean_error`, `variance_error`), ``relative variance``, ``sd`` (`sd_error`),
         ``W1`` (the mean over marginals of each distance over the reference's sd), ``sliced W1`` and ``MMD²``.
 
@@ -340,7 +340,7 @@ def report(
             "sliced W1": sliced_wasserstein(x, other, stretches=stretches),
             "MMD²": mmd(x, other, stretches=stretches),
         }
-    return Report(rows)
+    return ErrorTable(rows)
 
 
 def _warn_of_few(draws):
