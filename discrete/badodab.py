@@ -70,8 +70,8 @@ class BADODAB(Thermostatted):
         super().__init__(provider, step, diffusion)
         self.mass = float(self.dim) if mass is None else check_friction("mass", mass)
 
-    def linear(self, step, friction, curvature):
-        return BAOAB._linear(step, friction, curvature)
+    def linear_step(self, step, friction, curvature):
+        return BAOAB.linear_step(step, friction, curvature)
 
     @property
     def bias_order(self):
@@ -102,4 +102,4 @@ class BADODAB(Thermostatted):
             return False
         for j in range(d):
             v[j] -= half * gradient[j]
-        return self.settled(memory, eps, mean_square(v), counts)
+        return self.finish_step(memory, eps, mean_square(v), counts)

@@ -35,7 +35,7 @@ import math
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, tally
+from discrete.kinetic import Underdamped, count_temperature
 from discrete.tick import finite
 from pdmp.native.classes import compiled
 
@@ -88,11 +88,11 @@ class BAOAB(Underdamped):
                 return False
         for j in range(d):
             v[j] -= half * gradient[j]
-        tally(memory, v, counts)
+        count_temperature(memory, v, counts)
         return True
 
     @staticmethod
-    def _linear(step, friction, curvature):
+    def linear_step(step, friction, curvature):
         """Of (θ, p) before the last B, which does not touch θ: one whole kick, then A, O, A."""
         half, decay = 0.5 * step, math.exp(-friction * step)
         drift = np.array([half * (1.0 + decay), decay])  # of a unit of momentum
@@ -103,5 +103,5 @@ class BAOAB(Underdamped):
         ahead = np.array([half, 1.0])
         return transition, step * drift, (1.0 - decay**2) * np.outer(ahead, ahead)
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None

@@ -153,7 +153,7 @@ class Barker(Metropolis):
     gaussian: bool  #: whether increments are N(0, σ²)
     single: bool  #: whether the increment has one sign as a whole
 
-    size_name = "scale"
+    step_name = "scale"
 
     def __init__(
         self, target, scale="auto", increments="bimodal", signs="coordinates", adapt=True, target_acceptance=0.4
@@ -170,7 +170,7 @@ class Barker(Metropolis):
         curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
         return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))
 
-    def held_for(self, size):
+    def duration_at(self, size):
         return size**2 * float(np.mean(self.shape**2))
 
     @compiled

@@ -50,9 +50,10 @@ class FrozenMemory(NamedTuple):
     """Beside the path."""
 
     taken: np.ndarray  #: (1,) intervals completed
-    began: np.ndarray  #: (1,) when the present one began
+    interval_start: np.ndarray  #: (1,) when the present one began
     gradient: np.ndarray  #: (d,) the estimate of ∇U where the path was last looked at
-    due: np.ndarray  #: (2,) the kind of event that comes next, and its coordinate
+    kind: np.ndarray  #: (1,) the kind of the event that comes next
+    coordinate: np.ndarray  #: (1,) and its coordinate, if it has one
     provider: tuple
 
 
@@ -70,7 +71,7 @@ class FrozenRates(Process):
     """Base of the samplers with frozen rates. A sampler defines
 
     - ``wait(v, memory, rng)``: time to the first event at the rates that ``memory.gradient`` gives; its kind, from 1
-      on, and its coordinate go into ``memory.due``;
+      on, and its coordinate go into ``memory.kind`` and ``memory.coordinate``;
     - ``event(x, v, memory, rng, counts)``: what it does to the velocity; False where a gradient is not finite.
     """
 
@@ -99,20 +100,20 @@ class FrozenRates(Process):
             return math.nan, CERTAIN
         k = memory.taken[0]
         length = self.schedule.step(k)
-        end = (k + 1) * length if self.regular else memory.began[0] + length  # no rounding adds up
+        end = (k + 1) * length if self.regular else memory.interval_start[0] + length  # no rounding adds up
         time = now + self.wait(state.v, memory, rng)
         if time < end:
             return time, CERTAIN
-        memory.due[0] = STEP
+        memory.kind[0] = STEP
         return end, CERTAIN
 
     @compiled
     def jump(self, state, i, now, rng):
         memory = state.memory
-        kind = memory.due[0]
+        kind = memory.kind[0]
         if kind == STEP:
             memory.taken[0] += 1
-            memory.began[0] = now
+            memory.interval_start[0] = now
         elif not self.event(state.x, state.v, memory, rng, state.counts):
             return -1
         return kind
@@ -120,9 +121,10 @@ class FrozenRates(Process):
     def memory(self, x, rng):
         return FrozenMemory(
             taken=np.zeros(1, np.int64),
-            began=np.zeros(1),
+            interval_start=np.zeros(1),
             gradient=np.zeros(self.dim),
-            due=np.zeros(2, np.int64),
+            kind=np.zeros(1, np.int64),
+            coordinate=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
 

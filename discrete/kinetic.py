@@ -29,7 +29,8 @@ class KineticMemory(NamedTuple):
     taken: np.ndarray
     gradient: np.ndarray
     normals: np.ndarray
-    squares: np.ndarray  #: (2,) sum of |p|² / d over the steps after the warm-up, and their number
+    counted_steps: np.ndarray  #: (1,) steps after the warm-up
+    temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
     provider: tuple
 
 
@@ -43,11 +44,11 @@ def mean_square(p):
 
 
 @inlined
-def tally(memory, p, counts):
+def count_temperature(memory, p, counts):
     """Count |p|² / d at the end of a step, once the warm-up is over."""
     if counts[ADAPTING] == 0:
-        memory.squares[0] += mean_square(p)
-        memory.squares[1] += 1.0
+        memory.temperature_sum[0] += mean_square(p)
+        memory.counted_steps[0] += 1.0
 
 
 class KineticReport(Report):
@@ -55,17 +56,17 @@ class KineticReport(Report):
 
     def statistics(self, process, state):
         """The mean of |p|² / d after the warm-up: 1 for the target's law, more where gradient noise heats it."""
-        total, steps = state.memory.squares
+        total, steps = state.memory.temperature_sum[0], state.memory.counted_steps[0]
         return {"mean_kinetic_temperature": float(total / steps) if steps else math.nan}
 
 
 class Kinetic(Brownian):
-    """Base of the samplers with a momentum; ``move`` gets it as `v`, and ends with `tally`."""
+    """Base of the samplers with a momentum; ``move`` gets it as `v`, and ends with `count_temperature`."""
 
     recipe = StepRecipe(featured=False)
     report = KineticReport()
 
-    def dynamics(self, name, value):
+    def checked_or_default(self, name, value):
         """A friction or diffusion: NaN for one that is chosen with an automatic step, 1 when nothing is said."""
         if value is None:
             return math.nan if isinstance(self.schedule, Automatic) else 1.0
@@ -80,7 +81,8 @@ class Kinetic(Brownian):
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
             normals=np.zeros(self.normals * d),
-            squares=np.zeros(2),
+            counted_steps=np.zeros(1),
+            temperature_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 
@@ -93,7 +95,7 @@ class FrictionRecipe(StepRecipe):
 
 
 class Underdamped(Kinetic):
-    """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; they define ``_linear``."""
+    """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; they define ``linear_step``."""
 
     friction: float
 
@@ -101,10 +103,10 @@ class Underdamped(Kinetic):
 
     def __init__(self, provider, step="auto", friction=None):
         super().__init__(provider, step)
-        self.friction = self.dynamics("friction", friction)
+        self.friction = self.checked_or_default("friction", friction)
 
     @staticmethod
-    def _linear(step, friction, curvature):
+    def linear_step(step, friction, curvature):
         """The step on U = λθ²/2 as a map of (θ, p), one for each λ of `curvature` (d,).
 
         Returns
@@ -127,11 +129,11 @@ class Underdamped(Kinetic):
 
     def covariance(self, hessian, noise, step):
         """Stationary covariance of θ with this step on a Gaussian target, (d, d); None where it is unstable."""
-        return kinetic_covariance(hessian, noise, lambda curvature: self._linear(step, self.friction, curvature))
+        return kinetic_covariance(hessian, noise, lambda curvature: self.linear_step(step, self.friction, curvature))
 
-    def choose(self, hessian, noise, error):
+    def choose_settings(self, hessian, noise, error):
         step, friction, worst = choose_dynamics(
-            self._linear, hessian, noise, error, exact=self.provider.exact, friction=self.friction
+            self.linear_step, hessian, noise, error, exact=self.provider.exact, friction=self.friction
         )
         return {"schedule": Constant(step), "friction": friction}, worst
 

@@ -48,7 +48,8 @@ class MetropolisMemory(NamedTuple):
     increment: np.ndarray  #: (d,) what the log ratio needs of how it was proposed
     next_gradient: np.ndarray  #: (d,) ∇U at the proposal
     log_factor: np.ndarray  #: (1,) log of what the steps of the schedule are multiplied with
-    acceptance: np.ndarray  #: (2,) after the warm-up: steps, and the sum of the probabilities of acceptance
+    counted_steps: np.ndarray  #: (1,) steps after the warm-up
+    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     provider: tuple
 
 
@@ -59,7 +60,7 @@ class MetropolisRecipe(Recipe):
         return {}
 
     def setting(self, process):
-        return f"{process.size_name} {process.schedule.step(0):.3g}{', adapted' if process.adapt else ''}"
+        return f"{process.step_name} {process.schedule.step(0):.3g}{', adapted' if process.adapt else ''}"
 
 
 class MetropolisReport(Report):
@@ -67,27 +68,27 @@ class MetropolisReport(Report):
 
     def statistics(self, process, state):
         """The mean probability of acceptance after the warm-up, and the first step of the schedule, as adapted."""
-        steps, accepted = state.memory.acceptance
+        steps, accepted = state.memory.counted_steps[0], state.memory.acceptance_sum[0]
         factor = math.exp(float(state.memory.log_factor[0]))
         return {
             "mean_acceptance": float(accepted / steps) if steps else math.nan,
-            f"mean_{process.size_name}": float(process.schedule.step(0)) * factor,
+            f"mean_{process.step_name}": float(process.schedule.step(0)) * factor,
         }
 
 
 class Metropolis(Ticking):
-    """Base of the Metropolised samplers; one defines ``propose``, ``log_ratio`` and `size_name`.
+    """Base of the Metropolised samplers; one defines ``propose``, ``log_ratio`` and `step_name`.
 
     - ``propose(x, memory, size, rng)`` writes ``memory.proposal`` from ``memory.gradient``; False where it cannot;
     - ``log_ratio(memory, size)`` returns log q(θ', θ) - log q(θ, θ') from ``memory.next_gradient``.
     """
 
-    held: float
+    duration: float  #: for how long every state is held
     adapt: bool  #: whether the step is adapted in the warm-up
-    target: float
+    target_acceptance: float
 
     #: What the step is called, among the arguments and in the statistics.
-    size_name = "step"
+    step_name = "step"
     recipe = MetropolisRecipe()
     report = MetropolisReport()
 
@@ -97,27 +98,27 @@ class Metropolis(Ticking):
             raise TypeError(f"`adapt` must be True or False, got {adapt!r}.")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
-        super().__init__(provider, step, name=self.size_name)
-        self.held = self.held_for(float(self.schedule.step(0)))
-        self.constant = True  # for the clock: whatever the schedule, states are held equally long
-        self.adapt, self.target = bool(adapt), float(target_acceptance)
+        super().__init__(provider, step, name=self.step_name)
+        self.duration = self.duration_at(float(self.schedule.step(0)))
+        self.regular = True  # for the clock: whatever the schedule, states are held equally long
+        self.adapt, self.target_acceptance = bool(adapt), float(target_acceptance)
 
-    def choose(self, hessian, noise, error):
+    def choose_settings(self, hessian, noise, error):
         """Where to start adapting: what is optimal for independent normal coordinates, scaled to the narrowest one."""
         size = self.first(hessian)
-        return {"schedule": Constant(size), "held": self.held_for(size)}, 0.0
+        return {"schedule": Constant(size), "duration": self.duration_at(size)}, 0.0
 
     def first(self, hessian):
         """A size to start adapting from."""
         raise NotImplementedError
 
-    def held_for(self, size):
+    def duration_at(self, size):
         """How long a state is held."""
         return size
 
     @compiled
-    def holding(self, k):
-        return self.held
+    def holding_time(self, k):
+        return self.duration
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -148,10 +149,10 @@ class Metropolis(Ticking):
             memory.potential[0] = there
         memory.taken[0] += 1
         if counts[ADAPTING] == 0:
-            memory.acceptance[0] += 1.0
-            memory.acceptance[1] += accept
+            memory.counted_steps[0] += 1.0
+            memory.acceptance_sum[0] += accept
         elif self.adapt:
-            memory.log_factor[0] += math.pow(memory.taken[0], GAIN) * (accept - self.target)
+            memory.log_factor[0] += math.pow(memory.taken[0], GAIN) * (accept - self.target_acceptance)
         return 0
 
     def memory(self, x, rng):
@@ -165,7 +166,8 @@ class Metropolis(Ticking):
             increment=np.zeros(d),
             next_gradient=np.zeros(d),
             log_factor=np.zeros(1),
-            acceptance=np.zeros(2),
+            counted_steps=np.zeros(1),
+            acceptance_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 

@@ -76,10 +76,10 @@ class MSGNHT(Thermostatted):
         eps = step_from_h(h)
         return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
 
-    def linear(self, step, friction, curvature):
+    def linear_step(self, step, friction, curvature):
         if self.scheme == SPLITTING:
-            return SGHMC._linear(step, friction, curvature)
-        return SGNHT.linear(self, step, friction, curvature)
+            return SGHMC.linear_step(step, friction, curvature)
+        return SGNHT.linear_step(self, step, friction, curvature)
 
     @property
     def bias_order(self):
@@ -109,4 +109,4 @@ class MSGNHT(Thermostatted):
                 v[j] += -eps * (gradient[j] + xi[j] * v[j]) + noise * z[j]
                 x[j] += eps * v[j]
                 xi[j] += eps * (v[j] * v[j] - 1.0)
-        return self.settled(memory, eps, mean_square(v), counts)
+        return self.finish_step(memory, eps, mean_square(v), counts)

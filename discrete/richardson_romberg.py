@@ -47,15 +47,15 @@ FINE, COARSE = 0, 1
 class CoupledMemory(NamedTuple):
     """Beside the two chains."""
 
-    began: np.ndarray  #: (1,) when the present step of the coarse chain began
+    step_start: np.ndarray  #: (1,) when the present step of the coarse chain began
     first: np.ndarray  #: Z'₁ of the present step
     second: np.ndarray  #: Z'₂
     normals: np.ndarray  #: Z
     x: np.ndarray  #: (d,) where the coarse chain's present step leads; it goes there when the step ends
     v: np.ndarray  #: (d,) and with which momentum
-    tally: np.ndarray  #: counts of that step, like `State.counts`
+    coarse_counts: np.ndarray  #: counts of that step, like `State.counts`
     jobs: tuple  #: the steps of the coarse chain as jobs for two threads, see `discrete.threads`
-    words: np.ndarray  #: the random numbers of the coarse chain's gradients
+    stream_state: np.ndarray  #: the random numbers of the coarse chain's gradients
     fine: tuple  #: the memory of the fine chain
     coarse: tuple  #: that of the coarse one
 
@@ -105,12 +105,12 @@ class RichardsonRomberg(Process):
 
     fine: object
     coarse: object
-    constant: bool  #: whether all steps are equal
-    early: bool  #: whether the fine chain's states have the paper's weights
+    regular: bool  #: whether all states are held for the same time
+    paper_weights: bool  #: whether the fine chain's states have the paper's weights
     stream: Stream
-    dense: bool  #: whether Σ is a matrix
+    is_matrix: bool  #: whether Σ is a matrix
     shared: np.ndarray  #: (d, d) Σᵀ, or (1, 1)
-    rest: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
+    own: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
 
     events = ("fine step", "coarse step")
     ticks = 3
@@ -130,8 +130,8 @@ class RichardsonRomberg(Process):
         self.coarse, self.fine = sampler, sampler.halved()
         self.stream, self.threads = Stream(), int(threads)
         self.model, self.anchor = sampler.model, sampler.anchor
-        self.provider, self.schedule, self.constant = sampler.provider, sampler.schedule, sampler.constant
-        self.early = weights == "paper" and not self.constant
+        self.provider, self.schedule, self.regular = sampler.provider, sampler.schedule, sampler.regular
+        self.paper_weights = weights == "paper" and not self.regular
         order = sampler.bias_order if order is None else order
         if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
             raise ValueError(f"`order` must be a whole number, at least 1, got {order!r}.")
@@ -147,40 +147,40 @@ class RichardsonRomberg(Process):
             raise TypeError(f"`correlation` must be a number, a matrix or None, got {correlation!r}.") from None
         if sigma.shape not in ((), (d, d)):
             raise ValueError(f"`correlation` must be a number or of shape ({d}, {d}), got shape {sigma.shape}.")
-        self.dense = sigma.ndim == 2
+        self.is_matrix = sigma.ndim == 2
         sigma = np.atleast_2d(sigma)
         if not np.all(np.isfinite(sigma)):
             raise ValueError("`correlation` must be finite.")
         values, vectors = np.linalg.eigh(np.eye(len(sigma)) - sigma.T @ sigma)
         if not values[0] >= -1e-12:
-            if not self.dense:
+            if not self.is_matrix:
                 raise ValueError(f"`correlation` must lie in [-1, 1], got {correlation!r}.")
             raise ValueError(
                 "`correlation` as a matrix Σ must have no singular value above 1, or the coarse chain's increments "
                 f"could not have unit covariance: I - ΣᵀΣ has the eigenvalue {values[0]:.3g}."
             )
         self.shared = np.ascontiguousarray(sigma.T)
-        self.rest = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        self.own = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
 
     @compiled
-    def holding(self, k):
+    def holding_time(self, k):
         """For how long the coarse state before its step k is held."""
-        return self.coarse.holding(k)
+        return self.coarse.holding_time(k)
 
     def tick_length(self):
-        return self.holding(0) if self.constant else None
+        return self.holding_time(0) if self.regular else None
 
     @compiled
     def clock(self, state, i, now, rng):
         memory = state.memory
         taken = memory.fine.taken[0] if i == FINE else memory.coarse.taken[0]
         k = taken >> 1 if i == FINE else taken
-        length = self.holding(k)
-        began = k * length if self.constant else memory.began[0]
-        if i == FINE and self.early != (taken & 1 == 0):  # the tick in the middle of a step
-            return began + 0.5 * (self.holding(k + 1) if self.early else length), CERTAIN
+        length = self.holding_time(k)
+        began = k * length if self.regular else memory.step_start[0]
+        if i == FINE and self.paper_weights != (taken & 1 == 0):  # the tick in the middle of a step
+            return began + 0.5 * (self.holding_time(k + 1) if self.paper_weights else length), CERTAIN
         # The same expression for both chains, so that they meet exactly.
-        return ((k + 1) * length if self.constant else began + length), CERTAIN
+        return ((k + 1) * length if self.regular else began + length), CERTAIN
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -194,13 +194,13 @@ class RichardsonRomberg(Process):
                     first[j] = rng.standard_normal()
                     second[j] = rng.standard_normal()
                 self._combine(first, second, memory.normals, d, rng)
-                memory.tally[ADAPTING] = state.counts[ADAPTING]
+                memory.coarse_counts[ADAPTING] = state.counts[ADAPTING]
                 store(memory.jobs.posted, memory.coarse.taken[0] + 1)
             x, z = state.x[:d], first if one else second
             if not (self.fine.move(x, state.v[:d], memory.fine, z, rng, state.counts) and finite(x)):
                 return -1
-            if one == self.early:  # the tick at which a step ends
-                memory.began[0] = now
+            if one == self.paper_weights:  # the tick at which a step ends
+                memory.step_start[0] = now
             memory.fine.taken[0] += 1
             return FINE
         jobs, taken = memory.jobs, memory.coarse.taken[0]
@@ -216,8 +216,8 @@ class RichardsonRomberg(Process):
         for j in range(d):
             state.x[d + j] = memory.x[j]
             state.v[d + j] = memory.v[j]
-        state.counts[DATA] += memory.tally[DATA]
-        memory.tally[DATA] = 0
+        state.counts[DATA] += memory.coarse_counts[DATA]
+        memory.coarse_counts[DATA] = 0
         memory.coarse.taken[0] = taken + 1
         return COARSE
 
@@ -229,17 +229,17 @@ class RichardsonRomberg(Process):
         for j in range(d):
             memory.x[j] = state.x[d + j]
             memory.v[j] = state.v[d + j]
-        rng = self.stream.at(memory.words)
+        rng = self.stream.at(memory.stream_state)
         x = memory.x
-        if not (self.coarse.move(x, memory.v, memory.coarse, memory.normals, rng, memory.tally) and finite(x)):
+        if not (self.coarse.move(x, memory.v, memory.coarse, memory.normals, rng, memory.coarse_counts) and finite(x)):
             memory.jobs.failed[0] = 1
 
     @compiled
     def _combine(self, first, second, z, d, rng):
         """Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W, for each of the vectors of which `z` is made."""
         root = math.sqrt(0.5)
-        if not self.dense:
-            shared, rest = root * self.shared[0, 0], self.rest[0, 0]
+        if not self.is_matrix:
+            shared, rest = root * self.shared[0, 0], self.own[0, 0]
             for j in range(z.shape[0]):
                 z[j] = shared * (first[j] + second[j])
                 if rest > 0.0:
@@ -251,7 +251,7 @@ class RichardsonRomberg(Process):
             for k in range(begin, begin + d):
                 both, w = root * (first[k] + second[k]), rng.standard_normal()
                 for j in range(d):
-                    z[begin + j] += self.shared[j, k - begin] * both + self.rest[j, k - begin] * w
+                    z[begin + j] += self.shared[j, k - begin] * both + self.own[j, k - begin] * w
 
     def helper_threads(self, state):
         """What the event loop runs in: with two threads a helper."""
@@ -268,15 +268,15 @@ class RichardsonRomberg(Process):
         x = x[: len(x) // 2]
         n = self.coarse.normals * self.coarse.dim
         return CoupledMemory(
-            began=np.zeros(1),
+            step_start=np.zeros(1),
             first=np.zeros(n),
             second=np.zeros(n),
             normals=np.zeros(n),
             x=np.zeros(self.coarse.dim),
             v=np.zeros(self.coarse.dim),
-            tally=np.zeros(KINDS + len(self.events), np.int64),
+            coarse_counts=np.zeros(KINDS + len(self.events), np.int64),
             jobs=no_jobs(),
-            words=Stream.seeded(rng),
+            stream_state=Stream.seeded(rng),
             fine=self.fine.memory(x, rng),
             coarse=self.coarse.memory(x, rng),
         )

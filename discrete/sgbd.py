@@ -55,10 +55,10 @@ class SGBDMemory(NamedTuple):
     gradient: np.ndarray
     sd: np.ndarray  #: (d,) noise sd of the last gradient
     mean_sd: np.ndarray  #: (d,) its exponential average, not yet corrected for its start at 0
-    rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
+    start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     beyond: np.ndarray  #: (1,) coordinate updates beyond the breaking point
     scale: np.ndarray  #: (d,) adaptive: the scales of the next step
-    hold: np.ndarray  #: (1,) adaptive: how long the state before it is held
+    holding_time: np.ndarray  #: (1,) adaptive: how long the state before it is held
     provider: tuple
 
 
@@ -126,7 +126,7 @@ class SGBD(Ticking):
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
-    hold: float
+    mean_square_shape: float  #: mean of the squares of `shape`
     estimator: int
     beta: float
     adaptive: bool  #: whether the scale follows the noise
@@ -151,9 +151,9 @@ class SGBD(Ticking):
                 raise ValueError("`shape` is for a `scale` that is one number or a schedule.")
             self.shape = coordinate_scales(np.atleast_1d(shape), dim, "shape")[1]
         super().__init__(provider, scale, name="max_scale" if self.adaptive else "scale")
-        self.hold = float(np.mean(self.shape**2))
+        self.mean_square_shape = float(np.mean(self.shape**2))
         if self.adaptive:
-            self.constant = False
+            self.regular = False
         self.estimator = ESTIMATORS[estimator]
         self.measured = self.adaptive or self.estimator == CORRECTED
         if not 0.0 < beta <= 1.0:
@@ -172,18 +172,18 @@ class SGBD(Ticking):
         return cls(provider, np.sqrt(h) if h.ndim else math.sqrt(h), **options)
 
     @compiled
-    def holding(self, k):
+    def holding_time(self, k):
         sigma = self.schedule.step(k)
-        return sigma * sigma * self.hold
+        return sigma * sigma * self.mean_square_shape
 
     @compiled
     def clock(self, state, i, now, rng):
         k = state.memory.taken[0]
         if self.adaptive:
-            return now + state.memory.hold[0], CERTAIN
-        if self.constant:
-            return (k + 1) * self.holding(k), CERTAIN  # from the counter: no rounding adds up
-        return now + self.holding(k), CERTAIN
+            return now + state.memory.holding_time[0], CERTAIN
+        if self.regular:
+            return (k + 1) * self.holding_time(k), CERTAIN  # from the counter: no rounding adds up
+        return now + self.holding_time(k), CERTAIN
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -191,7 +191,7 @@ class SGBD(Ticking):
         sigma = self.schedule.step(memory.taken[0])
         if self.measured:
             self.provider.gradient_and_sd(theta, memory.provider, rng, memory.gradient, memory.sd, state.counts)
-            memory.rest[0] *= 1.0 - self.beta
+            memory.start_weight[0] *= 1.0 - self.beta
         else:
             self.provider.gradient(theta, memory.provider, rng, memory.gradient, state.counts)
         for j in range(theta.shape[0]):
@@ -202,7 +202,7 @@ class SGBD(Ticking):
             tau, s = 0.0, sigma * self.shape[j]
             if self.measured:
                 memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
-                tau = memory.mean_sd[j] / (1.0 - memory.rest[0])
+                tau = memory.mean_sd[j] / (1.0 - memory.start_weight[0])
                 if math.isnan(tau):
                     return -1
             if self.adaptive:
@@ -217,7 +217,7 @@ class SGBD(Ticking):
                 memory.beyond[0] += 1
             p = probability(self.estimator, z, -memory.gradient[j], tau)
             theta[j] += z if rng.random() < p else -z
-        memory.hold[0] = hold / theta.shape[0]
+        memory.holding_time[0] = hold / theta.shape[0]
         memory.taken[0] += 1
         return 0
 
@@ -229,10 +229,10 @@ class SGBD(Ticking):
             gradient=np.zeros(d),
             sd=np.zeros(d),
             mean_sd=np.zeros(d),
-            rest=np.ones(1),
+            start_weight=np.ones(1),
             beyond=np.zeros(1, np.int64),
             scale=scale,
-            hold=np.zeros(1),
+            holding_time=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 
@@ -240,7 +240,7 @@ class SGBD(Ticking):
     recipe = SGBDRecipe()
     report = SGBDReport()
 
-    def choose(self, hessian, noise, error):
+    def choose_settings(self, hessian, noise, error):
         name = next(name for name, number in ESTIMATORS.items() if number == self.estimator)
         shape = self.shape if len(hessian) == self.dim else float(self.shape.max())
         scale, worst = largest_step(

@@ -80,17 +80,17 @@ class SGBPS(FrozenRates):
             rate += v[j] * memory.gradient[j]
         if rate > 0.0:
             time = rng.standard_exponential() / rate
-            memory.due[0] = BOUNCE
+            memory.kind[0] = BOUNCE
         if self.refresh_rate > 0.0:
             refresh = rng.standard_exponential() / self.refresh_rate
             if refresh < time:
                 time = refresh
-                memory.due[0] = REFRESH
+                memory.kind[0] = REFRESH
         return time
 
     @compiled
     def event(self, x, v, memory, rng, counts):
-        if memory.due[0] == REFRESH:
+        if memory.kind[0] == REFRESH:
             refresh_on_sphere(v, rng)
             return True
         if self.reflection == EVENT:

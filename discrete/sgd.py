@@ -36,7 +36,7 @@ class DescentMemory(NamedTuple):
 
     taken: np.ndarray
     gradient: np.ndarray
-    acted: np.ndarray  #: (1,) steps at which the safeguard acted
+    clipped: np.ndarray  #: (1,) steps at which the safeguard acted
     provider: tuple
 
 
@@ -79,7 +79,7 @@ class SGD(Ticking):
 
     safeguard: object
 
-    explorer = True
+    can_explore = True
     report = SGDReport()
 
     def __init__(self, provider, step, clip_norm=None, clip_value=None, normalise=None):
@@ -94,7 +94,7 @@ class SGD(Ticking):
             )
 
     @compiled
-    def holding(self, k):
+    def holding_time(self, k):
         return 0.0 if self.schedule.explores(k) else self.schedule.step(k)
 
     @compiled
@@ -103,7 +103,7 @@ class SGD(Ticking):
         self.provider.gradient(theta, memory.provider, rng, gradient, state.counts)
         if not finite(gradient):
             return -1
-        memory.acted[0] += self.safeguard.apply(gradient)
+        memory.clipped[0] += self.safeguard.apply(gradient)
         gamma = self.schedule.step(memory.taken[0])
         for j in range(theta.shape[0]):
             theta[j] -= gamma * gradient[j]
@@ -114,11 +114,11 @@ class SGD(Ticking):
         return DescentMemory(
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(self.dim),
-            acted=np.zeros(1, np.int64),
+            clipped=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         return 2.0 / curvature if curvature > 0.0 else None
 
 
@@ -151,4 +151,4 @@ def clipped(safeguard, state):
     if type(safeguard) is Unclipped:
         return {}
     taken = int(state.memory.taken[0])
-    return {"mean_clipped": int(state.memory.acted[0]) / taken if taken else math.nan}
+    return {"mean_clipped": int(state.memory.clipped[0]) / taken if taken else math.nan}

@@ -44,7 +44,7 @@ import warnings
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_every, check_friction, step_from_h, tally
+from discrete.kinetic import Underdamped, check_every, check_friction, count_temperature, step_from_h
 from discrete.schedules import Automatic
 from discrete.tick import finite
 from pdmp.native.classes import compiled
@@ -53,7 +53,7 @@ SPLITTING, SEMI_IMPLICIT, EXPLICIT = range(3)
 LARGE = 1.0  #: half of friction times step from which the splitting scheme is much too narrow
 SCHEMES = {"splitting": SPLITTING, "semi_implicit": SEMI_IMPLICIT, "explicit": EXPLICIT}
 
-#: Most steps that `limit` looks at with refreshed momenta.
+#: Most steps that `stability_limit` looks at with refreshed momenta.
 TRIED = 1 << 16
 
 
@@ -209,16 +209,16 @@ class SGHMC(Underdamped):
         if self.scheme == SPLITTING:
             for j in range(d):
                 x[j] += ahead * v[j]
-        tally(memory, v, counts)
+        count_temperature(memory, v, counts)
         return True
 
     @staticmethod
-    def _linear(step, friction, curvature):
+    def linear_step(step, friction, curvature):
         """Of the splitting."""
         kick = step * math.exp(-0.5 * friction * step) * np.array([0.5 * step, 1.0])
         return _transition(SPLITTING, step, friction, curvature), kick, 2.0 * friction / step * np.outer(kick, kick)
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         if not curvature > 0.0:
             return None
         D, scale = self.friction, math.sqrt(curvature)

@@ -68,11 +68,11 @@ class SGLDMemory(NamedTuple):
     taken: np.ndarray
     gradient: np.ndarray
     normals: np.ndarray
-    acted: np.ndarray  #: (1,) steps at which the safeguard acted
-    removed: np.ndarray  #: (1,) coordinate updates left without noise by a correction
+    clipped: np.ndarray  #: (1,) steps at which the safeguard acted
+    noiseless: np.ndarray  #: (1,) coordinate updates left without noise by a correction
     sd: np.ndarray  #: (d,) noise sd of the last gradient
     mean: np.ndarray  #: (d,) exponential average of its square, or of itself, not yet corrected for its start at 0
-    rest: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
+    start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     squares: np.ndarray  #: (d,) running average of the squared gradients (RMSprop)
     square_derivatives: np.ndarray  #: (d,) running average of the derivatives of the squared gradients (RMSprop)
     probe_point: np.ndarray  #: (d,) θ + z, where RMSprop takes the gradient for the Hessian's diagonal
@@ -126,7 +126,7 @@ class Corrected(Uncorrected):
     @compiled
     def gradient(self, provider, x, memory, rng, counts):
         provider.gradient_and_sd(x, memory.provider, rng, memory.gradient, memory.sd, counts)
-        memory.rest[0] *= 1.0 - self.beta
+        memory.start_weight[0] *= 1.0 - self.beta
         for j in range(x.shape[0]):
             sd = memory.sd[j]
             memory.mean[j] += self.beta * ((sd * sd if self.squared else sd) - memory.mean[j])
@@ -134,7 +134,7 @@ class Corrected(Uncorrected):
     @compiled
     def square(self, j, memory):
         """τ² of coordinate j."""
-        mean = memory.mean[j] / (1.0 - memory.rest[0])
+        mean = memory.mean[j] / (1.0 - memory.start_weight[0])
         return mean if self.squared else mean * mean
 
     @compiled
@@ -143,7 +143,7 @@ class Corrected(Uncorrected):
         variance = 2.0 * gamma * temperature * p - gamma * gamma * p * p * self.square(j, memory)
         if variance > 0.0:
             return math.sqrt(variance) * z[j]
-        memory.removed[0] += temperature > 0.0
+        memory.noiseless[0] += temperature > 0.0
         return 0.0
 
     def injected(self, gamma, temperature, p, noise):
@@ -166,7 +166,7 @@ class Modified(Corrected):
         factor = temperature - 2.0 * gamma * self.coefficient * p * self.square(j, memory)
         if factor > 0.0:
             return math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]
-        memory.removed[0] += temperature > 0.0
+        memory.noiseless[0] += temperature > 0.0
         return 0.0
 
     def injected(self, gamma, temperature, p, noise):
@@ -208,7 +208,7 @@ class SGLDReport(Report):
         found = clipped(process.safeguard, state)
         if process.correction.estimates:
             updates = int(state.memory.taken[0]) * process.dim
-            found["mean_noise_removed"] = int(state.memory.removed[0]) / updates if updates else math.nan
+            found["mean_noise_removed"] = int(state.memory.noiseless[0]) / updates if updates else math.nan
         return found
 
 
@@ -255,7 +255,7 @@ class SGLD(Brownian):
     correction: object
     safeguard: object
 
-    explorer = True
+    can_explore = True
     report = SGLDReport()
 
     def __init__(
@@ -316,7 +316,7 @@ class SGLD(Brownian):
         return cls(provider, step=_number("eps", eps) / provider.n_data, **options)
 
     @compiled
-    def holding(self, k):
+    def holding_time(self, k):
         return 0.0 if self.schedule.explores(k) else self.schedule.step(k)
 
     @compiled
@@ -329,7 +329,7 @@ class SGLD(Brownian):
             return False
         if not self.preconditioner.update(x, memory, self.provider, rng, counts):
             return False
-        memory.acted[0] += self.safeguard.apply(gradient)
+        memory.clipped[0] += self.safeguard.apply(gradient)
         for j in range(x.shape[0]):
             drift = self.preconditioner.drift(j, temperature, memory)
             x[j] += -gamma * drift + self.correction.noise(self.preconditioner, j, gamma, temperature, z, memory)
@@ -350,11 +350,11 @@ class SGLD(Brownian):
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
             normals=np.zeros(self.normals * d),
-            acted=np.zeros(1, np.int64),
-            removed=np.zeros(1, np.int64),
+            clipped=np.zeros(1, np.int64),
+            noiseless=np.zeros(1, np.int64),
             sd=np.zeros(noise),
             mean=np.zeros(noise),
-            rest=np.ones(1),
+            start_weight=np.ones(1),
             squares=np.zeros(adaptive),
             square_derivatives=np.zeros(adaptive),
             probe_point=np.zeros(adaptive),
@@ -362,7 +362,7 @@ class SGLD(Brownian):
             provider=self.provider.memory(rng),
         )
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         """2 / `curvature`; None with a preconditioner, whose own curvature `resolve` looks at."""
         if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
             return None
@@ -379,7 +379,7 @@ class SGLD(Brownian):
             self._warn_above(2.0 / largest if largest > 0.0 else None)
         return copy.copy(self)
 
-    def choose(self, hessian, noise, error):
+    def choose_settings(self, hessian, noise, error):
         step, worst = largest_step(
             lambda gamma: self.covariance(hessian, noise, gamma),
             self.target_covariance(hessian),

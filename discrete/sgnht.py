@@ -78,7 +78,7 @@ class SGNHT(Thermostatted):
         self.sizes = np.bincount(self.block).astype(float)
         self.thermostats = len(self.sizes)
 
-    def linear(self, step, friction, curvature):
+    def linear_step(self, step, friction, curvature):
         kept = 1.0 - friction * step  # of p, which then moves θ
         turn = step * curvature
         transition = np.stack(
@@ -100,7 +100,7 @@ class SGNHT(Thermostatted):
     @compiled
     def move(self, x, v, memory, z, rng, counts):
         eps, gradient = self.schedule.step(memory.taken[0]), memory.gradient
-        xi, squares = memory.thermostat, memory.squares
+        xi, squares = memory.thermostat, memory.block_squares
         self.provider.gradient(x, memory.provider, rng, gradient, counts)
         if not finite(gradient):
             return False
@@ -116,7 +116,7 @@ class SGNHT(Thermostatted):
         for b in range(squares.shape[0]):
             xi[b] += eps * (squares[b] / self.sizes[b] - 1.0)
             total += squares[b]
-        return self.settled(memory, eps, total / x.shape[0], counts)
+        return self.finish_step(memory, eps, total / x.shape[0], counts)
 
 
 def _block_of_each(blocks, d):

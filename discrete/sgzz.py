@@ -66,12 +66,12 @@ class SGZZ(FrozenRates):
             rest -= rate
             if rest < 0.0:
                 break
-        memory.due[0], memory.due[1] = FLIP, chosen
+        memory.kind[0], memory.coordinate[0] = FLIP, chosen
         return time
 
     @compiled
     def event(self, x, v, memory, rng, counts):
-        j = memory.due[1]
+        j = memory.coordinate[0]
         v[j] = -v[j]
         return True
 

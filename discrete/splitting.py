@@ -56,11 +56,12 @@ class SplittingMemory(NamedTuple):
 
     taken: np.ndarray
     gradient: np.ndarray  #: (d,) the last estimate of ∇U, at the midpoint of a step
-    start: np.ndarray  #: (d,) where the step began
-    heading: np.ndarray  #: (d,) the velocity with which it began
+    start_position: np.ndarray  #: (d,) where the step began
+    start_velocity: np.ndarray  #: (d,) the velocity with which it began
     potential: np.ndarray  #: (1,) U at the present state, if it is adjusted
     known: np.ndarray  #: (1,) whether that has been evaluated
-    acceptance: np.ndarray  #: (2,) after the warm-up: steps, and the sum of the probabilities of acceptance
+    counted_steps: np.ndarray  #: (1,) steps after the warm-up
+    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     provider: tuple
 
 
@@ -78,14 +79,14 @@ class SplittingReport(Report):
         """The mean probability of acceptance after the warm-up, if steps are adjusted."""
         if not process.adjusted:
             return {}
-        steps, accepted = state.memory.acceptance
+        steps, accepted = state.memory.counted_steps[0], state.memory.acceptance_sum[0]
         return {"mean_acceptance": float(accepted / steps) if steps else math.nan}
 
 
 class Splitting(Ticking):
     """Base of the splitting schemes. One defines
 
-    - ``turn(v, gradient, eps, rng)``: the part B, the events at the rates of this gradient over a time eps;
+    - ``apply_events(v, gradient, eps, rng)``: the part B, the events at the rates of this gradient over a time eps;
     - ``refresh(v, eps, rng)``: the part R, refreshments over a time eps.
     """
 
@@ -115,12 +116,12 @@ class Splitting(Ticking):
             memory.known[0] = True
         self.refresh(v, 0.5 * eps, rng)
         for j in range(d):
-            memory.start[j], memory.heading[j] = x[j], v[j]
+            memory.start_position[j], memory.start_velocity[j] = x[j], v[j]
             x[j] += 0.5 * eps * v[j]
         self.provider.gradient(x, memory.provider, rng, memory.gradient, state.counts)
         if not finite(memory.gradient):
             return -1
-        self.turn(v, memory.gradient, eps, rng)
+        self.apply_events(v, memory.gradient, eps, rng)
         for j in range(d):
             x[j] += 0.5 * eps * v[j]
         if self.adjusted:
@@ -140,7 +141,7 @@ class Splitting(Ticking):
         there = self.potential(x, counts)
         log_accept, accept = memory.potential[0] - there, 0.0
         for j in range(x.shape[0]):
-            log_accept += memory.gradient[j] * (x[j] - memory.start[j])
+            log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
         if log_accept >= 0.0:
             accept = 1.0
         elif log_accept < 0.0:  # NaN, from a potential that is not a number, is neither
@@ -149,21 +150,22 @@ class Splitting(Ticking):
             memory.potential[0] = there
         else:
             for j in range(x.shape[0]):
-                x[j], v[j] = memory.start[j], -memory.heading[j]
+                x[j], v[j] = memory.start_position[j], -memory.start_velocity[j]
         if counts[ADAPTING] == 0:
-            memory.acceptance[0] += 1.0
-            memory.acceptance[1] += accept
+            memory.counted_steps[0] += 1.0
+            memory.acceptance_sum[0] += accept
 
     def memory(self, x, rng):
         d = self.dim
         return SplittingMemory(
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(d),
-            start=np.zeros(d),
-            heading=np.zeros(d),
+            start_position=np.zeros(d),
+            start_velocity=np.zeros(d),
             potential=np.zeros(1),
             known=np.zeros(1, np.bool_),
-            acceptance=np.zeros(2),
+            counted_steps=np.zeros(1),
+            acceptance_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 
@@ -193,7 +195,7 @@ class ZigZagSplitting(Splitting):
         super().__init__(provider, step, adjusted)
 
     @compiled
-    def turn(self, v, gradient, eps, rng):
+    def apply_events(self, v, gradient, eps, rng):
         for j in range(v.shape[0]):
             rate = positive(v[j] * gradient[j])
             if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
@@ -237,7 +239,7 @@ class BPSSplitting(Splitting):
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
 
     @compiled
-    def turn(self, v, gradient, eps, rng):
+    def apply_events(self, v, gradient, eps, rng):
         rate = 0.0
         for j in range(v.shape[0]):
             rate += v[j] * gradient[j]

@@ -36,8 +36,10 @@ class ThermostatMemory(NamedTuple):
     gradient: np.ndarray
     normals: np.ndarray
     thermostat: np.ndarray  #: (thermostats,) ξ
-    squares: np.ndarray  #: (thermostats,) room for the sums of p² that they see
-    sums: np.ndarray  #: (3,) the steps since the warm-up, and their sums of |p|²/d and of the thermostats' mean
+    block_squares: np.ndarray  #: (thermostats,) room for the sums of p² that they see
+    counted_steps: np.ndarray  #: (1,) steps after the warm-up
+    temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
+    thermostat_sum: np.ndarray  #: (1,) the sum of the thermostats' means at their ends
     provider: tuple
 
 
@@ -55,14 +57,18 @@ class ThermostatReport(Report):
 
     def statistics(self, process, state):
         """Means over the steps after the warm-up: of |p|²/d, and of the thermostat (of all, if there are several)."""
-        steps, temperature, thermostat = state.memory.sums
+        memory = state.memory
+        steps = memory.counted_steps[0]
         if steps == 0.0:
             return {"mean_kinetic_temperature": math.nan, "mean_thermostat": math.nan}
-        return {"mean_kinetic_temperature": float(temperature / steps), "mean_thermostat": float(thermostat / steps)}
+        return {
+            "mean_kinetic_temperature": float(memory.temperature_sum[0] / steps),
+            "mean_thermostat": float(memory.thermostat_sum[0] / steps),
+        }
 
 
 class Thermostatted(Kinetic):
-    """Base of the samplers with thermostats; ``move`` ends with ``return self.settled(…)``."""
+    """Base of the samplers with thermostats; ``move`` ends with ``return self.finish_step(…)``."""
 
     diffusion: float
     #: Number of thermostats.
@@ -71,16 +77,16 @@ class Thermostatted(Kinetic):
 
     def __init__(self, provider, step, diffusion):
         super().__init__(provider, step)
-        self.diffusion = self.dynamics("diffusion", diffusion)
+        self.diffusion = self.checked_or_default("diffusion", diffusion)
 
-    def linear(self, step, friction, curvature):
+    def linear_step(self, step, friction, curvature):
         """The step with thermostats at rest at `friction`, as `kinetic_covariance` wants it."""
         raise NotImplementedError
 
-    def choose(self, hessian, noise, error):
+    def choose_settings(self, hessian, noise, error):
         """With the thermostats at rest: what they take off the effect of gradient noise is not counted on."""
         step, diffusion, worst = choose_dynamics(
-            self.linear, hessian, noise, error, exact=self.provider.exact, friction=self.diffusion
+            self.linear_step, hessian, noise, error, exact=self.provider.exact, friction=self.diffusion
         )
         return {"schedule": Constant(step), "diffusion": diffusion}, worst
 
@@ -91,13 +97,15 @@ class Thermostatted(Kinetic):
             gradient=np.zeros(d),
             normals=np.zeros(self.normals * d),
             thermostat=np.full(self.thermostats, self.diffusion),
-            squares=np.zeros(self.thermostats),
-            sums=np.zeros(3),
+            block_squares=np.zeros(self.thermostats),
+            counted_steps=np.zeros(1),
+            temperature_sum=np.zeros(1),
+            thermostat_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 
     @compiled
-    def settled(self, memory, eps, temperature, counts):
+    def finish_step(self, memory, eps, temperature, counts):
         """Keep the averages of a step; whether its thermostats, and with them its momentum, are where they can be."""
         thermostat = memory.thermostat
         if not finite(thermostat):
@@ -106,11 +114,11 @@ class Thermostatted(Kinetic):
             if eps * thermostat[b] < -1.0:
                 return False
         if counts[ADAPTING] == 0:
-            memory.sums[0] += 1.0
-            memory.sums[1] += temperature
-            memory.sums[2] += mean(thermostat)
+            memory.counted_steps[0] += 1.0
+            memory.temperature_sum[0] += temperature
+            memory.thermostat_sum[0] += mean(thermostat)
         return True
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         """A necessary condition, that of the leapfrog; with friction Euler's schemes need a little less."""
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None

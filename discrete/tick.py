@@ -87,7 +87,7 @@ class StepRecipe(Recipe):
     """With the step that the sampler chooses itself; nothing where no formula predicts the error at a step."""
 
     def processes(self, sampler, model, batch, mode, error):
-        if sampler.choose is Ticking.choose:
+        if not sampler.chooses_step():
             return {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
@@ -95,25 +95,25 @@ class StepRecipe(Recipe):
         return {sampler.__name__: process}
 
     def arms(self, sampler, model, mode):
-        return None if sampler.choose is Ticking.choose else arms_around(sampler, model, mode, sampler.step_name)
+        return arms_around(sampler, model, mode, sampler.step_name) if sampler.chooses_step() else None
 
     def setting(self, process):
         return f"step {process.schedule.step(0):.3g}"
 
 
 class Ticking(Process):
-    """Base of the fixed-step processes; a sampler defines ``jump`` and, if it is not the step size, ``holding``."""
+    """Base of the fixed-step processes: a sampler defines ``jump``, and ``holding_time`` if it is not the step size."""
 
     provider: object
     schedule: object
-    constant: bool  #: whether all steps are equal
+    regular: bool  #: whether all states are held for the same time
 
     events = ("step",)
     ticks = 1
     exact_bounds = True
     recipe = StepRecipe()
     #: Whether the sampler knows what to do at steps that only explore (`schedules.cyclical`).
-    explorer = False
+    can_explore = False
     #: What the step size is called among the arguments.
     step_name = "step"
     #: Standard normals that ``move`` needs for each coordinate and step.
@@ -124,26 +124,26 @@ class Ticking(Process):
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
-        if isinstance(self.schedule, Automatic) and type(self).choose is Ticking.choose:
+        if isinstance(self.schedule, Automatic) and not self.chooses_step():
             raise ValueError(
                 f"`{name}`: {type(self).__name__} has no rule to choose it by; give a number or a schedule."
             )
-        if self.schedule.exploring and not self.explorer:
+        if self.schedule.exploring and not self.can_explore:
             raise ValueError(f"`{name}`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
-        self.constant = isinstance(self.schedule, Constant)
+        self.regular = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Still(), **kwargs)
 
     @compiled
-    def holding(self, k):
+    def holding_time(self, k):
         """For how long the state before step k is held."""
         return self.schedule.step(k)
 
     @compiled
     def clock(self, state, i, now, rng):
         k = state.memory.taken[0]
-        if self.constant:
-            return (k + 1) * self.holding(k), CERTAIN  # from the counter: no rounding adds up
-        return now + self.holding(k), CERTAIN
+        if self.regular:
+            return (k + 1) * self.holding_time(k), CERTAIN  # from the counter: no rounding adds up
+        return now + self.holding_time(k), CERTAIN
 
     def velocity(self, x, rng):
         return np.zeros(self.dim)
@@ -153,11 +153,16 @@ class Ticking(Process):
         return TickMemory(np.zeros(1, np.int64), np.zeros(d), np.zeros(self.normals * d), self.provider.memory(rng))
 
     def tick_length(self):
-        return self.holding(0) if self.constant else None
+        return self.holding_time(0) if self.regular else None
 
     # -- an automatic step -------------------------------------------------------------------------------------------
 
-    def choose(self, hessian, noise, error):
+    @classmethod
+    def chooses_step(cls):
+        """Whether the sampler has a rule for an automatic step."""
+        return cls.choose_settings is not Ticking.choose_settings
+
+    def choose_settings(self, hessian, noise, error):
         """Settings for a target with this Hessian at its mode and this covariance of the gradient's noise there.
 
         Returns
@@ -170,9 +175,9 @@ class Ticking(Process):
         raise NotImplementedError
 
     def with_step(self, hessian, noise):
-        """A copy with what `choose` says in place of an automatic step."""
+        """A copy with what `choose_settings` says in place of an automatic step."""
         process, error = copy.copy(self), self.schedule.error
-        settings, worst = self.choose(hessian, noise, error)
+        settings, worst = self.choose_settings(hessian, noise, error)
         for name, value in settings.items():
             setattr(process, name, value)
         if worst > 1.01 * error:
@@ -181,7 +186,7 @@ class Ticking(Process):
 
     # -- stability ---------------------------------------------------------------------------------------------------
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         """The step from which on the sampler diverges at a largest curvature of U of `curvature`; None: unknown."""
         return None
 
@@ -196,10 +201,10 @@ class Ticking(Process):
     def resolve(self, x):
         if isinstance(self.schedule, Automatic):
             return self.with_step(*local_law(self.provider, x)).resolve(x)
-        if type(self).limit is not Ticking.limit:
+        if type(self).stability_limit is not Ticking.stability_limit:
             hessian = self._constant_hessian(x)
             if hessian is not None:
-                self._warn_above(self.limit(float(np.linalg.eigvalsh(hessian)[-1])))
+                self._warn_above(self.stability_limit(float(np.linalg.eigvalsh(hessian)[-1])))
         return copy.copy(self)
 
     def _warn_above(self, limit):

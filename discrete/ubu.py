@@ -36,7 +36,7 @@ import math
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_friction, tally
+from discrete.kinetic import Underdamped, check_friction, count_temperature
 from discrete.tick import finite
 from pdmp.native.classes import compiled, inlined
 
@@ -114,11 +114,11 @@ class UBU(Underdamped):
             p = e * v[j] - eps * gradient[j]
             x[j] += ahead * p + y0 * z[j] + y1 * z[d + j] + y2 * z[2 * d + j]
             v[j] = e * p + c * z[j]
-        tally(memory, v, counts)
+        count_temperature(memory, v, counts)
         return True
 
     @staticmethod
-    def _linear(step, friction, curvature):
+    def linear_step(step, friction, curvature):
         """Half a U, the kick, half a U."""
         u = 0.5 * friction * step
         e, b = math.exp(-u), math.tanh(0.5 * u) / friction
@@ -131,7 +131,7 @@ class UBU(Underdamped):
         # The first half's noise passes through the kick, whose part in λ is of higher order; it is kept exactly.
         return half @ kick @ half, step * half[:, 1], free + half @ (kick @ free @ np.swapaxes(kick, 1, 2)) @ half.T
 
-    def limit(self, curvature):
+    def stability_limit(self, curvature):
         """The root of ελ tanh(Dε/2) = 2D."""
         if not curvature > 0.0:
             return None

@@ -281,7 +281,7 @@ def test_the_adaptive_scale_follows_the_running_average_of_batches():
         memory = state.memory
         average = 0.9 * average + 0.1 * memory.sd[0]
         assert memory.scale[0] == pytest.approx(C / (1.233 * average / (1.0 - 0.9**k)), rel=1e-10)
-        assert memory.hold[0] == pytest.approx(memory.scale[0] ** 2)
+        assert memory.holding_time[0] == pytest.approx(memory.scale[0] ** 2)
     assert held[0] == 0.0 and len(set(held)) == 29
     state.memory.scale[0], before = 1e-6, state.x[0]  # a step has the scale that was known before it
     process.jump(state, 0, 0.0, stream)
@@ -302,7 +302,7 @@ def test_without_noise_the_adaptive_scale_is_the_largest():
     state = process.begin(np.zeros(2), None)
     process.jump(state, 0, 0.0, np.random.default_rng(1))
     np.testing.assert_array_equal(state.memory.scale, [0.3, 0.4])
-    assert state.memory.hold[0] == pytest.approx(0.125)
+    assert state.memory.holding_time[0] == pytest.approx(0.125)
 
 
 def test_noise_that_is_not_a_number_stops_the_chain():
@@ -380,8 +380,8 @@ def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first
     for steps in (1, 2, 20):
         chain = run_chain(process, [0.0, 0.0], 5, steps=steps)
         memory = chain.state.memory
-        np.testing.assert_allclose(memory.mean_sd / (1.0 - memory.rest[0]), 4.0 * C / 0.5, rtol=1e-12)
-        assert memory.rest[0] == pytest.approx(0.9**steps)
+        np.testing.assert_allclose(memory.mean_sd / (1.0 - memory.start_weight[0]), 4.0 * C / 0.5, rtol=1e-12)
+        assert memory.start_weight[0] == pytest.approx(0.9**steps)
         assert memory.beyond[0] == 2 * steps
 
 

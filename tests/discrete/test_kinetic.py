@@ -303,7 +303,7 @@ def test_extrapolated_baoab_keeps_two_stored_forces():
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_stability_limit_is_where_the_spectral_radius_is_one(scheme, friction):
     for curvature in (1.0, 6.0):
-        limit = sampler(scheme, ONE, 0.01, friction).limit(curvature)
+        limit = sampler(scheme, ONE, 0.01, friction).stability_limit(curvature)
         below = 0.999 * limit if limit else 8.0
         assert spectral_radius(scheme, below, friction, curvature) < 1.0
         for fraction in np.linspace(0.05, 0.95, 7):
@@ -322,7 +322,7 @@ def test_the_stability_limit_with_refreshed_momenta(scheme, every, friction):
     """Where L steps from a new momentum no longer bring θ nearer to the mode."""
     process = sampler(scheme, ONE, 0.01, friction, refresh_every=every)
     for curvature in (1.0, 6.0):
-        limit = process.limit(curvature)
+        limit = process.stability_limit(curvature)
         steps = np.append(np.linspace(0.0, 0.999, 60)[1:], 0.9999) * (limit or 20.0)
         assert all(spectral_radius(scheme, eps, friction, curvature, every) < 1.0 for eps in steps)
         if limit is not None:
@@ -336,7 +336,7 @@ def test_the_stability_limit_with_refreshed_momenta(scheme, every, friction):
 def test_limits_in_units_of_h_for_alpha_of_one_hundredth(scheme, every, expected):
     """ε²λ at the limit, when the friction is such that α = 0.01 there."""
     eps = math.sqrt(expected)
-    limit = discrete.SGHMC.from_h(ONE, expected, 0.01, scheme=scheme, refresh_every=every).limit(1.0)
+    limit = discrete.SGHMC.from_h(ONE, expected, 0.01, scheme=scheme, refresh_every=every).stability_limit(1.0)
     assert limit == pytest.approx(eps, rel=2e-3)
 
 
@@ -344,17 +344,17 @@ def test_limits_in_units_of_h_for_alpha_of_one_hundredth(scheme, every, expected
 def test_momenta_refreshed_at_every_step_of_an_asymmetric_scheme_have_no_stable_step():
     """The kick is thrown away before it moves θ: a random walk."""
     for scheme in ("explicit", "semi_implicit"):
-        assert sampler(scheme, ONE, 0.1, refresh_every=1).limit(1.0) == 0.0
+        assert sampler(scheme, ONE, 0.1, refresh_every=1).stability_limit(1.0) == 0.0
         assert spectral_radius(scheme, 0.1, 1.0, 1.0, 1) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_step_above_the_limit_warns(scheme):
-    limit = sampler(scheme, MODEL, 0.1, 0.5).limit(np.linalg.eigvalsh(PRECISION)[-1])
+    limit = sampler(scheme, MODEL, 0.1, 0.5).stability_limit(np.linalg.eigvalsh(PRECISION)[-1])
     sampler(scheme, MODEL, 0.99 * limit, 0.5).resolve(MEAN)
     with pytest.warns(UserWarning, match=f"stability limit of {limit:.4g}"):
         sampler(scheme, MODEL, 1.01 * limit, 0.5).resolve(MEAN)
-    assert sampler(scheme, MODEL, 0.1).limit(-1.0) is None
+    assert sampler(scheme, MODEL, 0.1).stability_limit(-1.0) is None
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
@@ -466,12 +466,12 @@ HESSIAN, NOISE = PRECISION[:2, :2], np.array([[3.0, 1.0], [1.0, 2.0]])
 def test_the_predicted_covariance_with_correlated_noise(scheme):
     """The stationary law of the whole map, with noise that does not commute with the Hessian."""
     cls = type(sampler(scheme, MODEL, 0.1))
-    found = kinetic_covariance(HESSIAN, NOISE, lambda curvature: cls._linear(0.4, 1.3, curvature))
+    found = kinetic_covariance(HESSIAN, NOISE, lambda curvature: cls.linear_step(0.4, 1.3, curvature))
     columns = np.linalg.cholesky(NOISE).T  # noise of two equally likely values ± each column has that covariance
     values = [a * columns[0] + b * columns[1] for a, b in itertools.product((1.0, -1.0), repeat=2)]
     law = stationary([[step_map(scheme, 0.4, 1.3, HESSIAN, b)] for b in values], 2).cov
     np.testing.assert_allclose(found, law, rtol=1e-7)
-    assert kinetic_covariance(HESSIAN, NOISE, lambda curvature: cls._linear(30.0, 0.1, curvature)) is None
+    assert kinetic_covariance(HESSIAN, NOISE, lambda curvature: cls.linear_step(30.0, 0.1, curvature)) is None
 
 
 @pytest.mark.parametrize("scheme", ["splitting", "BAOAB", "UBU"])
@@ -487,7 +487,7 @@ def test_candidates_have_a_law_within_the_error(scheme):
     noise = 60.0**2 / 20.0 * (40.0 / 59.0) * np.cov(terms.T, ddof=0)
     worst = []
     for step in (eps, 1.05 * eps):
-        law = kinetic_covariance(hessian, noise, lambda curvature, step=step: cls._linear(step, D, curvature))
+        law = kinetic_covariance(hessian, noise, lambda curvature, step=step: cls.linear_step(step, D, curvature))
         worst.append(np.abs(np.diag(law) / np.diag(np.linalg.inv(hessian)) - 1.0).max())
     assert worst[0] <= 0.1 < worst[1]
     # Of the frictions tried, the one whose slowest mode decays fastest at its own largest step.
@@ -496,7 +496,7 @@ def test_candidates_have_a_law_within_the_error(scheme):
     for friction in 2.0 * math.sqrt(curvature[0]) * np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0]):
         step, _ = largest_step(
             lambda step, D=friction: kinetic_covariance(
-                hessian, noise, lambda curvature: cls._linear(step, D, curvature)
+                hessian, noise, lambda curvature: cls.linear_step(step, D, curvature)
             ),
             np.linalg.inv(hessian),
             2.0 / math.sqrt(curvature[1]),
@@ -584,9 +584,9 @@ def test_a_noise_estimate_that_outgrows_the_friction_leaves_no_noise():
 
 
 def test_the_splitting_s_limit_ends_where_friction_wins():
-    limit = discrete.SGHMC(PLANE, 0.1, friction=1.02).limit(1.0)
+    limit = discrete.SGHMC(PLANE, 0.1, friction=1.02).stability_limit(1.0)
     assert limit is not None and limit**2 == pytest.approx(4.0 * math.cosh(0.51 * limit))
-    assert discrete.SGHMC(PLANE, 0.1, friction=1.05).limit(1.0) is None
+    assert discrete.SGHMC(PLANE, 0.1, friction=1.05).stability_limit(1.0) is None
 
 
 def test_friction_and_step_that_make_the_splitting_too_narrow_are_a_warning():

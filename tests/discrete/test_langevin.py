@@ -239,8 +239,8 @@ def test_the_stability_limit_is_that_of_the_preconditioned_curvature(p):
     with pytest.warns(UserWarning, match="stability limit"):
         discrete.SGLD(MODEL, 1.001 * limit, preconditioner=p).resolve(MEAN)
     discrete.SGLD(MODEL, 0.999 * limit, preconditioner=p).resolve(MEAN)
-    assert discrete.SGLD(MODEL, 0.1).limit(4.0) == 0.5
-    assert discrete.SGLD(MODEL, 0.1, preconditioner=p).limit(4.0) is None
+    assert discrete.SGLD(MODEL, 0.1).stability_limit(4.0) == 0.5
+    assert discrete.SGLD(MODEL, 0.1, preconditioner=p).stability_limit(4.0) is None
 
 
 BATCH, SINGLE = Minibatch(data(), 3), Minibatch(data(), 1)

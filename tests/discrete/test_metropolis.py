@@ -361,9 +361,9 @@ def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
     largest = np.linalg.eigvalsh(precision)[-1]
     mala = discrete.MALA(model).resolve(np.zeros(2))
     assert mala.schedule.step(0) == pytest.approx(1.4 / (2.0 ** (1 / 3) * largest))
-    assert mala.held == mala.schedule.step(0)
+    assert mala.duration == mala.schedule.step(0)
     white = discrete.MALA(model, preconditioner=np.linalg.inv(precision)).resolve(np.zeros(2))
     assert white.schedule.step(0) == pytest.approx(1.4 / 2.0 ** (1 / 3))
     barker = discrete.Barker(model).resolve(np.zeros(2))
     assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
-    assert barker.held == pytest.approx(barker.schedule.step(0) ** 2)
+    assert barker.duration == pytest.approx(barker.schedule.step(0) ** 2)

@@ -422,8 +422,8 @@ def test_a_singular_remainder_is_no_error():
     """A singular value of 1: I - ΣᵀΣ has the eigenvalue 0, up to rounding of either sign, and a root."""
     sigma = FOUR[:2, :2] / np.linalg.norm(FOUR[:2, :2], 2)
     process = discrete.RichardsonRomberg(discrete.SGLD(MODEL, 0.1), sigma)
-    np.testing.assert_allclose(process.rest @ process.rest, np.eye(2) - sigma.T @ sigma, atol=1e-12)
-    assert np.linalg.eigvalsh(process.rest)[0] == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(process.own @ process.own, np.eye(2) - sigma.T @ sigma, atol=1e-12)
+    assert np.linalg.eigvalsh(process.own)[0] == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("other", [discrete.SGBD(MODEL, 0.1), pdmp.ZigZag(MODEL), MODEL])

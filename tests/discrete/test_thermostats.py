@@ -290,8 +290,8 @@ def test_a_gradient_that_is_not_finite_is_a_divergence(name):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_steps_at_the_leapfrogs_limit_warn(name):
     limit = 2.0 / math.sqrt(np.linalg.eigvalsh(PRECISION)[-1])
-    assert SAMPLERS[name](0.1).limit(np.linalg.eigvalsh(PRECISION)[-1]) == pytest.approx(limit)
-    assert SAMPLERS[name](0.1).limit(0.0) is None
+    assert SAMPLERS[name](0.1).stability_limit(np.linalg.eigvalsh(PRECISION)[-1]) == pytest.approx(limit)
+    assert SAMPLERS[name](0.1).stability_limit(0.0) is None
     with pytest.warns(UserWarning, match="stability limit"):
         SAMPLERS[name](1.01 * limit).resolve(MEAN)
     SAMPLERS[name](0.99 * limit).resolve(MEAN)

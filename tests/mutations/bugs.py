@@ -292,8 +292,8 @@ BUGS = [
     Bug(
         "ticks: a state is held for the step that led to it",
         "discrete/tick.py",
-        "return now + self.holding(k), CERTAIN",
-        "return now + self.holding(max(k - 1, 0)), CERTAIN",
+        "return now + self.holding_time(k), CERTAIN",
+        "return now + self.holding_time(max(k - 1, 0)), CERTAIN",
         (LANGEVIN,),
     ),
     Bug(
@@ -314,7 +314,7 @@ BUGS = [
     Bug(
         "SGBD: the running noise is not corrected for its start",
         "discrete/sgbd.py",
-        "tau = memory.mean_sd[j] / (1.0 - memory.rest[0])",
+        "tau = memory.mean_sd[j] / (1.0 - memory.start_weight[0])",
         "tau = memory.mean_sd[j]",
         (BARKER,),
     ),
@@ -334,7 +334,7 @@ BUGS += [
         ("SGBD: sign of the increment", "discrete/sgbd.py", "theta[j] += z if", "theta[j] -= z if", (BARKER,)),
         ("SGBD: β weighs the old value", "discrete/sgbd.py", "memory.mean_sd[j] += self.beta * (memory", "memory.mean_sd[j] += (1.0 - self.beta) * (memory", (BARKER,)),
         ("SGBD: breaking point too late", "discrete/barker.py", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C", "if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= 1.2 * C", (BARKER,)),
-        ("SGBD: held for σ", "discrete/sgbd.py", "return sigma * sigma * self.hold", "return sigma * self.hold", (BARKER,)),
+        ("SGBD: held for σ", "discrete/sgbd.py", "return sigma * sigma * self.mean_square_shape", "return sigma * self.mean_square_shape", (BARKER,)),
         ("laws: γ τ² in place of γ² τ²", "discrete/laws.py", "injected + step**2 * p @ noise @ p.T", "injected + step * p @ noise @ p.T", (LANGEVIN,)),
         ("laws: no finite-population factor", "discrete/curvature.py", "return (n_data - n) / max(n_data - 1, 1)", "return 1.0", (LANGEVIN,)),
         ("laws: N in place of N²", "discrete/curvature.py", "return np.full(provider.n_data, float(provider.n_data))", "return np.full(provider.n_data, 1.0)", (LANGEVIN,)),

@@ -14,7 +14,7 @@ BUGS = [
         # SGD
         ("SGD: ascends the potential", "sgd", "theta[j] -= gamma * gradient[j]", "theta[j] += gamma * gradient[j]", (SGD,)),
         ("SGD: the step of the next update", "sgd", "gamma = self.schedule.step(memory.taken[0])", "gamma = self.schedule.step(memory.taken[0] + 1)", (SGD,)),
-        ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.acted[0] += self.safeguard.apply(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.acted[0] += self.safeguard.apply(gradient)\n", (SGD,)),
+        ("SGD: the safeguard acts on the increment of the step before", "sgd", "        memory.clipped[0] += self.safeguard.apply(gradient)\n        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n", "        gamma = self.schedule.step(memory.taken[0])\n        for j in range(theta.shape[0]):\n            theta[j] -= gamma * gradient[j]\n        memory.clipped[0] += self.safeguard.apply(gradient)\n", (SGD,)),
         ("SGD: takes noisy gradients for exact ones", "sgd", "        if not self.provider.exact:\n            raise TypeError(", "        if self.provider.exact is None:\n            raise TypeError(", (SGD,)),
         ("SGD: squares summable below 1/2", "sgd", "self.schedule.kappa <= 0.5", "self.schedule.kappa < 0.5", (SGD,)),
         ("clipping: clip_norm always rescales", "clipping", "if not norm > self.largest:", "if not norm > 0.0:", (SGD,)),
@@ -43,7 +43,7 @@ BUGS = [
         ("c-SGLD: the noise of half the gradient", "sgld", "- gamma * gamma * p * p * self", "- 0.25 * gamma * gamma * p * p * self", (LANGEVIN,)),
         ("c-SGLD: the preconditioner enters once", "sgld", "- gamma * gamma * p * p * self", "- gamma * gamma * p * self", (LANGEVIN,)),
         ("c-SGLD: β weighs the old value", "sgld", "memory.mean[j] += self.beta * (", "memory.mean[j] += (1.0 - self.beta) * (", (LANGEVIN,)),
-        ("c-SGLD: the average is not corrected for its start", "sgld", "memory.rest[0] *= 1.0 - self.beta", "memory.rest[0] *= 0.0", (LANGEVIN,)),
+        ("c-SGLD: the average is not corrected for its start", "sgld", "memory.start_weight[0] *= 1.0 - self.beta", "memory.start_weight[0] *= 0.0", (LANGEVIN,)),
         ("c-SGLD: the square of the mean sd for the mean square", "sgld", "sd * sd if self.squared else sd)", "sd)", (LANGEVIN,)),
         ("m-SGLD: γ is taken for h", "sgld", "factor = temperature - 2.0 * gamma * self.coefficient", "factor = temperature - gamma * self.coefficient", (LANGEVIN,)),
         ("m-SGLD: the factor multiplies the variance", "sgld", "math.sqrt(2.0 * gamma * p / temperature) * factor * z[j]", "math.sqrt(2.0 * gamma * p * factor) * z[j]", (LANGEVIN,)),

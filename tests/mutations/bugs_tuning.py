@@ -10,7 +10,7 @@ SGLD, KINETIC, CURVATURE = "discrete/sgld.py", "discrete/kinetic.py", "discrete/
 BUGS = [
     Bug(f"automatic: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
-        ("the error is not the one that was asked for", "discrete/tick.py", "settings, worst = self.choose(hessian, noise, error)", "settings, worst = self.choose(hessian, noise, 0.1)", LAWS),
+        ("the error is not the one that was asked for", "discrete/tick.py", "settings, worst = self.choose_settings(hessian, noise, error)", "settings, worst = self.choose_settings(hessian, noise, 0.1)", LAWS),
         ("the preconditioner is not in the law", "discrete/laws.py", "p = np.eye(len(hessian)) if preconditioner is None else preconditioner", "p = np.eye(len(hessian))", LAWS),
         ("the target is at temperature one", SGLD, "return max(self.temperature.step(0), 1e-300) * np.linalg.inv(hessian)", "return np.linalg.inv(hessian)", LAWS),
         ("corrections are not counted", SGLD, "injected = self.correction.injected(gamma, temperature, p, noise)", "injected = None", LAWS),
