@@ -87,7 +87,6 @@ __all__ = [
     "gradients",
     "graph",
     "interfaces",
-    "interfaces",
     "load",
     "models",
     "native",
