@@ -77,13 +77,15 @@ class Full(AllTerms):
         clear(sd)
 
 
-def as_provider(target: Provider | Model) -> Provider:
+def as_provider(target: Provider | Model, name: str = "target") -> Provider:
     """The provider that `target` is or stands for.
 
     Parameters
     ----------
     target : Provider or pdmp.Model
         A model stands for its exact gradient, `Full`.
+    name : str, default "target"
+        The argument that an error names.
 
     Returns
     -------
@@ -104,4 +106,4 @@ def as_provider(target: Provider | Model) -> Provider:
         return target
     if isinstance(target, Model):
         return Full(target)
-    raise TypeError(f"`target` must be a pdmp.Model or one of pdmp.gradients, got {type(target).__name__}.")
+    raise TypeError(f"`{name}` must be a pdmp.Model or one of pdmp.gradients, got {type(target).__name__}.")

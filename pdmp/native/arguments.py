@@ -26,18 +26,30 @@ def _is_number(value):
     return isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, complex, np.complexfloating))
 
 
-def number(name: str, value: object, least: float = -math.inf) -> float:
-    """A finite number, at least `least`, or a `ValueError`."""
+def _is_choice(value, choices):
+    return isinstance(value, str) and value in choices
+
+
+def _or(choices):
+    return "".join(f" or {choice!r}" for choice in choices)
+
+
+def number(name: str, value: object, least: float = -math.inf, also: Iterable[str] = ()) -> float | str:
+    """A finite number, at least `least`, or one of the words in `also`; else a `ValueError`."""
+    if _is_choice(value, also):
+        return value
     if not _is_number(value) or not math.isfinite(value) or value < least:
-        allowed = "a finite number" if least == -math.inf else f"a finite number, at least {least:g}"
-        raise ValueError(f"`{name}` must be {allowed}, got {value!r}.")
+        allowed = "a finite number" if least == -math.inf else f"a finite number, at least {least:g},"
+        raise ValueError(f"`{name}` must be {allowed}{_or(also)}".rstrip(",") + f", got {value!r}.")
     return float(value)
 
 
-def positive(name: str, value: object) -> float:
-    """A finite number above 0, or a `ValueError`."""
+def positive(name: str, value: object, also: Iterable[str] = ()) -> float | str:
+    """A finite number above 0, or one of the words in `also`; else a `ValueError`."""
+    if _is_choice(value, also):
+        return value
     if not _is_number(value) or not 0.0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value!r}.")
+        raise ValueError(f"`{name}` must be a positive number{_or(also)}, got {value!r}.")
     return float(value)
 
 
@@ -55,13 +67,21 @@ def count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def per_coordinate(name: str, value: ArrayLike, dim: int, zero: bool = False) -> np.ndarray:
-    """A copy of shape (dim,) of positive numbers, one for all or one for each; with `zero`, 0 is allowed too."""
+def per_coordinate(
+    name: str, value: ArrayLike | str, dim: int, zero: bool = False, also: Iterable[str] = ()
+) -> np.ndarray | str:
+    """A copy of shape (dim,) of positive numbers, one for all or one for each; with `zero`, 0 is allowed too.
+
+    A word in `also` is returned as it is; anything else is a `ValueError`.
+    """
+    if _is_choice(value, also):
+        return value
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         array = np.array(np.nan)
     if array.shape not in ((), (dim,)) or not np.all(np.isfinite(array) & ((array >= 0.0) if zero else (array > 0.0))):
         allowed = "at least 0" if zero else "positive"
-        raise ValueError(f"`{name}` must be finite and {allowed}, a number or of shape ({dim},), got {value!r}.")
+        shapes = f"a number or of shape ({dim},){_or(also)}"
+        raise ValueError(f"`{name}` must be finite and {allowed}, {shapes}, got {value!r}.")
     return np.broadcast_to(array, (dim,)).copy()

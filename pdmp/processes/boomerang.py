@@ -38,6 +38,7 @@ from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound
+from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
@@ -105,7 +106,7 @@ class Boomerang(Walls, Process):
     mean: np.ndarray
     drift: np.ndarray  #: ∇U(m)
     refresh_rate: float
-    subsampled: int
+    subsampled: bool
 
     events = ("bounce", "refresh")
     recipe = Recipe(featured=False)
@@ -120,7 +121,7 @@ class Boomerang(Walls, Process):
         self.drift = self.model.gradient(self.mean)
         self.thinning = self._choose_thinning(thinning)
         self.exact_bounds = self.thinning.exact
-        self.subsampled = int(not provider.exact)
+        self.subsampled = not provider.exact
         dependents = [[BOUNCE], [BOUNCE, REFRESH]]
         super().__init__(self.model.dim, 2, dependents, flow=Elliptic(self.mean))
         self.thinning.check(self.model, None, self.flow, 1)
@@ -150,9 +151,7 @@ class Boomerang(Walls, Process):
     def clock(self, state, i, now, rng):
         if i == BOUNCE:
             return self.thinning.propose(self, state, i, now, rng)
-        if self.refresh_rate == 0.0:
-            return CERTAIN, CERTAIN  # never
-        return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+        return now + constant_arrival(self.refresh_rate, rng), CERTAIN
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -189,12 +188,12 @@ class Boomerang(Walls, Process):
     # What the thinning asks for: the signed rate, the waves that it is made of, and the conserved energy.
 
     @compiled
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         out[0] = self.along(state, now)
 
     @compiled
-    def waves(self, state, now, rng):
+    def harmonics(self, state, now, rng):
         """Of a quadratic potential: v·∇E at now + t is a cos t + b sin t + c cos 2t + d sin 2t; and the energy."""
         a, b, s = 0.0, 0.0, now - state.moved[0]
         for j in range(state.x.shape[0]):
@@ -227,7 +226,7 @@ class Boomerang(Walls, Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         out[BOUNCE] = math.nan  # of mini-batches: the mean over all of them
-        if self.subsampled == 0:
+        if not self.subsampled:
             for j in range(x.shape[0]):
                 scratch[j] = 0.0
             self.provider.model.add_gradient(x, scratch)

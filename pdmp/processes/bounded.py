@@ -182,7 +182,7 @@ class Bounded(Extended):
             return self.inner.clock(self.inside(state), i, now, rng)
         time = math.inf
         c, n = i - self.first, self.boxed.shape[0]
-        if self.single == 0:
+        if not self.one_clock:
             time = self.box_hit(state, c, c, now, time) if c < n else self.halfspace_hit(state, c, c - n, now, time)
         else:
             for k in range(n):
@@ -227,7 +227,7 @@ class Bounded(Extended):
 
     @compiled
     def span(self, state, k):
-        if self.single == 0:
+        if not self.one_clock:
             return self.scope_start[k], self.scope_start[k + 1]
         n, wall = self.boxed.shape[0], state.memory.wall[0]
         if wall >= 2 * self.dimension():

@@ -29,14 +29,14 @@ import warnings
 import numpy as np
 
 from pdmp.interfaces.report import Report
-from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN
-from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, sphere
+from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, exact_provider, sphere
 from pdmp.processes.mass import Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
+from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
 #: A gradient that is carried along is computed afresh when it has been carried over so many events.
@@ -82,9 +82,9 @@ class BPS(Walls, ExactGradient):
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
     thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
-        "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound on
-        v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the
-        first of these that the model supports.
+        "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
+        on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
+        the first of these that the model supports.
 
     Raises
     ------
@@ -95,9 +95,9 @@ class BPS(Walls, ExactGradient):
     """
 
     refresh_rate: float
-    gaussian: int  #: 1: u ~ N(0, I); 0: u on the unit sphere
+    gaussian: bool  #: whether u ~ N(0, I); else u is on the unit sphere
     persistence: float  #: of a refreshment; 0: full
-    inverts: int  #: 1: a quadratic target, whose gradient is carried along
+    inverts: bool  #: whether the target is quadratic, and its gradient carried along
     mass: object
 
     events = ("bounce", "refresh")
@@ -113,11 +113,11 @@ class BPS(Walls, ExactGradient):
         persistence=0.5,
         thinning="auto",
     ):
-        quadratic = isinstance(getattr(target, "model", None), Model) and target.model.has("hessian_product")
-        if isinstance(thinning, str) and thinning == "auto" and quadratic:
+        provider = exact_provider(target, type(self).__name__)
+        if isinstance(thinning, str) and thinning == "auto" and provider.model.has("hessian_product"):
             thinning = RayInversion()
-        super().__init__(target, thinning, "curvature_bound", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
-        self.inverts = int(isinstance(self.thinning, RayInversion))
+        super().__init__(provider, thinning, "directional", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
+        self.inverts = isinstance(self.thinning, RayInversion)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         if refresh not in ("full", "partial"):
             raise ValueError(f'`refresh` must be "full" or "partial", got {refresh!r}.')
@@ -126,7 +126,7 @@ class BPS(Walls, ExactGradient):
         if isinstance(persistence, (str, bool)) or not 0.0 <= persistence < 1.0:
             raise ValueError(f"`persistence` must be a number in [0, 1), got {persistence!r}.")
         self.persistence = float(persistence) if refresh == "partial" else 0.0
-        self.gaussian = int(velocities == "gaussian")
+        self.gaussian = velocities == "gaussian"
         self.mass = check_mass(mass, self.dim)
         if self.mass is None:
             self.mass = Identity()
@@ -137,9 +137,7 @@ class BPS(Walls, ExactGradient):
     def clock(self, state, i, now, rng):
         if i == BOUNCE:
             return self.thinning.propose(self, state, i, now, rng)
-        if self.refresh_rate == 0.0:
-            return CERTAIN, CERTAIN  # never
-        return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+        return now + constant_arrival(self.refresh_rate, rng), CERTAIN
 
     @compiled
     def rate(self, state, i, now, rng):
@@ -161,13 +159,13 @@ class BPS(Walls, ExactGradient):
     def bounce(self, u, a, scratch, rng):
         """Change u at an event of the rate (u·a)₊; a = Lᵀ∇U."""
         reflect(u, a)
-        if self.gaussian == 0:
+        if not self.gaussian:
             rescale(u, 1.0)
 
     @compiled
     def refresh(self, u, scratch, rng):
         """Draw u from its law, or move it by a kernel that keeps that."""
-        if self.gaussian == 1:
+        if self.gaussian:
             autoregress(u, self.persistence, rng)
         elif self.persistence > 0.0:
             turn_partly(u, self.persistence, scratch[0], rng)
@@ -187,45 +185,45 @@ class BPS(Walls, ExactGradient):
     # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
 
     @compiled
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         out[0] = self.along(state)
 
     @compiled
-    def slopes(self, state, out):
+    def rate_slope_bounds(self, state, out):
         out[0] = self.provider.model.curvature_bound(state.v)
 
     @compiled
-    def levels(self, state, out):
+    def rate_bounds(self, state, out):
         out[0] = self.provider.model.directional_derivative_bound(state.v)
 
     @compiled
-    def slopes_within(self, state, now, s, out):
+    def rate_slope_bounds_within(self, state, now, s, out):
         out[0] = self.provider.model.curvature_bound_within(state.memory.here, state.v, s)
 
     @compiled
     def carry(self, state, now):
         """Quadratic targets: bring the gradient to the time `now`, along the ray since the last look."""
         memory = state.memory
-        if self.inverts == 1:
+        if self.inverts:
             s = now - memory.at[0]
             for j in range(memory.gradient.shape[0]):
-                memory.gradient[j] += s * memory.slope[j]
+                memory.gradient[j] += s * memory.hessian_product[j]
             memory.at[0] = now
 
     @compiled
     def affine_rate(self, state, now, rng):
         """v·∇U at `now` and its slope v·Hv, for a quadratic U."""
         memory = state.memory
-        if memory.chosen[0] < CARRIED and not math.isnan(memory.at[0]):
+        if memory.carried[0] < CARRIED and not math.isnan(memory.at[0]):
             self.carry(state, now)
-            memory.chosen[0] += 1
+            memory.carried[0] += 1
         else:
             memory.at[0] = math.nan
             self.evaluate(state, now, rng)
-            memory.chosen[0] = 0
-        self.provider.model.hessian_product(state.v, memory.slope)
-        return self.along(state), dot(state.v, memory.slope)
+            memory.carried[0] = 0
+        self.provider.model.hessian_product(state.v, memory.hessian_product)
+        return self.along(state), dot(state.v, memory.hessian_product)
 
     @compiled
     def true_rates(self, x, v, scratch, out):
@@ -290,7 +288,7 @@ class BPS(Walls, ExactGradient):
 
     def memory(self, x, rng):
         memory = self.exact_memory(x, rng, components=1)
-        return memory._replace(slope=np.zeros(self.dim), mass=self.mass.memory(x))
+        return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
 
 
 def isotropic(model, mass, x, points=4):

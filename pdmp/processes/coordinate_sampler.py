@@ -32,6 +32,7 @@ from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
 from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
+from pdmp.thinning.constant import constant_arrival
 
 SWITCH, REFRESH = 0, 1
 
@@ -71,7 +72,8 @@ class CoordinateSampler(Walls, ExactGradient):
     wall_rule = "flip"  # of all coordinates one moves, so that it goes back the way it came
 
     def __init__(self, target, refresh_rate="auto", thinning="auto"):
-        model = exact_provider(target, type(self).__name__).model
+        provider = exact_provider(target, type(self).__name__)
+        model = provider.model
         affine = model.has("affine_partial")
         if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
             model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
@@ -83,9 +85,7 @@ class CoordinateSampler(Walls, ExactGradient):
             )
         if isinstance(thinning, str) and thinning not in ("auto", "affine", "grid", "maxima"):
             raise ValueError(f'`thinning` must be "auto", "inversion", "affine", "grid" or "maxima", got {thinning!r}.')
-        super().__init__(
-            target, thinning, "partial_curvature_bounds", clocks=2, dependents=[[SWITCH], [SWITCH, REFRESH]], local=True
-        )
+        super().__init__(provider, thinning, "partial", clocks=2, dependents=[[SWITCH], [SWITCH, REFRESH]], local=True)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         inverted = isinstance(self.thinning, Inversion)
         self.partials = Neighbours(model) if inverted else Gradient()
@@ -96,10 +96,8 @@ class CoordinateSampler(Walls, ExactGradient):
     def clock(self, state, i, now, rng):
         if i == SWITCH:
             time, bound = self.thinning.propose(self, state, state.memory.moving[0], now, rng)
-        elif self.refresh_rate == 0.0:
-            time, bound = CERTAIN, CERTAIN  # never
         else:
-            time, bound = now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+            time, bound = now + constant_arrival(self.refresh_rate, rng), CERTAIN
         # `rate` draws what moves next, so it must be asked, also where there is nothing to thin.
         return time, 1.0 if bound == CERTAIN else bound
 
@@ -148,13 +146,13 @@ class CoordinateSampler(Walls, ExactGradient):
     # What the thinning asks for: the one signed rate ± ∂_cU, a bound on its slope ∂²U/∂x_c², or its line.
 
     @compiled
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         c = state.memory.moving[0]
         out[0] = state.v[c] * state.memory.gradient[c]
 
     @compiled
-    def slopes(self, state, out):
+    def rate_slope_bounds(self, state, out):
         out[0] = state.memory.curvatures[state.memory.moving[0]]
 
     @compiled

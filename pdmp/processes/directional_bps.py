@@ -34,6 +34,7 @@ from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
 from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.constant import constant_arrival
 
 #: A ray that is carried on from turn to turn is begun afresh after so many.
 CARRIED = 256
@@ -97,7 +98,7 @@ class DirectionalBPS(BPS):
             mass=mass,
             persistence=persistence,
         )
-        self.inverts = 0
+        self.inverts = False
         self.rays = choose_rays(self.provider)
         self.exact_bounds = self.rays.exact
 
@@ -106,9 +107,7 @@ class DirectionalBPS(BPS):
     @compiled
     def clock(self, state, i, now, rng):
         if i != BOUNCE:
-            if self.refresh_rate == 0.0:
-                return CERTAIN, CERTAIN  # never
-            return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+            return now + constant_arrival(self.refresh_rate, rng), CERTAIN
         memory = state.memory
         if math.isnan(memory.look[BEGAN]):
             self.rays.begin(memory.provider, state.x, state.v, memory.ray, rng, state.counts)

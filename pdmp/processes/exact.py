@@ -21,32 +21,43 @@ class Memory(NamedTuple):
     at: np.ndarray  #: (1,) that time; NaN before the first evaluation
     here: np.ndarray  #: (d,) the position there
     rates: np.ndarray  #: (m,) signed rates
-    slope: np.ndarray  #: (d,) Hv, by which the gradient of a quadratic target changes along the ray; else (1,)
-    chosen: np.ndarray  #: (1,) Zig-Zag: the coordinate that would flip; BPS: events that the gradient was carried over
+    hessian_product: (
+        np.ndarray
+    )  #: (d,) Hv, by which the gradient of a quadratic target changes along the ray; else (1,)
+    carried: np.ndarray  #: (1,) BPS: number of events since the gradient was last computed afresh
+    flipping: np.ndarray  #: (1,) Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
     mass: tuple  #: what `pdmp.processes.mass` keeps, where the process has one
 
 
 class ExactGradient(Process):
-    """Base of processes whose bounce rates are built from the full gradient."""
+    """Base of processes whose bounce rates are built from the full gradient.
+
+    Parameters
+    ----------
+    provider : pdmp.gradients.Provider
+        Of a kind that the process has accepted.
+    thinning : str or Bound
+        The bound on the rate.
+    form : {"directional", "partial"}
+        Of what the signed rates are made: of v·∇U, one rate; or of each vᵢ ∂ᵢU, one for each coordinate.
+    **kwargs
+        Of `Process`.
+    """
 
     provider: object
     thinning: object
 
     _required = ()
 
-    def __init__(self, target, thinning, slope_method, **kwargs):
-        self.provider = exact_provider(target, type(self).__name__)
-        self.model = self.provider.model
-        self.anchor = self.provider.anchor
-        self.thinning = choose_thinning(thinning, self.model, slope_method)
+    def __init__(self, provider, thinning, form, **kwargs):
+        self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
+        self.thinning = choose_thinning(thinning, self.model, form)
         self.exact_bounds = self.thinning.exact
         super().__init__(self.model.dim, **kwargs)
-        #: Of what the signed rates are made: "directional", v·∇U; "partial", each vᵢ ∂ᵢU; None: something else.
-        self.form = {"curvature_bound": "directional", "partial_curvature_bounds": "partial"}.get(slope_method)
-        components = 1 if self.form == "directional" else self.model.dim
-        self.thinning.check(self.model, self.form, self.flow, components)
+        self.form = form
+        self.thinning.check(self.model, form, self.flow, 1 if form == "directional" else self.model.dim)
 
     @compiled
     def evaluate(self, state, now, rng):
@@ -67,7 +78,7 @@ class ExactGradient(Process):
     # What some bounds ask for.
 
     @compiled
-    def parts(self, state, now, out):
+    def rate_parts(self, state, now, out):
         """The convex and concave parts of the signed rates at time `now`, into `out` (m, 3)."""
         here = state.memory.bound.here
         positions(self.flow, state, now, here)
@@ -76,7 +87,7 @@ class ExactGradient(Process):
         state.counts[DATA] += self.provider.model.n_data
 
     @compiled
-    def coefficients(self, state, now, out):
+    def rate_coefficients(self, state, now, out):
         """The coefficients of the signed rates as polynomials in the time since `now`, into `out` (m, degree + 1)."""
         here = state.memory.bound.here
         positions(self.flow, state, now, here)
@@ -101,8 +112,9 @@ class ExactGradient(Process):
             at=np.full(1, math.nan),
             here=np.zeros(self.dim),
             rates=np.zeros(components),
-            slope=np.zeros(1),
-            chosen=np.zeros(1, np.int64),
+            hessian_product=np.zeros(1),
+            carried=np.zeros(1, np.int64),
+            flipping=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
             mass=NoMemory(np.zeros((2, 0))),
@@ -140,12 +152,13 @@ BOUNDS = {
 }
 
 
-def choose_thinning(thinning, model, slope_method):
-    """The bound on the rate: a given one, the model's own, or the adaptive grid."""
+def choose_thinning(thinning, model, form):
+    """The bound on rates of this form: a given one, the model's own, or the adaptive grid."""
     if isinstance(thinning, Bound):
         return thinning
     if isinstance(thinning, str) and thinning == "auto":
-        return Affine() if model.has(slope_method) else Grid()
+        affine = Affine()
+        return affine if model.has(affine.method(form)) else Grid()
     if isinstance(thinning, str) and thinning in BOUNDS:
         return BOUNDS[thinning]()
     known = ", ".join(f'"{name}"' for name in BOUNDS)

@@ -42,7 +42,7 @@ class Extended(Process):
 
     inner: object
     first: int  #: number of the first clock of its own
-    single: int  #: 1: one clock for all further events
+    one_clock: bool  #: whether one clock stands for all further events
     channels_inside: int  #: of the inner process
 
     report = InnerReport()
@@ -52,10 +52,10 @@ class Extended(Process):
         self.inner = inner
         self.model = inner.model
         reach = inner.changes()
-        self.single = int(reach is None)
+        self.one_clock = reach is None
         self.first, self.channels_inside = inner.clocks, len(inner.channels())
-        self.own = 1 if self.single else len(watched[0]) - 1
-        if self.single:
+        self.own = 1 if self.one_clock else len(watched[0]) - 1
+        if self.one_clock:
             dependents = _all_together(inner)
         else:
             dependents = _one_by_one(inner, reach, watched, final)
@@ -63,7 +63,7 @@ class Extended(Process):
         super().__init__(inner.dim, clocks, dependents, inner.flow if flow is None else flow, local=inner.local)
         if self.local:
             sizes = np.diff(watched[0])
-            sizes = sizes.max(initial=1, keepdims=True) if self.single else sizes
+            sizes = sizes.max(initial=1, keepdims=True) if self.one_clock else sizes
             self.scope = np.ascontiguousarray(watched[1], np.int64)
             self.scope_start = np.concatenate([[0], np.cumsum(sizes), sizes.sum() + inner.scope_start[1:]])
             self.scope_start = self.scope_start.astype(np.int64)

@@ -39,6 +39,8 @@ from pdmp.processes.boomerang import (
 from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
+from pdmp.thinning.bound import draw_component
+from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.sinusoid import ProductInversion
 
 FLIP, REFRESH = 0, 1
@@ -53,7 +55,8 @@ class Memory(NamedTuple):
     velocity: np.ndarray  #: (d,) of the same
     bend: np.ndarray  #: (d,) x - m of the same
     rates: np.ndarray  #: (d,) signed rates
-    chosen: np.ndarray  #: (2,) the coordinates that would flip and be refreshed, where one clock does it
+    flipping: np.ndarray  #: (1,) with one clock for all flips: the coordinate that flips if the proposal is accepted
+    refreshed: np.ndarray  #: (1,) with one clock for all refreshments: the coordinate that is refreshed next
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
 
@@ -93,8 +96,8 @@ class FactorisedBoomerang(Walls, Process):
     mean: np.ndarray
     zeros: np.ndarray
     refresh_rate: float
-    subsampled: int
-    single: int  #: 1: one clock for all flips and one for all refreshments; 0: one of each for each coordinate
+    subsampled: bool
+    one_clock: bool  #: whether one clock stands for all flips and one for all refreshments
 
     events = ("flip", "refresh")
     recipe = Recipe(featured=False)
@@ -110,10 +113,10 @@ class FactorisedBoomerang(Walls, Process):
         self.zeros = np.zeros(model.dim)
         self.thinning = self._choose_thinning(thinning)
         self.exact_bounds = self.thinning.exact
-        self.subsampled = int(not provider.exact)
-        self.single = int(not isinstance(self.thinning, ProductInversion))
+        self.subsampled = not provider.exact
+        self.one_clock = not isinstance(self.thinning, ProductInversion)
         clocks, dependents = 2, [[FLIP], [FLIP, REFRESH]]
-        if not self.single:
+        if not self.one_clock:
             clocks, dependents = 2 * model.dim, _with_refreshments(*model.neighbours())
         super().__init__(model.dim, clocks, dependents, flow=Elliptic(self.mean), local=True)
         self.thinning.check(model, None, self.flow, model.dim)
@@ -139,37 +142,31 @@ class FactorisedBoomerang(Walls, Process):
     @compiled
     def clock(self, state, i, now, rng):
         d = self.zeros.shape[0]
-        if i < (1 if self.single == 1 else d):
+        if i < (1 if self.one_clock else d):
             return self.thinning.propose(self, state, i, now, rng)
-        if self.refresh_rate == 0.0:
-            return CERTAIN, CERTAIN  # never
-        wait = rng.standard_exponential() / self.refresh_rate
-        if self.single == 1:
-            state.memory.chosen[REFRESH] = int(rng.random() * d)
+        wait = constant_arrival(self.refresh_rate, rng)
+        if self.one_clock and wait < math.inf:
+            state.memory.refreshed[0] = int(rng.random() * d)
             wait /= d
         return now + wait, CERTAIN
 
     @compiled
     def rate(self, state, i, now, rng):
         rates = state.memory.rates
-        self.rates(state, now, rng, rates)
+        self.signed_rates(state, now, rng, rates)
         total = 0.0
         for j in range(rates.shape[0]):
             total += positive(rates[j])
-        rest = rng.random() * total
-        chosen = rates.shape[0] - 1
-        for j in range(rates.shape[0]):
-            rest -= positive(rates[j])
-            if rest < 0.0:
-                chosen = j
-                break
-        state.memory.chosen[FLIP] = chosen
+        state.memory.flipping[0] = draw_component(rates, rng.random() * total)
         return total
 
     @compiled
     def touches(self, state, i):
         d = self.zeros.shape[0]
-        j = state.memory.chosen[i] if self.single == 1 else (i if i < d else i - d)
+        if self.one_clock:
+            j = state.memory.flipping[0] if i == FLIP else state.memory.refreshed[0]
+        else:
+            j = i if i < d else i - d
         return j, j + 1
 
     @compiled
@@ -179,7 +176,7 @@ class FactorisedBoomerang(Walls, Process):
     @compiled
     def jump(self, state, i, now, rng):
         j, _ = self.touches(state, i)
-        if i < (1 if self.single == 1 else self.zeros.shape[0]):
+        if i < (1 if self.one_clock else self.zeros.shape[0]):
             state.v[j] = -state.v[j]
             return FLIP
         state.v[j] = self.reference.sd[j] * rng.standard_normal()
@@ -188,7 +185,7 @@ class FactorisedBoomerang(Walls, Process):
     # What the thinning asks for: the signed rates, the conserved energies, and the two factors of one rate.
 
     @compiled
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         for j in range(out.shape[0]):
             out[j] = self.flow.velocity(j, state.x[j], state.v[j], now - state.moved[j]) * state.memory.gradient[j]
@@ -200,7 +197,7 @@ class FactorisedBoomerang(Walls, Process):
             out[j] = math.hypot(state.x[j] - self.mean[j], state.v[j]) / self.reference.sd[j]
 
     @compiled
-    def factors(self, state, i, now):
+    def sinusoid_factors(self, state, i, now):
         """v, y, c₀, c₁, c₂ with vᵢ ∂ᵢE at now + t = (v cos t - y sin t)(c₀ + c₁ cos t + c₂ sin t)."""
         memory = state.memory
         for k in range(self.start[i], self.start[i + 1]):
@@ -223,15 +220,15 @@ class FactorisedBoomerang(Walls, Process):
         self.provider.model.add_gradient(x, scratch)
         for j in range(d):
             partial = scratch[j] - (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
-            out[j] = v[j] * partial if self.subsampled == 0 else math.nan  # the mean over all mini-batches
+            out[j] = v[j] * partial if not self.subsampled else math.nan  # the mean over all mini-batches
             out[d + j] = self.refresh_rate
 
     @compiled
     def channel(self, state, i):
-        return self.zeros.shape[0] * i + state.memory.chosen[i] if self.single == 1 else i
+        return self.zeros.shape[0] * i + self.touches(state, i)[0] if self.one_clock else i
 
     def changes(self):
-        return None if self.single else (np.arange(2 * self.dim + 1), np.tile(np.arange(self.dim), 2))
+        return None if self.one_clock else (np.arange(2 * self.dim + 1), np.tile(np.arange(self.dim), 2))
 
     def channels(self):
         return [f"{event} {j}" for event in self.events for j in range(self.dim)]
@@ -246,7 +243,7 @@ class FactorisedBoomerang(Walls, Process):
         return state.memory.here, state.memory.at[0]
 
     def memory(self, x, rng):
-        d, parts = self.dim, self.dim if self.single else 1
+        d, parts = self.dim, self.dim if self.one_clock else 1
         return Memory(
             gradient=np.zeros(d),
             at=np.full(1, math.nan),
@@ -254,7 +251,8 @@ class FactorisedBoomerang(Walls, Process):
             velocity=np.zeros(d),
             bend=np.zeros(d),
             rates=np.zeros(parts),
-            chosen=np.zeros(2, np.int64),
+            flipping=np.zeros(1, np.int64),
+            refreshed=np.zeros(1, np.int64),
             bound=self.thinning.memory(parts, d, WIDEST),
             provider=self.provider.memory(rng),
         )

@@ -68,7 +68,7 @@ class ForwardEventChain(BPS):
     orthogonal: int
     probability: float
     angle: float
-    positive: int
+    positive: bool
 
     events = ("event", "refresh")
     recipe = Recipe(featured=False)
@@ -100,13 +100,13 @@ class ForwardEventChain(BPS):
             raise ValueError(f"`angle` must be a finite number or None, got {angle!r}.")
         self.orthogonal, self.probability = _ORTHOGONAL[orthogonal], float(probability)
         self.angle = math.nan if angle is None else float(angle)
-        self.positive = int(bool(positive))
+        self.positive = bool(positive)
 
     @compiled
     def bounce(self, u, a, scratch, rng):
         square, d = dot(a, a), u.shape[0]
         if square > 0.0:
-            if self.gaussian == 1:
+            if self.gaussian:
                 r = math.sqrt(2.0 * rng.standard_exponential())
             elif d == 1:
                 r = 1.0
@@ -116,12 +116,12 @@ class ForwardEventChain(BPS):
             if self.orthogonal != KEEP and rng.random() < self.probability:
                 self.turn(u, a, scratch[0], scratch[1], rng)
             c, size = 1.0, dot(u, u)
-            if self.gaussian == 0:
+            if not self.gaussian:
                 c = math.sqrt((1.0 - r * r) / size) if size > 0.0 else 0.0
             r /= math.sqrt(square)
             for j in range(d):
                 u[j] = c * u[j] - r * a[j]
-        if self.gaussian == 0:
+        if not self.gaussian:
             rescale(u, 1.0)
 
     @compiled
@@ -145,7 +145,7 @@ class ForwardEventChain(BPS):
             angle = 2.0 * math.pi * rng.random() if math.isnan(self.angle) else self.angle
             new_p, new_q = math.cos(angle) * p - math.sin(angle) * q, math.sin(angle) * p + math.cos(angle) * q
         kept = dot(u, u) - p * p - q * q + p * new_p + q * new_q  # the product of old and new
-        sign = -1.0 if self.positive == 1 and kept < 0.0 else 1.0
+        sign = -1.0 if self.positive and kept < 0.0 else 1.0
         for j in range(u.shape[0]):
             u[j] = sign * (u[j] + (new_p - p) * e[j] + (new_q - q) * f[j])
 

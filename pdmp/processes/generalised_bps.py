@@ -63,14 +63,14 @@ class GeneralisedBPS(BPS):
             rest = math.sqrt(max(dot(u, u) - along * along * square, 0.0))
             normals(u, rng)
             across(u, a)
-            if self.gaussian == 0 and dot(u, u) > 0.0:
+            if not self.gaussian and dot(u, u) > 0.0:
                 rescale(u, rest)
             for j in range(u.shape[0]):
                 u[j] -= along * a[j]
-        if self.gaussian == 0:
+        if not self.gaussian:
             rescale(u, 1.0)
 
     def warn_if_reducible(self, mass, x):
         """Gaussian velocities change the length of their orthogonal component; those on the sphere do not."""
-        if self.gaussian == 0:
+        if not self.gaussian:
             super().warn_if_reducible(mass, x)

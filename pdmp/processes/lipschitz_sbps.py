@@ -35,6 +35,7 @@ from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
 
@@ -75,7 +76,7 @@ class LipschitzSBPS(Walls, Process):
     provider: object
     refresh_rate: float
     level: float  #: N L
-    flat: int  #: 1: the model has no prior
+    no_prior: bool
 
     events = ("bounce", "refresh")
     recipe = Recipe(featured=False)
@@ -92,7 +93,7 @@ class LipschitzSBPS(Walls, Process):
         self.provider, self.model = target, target.model
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        self.flat = int(not self.model.has("add_prior_gradient"))
+        self.no_prior = not self.model.has("add_prior_gradient")
         instead = "pdmp.SBPS needs no bound."
         self.model.require("pdmp.LipschitzSBPS needs", "prior_curvature_bound", instead=instead)
         if bound is None:
@@ -109,9 +110,7 @@ class LipschitzSBPS(Walls, Process):
     @compiled
     def clock(self, state, i, now, rng):
         if i == REFRESH:
-            if self.refresh_rate == 0.0:
-                return CERTAIN, CERTAIN  # never
-            return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+            return now + constant_arrival(self.refresh_rate, rng), CERTAIN
         a, b = self.prior_line(state, now)
         s = first_arrival(self.level + a, b, rng.standard_exponential())
         if s == math.inf:
@@ -142,7 +141,7 @@ class LipschitzSBPS(Walls, Process):
     @compiled
     def prior_line(self, state, now):
         """v·∇prior where the path is at `now`, and a bound on its slope from there on."""
-        if self.flat == 1:
+        if self.no_prior:
             return 0.0, 0.0
         memory, a = state.memory, 0.0
         positions(self.flow, state, now, memory.here)

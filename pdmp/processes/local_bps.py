@@ -45,6 +45,7 @@ from pdmp.processes.bps import isotropic
 from pdmp.processes.exact import check_rate, curvature_at, exact_provider, refresh_rate_at
 from pdmp.processes.mass import Identity
 from pdmp.processes.walls import Walls
+from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
 
@@ -150,9 +151,7 @@ class LocalBPS(Walls, Process):
     def clock(self, state, i, now, rng):
         if i < self.bounces:
             return self.thinning.propose(self, state, i, now, rng)
-        if self.refresh_rate == 0.0:
-            return CERTAIN, CERTAIN  # never
-        return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+        return now + constant_arrival(self.refresh_rate, rng), CERTAIN
 
     @compiled
     def rate(self, state, i, now, rng):

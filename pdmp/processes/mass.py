@@ -102,19 +102,19 @@ class Identity(Compiled):
 class _Scaled(Compiled):
     """What both other masses share."""
 
-    learns: int
+    learns: bool
 
     def __init__(self, root, adaptive=False):
         self.root = root
         self.adaptive = adaptive
-        self.learns = int(adaptive)
+        self.learns = adaptive
 
     @compiled
     def bounce(self, process, state, now, rng):
         mass = state.memory.mass
         self.pull(mass, state.memory.gradient)
         process.bounce(mass.u, mass.pulled, mass.scratch, rng)
-        if self.learns == 1 and state.counts[ADAPTING] == 1:
+        if self.learns and state.counts[ADAPTING] == 1:
             self.learn(mass, state.x, state.v, now)
         self.push(mass, state.v)
 
@@ -122,7 +122,7 @@ class _Scaled(Compiled):
     def refresh(self, process, state, now, rng):
         mass = state.memory.mass
         process.refresh(mass.u, mass.scratch, rng)
-        if self.learns == 1 and state.counts[ADAPTING] == 1:
+        if self.learns and state.counts[ADAPTING] == 1:
             self.learn(mass, state.x, state.v, now)
         self.push(mass, state.v)
 

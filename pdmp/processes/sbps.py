@@ -37,6 +37,7 @@ from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
 from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
 from pdmp.thinning import regression
+from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
 
@@ -177,12 +178,12 @@ class SBPS(Process):
     slope_sd: float
     learn_mean: int  #: 0: never, 1: in the warm-up, 2: throughout
     learn_sd: int
-    likelihood: int  #: 1: they are learnt by marginal likelihood
-    pooled: int
+    by_likelihood: bool  #: whether they are learnt by marginal likelihood, not by moments
+    pooled: bool
     cap: float  #: 0: five times the mean gap
-    nonnegative: int
-    auxiliary: int
-    adapt: int
+    nonnegative: bool
+    auxiliary: bool
+    adapts: bool  #: whether P follows the gradient in the warm-up
 
     events = ("bounce", "refresh")
     exact_bounds = False
@@ -242,11 +243,11 @@ class SBPS(Process):
         one_of("noise", noise, ("pooled", "latest"))
         if learner == "likelihood" and self.learn_mean == 2:
             raise ValueError('`slope_mean="running"` is for learner="moments"; use slope_mean="auto".')
-        self.likelihood, self.pooled = int(learner == "likelihood"), int(noise == "pooled")
-        self.nonnegative, self.auxiliary = int(bool(nonnegative_slope)), int(bool(auxiliary))
-        self.adapt = int(isinstance(precondition, str) and precondition == "adapt")
+        self.by_likelihood, self.pooled = learner == "likelihood", noise == "pooled"
+        self.nonnegative, self.auxiliary = bool(nonnegative_slope), bool(auxiliary)
+        self.adapts = isinstance(precondition, str) and precondition == "adapt"
         self._scale = np.ones(self.dim)
-        if precondition is not None and not self.adapt:
+        if precondition is not None and not self.adapts:
             scale = np.asarray(precondition, dtype=float)
             if scale.shape != (self.dim,) or not np.all(scale > 0.0) or not np.all(np.isfinite(scale)):
                 raise ValueError(f"`precondition` must be {self.dim} positive numbers, got {precondition!r}.")
@@ -257,21 +258,19 @@ class SBPS(Process):
     @compiled
     def clock(self, state, i, now, rng):
         if i == REFRESH:
-            if self.refresh_rate == 0.0:
-                return CERTAIN, CERTAIN  # never
-            return now + rng.standard_exponential() / self.refresh_rate, CERTAIN
+            return now + constant_arrival(self.refresh_rate, rng), CERTAIN
         memory, observations = state.memory, state.memory.observations
         s = now - state.moved[0]
         if observations.sums[6] == 0.0:
             g, c2 = self.evaluate(state, now, rng)
             regression.observe(observations, s, g, self.noise(memory, c2))
-        if self.predict(state) < 0.0 and self.auxiliary == 1:
+        if self.predict(state) < 0.0 and self.auxiliary:
             self.look_ahead(state, now)
             self.predict(state)
         cap = self.cap if self.cap > 0.0 else 5.0 * memory.means[GAP]
         step = min(0.05 * memory.means[WAIT], cap / 8.0)
         k = self.k
-        if self.pooled == 1:
+        if self.pooled:
             k *= math.sqrt(max(1.0, memory.means[MISFIT]))
         wait, bound = regression.first_arrival(observations, k, s, step, cap, rng.standard_exponential())
         return now + wait, bound
@@ -298,7 +297,7 @@ class SBPS(Process):
     @compiled
     def jump(self, state, i, now, rng):
         memory, observations, means = state.memory, state.memory.observations, state.memory.means
-        if self.likelihood == 1 and state.counts[ADAPTING] == 1:
+        if self.by_likelihood and state.counts[ADAPTING] == 1:
             regression.learn(observations, memory.prior)
         means[RAY], means[RAYS] = 0.0, 0.0
         if i == BOUNCE:
@@ -313,10 +312,10 @@ class SBPS(Process):
             rescale(memory.u, 1.0)
             self.set_velocity(state)
             regression.forget(observations)
-            if self.adapt == 0 or state.counts[ADAPTING] == 0:
+            if not self.adapts or state.counts[ADAPTING] == 0:
                 means[RAY], means[RAYS] = c2, 1.0
                 regression.observe(observations, 0.0, -g, c2)
-            # else P changed with the velocity: look again, in the clock
+            # Else P has changed with the velocity, so -g is not exact: the clock draws a batch and observes it.
         else:
             refresh_on_sphere(memory.u, rng)
             self.set_velocity(state)
@@ -339,7 +338,7 @@ class SBPS(Process):
     @compiled
     def noise(self, memory, c2):
         """The noise variance to go by, after the batch of the last look had c2."""
-        if self.pooled == 0:
+        if not self.pooled:
             return c2
         means = memory.means
         means[NOISES] = min(means[NOISES] + 1.0, NOISE_MEMORY)
@@ -365,7 +364,7 @@ class SBPS(Process):
         """Mean and standard deviation of the slope, as far as they are known."""
         memory, means = state.memory, state.memory.means
         mean, sd = self.slope_mean, self.slope_sd
-        if self.likelihood == 1:
+        if self.by_likelihood:
             mean = memory.prior[regression.MEAN] if self.learn_mean > 0 else mean
             sd = math.exp(0.5 * memory.prior[regression.LOG_VARIANCE]) if self.learn_sd > 0 else sd
         elif means[SLOPES] >= 10.0:
@@ -388,7 +387,7 @@ class SBPS(Process):
             change = slope - means[SLOPE]
             means[SLOPE] += change / means[SLOPES]
             means[SLOPE_SQUARES] += change * (slope - means[SLOPE])
-        if self.nonnegative == 1 and slope < 0.0:
+        if self.nonnegative and slope < 0.0:
             regression.with_slope(observations, positive(means[SLOPE] if means[SLOPES] > 0.0 else mean))
         return slope
 
@@ -397,7 +396,7 @@ class SBPS(Process):
         """v = P u, after u changed; P itself follows the gradient while it is adapted."""
         memory = state.memory
         d = memory.u.shape[0]
-        if self.adapt == 1 and state.counts[ADAPTING] == 1:
+        if self.adapts and state.counts[ADAPTING] == 1:
             total = 0.0
             for j in range(d):
                 g = memory.gradient[j] / max(self.provider.model.n_data, 1)

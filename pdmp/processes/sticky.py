@@ -103,7 +103,7 @@ class Sticky(Extended):
     def clock(self, state, i, now, rng):
         if i < self.first:
             return self.inner.clock(self.inside(state), i, now, rng)
-        if self.single == 0:
+        if not self.one_clock:
             j = self.sticking[i - self.first]
             if self.frozen(state, j):
                 return now + rng.standard_exponential() / self.thawing(state, j), CERTAIN
@@ -150,7 +150,7 @@ class Sticky(Extended):
 
     @compiled
     def span(self, state, k):
-        k = state.memory.next[0] if self.single == 1 else k
+        k = state.memory.next[0] if self.one_clock else k
         return k, k + 1
 
     @compiled
@@ -158,7 +158,7 @@ class Sticky(Extended):
         if i < self.first:
             return self.inner.jump(self.inside(state), i, now, rng)
         memory = state.memory
-        k = memory.next[0] if self.single == 1 else i - self.first
+        k = memory.next[0] if self.one_clock else i - self.first
         j = self.sticking[k]
         row = memory.coordinates
         if memory.model[0] >= 0:

@@ -50,7 +50,7 @@ class MovingBoomerang(Boomerang):
         return i
 
     @compiled
-    def waves(self, state, now, rng):
+    def harmonics(self, state, now, rng):
         """Frozen coordinates away from m add to the waves of frequency 1: all are read off four rates."""
         self.evaluate(state, now, rng)
         start = self.along(state, now)

@@ -15,6 +15,7 @@ import math
 
 from pdmp.native.classes import compiled
 from pdmp.processes.bps import BPS
+from pdmp.processes.exact import exact_provider
 from pdmp.processes.sticky import Sticky
 
 
@@ -73,5 +74,6 @@ class StickyBPS(Sticky):
         persistence=0.5,
         thinning="auto",
     ):
-        inner = MovingBPS(target, refresh_rate, refresh, "gaussian", None, persistence, thinning)
+        provider = exact_provider(target, type(self).__name__)
+        inner = MovingBPS(provider, refresh_rate, refresh, "gaussian", None, persistence, thinning)
         super().__init__(inner, inclusion, always, slab_density, kappa)

@@ -8,8 +8,9 @@ jump   vⱼ ← -vⱼ
 =====  ====================================================================================================
 
 The rates balance the flow because E (vⱼ ĝⱼ)₊ - E (-vⱼ ĝⱼ)₊ = vⱼ ∂ⱼU for every unbiased ĝ. The expectation is never
-taken: a proposal draws a batch and one coordinate j, and is accepted with probability ((vⱼ ĝⱼ)₊ + γⱼ) / Bⱼ. Since the
-last look, s ago and with [·]₊ the positive part there, the batch of n data i with weights wᵢ = 1 / (n pᵢ) has
+taken: a proposal draws a batch and one coordinate j, and is accepted with probability ((vⱼ ĝⱼ)₊ + γⱼ) / Bⱼ. At a time
+s after the clock was drawn, with [·]₊ the positive part when it was, a batch of n data i with weights wᵢ = 1 / (n pᵢ)
+has the bounds
 
     Minibatch                    Bⱼ = [vⱼ ∂ⱼprior]₊ + bⱼ s + γⱼ + N σⱼ maxᵢ Mᵢⱼ
     ControlVariate, uniform      Bⱼ = [vⱼ (∂ⱼprior + ∂ⱼΣUᵢ(a))]₊ + bⱼ s + γⱼ + N σⱼ maxᵢ Lᵢⱼ (|(x - a)/σ| + √d s)
@@ -37,26 +38,28 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import ControlVariate
-from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled, entry, positive
-from pdmp.process import CERTAIN, DATA, Process, positions
-from pdmp.processes.zigzag import ZigZag, speeds_at
+from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.bound import Bound, draw_component
 
 AHEAD = 16  #: data drawn ahead of their use
 
 
 class Memory(NamedTuple):
-    """Beside the path: the last look, from which the bound is counted, and the batches drawn ahead."""
+    """Beside the path: what the bound is made of, from the last proposal on, and the batches drawn ahead."""
 
     here: np.ndarray  #: (d,) the position at time `at`
     at: np.ndarray  #: (1,) NaN before the first
-    since: np.ndarray  #: (1,) time of the last look
-    known: np.ndarray  #: (d,) there, the part of Bⱼ that needs no data
+    start: np.ndarray  #: (1,) the time from which the bound is counted: when the clock was drawn
+    known: np.ndarray  #: (d,) at that time, the part of Bⱼ that needs no data
     slope: np.ndarray  #: (d,) bⱼ
-    sums: np.ndarray  #: (4,) Σ known, Σ slope; |(x - a)/σ| and its largest slope, or 1 and 0
+    known_sum: np.ndarray  #: (1,) Σⱼ of `known`
+    slope_sum: np.ndarray  #: (1,) Σⱼ of `slope`
+    distance: np.ndarray  #: (1,) |(x - a)/σ| at that time; 1 without control variates
+    pace: np.ndarray  #: (1,) √d, at which that grows at most in a unit of time; 0 without control variates
     bounds: np.ndarray  #: (d,) Bⱼ
-    chosen: np.ndarray  #: (1,) the coordinate proposed
+    flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
     tickets: np.ndarray  #: (ring, n) batches that have been begun, see `pdmp.gradients`
     rows: np.ndarray  #: (ring, n) their data
     weights: np.ndarray  #: (ring, n)
@@ -66,11 +69,10 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class TermBounds(Compiled):
-    """What the data add to the bounds: Σⱼ of it, and of each coordinate where that does not depend on the batch."""
+class TermBounds(Bound):
+    """What the data add to the bounds Bⱼ: Σⱼ of it, and of each coordinate where that does not depend on the batch."""
 
     name = "the model's bounds on single terms"
-    exact = True
 
     total: float
     each: np.ndarray
@@ -79,194 +81,192 @@ class TermBounds(Compiled):
         self.total, self.each = total, each
 
 
-class SubsampledZigZag(ZigZag):
-    """What `pdmp.ZigZag` is for a `Minibatch` or a `ControlVariate`; see there."""
+class SubsampledRates(Compiled):
+    """The rates E (vⱼ ĝⱼ)₊ + γⱼ of `pdmp.ZigZag` on fresh batches, under bounds on single terms.
 
-    anchored: int  #: 1: control variates
-    importance: int  #: 1: drawn in proportion to the bounds
+    Parameters
+    ----------
+    provider : pdmp.gradients.Minibatch or ControlVariate
+    speed : ndarray, shape (d,), or "auto"
+        σ; unit speeds stand for those of "auto", until a run starts and they are known.
+
+    Attributes
+    ----------
+    provider : pdmp.gradients.Minibatch or ControlVariate
+        The same, with distances from the anchor measured in units of the speeds.
+    bounds : TermBounds
+    """
+
+    anchored: bool  #: whether the batches are control variates
+    by_importance: bool  #: whether data are drawn in proportion to their bounds
     anchor_point: np.ndarray  #: (d,)
     anchor_gradient: np.ndarray  #: (d,) of the data alone
     speed: np.ndarray  #: (d,) σ
 
-    recipe = Recipe(featured=False)
-    exact_bounds = True
-
-    def __init__(self, provider, thinning="auto", speed=1.0, refresh_rate=0.0):
-        if thinning != "auto":
-            raise ValueError(
-                f'`thinning` must be "auto" for batches: bounds are the model\'s on single terms; got {thinning!r}.'
-            )
-        self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
+    def __init__(self, provider, speed):
         _check_provider(provider)
-        Process.__init__(self, provider.dim, local=True)
-        self.single = 1
-        self.anchored = int(isinstance(provider, ControlVariate))
-        self.importance = int(provider.draw == "importance")
-        self.anchor_point = self.anchor_gradient = np.zeros(self.dim)
+        d, n_data = provider.dim, provider.n_data
+        self.speed = np.ones(d) if isinstance(speed, str) else speed
+        self.anchored = isinstance(provider, ControlVariate)
+        self.by_importance = provider.draw == "importance"
+        self.anchor_point = self.anchor_gradient = np.zeros(d)
         if self.anchored:
             self.anchor_point, self.anchor_gradient = provider.anchor, provider.anchor_gradient
-        self._set_speeds(speed, refresh_rate)
-        self.thinning = None if isinstance(self.speed, str) else self._bounds()
-
-    def _bounds(self):
-        """The bounds for the speeds, in which the provider then measures distances."""
-        n_data = self.provider.n_data
-        if not self.anchored:
-            largest = np.zeros(self.dim)
-            _largest_bounds(self.model.native, np.zeros(self.dim), largest)
+            if not np.array_equal(provider.scale, self.speed):
+                provider = provider.rescaled(self.speed)
+        self.provider = provider
+        if self.by_importance:
+            self.bounds = TermBounds(provider.drawing.alias.total, np.zeros(d))
+            return
+        if self.anchored:
+            each = n_data * provider.largest()
+        else:
+            largest = np.zeros(d)
+            _largest_bounds(provider.model.native, np.zeros(d), largest)
             each = n_data * self.speed * largest
-            return TermBounds(float(each.sum()), each)
-        if not np.array_equal(self.provider.scale, self.speed):
-            self.provider = self.provider.rescaled(self.speed)
-        if self.importance:
-            return TermBounds(self.provider.drawing.alias.total, np.zeros(self.dim))
-        each = n_data * self.provider.largest()
-        return TermBounds(float(each.sum()), each)
+        self.bounds = TermBounds(float(each.sum()), each)
 
     @compiled
-    def clock(self, state, i, now, rng):
-        memory, model, v = state.memory, self.provider.model, state.v
+    def propose(self, process, state, i, now, rng):
+        memory, model, v = state.memory, process.provider.model, state.v
         here, d = memory.here, state.v.shape[0]
-        self.evaluate(state, now)
+        self.find_position(process, state, now)
         level, rise, square = 0.0, 0.0, 0.0
         for j in range(d):
             partial = model.prior_partial(here, j)
-            if self.anchored == 1:
+            if self.anchored:
                 partial += self.anchor_gradient[j]
                 z = (here[j] - self.anchor_point[j]) / self.speed[j]
                 square += z * z
-            memory.known[j] = positive(v[j] * partial) + self.refresh_rate[j]
+            memory.known[j] = positive(v[j] * partial) + process.refresh_rate[j]
             memory.slope[j] = positive(model.prior_partial_curvature_bound(v, j))
             level += memory.known[j]
             rise += memory.slope[j]
         distance, pace = 1.0, 0.0
-        if self.anchored == 1:
+        if self.anchored:
             distance, pace = math.sqrt(square), math.sqrt(float(d))
-        memory.since[0] = now
-        memory.sums[0], memory.sums[1], memory.sums[2], memory.sums[3] = level, rise, distance, pace
-        level += self.thinning.total * distance
-        rise += self.thinning.total * pace
+        memory.start[0], memory.known_sum[0], memory.slope_sum[0] = now, level, rise
+        memory.distance[0], memory.pace[0] = distance, pace
+        level += process.thinning.total * distance
+        rise += process.thinning.total * pace
         s = first_arrival(level, rise, rng.standard_exponential())
         if s == math.inf:
             return math.inf, CERTAIN
         return now + s, level + rise * s
 
     @compiled
-    def rate(self, state, i, now, rng):
-        memory, provider = state.memory, self.provider
-        model, bounds, sums = provider.model, memory.bounds, memory.sums
+    def rate(self, process, state, now, rng):
+        memory, provider = state.memory, process.provider
+        model, bounds = provider.model, memory.bounds
         d, n = bounds.shape[0], memory.rows.shape[1]
-        b = self.next_batch(memory, rng)
+        b = self.next_batch(provider, memory, rng)
         state.counts[DATA] += n
 
         # Which coordinate: in proportion to its bound, given the batch.
-        s = now - memory.since[0]
-        distance = sums[2] + sums[3] * s
+        s = now - memory.start[0]
+        distance = memory.distance[0] + memory.pace[0] * s
         for j in range(d):
-            bounds[j] = memory.known[j] + memory.slope[j] * s + distance * self.thinning.each[j]
-        if self.importance == 1:
+            bounds[j] = memory.known[j] + memory.slope[j] * s + distance * process.thinning.each[j]
+        if self.by_importance:
             for m in range(n):
                 model.term_lipschitz(memory.rows[b, m], self.speed, memory.lipschitz)
                 share = distance * memory.weights[b, m]
                 for j in range(d):
                     bounds[j] += share * self.speed[j] * memory.lipschitz[j]
-        total = sums[0] + sums[1] * s + distance * self.thinning.total
-        j = self.choose(bounds, rng.random() * total)
-        memory.chosen[0] = j
+        total = memory.known_sum[0] + memory.slope_sum[0] * s + distance * process.thinning.total
+        j = draw_component(bounds, rng.random() * total)
+        memory.flipping[0] = j
 
         # Its rate, for this batch.
-        self.evaluate(state, now)
+        self.find_position(process, state, now)
         here = memory.here
         partial = model.prior_partial(here, j) + self.anchor_gradient[j]
         for m in range(n):
             row, weight = memory.rows[b, m], memory.weights[b, m]
-            if self.anchored == 1:
+            if self.anchored:
                 partial += weight * model.term_partial_difference(here, self.anchor_point, row, j, memory.scratch)
             else:
                 partial += weight * model.term_partial(here, row, j, memory.scratch)
-        return total * ((positive(state.v[j] * partial) + self.refresh_rate[j]) / bounds[j])
+        return total * ((positive(state.v[j] * partial) + process.refresh_rate[j]) / bounds[j])
 
     @compiled
-    def true_rates(self, x, v, scratch, out):
+    def true_rates(self, process, x, v, scratch, out):
         """All data, each with its probability; unknown for larger batches, which are too many to list."""
-        provider, model = self.provider, self.provider.model
+        provider, model = process.provider, process.provider.model
         for j in range(x.shape[0]):
             known, total = model.prior_partial(x, j) + self.anchor_gradient[j], 0.0
             for i in range(model.n_data):
                 inverse = provider.drawing.inverse(i)
                 if inverse > 0.0:
-                    if self.anchored == 1:
+                    if self.anchored:
                         partial = model.term_partial_difference(x, self.anchor_point, i, j, scratch)
                     else:
                         partial = model.term_partial(x, i, j, scratch)
                     total += positive(v[j] * (known + inverse * partial)) / inverse
-            out[j] = total + self.refresh_rate[j] if provider.drawing.size == 1 else math.nan
+            out[j] = total + process.refresh_rate[j] if provider.drawing.size == 1 else math.nan
 
-    def describe_bound(self):
+    def describe_bound(self, process):
         method = "term_lipschitz" if self.anchored else "term_gradient_bounds"
-        return f"the bound on single terms, `{method}` of {type(self.model).__name__}"
+        return f"the bound on single terms, `{method}` of {type(process.model).__name__}"
 
     @compiled
-    def evaluate(self, state, now):
-        """The position at time `now`, unless that was the last thing asked for."""
+    def find_position(self, process, state, now):
+        """Write the position at time `now` into the memory, unless it is there already."""
         memory = state.memory
         if memory.at[0] != now:
-            positions(self.flow, state, now, memory.here)
+            positions(process.flow, state, now, memory.here)
             memory.at[0] = now
 
     @compiled
-    def next_batch(self, memory, rng):
-        """The place in the ring of the next batch; of the ring, half are begun and half are on their way here."""
+    def next_batch(self, provider, memory, rng):
+        """The place of the next batch in the ring buffer.
+
+        Half of its batches have been drawn and are being fetched from main memory; of the other half only the first
+        step of drawing has been made, so that what it needs is being fetched too.
+        """
         ring = memory.rows.shape[0]
-        drawing, turn = self.provider.drawing, memory.turn[0]
+        drawing, turn = provider.drawing, memory.turn[0]
         if turn < 0:
             for b in range(ring):
                 drawing.prepare(memory.tickets, b, memory.provider, rng)
             for b in range(ring // 2):
-                self.redeem(memory, b, rng)
+                self.complete(provider, memory, b, rng)
             turn = 0
         half = turn + ring // 2
-        self.redeem(memory, half if half < ring else half - ring, rng)
+        self.complete(provider, memory, half if half < ring else half - ring, rng)
         drawing.prepare(memory.tickets, turn, memory.provider, rng)
         memory.turn[0] = turn + 1 if turn + 1 < ring else 0
         return turn
 
     @compiled
-    def redeem(self, memory, b, rng):
+    def complete(self, provider, memory, b, rng):
         """Turn a batch that has been begun into data, and ask the memory for them."""
-        self.provider.drawing.complete(memory.tickets, b, memory.rows, memory.weights, rng)
+        provider.drawing.complete(memory.tickets, b, memory.rows, memory.weights, rng)
         for m in range(memory.rows.shape[1]):
-            self.provider.model.fetch(memory.rows[b, m])
+            provider.model.fetch(memory.rows[b, m])
 
-    def resolve(self, x):
-        process = Process.resolve(self, x)
-        if isinstance(process.speed, str):
-            process.speed = speeds_at(self.model, x)
-            process.thinning = process._bounds()
-        return process
-
-    def evaluated_at(self, state):
-        return state.memory.here, state.memory.at[0]
-
-    def memory(self, x, rng):
-        d, n = self.dim, self.provider.size
+    def memory(self, process, x, rng):
+        d, n = process.dim, process.provider.size
         ring = 2 * max(1, AHEAD // (2 * n))
         return Memory(
             here=np.zeros(d),
             at=np.full(1, math.nan),
-            since=np.zeros(1),
+            start=np.zeros(1),
             known=np.zeros(d),
             slope=np.zeros(d),
-            sums=np.zeros(4),
+            known_sum=np.zeros(1),
+            slope_sum=np.zeros(1),
+            distance=np.zeros(1),
+            pace=np.zeros(1),
             bounds=np.zeros(d),
-            chosen=np.zeros(1, np.int64),
+            flipping=np.zeros(1, np.int64),
             tickets=np.zeros((ring, n), np.int64),
             rows=np.zeros((ring, n), np.int64),
             weights=np.zeros((ring, n)),
             turn=np.full(1, -1),
             lipschitz=np.zeros(d),
             scratch=np.zeros(d),
-            provider=self.provider.memory(rng),
+            provider=process.provider.memory(rng),
         )
 
 

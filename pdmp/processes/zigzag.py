@@ -22,13 +22,19 @@ analysis of the zigzag process, Ann. Inst. H. Poincaré 58 (excess rates).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pdmp.gradients import ControlVariate, Minibatch, as_provider
-from pdmp.native.classes import compiled, positive
+from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
+from pdmp.models.base import Model
+from pdmp.native.arguments import per_coordinate
+from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient
+from pdmp.processes.subsampled_zigzag import SubsampledRates
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import Inversion
+from pdmp.thinning.bound import Bound, draw_component
+from pdmp.thinning.constant import constant_arrival
 
 
 class ZigZag(Walls, ExactGradient):
@@ -62,78 +68,62 @@ class ZigZag(Walls, ExactGradient):
         For thinning or batches that the model has no bounds for, speeds that are not positive, or negative rates.
     """
 
-    single: int  #: 1: one clock for the sum of the rates; 0: a clock for each coordinate
+    rates: object  #: `ExactRates`, or `SubsampledRates` for batches
+    one_clock: bool  #: whether one clock stands for all coordinates, at the sum of their rates
     refresh_rate: np.ndarray  #: γ, (d,)
     total_refresh_rate: float  #: Σ γ
 
     events = ("flip",)
     wall_rule = "flip"
 
-    def __new__(cls, provider=None, *args, **kwargs):
-        if cls is ZigZag and isinstance(provider, (Minibatch, ControlVariate)):
-            from pdmp.processes.subsampled_zigzag import SubsampledZigZag
-
-            return super().__new__(SubsampledZigZag)
-        return super().__new__(cls)
-
-    def __init__(self, provider, thinning="auto", speed=1.0, refresh_rate=0.0):
-        if not as_provider(provider).exact:
+    def __init__(
+        self,
+        provider: Provider | Model,
+        thinning: str | Bound = "auto",
+        speed: ArrayLike | str = 1.0,
+        refresh_rate: ArrayLike = 0.0,
+    ) -> None:
+        provider = as_provider(provider, "provider")
+        self.speed = per_coordinate("speed", speed, provider.dim, also=("auto",))
+        self.refresh_rate = per_coordinate("refresh_rate", refresh_rate, provider.dim, zero=True)
+        self.total_refresh_rate = float(self.refresh_rate.sum())
+        options = {"local": True}
+        if isinstance(provider, (Minibatch, ControlVariate)):
+            if thinning != "auto":
+                raise ValueError(
+                    f'`thinning` must be "auto" for batches: bounds are the model\'s on single terms; got {thinning!r}.'
+                )
+            self.rates = SubsampledRates(provider, self.speed)
+            provider, thinning = self.rates.provider, self.rates.bounds
+        elif provider.exact:
+            self.rates = ExactRates()
+            affine = provider.model.has("affine_partial")
+            if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
+                thinning = Inversion()
+            if isinstance(thinning, Inversion):
+                asked = '`thinning="inversion"` needs'
+                provider.model.require(asked, "affine_partial", instead='Use thinning="auto".')
+                options |= {"clocks": provider.dim, "dependents": provider.model.neighbours()}
+        else:
             raise TypeError(
                 "pdmp.ZigZag needs the exact gradient, or batches under bounds on single terms: a model or one of "
                 f"pdmp.gradients.Full, Minibatch and ControlVariate, got a {type(provider).__name__}. pdmp.SBPS takes "
                 "any noise."
             )
-        model = provider.model if hasattr(provider, "model") else None
-        affine = model is not None and model.has("affine_partial")
-        if isinstance(thinning, str) and (thinning == "auto" and affine or thinning == "inversion"):
-            thinning = Inversion()
-        if isinstance(thinning, Inversion):
-            model.require('`thinning="inversion"` needs', "affine_partial", instead='Use thinning="auto".')
-            super().__init__(provider, thinning, None, clocks=model.dim, dependents=model.neighbours(), local=True)
-        else:
-            super().__init__(provider, thinning, "partial_curvature_bounds", local=True)
-        self.single = int(self.clocks == 1 and not isinstance(self.thinning, Inversion))
-        self._set_speeds(speed, refresh_rate)
-
-    def _set_speeds(self, speed, refresh_rate):
-        self.speed = check_speeds(speed, self.dim)
-        self.refresh_rate = check_rates(refresh_rate, self.dim)
-        self.total_refresh_rate = float(self.refresh_rate.sum())
+        super().__init__(provider, thinning, "partial", **options)
+        self.one_clock = not isinstance(self.thinning, Inversion)
 
     @compiled
     def clock(self, state, i, now, rng):
-        time, bound = self.thinning.propose(self, state, i, now, rng)
-        rate = self.total_refresh_rate if self.single == 1 else self.refresh_rate[i]
-        if rate > 0.0:
-            excess = now + rng.standard_exponential() / rate
-            if excess < time:
-                time, bound = excess, CERTAIN
-                if self.single == 1:
-                    state.memory.chosen[0] = self.choose(self.refresh_rate, rng.random() * rate)
-        return time, bound
+        return self.rates.propose(self, state, i, now, rng)
 
     @compiled
     def rate(self, state, i, now, rng):
-        rates = state.memory.rates
-        self.rates(state, now, rng, rates)
-        total = 0.0
-        for j in range(rates.shape[0]):
-            total += positive(rates[j])
-        state.memory.chosen[0] = self.choose(rates, rng.random() * total)
-        return total
-
-    @compiled
-    def choose(self, rates, rest):
-        """The coordinate at which the running sum of the positive rates exceeds `rest`."""
-        for j in range(rates.shape[0]):
-            rest -= positive(rates[j])
-            if rest < 0.0:
-                return j
-        return rates.shape[0] - 1
+        return self.rates.rate(self, state, now, rng)
 
     @compiled
     def touches(self, state, i):
-        j = state.memory.chosen[0] if self.single == 1 else i
+        j = state.memory.flipping[0] if self.one_clock else i
         return j, j + 1
 
     @compiled
@@ -142,28 +132,28 @@ class ZigZag(Walls, ExactGradient):
 
     @compiled
     def jump(self, state, i, now, rng):
-        j = state.memory.chosen[0] if self.single == 1 else i
+        j = state.memory.flipping[0] if self.one_clock else i
         state.v[j] = -state.v[j]
         return 0
 
     # What the bounds ask for: the signed rates vᵢ ∂ᵢU, and what the model knows of them and of their slopes.
 
     @compiled
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         for j in range(out.shape[0]):
             out[j] = state.v[j] * state.memory.gradient[j]
 
     @compiled
-    def slopes(self, state, out):
+    def rate_slope_bounds(self, state, out):
         self.provider.model.partial_curvature_bounds(state.v, out)
 
     @compiled
-    def levels(self, state, out):
+    def rate_bounds(self, state, out):
         self.provider.model.partial_derivative_bounds(state.v, out)
 
     @compiled
-    def slopes_within(self, state, now, s, out):
+    def rate_slope_bounds_within(self, state, now, s, out):
         self.provider.model.partial_curvature_bounds_within(state.memory.here, state.v, s, out)
 
     @compiled
@@ -172,55 +162,75 @@ class ZigZag(Walls, ExactGradient):
 
     @compiled
     def true_rates(self, x, v, scratch, out):
-        self.true_gradient(x, scratch)
-        for j in range(x.shape[0]):
-            out[j] = v[j] * scratch[j]
-            if self.refresh_rate[j] > 0.0:
-                out[j] = positive(out[j]) + self.refresh_rate[j]
+        self.rates.true_rates(self, x, v, scratch, out)
 
     @compiled
     def channel(self, state, i):
-        return state.memory.chosen[0] if self.single == 1 else i
+        return state.memory.flipping[0] if self.one_clock else i
+
+    def describe_bound(self):
+        return self.rates.describe_bound(self)
 
     def changes(self):
-        return None if self.single else (np.arange(self.dim + 1), np.arange(self.dim))
+        return None if self.one_clock else (np.arange(self.dim + 1), np.arange(self.dim))
 
     def channels(self):
         return [f"coordinate {j}" for j in range(self.dim)]
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> ZigZag:
         process = super().resolve(x)
         if isinstance(process.speed, str):
             process.speed = speeds_at(self.model, x)
+            if isinstance(self.rates, SubsampledRates):
+                process.rates = SubsampledRates(self.provider, process.speed)
+                process.provider, process.thinning = process.rates.provider, process.rates.bounds
         return process
 
     def velocity(self, x, rng):
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
 
     def memory(self, x, rng):
-        return self.exact_memory(x, rng, components=self.dim)
+        return self.rates.memory(self, x, rng)
 
 
-def check_speeds(speed, dim):
-    """Positive speeds (dim,), or "auto"."""
-    if isinstance(speed, str) and speed == "auto":
-        return speed
-    return _check_vector("speed", speed, dim, lambda s: s > 0.0, 'positive and finite, or "auto"')
+class ExactRates(Compiled):
+    """The rates (vᵢ ∂ᵢU)₊ + γᵢ of the exact gradient, under one of the bounds of `pdmp.thinning`."""
 
+    @compiled
+    def propose(self, process, state, i, now, rng):
+        """The bound proposes flips at (vᵢ ∂ᵢU)₊; those at γᵢ come by themselves, and are certain."""
+        time, bound = process.thinning.propose(process, state, i, now, rng)
+        rate = process.total_refresh_rate if process.one_clock else process.refresh_rate[i]
+        excess = now + constant_arrival(rate, rng)
+        if excess < time:
+            time, bound = excess, CERTAIN
+            if process.one_clock:
+                state.memory.flipping[0] = draw_component(process.refresh_rate, rng.random() * rate)
+        return time, bound
 
-def check_rates(rate, dim):
-    """Rates >= 0, (dim,)."""
-    return _check_vector("refresh_rate", rate, dim, lambda r: r >= 0.0, "at least 0 and finite")
+    @compiled
+    def rate(self, process, state, now, rng):
+        rates = state.memory.rates
+        process.signed_rates(state, now, rng, rates)
+        total = 0.0
+        for j in range(rates.shape[0]):
+            total += positive(rates[j])
+        state.memory.flipping[0] = draw_component(rates, rng.random() * total)
+        return total
 
+    @compiled
+    def true_rates(self, process, x, v, scratch, out):
+        process.true_gradient(x, scratch)
+        for j in range(x.shape[0]):
+            out[j] = v[j] * scratch[j]
+            if process.refresh_rate[j] > 0.0:
+                out[j] = positive(out[j]) + process.refresh_rate[j]
 
-def _check_vector(name, value, dim, right, allowed):
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"`{name}` must be {allowed}, a number or of shape ({dim},), got {value!r}.") from None
-    if array.shape not in ((), (dim,)) or not np.all(right(array) & np.isfinite(array)):
-        raise ValueError(f"`{name}` must be {allowed}, a number or of shape ({dim},), got {value}.")
-    return np.broadcast_to(array, (dim,)).copy()
+    def describe_bound(self, process):
+        return process.thinning.describe(process.model, process.form)
+
+    def memory(self, process, x, rng):
+        return process.exact_memory(x, rng, components=process.dim)
 
 
 def speeds_at(model, x):

@@ -97,7 +97,7 @@ class Affine(Bound):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b = state.memory.bound.rates, state.memory.bound.slopes
-        process.rates(state, now, rng, a)
-        process.slopes(state, b)
+        a, b = state.memory.bound.rates, state.memory.bound.slope_bounds
+        process.signed_rates(state, now, rng, a)
+        process.rate_slope_bounds(state, b)
         return affine_proposal(a, b, now, rng)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.native.classes import Compiled, compiled, inlined
+from pdmp.native.classes import Compiled, compiled, inlined, positive
 from pdmp.process import KINDS
 
 
@@ -14,15 +14,18 @@ class Scratch(NamedTuple):
     """Memory of a bound that remembers nothing."""
 
     rates: np.ndarray  #: (m,) signed rates
-    slopes: np.ndarray  #: (m,) what bounds their slopes, or themselves
+    slope_bounds: np.ndarray  #: (m,) what bounds their slopes, or themselves
 
 
 class Bound(Compiled):
     """Base of the bounds on the rate Σⱼ max(0, rⱼ) of one clock, with signed rates r₁ … rₘ along the path.
 
-    A process that is thinned by a bound gives ``rates(state, now, rng, out)``, which writes r at the time `now` into
-    `out` (m,), and keeps ``thinning.memory(m, dim, width)`` as the entry `bound` of its memory. Some bounds ask for
-    more: see the table in `pdmp.thinning`. One bound serves one clock.
+    A process that is thinned by a bound gives ``signed_rates(state, now, rng, out)``, which writes r at the time `now`
+    into `out` (m,), and keeps ``thinning.memory(m, dim, width)`` as the entry `bound` of its memory. A bound may ask
+    the process for more: `Affine` for ``rate_slope_bounds(state, out)``, bounds on the derivatives of r in time for all
+    times; `LocalHessian` for ``rate_slope_bounds_within(state, now, s, out)``, the same for the next s; `ModelConstant`
+    for ``rate_bounds(state, out)``, bounds on r itself; `ConcaveConvex` and `Polynomial` for ``rate_parts`` and
+    ``rate_coefficients``; `Sinusoids` for ``harmonics``. One bound serves one clock.
 
     Attributes
     ----------
@@ -98,6 +101,19 @@ class Bound(Compiled):
         if method is not None:
             return f"the bound `{method}` of {type(model).__name__}"
         return f"{self.name} for {type(model).__name__}"
+
+
+@inlined
+def draw_component(rates, rest):
+    """The component at which the running sum of the positive parts of `rates` first exceeds `rest`.
+
+    With `rest` uniform between 0 and the whole sum, each is drawn in proportion to its positive part.
+    """
+    for j in range(rates.shape[0]):
+        rest -= positive(rates[j])
+        if rest < 0.0:
+            return j
+    return rates.shape[0] - 1
 
 
 @inlined

@@ -22,72 +22,81 @@ import numpy as np
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far
-from pdmp.thinning.hessian import adapt_reach
+from pdmp.thinning.hessian import adapt_horizon
 from pdmp.thinning.piecewise import positive_arrival
 
-CONVEX, CONCAVE, SLOPE = range(3)  #: columns of a table of parts: c, g and dg/ds
-LEFT, BEND, TOP, RIGHT = range(4)  #: columns of `lines`: value at 0; where the two lines meet; value there; value at h
-BEGIN, END, EVENTS, CLOCK = range(4)  #: of `cell`: its time, and for which path and clock it was laid
+#: Columns of the tables that a model fills: the convex part c of a rate, its concave part g, and dg/ds.
+CONVEX, CONCAVE, SLOPE = range(3)
 
 
 class Broken(NamedTuple):
-    """Memory: the broken line above each signed rate in the current cell."""
+    """Memory: above each signed rate a line that is broken once, in the present cell; and where the cell ends."""
 
     here: np.ndarray  #: (d,) a position
-    start: np.ndarray  #: (m, k) table of parts at the begin of the cell, or coefficients
-    end: np.ndarray  #: (m, k) table of parts at its end
-    lines: np.ndarray  #: (m, 4)
-    cell: np.ndarray  #: (4,)
-    reach: np.ndarray  #: (2,) see `pdmp.thinning.hessian`
+    start: np.ndarray  #: (m, k) the model's table at the begin of the cell
+    finish: np.ndarray  #: (m, k) its table at the end
+    left: np.ndarray  #: (m,) height of the broken line at the begin
+    meeting: np.ndarray  #: (m,) where its two parts meet, as a time since the begin
+    top: np.ndarray  #: (m,) its height there
+    right: np.ndarray  #: (m,) its height at the end
+    begin: np.ndarray  #: (1,) the time at which the cell begins
+    end: np.ndarray  #: (1,) and at which it ends
+    events: np.ndarray  #: (1,) the number of events when it was laid: it holds until the next one
+    clock: np.ndarray  #: (1,) the clock for which it was laid
+    horizon: np.ndarray  #: (1,) the width of the next cell, see `pdmp.thinning.hessian.adapt_horizon`
+    horizons: np.ndarray  #: (1,) how often it was adapted
 
 
 def no_lines(m, dim, columns, width):
     """Empty `Broken`."""
+    none = {name: np.full(1, -1.0) for name in ("end", "events", "clock")}
     return Broken(
-        here=np.zeros(dim),
-        start=np.zeros((m, columns)),
-        end=np.zeros((m, columns)),
-        lines=np.zeros((m, 4)),
-        cell=np.array([0.0, -1.0, -1.0, -1.0]),
-        reach=np.array([width, 0.0]),
+        np.zeros(dim),
+        np.zeros((m, columns)),
+        np.zeros((m, columns)),
+        *(np.zeros(m) for _ in range(4)),
+        begin=np.zeros(1),
+        horizon=np.full(1, width),
+        horizons=np.zeros(1),
+        **none,
     )
 
 
 @inlined
-def lay(lines, j, h, c0, c1, g0, slope0, g1, slope1):
+def lay(memory, j, h, c0, c1, g0, slope0, g1, slope1):
     """Lay the broken line above rate j: its convex and concave parts at both ends, and the slopes of the latter."""
-    bend = 0.5 * h
+    meeting = 0.5 * h
     if slope0 > slope1:
-        bend = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))
-    lines[j, LEFT] = c0 + g0
-    lines[j, BEND] = bend
+        meeting = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))
+    memory.left[j] = c0 + g0
+    memory.meeting[j] = meeting
     # Rounding may put the crossing a little off: the higher of the two tangents.
-    lines[j, TOP] = c0 + (c1 - c0) * (bend / h) + max(g0 + slope0 * bend, g1 + slope1 * (bend - h))
-    lines[j, RIGHT] = c1 + g1
+    memory.top[j] = c0 + (c1 - c0) * (meeting / h) + max(g0 + slope0 * meeting, g1 + slope1 * (meeting - h))
+    memory.right[j] = c1 + g1
 
 
 @inlined
-def height(lines, j, h, s):
+def height(memory, j, h, s):
     """The broken line above rate j at s."""
-    bend = lines[j, BEND]
-    if s < bend:
-        return lines[j, LEFT] + (lines[j, TOP] - lines[j, LEFT]) * (s / bend)
-    if bend >= h:
-        return lines[j, TOP]
-    return lines[j, TOP] + (lines[j, RIGHT] - lines[j, TOP]) * ((s - bend) / (h - bend))
+    meeting = memory.meeting[j]
+    if s < meeting:
+        return memory.left[j] + (memory.top[j] - memory.left[j]) * (s / meeting)
+    if meeting >= h:
+        return memory.top[j]
+    return memory.top[j] + (memory.right[j] - memory.top[j]) * ((s - meeting) / (h - meeting))
 
 
 @inlined
-def arrival(lines, j, h, s, e):
+def arrival(memory, j, h, s, e):
     """First arrival after s under the positive part of the broken line above rate j; infinite when none by h."""
-    bend = lines[j, BEND]
-    if s < bend:
-        t, e = positive_arrival(height(lines, j, h, s), lines[j, TOP], bend - s, e)
+    meeting = memory.meeting[j]
+    if s < meeting:
+        t, e = positive_arrival(height(memory, j, h, s), memory.top[j], meeting - s, e)
         if t < math.inf:
             return s + t
-        s = bend
+        s = meeting
     if s < h:
-        t, e = positive_arrival(height(lines, j, h, s), lines[j, RIGHT], h - s, e)
+        t, e = positive_arrival(height(memory, j, h, s), memory.right[j], h - s, e)
         if t < math.inf:
             return s + t
     return math.inf
@@ -96,35 +105,33 @@ def arrival(lines, j, h, s, e):
 @inlined
 def current(memory, state, i, now):
     """Whether the cell laid last still holds: the path goes straight on, has not left it, and it is not too wide."""
-    cell = memory.cell
-    if cell[END] - cell[BEGIN] > 4.0 * memory.reach[0]:
+    if memory.end[0] - memory.begin[0] > 4.0 * memory.horizon[0]:
         return False
-    return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i and cell[BEGIN] <= now < cell[END]
+    return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
 
 
 @inlined
 def settle_cell(memory, state, i, now, width):
     """Note for what the cell was laid."""
-    memory.cell[BEGIN] = now
-    memory.cell[END] = now + width
-    memory.cell[EVENTS] = events_so_far(state)
-    memory.cell[CLOCK] = i
+    memory.begin[0] = now
+    memory.end[0] = now + width
+    memory.events[0] = events_so_far(state)
+    memory.clock[0] = i
 
 
 @inlined
 def arrive(memory, now, rng):
     """The proposal under the broken lines of the current cell, from `now` on."""
-    lines, cell = memory.lines, memory.cell
-    h, s, first = cell[END] - cell[BEGIN], now - cell[BEGIN], math.inf
-    for j in range(lines.shape[0]):
-        first = min(first, arrival(lines, j, h, s, rng.standard_exponential()))
-    adapt_reach(memory.reach, first - s, h)
+    h, s, first = memory.end[0] - memory.begin[0], now - memory.begin[0], math.inf
+    for j in range(memory.left.shape[0]):
+        first = min(first, arrival(memory, j, h, s, rng.standard_exponential()))
+    adapt_horizon(memory, first - s, h)
     if first == math.inf:
-        return cell[END], HORIZON
+        return memory.end[0], HORIZON
     bound = 0.0
-    for j in range(lines.shape[0]):
-        bound += positive(height(lines, j, h, first))
-    return max(now, cell[BEGIN] + first), bound
+    for j in range(memory.left.shape[0]):
+        bound += positive(height(memory, j, h, first))
+    return max(now, memory.begin[0] + first), bound
 
 
 class ConcaveConvex(Bound):
@@ -144,12 +151,12 @@ class ConcaveConvex(Bound):
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
         if not current(memory, state, i, now):
-            width = memory.reach[0]
-            start, end = memory.start, memory.end
-            process.parts(state, now, start)
+            width = memory.horizon[0]
+            start, end = memory.start, memory.finish
+            process.rate_parts(state, now, start)
             total = 0.0
             for _ in range(60):  # the cell may reach to where the target is not defined, the path never goes there
-                process.parts(state, now + width, end)
+                process.rate_parts(state, now + width, end)
                 total = 0.0
                 for j in range(end.shape[0]):
                     for k in range(3):
@@ -164,7 +171,7 @@ class ConcaveConvex(Bound):
                 return now, math.nan
             for j in range(start.shape[0]):
                 lay(
-                    memory.lines,
+                    memory,
                     j,
                     width,
                     start[j, CONVEX],

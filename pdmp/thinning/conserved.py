@@ -45,7 +45,7 @@ class Energies(NamedTuple):
     """Memory of a bound by the conserved energies."""
 
     rates: np.ndarray  #: (m,) signed rates
-    slopes: np.ndarray  #: (m,) bounds on their slopes
+    slope_bounds: np.ndarray  #: (m,) bounds on their slopes
     radii: np.ndarray  #: (m,) roots of the energies
 
 
@@ -62,12 +62,12 @@ class Conserved(Bound):
 
     offset: float
     growth: float
-    slope: int
+    bounds_slope: bool
 
     name = "the bound by the conserved energy"
 
     def __init__(self, offset, growth, slope):
-        self.offset, self.growth, self.slope = float(offset), float(growth), int(slope)
+        self.offset, self.growth, self.bounds_slope = float(offset), float(growth), bool(slope)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -79,10 +79,10 @@ class Conserved(Bound):
         e = rng.standard_exponential()
         if level == 0.0:
             return math.inf, CERTAIN
-        if self.slope == 0:
+        if not self.bounds_slope:
             return now + e / level, level
         rates = state.memory.bound.rates
-        process.rates(state, now, rng, rates)
+        process.signed_rates(state, now, rng, rates)
         if math.isnan(rates[0]):
             return math.nan, CERTAIN
         slope = self.offset * radius + self.growth * square
@@ -108,21 +108,21 @@ class ConservedParts(Bound):
     offset: np.ndarray
     growth: np.ndarray
     common: np.ndarray
-    slope: int
+    bounds_slope: bool
 
     name = "the bound by the conserved energies"
 
     def __init__(self, offset, growth, common, slope):
         self.offset, self.common = np.array(offset, dtype=float), np.array(common, dtype=float)
-        self.growth, self.slope = np.ascontiguousarray(growth, dtype=float), int(slope)
+        self.growth, self.bounds_slope = np.ascontiguousarray(growth, dtype=float), bool(slope)
 
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        radii, slopes, rates = memory.radii, memory.slopes, memory.rates
+        radii, slopes, rates = memory.radii, memory.slope_bounds, memory.rates
         process.energies(state, radii)
-        if self.slope == 1:
-            process.rates(state, now, rng, rates)
+        if self.bounds_slope:
+            process.signed_rates(state, now, rng, rates)
         square = 0.0
         for j in range(radii.shape[0]):
             square += radii[j] * radii[j]
@@ -136,7 +136,7 @@ class ConservedParts(Bound):
             e = rng.standard_exponential()
             if math.isnan(level + rates[j]):
                 return math.nan, CERTAIN
-            if self.slope == 1:
+            if self.bounds_slope:
                 s = min(s, capped_arrival(rates[j], slopes[j], level, e))
             elif level > 0.0:
                 s = min(s, e / level)
@@ -145,7 +145,7 @@ class ConservedParts(Bound):
         bound = 0.0
         for j in range(radii.shape[0]):
             level = self.level(radii, slopes, j)
-            if self.slope == 1:
+            if self.bounds_slope:
                 level = min(max(rates[j] + slopes[j] * s, 0.0), level)
             bound += level
         return now + s, bound

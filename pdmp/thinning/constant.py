@@ -1,6 +1,6 @@
-"""A constant bound: the rate never exceeds it, wherever the path goes.
+"""Clocks of constant rate, and constant bounds: the rate never exceeds them, wherever the path goes.
 
-Fits potentials with a bounded gradient: heavy tails, a Laplace prior, the logistic likelihood by itself.
+These bounds fit potentials with a bounded gradient: heavy tails, a Laplace prior, the logistic likelihood by itself.
 """
 
 from __future__ import annotations
@@ -9,9 +9,17 @@ import math
 
 import numpy as np
 
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
+
+
+@inlined
+def constant_arrival(rate, rng):
+    """First arrival of a Poisson clock of this constant rate; infinite, and without a random draw, for rate 0."""
+    if rate == 0.0:
+        return math.inf
+    return rng.standard_exponential() / rate
 
 
 class Constant(Bound):
@@ -51,7 +59,7 @@ class ModelConstant(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         levels = state.memory.bound.rates
-        process.levels(state, levels)
+        process.rate_bounds(state, levels)
         total = 0.0
         for j in range(levels.shape[0]):
             total += positive(levels[j])

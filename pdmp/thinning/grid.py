@@ -36,41 +36,50 @@ from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.bound import Bound, events_so_far, next_other
 from pdmp.thinning.piecewise import segment_arrival
 
-#: Of `grid`: the economical width, cells so far, violations seen, the accurate width, and what may be misjudged.
-WIDTH, CELLS, SEEN, LOCAL, MISJUDGED = range(5)
-#: Of `cell`: when it begins and ends, the bound at its begin, inner point and end; for which path and clock it is.
-BEGIN, END, LEFT, INNER, RIGHT, EVENTS, CLOCK = range(7)
-
-PART = 0.3  #: where in a cell its inner point is
-EMPTY_CELLS = 0.25  #: part of the cells that pass without an arrival, when the width is economical
-TOLERANCE = 0.5  #: number of events that the bend of the rates over one cell may be worth, before any violation
-RECOVERY = 0.001  #: how fast that is approached again, for each cell
-#: What a parabola may exceed its chords by, in units of its second difference: over the longer one.
+#: Where in a cell its inner point is, as a part of its width.
+PART = 0.3
+#: The economical width is the one at which this part of the cells passes without an arrival.
+EMPTY_CELLS = 0.25
+#: How many events the bend of the rates over one cell may be worth, before any violation: the accuracy that is asked.
+TOLERANCE = 0.5
+#: After a violation has lowered what is allowed, this part of the way back to `TOLERANCE` is gone with each cell.
+RECOVERY = 0.001
+#: How far a parabola may lie above its two chords, in units of its second difference: over the longer chord.
 NEEDED = 0.5 * max(PART, 1.0 - PART) ** 2
 
 
 class Cell(NamedTuple):
-    """Memory of a bound that lays a grid."""
+    """Memory of a bound that lays a grid: the present cell, and how wide the next ones shall be."""
 
-    nodes: np.ndarray  #: (3, m) signed rates at the begin, the inner point and the end of the cell
-    grid: np.ndarray  #: (5,) see above
-    cell: np.ndarray  #: (7,)
+    begin_rates: np.ndarray  #: (m,) signed rates at the begin of the cell
+    inner_rates: np.ndarray  #: (m,) at its inner point
+    end_rates: np.ndarray  #: (m,) at its end
+    begin: np.ndarray  #: (1,) the time at which the cell begins
+    end: np.ndarray  #: (1,) and at which it ends
+    begin_bound: np.ndarray  #: (1,) the bound at its begin; `pdmp.thinning.Maxima`: in all of it
+    inner_bound: np.ndarray  #: (1,) at its inner point
+    end_bound: np.ndarray  #: (1,) at its end
+    events: np.ndarray  #: (1,) the number of events when it was laid: it holds until the next one
+    clock: np.ndarray  #: (1,) the clock for which it was laid
+    width: np.ndarray  #: (1,) the economical width
+    accurate_width: np.ndarray  #: (1,) the width at which the bend of the rates was last within what is allowed
+    cells: np.ndarray  #: (1,) number of proposals and of cells without one
+    violations_seen: np.ndarray  #: (1,) the number of violations that the widths know of
+    allowed_bend: np.ndarray  #: (1,) number of events that the bend of the rates over a cell may be worth
 
 
 def no_cell(m, width):
     """Empty `Cell`."""
-    return Cell(
-        nodes=np.zeros((3, m)),
-        grid=np.array([width, 0.0, 0.0, width, TOLERANCE]),
-        cell=np.array([0.0, -1.0, 0.0, 0.0, 0.0, -1.0, -1.0]),
-    )
+    numbers = {name: np.zeros(1) for name in Cell._fields[3:]}
+    numbers |= {"end": np.full(1, -1.0), "events": np.full(1, -1.0), "clock": np.full(1, -1.0)}
+    numbers |= {"width": np.full(1, width), "accurate_width": np.full(1, width), "allowed_bend": np.full(1, TOLERANCE)}
+    return Cell(np.zeros(m), np.zeros(m), np.zeros(m), **numbers)
 
 
 @inlined
 def current(memory, state, i, now):
     """Whether the cell laid last still holds: the path has gone straight on, and has not left it."""
-    cell = memory.cell
-    return cell[EVENTS] == events_so_far(state) and cell[CLOCK] == i and cell[BEGIN] <= now < cell[END]
+    return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
 
 
 @inlined
@@ -80,29 +89,29 @@ def second_difference(a, b, c):
 
 
 @inlined
-def total_rate(nodes, row):
-    """Σ max(0, rⱼ) of one row of signed rates; NaN if any is not finite."""
+def total_rate(rates):
+    """Σ max(0, rⱼ) of signed rates; NaN if any is not finite."""
     total, check = 0.0, 0.0
-    for j in range(nodes.shape[1]):
-        total += positive(nodes[row, j])
-        check += nodes[row, j]
+    for j in range(rates.shape[0]):
+        total += positive(rates[j])
+        check += rates[j]
     return total if math.isfinite(check) else math.nan
 
 
 @inlined
 def adapt(memory, state, passed):
     """Stochastic approximation of the economical width; a violation since the last time shrinks it."""
-    grid = memory.grid
-    grid[CELLS] += 1.0
-    gain = max(0.05, 1.0 / (1.0 + 0.1 * grid[CELLS]))
-    grid[WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
-    grid[WIDTH] = min(grid[WIDTH], 64.0 * grid[LOCAL])  # where accuracy sets the width, passing says nothing
-    if state.counts[VIOLATIONS] > grid[SEEN]:
-        grid[SEEN] = state.counts[VIOLATIONS]
-        grid[WIDTH] *= 0.7
-        grid[MISJUDGED] *= 0.7
-    grid[MISJUDGED] = max(grid[MISJUDGED], 0.02 * TOLERANCE)
-    grid[MISJUDGED] += RECOVERY * (TOLERANCE - grid[MISJUDGED])
+    memory.cells[0] += 1.0
+    gain = max(0.05, 1.0 / (1.0 + 0.1 * memory.cells[0]))
+    memory.width[0] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
+    # Where accuracy sets the width, cells without an arrival say nothing about the economical one.
+    memory.width[0] = min(memory.width[0], 64.0 * memory.accurate_width[0])
+    if state.counts[VIOLATIONS] > memory.violations_seen[0]:
+        memory.violations_seen[0] = state.counts[VIOLATIONS]
+        memory.width[0] *= 0.7
+        memory.allowed_bend[0] *= 0.7
+    memory.allowed_bend[0] = max(memory.allowed_bend[0], 0.02 * TOLERANCE)
+    memory.allowed_bend[0] += RECOVERY * (TOLERANCE - memory.allowed_bend[0])
 
 
 class Grid(Bound):
@@ -130,77 +139,77 @@ class Grid(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        cell = memory.cell
         if not current(memory, state, i, now):
             if not self.lay(process, state, i, now, rng):
                 return math.nan, HORIZON
         # The piecewise-linear bound from `now` on: what is left of it before the inner point, and after.
         e = rng.standard_exponential()
-        width = cell[END] - cell[BEGIN]
+        width = memory.end[0] - memory.begin[0]
         inner = PART * width
-        left, s = cell[LEFT], now - cell[BEGIN]
+        left, s = memory.begin_bound[0], now - memory.begin[0]
         if s < inner:
-            left += (cell[INNER] - left) * (s / inner)
-            t = segment_arrival(left, cell[INNER], inner - s, e)
+            left += (memory.inner_bound[0] - left) * (s / inner)
+            t = segment_arrival(left, memory.inner_bound[0], inner - s, e)
             if t < math.inf:
                 adapt(memory, state, False)
-                return now + t, left + (cell[INNER] - left) * (t / (inner - s))
-            e -= 0.5 * (left + cell[INNER]) * (inner - s)
-            left, s = cell[INNER], inner
+                return now + t, left + (memory.inner_bound[0] - left) * (t / (inner - s))
+            e -= 0.5 * (left + memory.inner_bound[0]) * (inner - s)
+            left, s = memory.inner_bound[0], inner
         else:
-            left = cell[INNER] + (cell[RIGHT] - cell[INNER]) * ((s - inner) / (width - inner))
+            left = memory.inner_bound[0]
+            left += (memory.end_bound[0] - left) * ((s - inner) / (width - inner))
         rest = width - s
-        t = segment_arrival(left, cell[RIGHT], rest, e)
+        t = segment_arrival(left, memory.end_bound[0], rest, e)
         adapt(memory, state, t == math.inf)
         if t == math.inf:
-            return cell[END], HORIZON
-        return max(now, cell[BEGIN] + s + t), left + (cell[RIGHT] - left) * (t / rest)
+            return memory.end[0], HORIZON
+        return max(now, memory.begin[0] + s + t), left + (memory.end_bound[0] - left) * (t / rest)
 
     @compiled(inline=False)
     def lay(self, process, state, i, now, rng):
         """Lay a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
-        nodes, grid, cell = memory.nodes, memory.grid, memory.cell
-        width = min(grid[WIDTH], 2.0 * grid[LOCAL])
+        at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
+        width = min(memory.width[0], 2.0 * memory.accurate_width[0])
         capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
         if capped:
             width = next_other(state, i, now) - now
-        process.rates(state, now, rng, nodes[0])
-        if math.isnan(total_rate(nodes, 0)):
+        process.signed_rates(state, now, rng, at_begin)
+        if math.isnan(total_rate(at_begin)):
             return False
         known = False  # whether the rates at the end are
         for _ in range(60):
-            process.rates(state, now + PART * width, rng, nodes[1])
+            process.signed_rates(state, now + PART * width, rng, at_inner)
             if not known:
-                process.rates(state, now + width, rng, nodes[2])
-            if math.isnan(total_rate(nodes, 1)):  # the path never goes to where the target is not defined
+                process.signed_rates(state, now + width, rng, at_end)
+            if math.isnan(total_rate(at_inner)):  # the path never goes to where the target is not defined
                 known, capped, width = False, False, 0.5 * width
                 continue
             bend = 0.0
-            for j in range(nodes.shape[1]):
-                if max(nodes[0, j], nodes[1, j], nodes[2, j]) > 0.0:
-                    bend += abs(second_difference(nodes[0, j], nodes[1, j], nodes[2, j]))
-            if not math.isnan(total_rate(nodes, 2)) and bend * width <= grid[MISJUDGED]:
+            for j in range(at_begin.shape[0]):
+                if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
+                    bend += abs(second_difference(at_begin[j], at_inner[j], at_end[j]))
+            if not math.isnan(total_rate(at_end)) and bend * width <= memory.allowed_bend[0]:
                 break
             known, capped, width = True, False, PART * width
-            for j in range(nodes.shape[1]):
-                nodes[2, j] = nodes[1, j]
-        if math.isnan(total_rate(nodes, 1) + total_rate(nodes, 2)) or now + width <= now:
+            for j in range(at_begin.shape[0]):
+                at_end[j] = at_inner[j]
+        if math.isnan(total_rate(at_inner) + total_rate(at_end)) or now + width <= now:
             return False
         left, inner, right = 0.0, 0.0, 0.0
-        for j in range(nodes.shape[1]):
-            a, b, c = nodes[0, j], nodes[1, j], nodes[2, j]
+        for j in range(at_begin.shape[0]):
+            a, b, c = at_begin[j], at_inner[j], at_end[j]
             room = self.safety * NEEDED * abs(second_difference(a, b, c))
             left += positive(a + room)
             inner += positive(b + room)
             right += positive(c + room)
         if not capped:
-            grid[LOCAL] = width
-        cell[BEGIN], cell[END] = now, now + width
-        if capped:  # what rings there rings first: it may be a wall, beyond which the target is not defined
-            cell[END] = np.nextafter(cell[END], np.inf)
-        cell[LEFT], cell[INNER], cell[RIGHT] = left, inner, right
-        cell[EVENTS], cell[CLOCK] = events_so_far(state), i
+            memory.accurate_width[0] = width
+        memory.begin[0], memory.end[0] = now, now + width
+        if capped:  # the other clock comes first: it may be a wall, beyond which the target is not defined
+            memory.end[0] = np.nextafter(memory.end[0], np.inf)
+        memory.begin_bound[0], memory.inner_bound[0], memory.end_bound[0] = left, inner, right
+        memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 
     def memory(self, m, dim, width):

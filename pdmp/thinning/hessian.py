@@ -60,8 +60,8 @@ class Lipschitz(_Dominated):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b, v = state.memory.bound.rates, state.memory.bound.slopes, state.v
-        process.rates(state, now, rng, a)
+        a, b, v = state.memory.bound.rates, state.memory.bound.slope_bounds, state.v
+        process.signed_rates(state, now, rng, a)
         square = 0.0
         for j in range(v.shape[0]):
             square += v[j] * v[j]
@@ -108,8 +108,8 @@ class Hessian(_Dominated):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b, v = state.memory.bound.rates, state.memory.bound.slopes, state.v
-        process.rates(state, now, rng, a)
+        a, b, v = state.memory.bound.rates, state.memory.bound.slope_bounds, state.v
+        process.signed_rates(state, now, rng, a)
         m = b.shape[0]
         b[0] = 0.0
         for j in range(v.shape[0]):
@@ -123,32 +123,35 @@ class Hessian(_Dominated):
         return affine_proposal(a, b, now, rng)
 
 
-class Reach(NamedTuple):
+class Expiring(NamedTuple):
     """Memory of a bound that expires."""
 
     rates: np.ndarray  #: (m,) signed rates
-    slopes: np.ndarray  #: (m,) bounds on their slopes, up to the horizon
-    reach: np.ndarray  #: (2,) how far the horizon lies, and how many there were
+    slope_bounds: np.ndarray  #: (m,) bounds on their derivatives in time, up to the horizon
+    horizon: np.ndarray  #: (1,) the time for which the bound holds
+    horizons: np.ndarray  #: (1,) how often it was adapted
 
 
 @inlined
-def adapt_reach(reach, wait, width):
-    """Move the horizon, on a logarithmic scale, towards where 30 % of them are reached without an arrival.
+def adapt_horizon(memory, wait, width):
+    """Change the horizon, on a logarithmic scale, towards the one that 30 % of the proposals reach without an arrival.
 
-    `wait` is the time to the arrival under a bound that held for `width`; infinite when there was none.
+    `memory` has the arrays ``horizon`` and ``horizons``, (1,) each; `wait` is the time to the arrival under a bound
+    that held for `width`, infinite when there was none.
     """
-    reach[1] += 1.0
-    gain = max(0.05, 1.0 / (1.0 + 0.1 * reach[1]))
-    reach[0] *= math.exp(gain * ((1.0 if wait >= width else 0.0) - 0.3))
+    memory.horizons[0] += 1.0
+    gain = max(0.05, 1.0 / (1.0 + 0.1 * memory.horizons[0]))
+    memory.horizon[0] *= math.exp(gain * ((1.0 if wait >= width else 0.0) - 0.3))
     if wait < 0.01 * width:  # much too far
-        reach[0] *= 0.5
+        memory.horizon[0] *= 0.5
 
 
 class LocalHessian(Bound):
     """The model's bounds on the slopes of the rates over the path's next piece; they expire at its end.
 
     For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
-    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length of the piece adapts.
+    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` bounds each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length s of the
+    piece adapts.
     """
 
     name = "the model's local slope bound"
@@ -158,10 +161,11 @@ class LocalHessian(Bound):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b, reach = state.memory.bound.rates, state.memory.bound.slopes, state.memory.bound.reach
-        process.rates(state, now, rng, a)
-        width = reach[0]
-        process.slopes_within(state, now, width, b)
+        memory = state.memory.bound
+        a, b = memory.rates, memory.slope_bounds
+        process.signed_rates(state, now, rng, a)
+        width = memory.horizon[0]
+        process.rate_slope_bounds_within(state, now, width, b)
         starts, slopes, s = 0.0, 0.0, math.inf
         for j in range(a.shape[0]):
             starts += a[j]
@@ -172,7 +176,7 @@ class LocalHessian(Bound):
             return now, math.nan
         for j in range(a.shape[0]):
             s = min(s, first_arrival(a[j], b[j], rng.standard_exponential()))
-        adapt_reach(reach, s, width)
+        adapt_horizon(memory, s, width)
         if s >= width:
             return now + width, HORIZON
         bound = 0.0
@@ -181,4 +185,4 @@ class LocalHessian(Bound):
         return now + s, bound
 
     def memory(self, m, dim, width):
-        return Reach(np.zeros(m), np.zeros(m), np.array([width, 0.0]))
+        return Expiring(np.zeros(m), np.zeros(m), np.full(1, width), np.zeros(1))

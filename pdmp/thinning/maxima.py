@@ -20,20 +20,7 @@ import numpy as np
 from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far, next_other
-from pdmp.thinning.grid import (
-    BEGIN,
-    CLOCK,
-    END,
-    EVENTS,
-    LEFT,
-    LOCAL,
-    MISJUDGED,
-    WIDTH,
-    adapt,
-    current,
-    no_cell,
-    total_rate,
-)
+from pdmp.thinning.grid import adapt, current, no_cell, total_rate
 
 GOLDEN = 0.381966011250105  #: (3 - √5) / 2
 
@@ -66,47 +53,46 @@ class Maxima(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        cell = memory.cell
-        if not current(memory, state, i, now) or cell[END] - cell[BEGIN] > 4.0 * memory.grid[WIDTH]:
+        if not current(memory, state, i, now) or memory.end[0] - memory.begin[0] > 4.0 * memory.width[0]:
             if not self.lay(process, state, i, now, rng):
                 return math.nan, HORIZON
-        s = rng.standard_exponential() / cell[LEFT] if cell[LEFT] > 0.0 else math.inf
-        passed = now + s >= cell[END]
+        s = rng.standard_exponential() / memory.begin_bound[0] if memory.begin_bound[0] > 0.0 else math.inf
+        passed = now + s >= memory.end[0]
         adapt(memory, state, passed)
-        if s < 0.01 * (cell[END] - cell[BEGIN]):  # much too wide
-            memory.grid[WIDTH] *= 0.5
+        if s < 0.01 * (memory.end[0] - memory.begin[0]):  # much too wide
+            memory.width[0] *= 0.5
         if passed:
-            return cell[END], HORIZON
-        return now + s, cell[LEFT]
+            return memory.end[0], HORIZON
+        return now + s, memory.begin_bound[0]
 
     @compiled(inline=False)
     def lay(self, process, state, i, now, rng):
         """Lay a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
-        nodes, grid, cell = memory.nodes, memory.grid, memory.cell
-        width = min(grid[WIDTH], 2.0 * grid[LOCAL])
+        at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
+        width = min(memory.width[0], 2.0 * memory.accurate_width[0])
         capped = next_other(state, i, now) - now <= width * (1.0 + 1e-9)
         if capped:
             width = next_other(state, i, now) - now
-        process.rates(state, now, rng, nodes[0])
-        process.rates(state, now + 0.5 * width, rng, nodes[1])
-        process.rates(state, now + width, rng, nodes[2])
-        low, middle, high = total_rate(nodes, 0), total_rate(nodes, 1), total_rate(nodes, 2)
+        process.signed_rates(state, now, rng, at_begin)
+        process.signed_rates(state, now + 0.5 * width, rng, at_inner)
+        process.signed_rates(state, now + width, rng, at_end)
+        low, middle, high = total_rate(at_begin), total_rate(at_inner), total_rate(at_end)
         if math.isnan(low):
             return False
         bend = 0.0
         for _ in range(60):
             bend = 0.0
-            for j in range(nodes.shape[1]):
-                if max(nodes[0, j], nodes[1, j], nodes[2, j]) > 0.0:
-                    bend += abs(nodes[0, j] - 2.0 * nodes[1, j] + nodes[2, j])
-            if not math.isnan(middle + high) and bend * width <= grid[MISJUDGED]:
+            for j in range(at_begin.shape[0]):
+                if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
+                    bend += abs(at_begin[j] - 2.0 * at_inner[j] + at_end[j])
+            if not math.isnan(middle + high) and bend * width <= memory.allowed_bend[0]:
                 break
             capped, width, high = False, 0.5 * width, middle
-            for j in range(nodes.shape[1]):
-                nodes[2, j] = nodes[1, j]
-            process.rates(state, now + 0.5 * width, rng, nodes[1])
-            middle = total_rate(nodes, 1)
+            for j in range(at_begin.shape[0]):
+                at_end[j] = at_inner[j]
+            process.signed_rates(state, now + 0.5 * width, rng, at_inner)
+            middle = total_rate(at_inner)
         if math.isnan(middle + high) or now + width <= now:
             return False
 
@@ -114,18 +100,18 @@ class Maxima(Bound):
         if middle > top:
             top = self.search(process, state, now, width, low, middle, high, rng)
         if not capped:
-            grid[LOCAL] = width
-        cell[BEGIN], cell[END] = now, now + width
-        if capped:  # what rings there rings first: it may be a wall, beyond which the target is not defined
-            cell[END] = np.nextafter(cell[END], np.inf)
-        cell[LEFT] = top + self.margin * bend
-        cell[EVENTS], cell[CLOCK] = events_so_far(state), i
+            memory.accurate_width[0] = width
+        memory.begin[0], memory.end[0] = now, now + width
+        if capped:  # the other clock comes first: it may be a wall, beyond which the target is not defined
+            memory.end[0] = np.nextafter(memory.end[0], np.inf)
+        memory.begin_bound[0] = top + self.margin * bend
+        memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 
     @compiled(inline=False)
     def search(self, process, state, now, width, low, middle, high, rng):
         """The maximum of the total rate in a cell whose middle is higher than its ends."""
-        nodes = state.memory.bound.nodes
+        at_inner = state.memory.bound.inner_rates
         a, b, c = 0.0, 0.5 * width, width  # the bracket, with the best point b inside
         for _ in range(self.searches):
             # The vertex of the parabola through the bracket; a golden section of the longer part where it is no use.
@@ -136,8 +122,8 @@ class Maxima(Bound):
                 t = b - 0.5 * ((b - a) * p - (b - c) * q) / (p - q)
             if not a < t < c or abs(t - b) < 1e-3 * width:
                 t = b + GOLDEN * (c - b) if c - b > b - a else b - GOLDEN * (b - a)
-            process.rates(state, now + t, rng, nodes[1])
-            found = total_rate(nodes, 1)
+            process.signed_rates(state, now + t, rng, at_inner)
+            found = total_rate(at_inner)
             if found > middle:
                 if t > b:
                     a, low = b, middle

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pdmp.native.classes import Compiled, compiled
 from pdmp.thinning.bound import Bound
-from pdmp.thinning.grid import WIDTH
 
 
 class Narrow(Bound):
@@ -31,8 +30,8 @@ class Narrow(Bound):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        grid = state.memory.bound.grid
-        grid[WIDTH] = min(grid[WIDTH], self.widest)
+        width = state.memory.bound.width
+        width[0] = min(width[0], self.widest)
         return self.bound.propose(process, state, i, now, rng)
 
     def memory(self, m, dim, width):

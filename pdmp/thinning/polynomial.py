@@ -52,8 +52,8 @@ class Polynomial(Bound):
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
         if not current(memory, state, i, now):
-            h, table = memory.reach[0], memory.start
-            process.coefficients(state, now, table)
+            h, table = memory.horizon[0], memory.start
+            process.rate_coefficients(state, now, table)
             total = 0.0
             for j in range(table.shape[0]):
                 convex, concave, slope, power = 0.0, table[j, 0], 0.0, 1.0  # at h
@@ -64,7 +64,7 @@ class Polynomial(Bound):
                         concave += table[j, k] * power * h
                         slope += k * table[j, k] * power
                     power *= h
-                lay(memory.lines, j, h, 0.0, convex, table[j, 0], table[j, 1], concave, slope)
+                lay(memory, j, h, 0.0, convex, table[j, 0], table[j, 1], concave, slope)
                 total += convex + concave
             if not math.isfinite(total):
                 return now, math.nan

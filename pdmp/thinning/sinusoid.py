@@ -134,14 +134,14 @@ class Sinusoids(Bound):
     """The rate of the Boomerang sampler for a quadratic potential: the sum of the positive parts of two sinusoids.
 
     Where the reference's mean is the mode there is one alone, and its arrivals are exact; the process's
-    ``waves(state, now, rng)`` returns a₁, b₁, a₂, b₂ and the conserved energy.
+    ``harmonics(state, now, rng)`` returns a₁, b₁, a₂, b₂ and the conserved energy.
     """
 
     name = "the sum of two sinusoids"
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        a, b, c, d, energy = process.waves(state, now, rng)
+        a, b, c, d, energy = process.harmonics(state, now, rng)
         if math.isnan(a + b + c + d):
             return math.nan, CERTAIN
         once, twice = math.inf, math.inf
@@ -166,5 +166,5 @@ class ProductInversion(Bound):
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        v, y, c0, c1, c2 = process.factors(state, i, now)
+        v, y, c0, c1, c2 = process.sinusoid_factors(state, i, now)
         return now + product_arrival(v, y, c0, c1, c2, rng.standard_exponential()), CERTAIN

@@ -111,7 +111,7 @@ BUGS = [
     Bug(
         "grid: the second part of a cell starts with a fresh exponential's worth",
         "pdmp/thinning/grid.py",
-        "            e -= 0.5 * (left + cell[INNER]) * (inner - s)\n",
+        "            e -= 0.5 * (left + memory.inner_bound[0]) * (inner - s)\n",
         "",
         (THINNING, EVENTS),
     ),
@@ -168,8 +168,8 @@ BUGS = [
     Bug(
         "BPS: the refreshment clock is twice too slow",
         "pdmp/processes/bps.py",
-        "return now + rng.standard_exponential() / self.refresh_rate, CERTAIN",
-        "return now + 2.0 * rng.standard_exponential() / self.refresh_rate, CERTAIN",
+        "return now + constant_arrival(self.refresh_rate, rng), CERTAIN",
+        "return now + 2.0 * constant_arrival(self.refresh_rate, rng), CERTAIN",
         (EXACT, EVENTS),
     ),
     Bug(
@@ -189,8 +189,8 @@ BUGS = [
     Bug(
         "Zig-Zag: the coordinate is drawn uniformly",
         "pdmp/processes/zigzag.py",
-        "state.memory.chosen[0] = self.choose(rates, rng.random() * total)",
-        "state.memory.chosen[0] = int(rng.random() * rates.shape[0])",
+        "state.memory.flipping[0] = draw_component(rates, rng.random() * total)",
+        "state.memory.flipping[0] = int(rng.random() * rates.shape[0])",
         (EVENTS,),
     ),
     Bug(
@@ -225,8 +225,8 @@ BUGS = [
     Bug(
         "SBPS: observations survive a bounce",
         "pdmp/processes/sbps.py",
-        "            self.set_velocity(state)\n            regression.forget(observations)\n            if self.adapt",
-        "            self.set_velocity(state)\n            if self.adapt",
+        "            self.set_velocity(state)\n            regression.forget(observations)\n            if not self.adapts",
+        "            self.set_velocity(state)\n            if not self.adapts",
         (EXACT,),
     ),
     Bug(
@@ -343,16 +343,16 @@ BUGS += [
         ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(observations, k, s, step", "first_arrival(observations, k, 0.0, step", (EXACT,)),
         ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = memory.scale[j] * memory.gradient[j]", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
         ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
-        ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.chosen[0] if self.single == 1 else i\n        state.v[j] = -state.v[j]", "j = 0 if self.single == 1 else i\n        state.v[j] = -state.v[j]", (EXACT,)),
+        ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.flipping[0] if self.one_clock else i\n        state.v[j] = -state.v[j]", "j = 0 if self.one_clock else i\n        state.v[j] = -state.v[j]", (EXACT,)),
         ("Zig-Zag: slope without its velocity", "pdmp/thinning/affine.py", "first_arrival(v * partial, v * slope", "first_arrival(v * partial, slope", (EXACT,)),
         ("positions: all from the first one's time", "pdmp/process.py", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[j])", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[0])", (EXACT,)),
-        ("grid: a horizon before the cell's end", "pdmp/thinning/grid.py", "return cell[END], HORIZON", "return cell[END] - 0.5 * rest, HORIZON", (THINNING,)),
+        ("grid: a horizon before the cell's end", "pdmp/thinning/grid.py", "return memory.end[0], HORIZON", "return memory.end[0] - 0.5 * rest, HORIZON", (THINNING,)),
         ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
         ("regression: no noise in the spread", "pdmp/thinning/regression.py", "+ out[4] * s * s) + c2)", "+ out[4] * s * s))", (THINNING,)),
         ("regression: the first noise, not the latest", "pdmp/thinning/regression.py", "    sums[5] = c2\n", "    sums[5] = c2 if sums[6] == 0.0 else sums[5]\n", (THINNING,)),
         ("ess: factor 2 in the batch means", "pdmp/diagnostics/effective_size.py", "asymptotic = each * np.var", "asymptotic = 2.0 * each * np.var", (SLIPS,)),
         ("ess: chains that disagree count in full", "pdmp/diagnostics/effective_size.py", "    if len(means) > 1:", "    if False:", (SLIPS,)),
-        ("SBPS: P is adapted after the warm-up", "pdmp/processes/sbps.py", "if self.adapt == 1 and state.counts[ADAPTING] == 1:", "if self.adapt == 1:", (PAPER,)),
+        ("SBPS: P is adapted after the warm-up", "pdmp/processes/sbps.py", "if self.adapts and state.counts[ADAPTING] == 1:", "if self.adapts:", (PAPER,)),
         ("SBPS: z-scores without the fitted slope", "pdmp/processes/sbps.py", "z = (g - fitted[0] - fitted[1] * s)", "z = (g - fitted[0])", (EXACT,)),
         ("SBPS: a replaced slope has the wrong sign", "pdmp/processes/sbps.py", "regression.with_slope(observations, positive(", "regression.with_slope(observations, -positive(", (EXACT,)),
         ("refreshment: twice the automatic rate", "pdmp/processes/exact.py", "return 0.1 * math.sqrt(curvature_at", "return 0.2 * math.sqrt(curvature_at", (EXACT,)),

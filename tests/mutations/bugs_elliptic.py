@@ -39,7 +39,7 @@ BUGS = [
         ("factorised boomerang: neighbours where they were", FACTORISED, "memory.here[j] = self.flow.position(j, x, v, s)", "memory.here[j] = x", SAMPLERS),
         ("factorised boomerang: its own reference is forgotten", FACTORISED, "cosine - y / variance, sine - v / variance", "cosine - y / variance, sine", SAMPLERS),
         ("factorised boomerang: a refreshment leaves the neighbours' clocks", FACTORISED, "np.insert(indices, indptr[1:], d + np.arange(d))", "np.insert(indices, indptr[1:], np.arange(d))", SAMPLERS),
-        ("factorised boomerang: the wrong coordinate is refreshed", FACTORISED, "else (i if i < d else i - d)", "else (i if i < d else 2 * d - 1 - i)", SAMPLERS),
+        ("factorised boomerang: the wrong coordinate is refreshed", FACTORISED, "j = i if i < d else i - d\n", "j = i if i < d else 2 * d - 1 - i\n", SAMPLERS),
         ("reference: draws without the factor's rows below", REFERENCE, "for i in range(out.shape[0] - 1, -1, -1):", "for i in range(out.shape[0]):", SAMPLERS),
         ("reference: the Hessian for its inverse", REFERENCE, "return DiagonalReference(1.0 / diagonal)", "return DiagonalReference(diagonal)", SAMPLERS),
         ("conserved: a constant of half the size", CONSERVED, "level = self.offset * radius + 0.5 * self.growth * square", "level = self.offset * radius + 0.25 * self.growth * square", SAMPLERS),
@@ -55,7 +55,7 @@ BUGS = [
         ("sinusoids: the hump that is under way", SINUSOID, "        e -= left\n        begin", "        begin", SAMPLERS),
         ("products: zeros of one factor only", SINUSOID, "    if abs(c0) < amplitude:\n", "    if abs(c0) < 0.0:\n", SAMPLERS),
         ("products: no whole turns", SINUSOID, "        return math.tau * turns + t\n", "        return t\n", SAMPLERS),
-        ("narrow: any width", "pdmp/thinning/narrow.py", "grid[WIDTH] = min(grid[WIDTH], self.widest)", "grid[WIDTH] = grid[WIDTH]", SAMPLERS),
+        ("narrow: any width", "pdmp/thinning/narrow.py", "width[0] = min(width[0], self.widest)", "width[0] = width[0]", SAMPLERS),
         ("models: half the bound on terms", "pdmp/models/regressions/logistic.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
         ("models: Lipschitz norms without the units", "pdmp/models/base.py", " * np.linalg.norm(root / scale[:, None], 2)", "", SAMPLERS),
     ]

@@ -164,7 +164,7 @@ def test_rates_are_those_of_the_turned_position_and_velocity(name):
         state, out = state_at(process, x, v, moved=0.4), np.zeros(1)
         for now in (0.4, 1.3, 7.0):
             there, w = turned(x, v, process.mean, now - 0.4)
-            process.native.rates(state, now, rng(), out)
+            process.native.signed_rates(state, now, rng(), out)
             expected = w @ excess_gradient(process.model, there, process.mean, covariance)
             assert out[0] == pytest.approx(expected, rel=1e-10, abs=1e-12)
             truth, scratch = np.zeros(2), np.zeros(3)
@@ -182,9 +182,9 @@ def test_on_a_gaussian_the_rate_is_two_waves(name):
     for seed in range(5):
         x, v = rng(seed).standard_normal((2, 3))
         state, out = state_at(process, x, v), np.zeros(1)
-        a, b, c, d, _ = process.native.waves(state, 0.6, rng())
+        a, b, c, d, _ = process.native.harmonics(state, 0.6, rng())
         for t in (0.0, 0.3, 2.0, 9.0):
-            process.native.rates(state, 0.6 + t, rng(), out)
+            process.native.signed_rates(state, 0.6 + t, rng(), out)
             waves = a * math.cos(t) + b * math.sin(t) + c * math.cos(2.0 * t) + d * math.sin(2.0 * t)
             assert out[0] == pytest.approx(waves, rel=1e-10, abs=1e-11)
         if name == "Gaussian, diagonal":  # the mean is the mode
@@ -230,7 +230,7 @@ def test_factorised_boomerang_balances_the_flow(name):
         x, v = rng(seed).standard_normal((2, 3))
         gradient = excess_gradient(process.model, x, process.mean, covariance)
         out, truth = np.zeros(3), np.zeros(6)
-        process.native.rates(state_at(process, x, v), 0.0, rng(), out)
+        process.native.signed_rates(state_at(process, x, v), 0.0, rng(), out)
         np.testing.assert_allclose(out, v * gradient, rtol=1e-10, atol=1e-12)
         process.native.true_rates(x, v, np.zeros(3), truth)
         np.testing.assert_allclose(truth, np.append(out, np.full(3, 0.5)), rtol=1e-10, atol=1e-12)
@@ -238,8 +238,8 @@ def test_factorised_boomerang_balances_the_flow(name):
             flipped = v.copy()
             flipped[j] *= -1.0
             other, back = np.zeros(3), np.zeros(3)
-            process.native.rates(state_at(process, x, flipped), 0.0, rng(), other)
-            process.native.rates(state_at(process, x, -flipped), 0.0, rng(), back)
+            process.native.signed_rates(state_at(process, x, flipped), 0.0, rng(), other)
+            process.native.signed_rates(state_at(process, x, -flipped), 0.0, rng(), back)
             assert max(out[j], 0.0) - max(other[j], 0.0) == pytest.approx(v[j] * gradient[j], rel=1e-10)
             assert back[j] == pytest.approx(out[j], rel=1e-10)
         if name != "inversion":
@@ -258,7 +258,7 @@ def test_the_two_factors_of_each_rate():
             if still and i == 1:
                 assert process.native.clock(state, i, 1.1, Draw(0.4))[0] == math.inf
                 continue
-            f = process.native.factors(state, i, 1.1)
+            f = process.native.sinusoid_factors(state, i, 1.1)
             for t in (0.0, 0.5, 3.0):
                 parts = [turned(x[j], v[j], process.mean[j], 1.1 + t - moved[j]) for j in range(3)]
                 there, w = np.array(parts).T
@@ -411,7 +411,7 @@ def test_the_constant_bound_is_reached_halfway_between_the_axes():
     process = pdmp.Boomerang(Gaussian([0.0], [3.0]), covariance=1.0, thinning="hessian")
     state, out = state_at(process, [1.0], [0.0]), np.zeros(1)
     assert process.native.clock(state, 0, 0.0, Draw(50.0))[1] == pytest.approx(1.0, rel=1e-12)
-    process.native.rates(state, 0.75 * math.pi, rng(), out)
+    process.native.signed_rates(state, 0.75 * math.pi, rng(), out)
     assert out[0] == pytest.approx(1.0, rel=1e-12)
 
 

@@ -261,7 +261,7 @@ def test_the_gradient_is_carried_along_and_renewed(mass):
         chain = run_chain(process, MEAN, 12, events=events)
         memory = chain.state.memory
         assert chain.state.counts[DATA] == 3 * terms  # the first look, and one after every 257 events
-        carried = memory.gradient + (chain.state.moved[0] - memory.at[0]) * memory.slope
+        carried = memory.gradient + (chain.state.moved[0] - memory.at[0]) * memory.hessian_product
         np.testing.assert_allclose(carried, model.gradient(chain.state.x), rtol=1e-9, atol=1e-10)
         out = np.zeros(3)
         v = rng(8).standard_normal(3)

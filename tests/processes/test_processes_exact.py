@@ -200,7 +200,7 @@ def test_zigzag_balances_the_flow():
         out = np.zeros(3)
 
         def rates(v, x=x, out=out):
-            process.native.rates(state_at(process, x, v), 0.0, rng(), out)
+            process.native.signed_rates(state_at(process, x, v), 0.0, rng(), out)
             return np.maximum(out, 0.0)
 
         now = rates(v)
@@ -220,10 +220,10 @@ def test_projected_gradients_are_affine_along_a_ray_with_the_stated_slope(model)
     process = pdmp.BPS(model, refresh_rate=1.0)
     state, out = state_at(process, x, v), np.zeros(1)
     hessian = model.hessian(x)
-    process.native.slopes(state, out)
+    process.native.rate_slope_bounds(state, out)
     assert out[0] == pytest.approx(v @ hessian @ v, rel=1e-12)
     for t in (0.0, 0.4, 3.0):
-        process.native.rates(state, t, rng(), out)
+        process.native.signed_rates(state, t, rng(), out)
         assert out[0] == pytest.approx(v @ model.gradient(x) + t * (v @ hessian @ v), rel=1e-11)
 
 

@@ -340,7 +340,7 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         process_ = MovingBoomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0])
         state = process_.begin(state.x, rng(seed))
         state.v[[0, 2]] = 0.0
-        a, b, c, d, energy = process_.native.waves(state, 0.0, rng())
+        a, b, c, d, energy = process_.native.harmonics(state, 0.0, rng())
         y, scale = np.where(state.v == 0.0, 0.0, state.x - mean), np.array([1.0, 4.0, 0.5, 2.0])
         for t in (0.3, 1.7, 4.0):
             x = state.x - y + y * math.cos(t) + state.v * math.sin(t)

@@ -123,7 +123,7 @@ def test_a_proposal_flips_each_coordinate_at_the_papers_rate(name):
                     total = memory.bounds.sum()
                     u = (memory.bounds[:j].sum() + 0.5 * memory.bounds[j]) / total
                 assert total == pytest.approx(bound, rel=1e-12)
-                assert memory.chosen[0] == j
+                assert memory.flipping[0] == j
                 assert rate <= bound * (1.0 + 1e-12)
                 found[b, j] = rate * memory.bounds[j] / total
                 assert sampler.native.touches(state, 0) == (j, j + 1)
@@ -214,7 +214,7 @@ def test_data_are_drawn_ahead_without_changing_what_they_are():
     state = sampler.begin(ANCHOR, np.random.default_rng(0))
     memory, generator, used = state.memory, np.random.default_rng(1), []
     for _ in range(50):
-        b = sampler.native.next_batch(memory, generator)
+        b = sampler.rates.native.next_batch(sampler.provider.native, memory, generator)
         used.append(memory.rows[b, 0])
     same = np.random.default_rng(1)
     np.testing.assert_array_equal(used, [int(same.random() * N) for _ in range(50)])
@@ -229,7 +229,7 @@ def test_every_datum_has_its_share_and_its_weight(name):
     sampler, generator, count, n = process(name), np.random.default_rng(2), np.zeros(N), 3_000
     memory = sampler.begin(ANCHOR, np.random.default_rng(0)).memory
     for _ in range(n):
-        b = sampler.native.next_batch(memory, generator)
+        b = sampler.rates.native.next_batch(sampler.provider.native, memory, generator)
         rows = memory.rows[b]
         assert name != "distinct" or len(set(rows)) == 2
         np.testing.assert_allclose(memory.weights[b], 0.5 / p[rows], rtol=1e-12)
@@ -252,7 +252,7 @@ def test_excess_rates_compete_with_the_flips():
             assert found == [(0.7 / 50.0, np.inf), plain[1], (0.7 / 100.0, np.inf)]
         else:
             assert found == [(0.7 / 150.0, np.inf)] and plain[0][0] > 0.1
-            assert state.memory.chosen[0] == 2  # 0.7 of the sum of the rates lies in the last one
+            assert state.memory.flipping[0] == 2  # 0.7 of the sum of the rates lies in the last one
 
 
 @plain_only
@@ -349,12 +349,24 @@ BAD = {
         "Unknown has no `term_lipschitz`",
     ),
     "thinning": (lambda: pdmp.ZigZag(PROVIDERS["batch"], "grid"), ValueError, "`thinning` must be \"auto\" .*'grid'"),
-    "speed zero": (lambda: pdmp.ZigZag(MODEL, speed=0.0), ValueError, "`speed` must be positive.*got 0.0"),
-    "speed nan": (lambda: pdmp.ZigZag(PROVIDERS["batch"], speed=np.nan), ValueError, "`speed` must be positive"),
+    "speed zero": (lambda: pdmp.ZigZag(MODEL, speed=0.0), ValueError, "`speed` must be finite and positive.*got 0.0"),
+    "speed nan": (
+        lambda: pdmp.ZigZag(PROVIDERS["batch"], speed=np.nan),
+        ValueError,
+        "`speed` must be finite and positive",
+    ),
     "speed shape": (lambda: pdmp.ZigZag(MODEL, speed=[1.0] * 3), ValueError, r"`speed` .* of shape \(2,\)"),
     "speed word": (lambda: pdmp.ZigZag(MODEL, speed="fast"), ValueError, "`speed` must be .*'fast'"),
-    "rate": (lambda: pdmp.ZigZag(MODEL, refresh_rate=-1.0), ValueError, "`refresh_rate` must be at least 0.*-1.0"),
-    "rates": (lambda: pdmp.ZigZag(MODEL, refresh_rate=[0.0, np.inf]), ValueError, "`refresh_rate` must be at least 0"),
+    "rate": (
+        lambda: pdmp.ZigZag(MODEL, refresh_rate=-1.0),
+        ValueError,
+        "`refresh_rate` must be finite and at least 0.*-1.0",
+    ),
+    "rates": (
+        lambda: pdmp.ZigZag(MODEL, refresh_rate=[0.0, np.inf]),
+        ValueError,
+        "`refresh_rate` must be finite and at least 0",
+    ),
     "flat": (
         lambda: pdmp.ZigZag(pdmp.models.SkewNormal(1.0), speed="auto").resolve(np.array([np.nan])),
         ValueError,

@@ -128,12 +128,12 @@ def test_broken_lines_touch_the_rate_at_both_ends_of_a_cell(name):
         state = process.begin(x, np.random.default_rng(0))
         state.v[:] = v
         process.thinning.native.propose(process.native, state, 0, 0.0, Draws(0.1))
-        lines, width = state.memory.bound.lines[0], state.memory.bound.cell[1]
-        for value, t in ((lines[0], 0.0), (lines[3], width)):
+        lines, width = state.memory.bound, state.memory.bound.end[0]
+        for value, t in ((lines.left[0], 0.0), (lines.right[0], width)):
             assert value == pytest.approx(v @ model.gradient(x + v * t), abs=1e-10)
-        t = lines[1]
+        t = lines.meeting[0]
         assert 0.0 <= t <= width
-        assert lines[2] >= v @ model.gradient(x + v * t) - 1e-10
+        assert lines.top[0] >= v @ model.gradient(x + v * t) - 1e-10
 
 
 @plain_only
@@ -143,9 +143,10 @@ def test_a_tangent_and_a_chord_are_tight_where_one_part_is_missing():
     for x, v in ((0.5, 1.0), (-3.0, 1.0)):
         state = process.begin(np.array([x]), np.random.default_rng(0))
         state.v[:] = v
-        state.memory.bound.reach[0] = 0.8
+        state.memory.bound.horizon[0] = 0.8
         process.thinning.native.propose(process.native, state, 0, 0.0, Draws(0.1))
-        left, bend, top, right = state.memory.bound.lines[0]
+        lines = state.memory.bound
+        left, bend, top, right = lines.left[0], lines.meeting[0], lines.top[0], lines.right[0]
         y = x + 0.8
         assert (left, right) == (pytest.approx(x**3), pytest.approx(y**3))
         if x > 0.0:
@@ -208,10 +209,10 @@ class Walk:
     def __init__(self, function, bound, width, clocks=2):
         self.function, self.asked = function, []
         self.state = pdmp.BPS(CONE, thinning=bound).begin(np.zeros(2), np.random.default_rng(0))
-        self.state.memory.bound.grid[[0, 3]] = width
+        self.state.memory.bound.width[0] = self.state.memory.bound.accurate_width[0] = width
         self.bound = bound.native
 
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         self.asked.append(now)
         out[0] = self.function(now)
 
@@ -247,7 +248,7 @@ def test_a_cell_ends_where_another_clock_is_known_to_ring(bound):
     walk.state.keys[:] = 0.0, 0.25
     assert walk.propose(0.0, 0.1) == (np.nextafter(0.25, 1.0), HORIZON)  # the other one rings first
     assert max(walk.asked) == 0.25
-    assert walk.state.memory.bound.grid[3] == 2.0  # that says nothing of the accurate width
+    assert walk.state.memory.bound.accurate_width[0] == 2.0  # that says nothing of the accurate width
 
 
 @pytest.mark.parametrize("bound", [Grid(), Maxima()])
@@ -297,11 +298,11 @@ def test_cells_stay_where_the_target_is_defined(bound):
 def test_maxima_finds_the_maximum_inside_a_cell():
     peak = Walk(lambda t: 2.0 - 5.0 * (t - 0.13) ** 2, Maxima(margin=0.0, searches=4), 0.3)
     peak.propose(0.0, 1e9)
-    assert peak.state.memory.bound.cell[2] == pytest.approx(2.0, abs=1e-6)
+    assert peak.state.memory.bound.begin_bound[0] == pytest.approx(2.0, abs=1e-6)
     rough = Walk(lambda t: 1.0 + math.sin(9.0 * t) ** 3, Maxima(margin=0.0, searches=12), 0.3)
     rough.propose(0.0, 1e9)
-    end = rough.state.memory.bound.cell[1]
-    assert rough.state.memory.bound.cell[2] == pytest.approx(
+    end = rough.state.memory.bound.end[0]
+    assert rough.state.memory.bound.begin_bound[0] == pytest.approx(
         max(rough.function(t) for t in np.linspace(0.0, end, 2_000)), rel=1e-3
     )
 

@@ -116,7 +116,7 @@ class Rates:
     def __init__(self, *functions):
         self.functions = functions
 
-    def rates(self, state, now, rng, out):
+    def signed_rates(self, state, now, rng, out):
         for j, f in enumerate(self.functions):
             out[j] = f(now)
 
@@ -131,7 +131,7 @@ def propose(rates, now, width, e, safety=6.0, violations=0, other=math.inf):
     bound = grid.Grid(safety)
     state = rates.state(bound, width, violations, other)
     time, level = bound.native.propose(rates, state, 0, now, Draws(e))
-    return time, level, state.memory.bound.grid
+    return time, level, state.memory.bound
 
 
 @plain_only
@@ -196,9 +196,9 @@ def test_a_cell_without_arrival_is_a_horizon_and_widens_the_next():
     rates = Rates(lambda t: -1.0)
     time, bound, memory = propose(rates, 2.0, 0.5, 1e-9)
     assert (time, bound) == (2.5, HORIZON)
-    assert memory[grid.WIDTH] > 0.5
+    assert memory.width[0] > 0.5
     *_, memory = propose(Rates(lambda t: 100.0), 2.0, 0.5, 1e-3)
-    assert memory[grid.WIDTH] < 0.5
+    assert memory.width[0] < 0.5
 
 
 @plain_only
@@ -206,8 +206,8 @@ def test_a_violation_narrows_the_cells_once():
     rates = Rates(lambda t: -1.0)
     *_, without = propose(rates, 0.0, 0.5, 1.0)
     *_, after = propose(rates, 0.0, 0.5, 1.0, violations=3)
-    assert after[grid.WIDTH] == pytest.approx(0.7 * without[grid.WIDTH])
-    assert after[grid.SEEN] == 3.0
+    assert after.width[0] == pytest.approx(0.7 * without.width[0])
+    assert after.violations_seen[0] == 3.0
 
 
 @plain_only
