@@ -400,7 +400,7 @@ def test_a_negative_bound_is_named():
         (lambda: pdmp.ZigZag(CONE, thinning="hessian"), "Cone has no `partial_curvature_bounds_within`"),
         (lambda: pdmp.BPS(CONE, thinning="concave-convex"), "Cone has no `add_prior_parts`"),
         (lambda: pdmp.BPS(LOGISTIC, thinning=Polynomial(3)), "LogisticRegression has no `add_prior_coefficients`"),
-        (lambda: pdmp.BPS(CONE, thinning=Inversion()), "quadratic potential"),
+        (lambda: pdmp.BPS(CONE, thinning=Inversion()), "clocks of single coordinates"),
         (lambda: pdmp.ZigZag(CONE, thinning="brent"), "`thinning` must be"),
         (lambda: pdmp.ZigZag(CONE, thinning=Grid), "`thinning` must be"),
     ],
