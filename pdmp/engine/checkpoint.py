@@ -23,7 +23,7 @@ def digest(value):
         if isinstance(value, Compiled):
             cls = type(value)
             total.update(f"{cls.__module__}.{cls.__qualname__}".encode())
-            total.update(fingerprint(cls._methods.values()).encode())
+            total.update(fingerprint(cls._methods.values(), named_only=("pdmp",)).encode())
             add(value.identity())
             for name in cls._annotations:
                 if name not in getattr(cls, "volatile", ("address",)):  # where something is in memory

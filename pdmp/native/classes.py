@@ -1,4 +1,4 @@
-"""How a small class becomes machine code. Knows no statistics.
+"""Small classes whose methods become machine code. Knows no statistics.
 
 A class derived from `Compiled` declares **fields** (annotations) and marks **methods** with `@compiled`::
 
@@ -18,259 +18,35 @@ caller is compiled and inlined by LLVM, so one generic loop serves every combina
 With ``NUMBA_DISABLE_JIT=1`` the same tuple carries the same methods as plain Python, which is the oracle that tests
 hold the machine code against.
 
-Three rules keep that honest.
-
-- *Never stale.* Numba's disk cache only watches the file of the function that it caches. So the name of every
-  numba type made here contains a fingerprint of the package's sources and of the class's own methods with everything
-  that they refer to: edit any of them and the cached code no longer matches. `@entry`, the one decorator that caches,
-  must therefore be given at least one `Compiled` kernel; a test holds it to that.
-- *Cached wherever the class lives.* The types are pickled by name, not by value, so classes of scripts and notebooks
-  (``__main__``) are found in the cache as well.
-- *Inlined by LLVM, never by numba's IR inliner*, which has returned nonsense for two levels of helpers.
+The name of a class's numba type holds the fingerprint of its methods with everything that they name
+(`pdmp.native.fingerprints`). Machine code on disk is looked for by these names, so what was edited is compiled anew.
+The types are pickled by name, not by value, so that code compiled for classes of scripts and notebooks (``__main__``)
+is found on disk as well.
 """
 
 from __future__ import annotations
 
 import collections
-import contextlib
-import functools
-import gc
-import hashlib
 import inspect
 import itertools
-import pathlib
-import re
-import types as python_types
 
-import numba
-import numba.core.errors
-import numpy as np
+import numba.extending
 from numba.core import config
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
-from numba.extending import models, overload_method, register_model, typeof_impl
+from numba.extending import models, register_model, typeof_impl
 
-# Without numba's reference counting: every array belongs to the caller for the length of a call, and passing a tuple of
-# thirty arrays to a method would otherwise count thirty references up and down (measured: five times slower).
-_flags = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
-
-
-class _Bystander:
-    """A code generator for which environments are not set: those of inner functions are set with the outermost one."""
-
-    def __init__(self, codegen):
-        self._codegen = codegen
-
-    def __getattr__(self, name):
-        return getattr(self._codegen, name)
-
-    def set_env(self, name, environment):
-        pass
-
-
-class _InnerLibrary(JITCodeLibrary):
-    """Code that is only ever linked into its callers, and optimised and made machine code of there.
-
-    Numba would do both for each function on each level of calls, of which nothing is ever run: a quarter to a third of
-    the time of compilation.
-    """
-
-    @property
-    def codegen(self):
-        return _Bystander(self._codegen)
-
-    def _optimize_final_module(self):
-        pass
-
-    def _finalize_final_module(self):
-        self._finalize_dynamic_globals()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name):
-        self._ensure_finalized()
-        return 0
-
-
-class _Inner(Compiler):
-    """Of functions that Python never calls."""
-
-    def _compile_bytecode(self):
-        self.state.library = _InnerLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
-        return super()._compile_bytecode()
-
-
-class _Outer(Compiler):
-    """Of functions that Python calls."""
-
-    def _compile_bytecode(self):
-        # Numba makes millions of small objects that live until it is done: the collector would only walk over them.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            result = super()._compile_bytecode()
-        finally:
-            if collecting:
-                gc.enable()
-        for environment in result._find_referenced_environments():
-            result.library.codegen.set_env(environment.env_name, environment)
-        return result
-
-
-_inner = {**_flags, "no_cpython_wrapper": True, "pipeline_class": _Inner}
-
-#: A helper called from compiled code, and from Python where a method is tried; LLVM decides whether it is inlined.
-helper = numba.njit(pipeline_class=_Outer, **_flags)
-#: A helper that is always inlined, by LLVM.
-inlined = numba.njit(forceinline=True, pipeline_class=_Outer, **_flags)
-#: Both kinds for what Python never calls, not even when a method is tried in plain Python: less to compile.
-internal = numba.njit(**_inner)
-internal_inlined = numba.njit(forceinline=True, **_inner)
-#: A function called from Python and kept in numba's disk cache; one of its arguments must be a kernel.
-entry = numba.njit(cache=True, pipeline_class=_Outer, **_flags)
-#: Floating-point freedoms that keep infinities and NaN; only where bitwise equality with Python is not promised.
-FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
-vectorised = numba.njit(fastmath=FAST, **_flags)
-#: The same for a function with arrays of its own.
-allocating = numba.njit(fastmath=FAST, **{**_flags, "_nrt": True})
-
-
-@inlined
-def positive(x):
-    """max(0, x), with NaN kept: ``max(0.0, x)`` would return 0 for it."""
-    return 0.0 if x < 0.0 else x
-
-
-def compiled(function=None, *, allocates=False, inline=True):
-    """Mark a method of a `Compiled` class as one that compiled code may call.
-
-    Compiled methods work in place on what they are given. One that creates arrays (``np.zeros``, ``X[i] * 2``) must say
-    so, ``@compiled(allocates=True)``: it is then compiled with numba's reference counts, which cost some speed. Methods
-    are inlined wherever they are called; a long one called from several places compiles faster with ``inline=False``.
-    """
-    if function is None:
-        return lambda method: compiled(method, allocates=allocates, inline=inline)
-    function.__compiled__ = True
-    function.__allocates__ = allocates
-    function.__inline__ = inline
-    return function
-
-
-@contextlib.contextmanager
-def readable(what):
-    """Turn what numba says of a method that does not compile into one line; `what` names the classes."""
-    try:
-        yield
-    except numba.core.errors.NumbaError as error:
-        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-        lines = [line.strip() for line in text.splitlines()]
-        places = [line for line in lines if line.startswith(("File ", "def ", "<source elided>"))]
-        where = next((line.split('"')[1:] for line in reversed(places) if line.startswith("File ")), None)
-        where = f" at {where[0]}{where[1].rstrip(':')}" if where else ""
-        if "NRT required" in text:
-            why = "it creates an array: write into what it is given, or mark it @compiled(allocates=True)"
-        else:
-            wanted = (
-                "Unknown attribute",
-                "cannot ",
-                "Cannot ",
-                "No implementation",
-                "NameError",
-                "Invalid use",
-                "must ",
-            )
-            why = next((line for line in lines if any(w in line for w in wanted)), lines[0] if lines else "")
-        raise TypeError(f"a compiled method of {what} does not compile{where}: {why}") from error
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Fingerprints
-
-
-#: Files and folders of this package from which nothing compiled is built, and which nothing compiled imports.
-NEVER_COMPILED = {"cli.py", "comparison.py", "data", "plots.py"}
-
-
-@functools.cache
-def package_fingerprint():
-    """Hash of the source files of this package that any compiled loop may have been built from."""
-    root = pathlib.Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(p for p in root.rglob("*.py") if p.relative_to(root).parts[0] not in NEVER_COMPILED):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def fingerprint(functions):
-    """Hash of functions and, transitively, of whatever they name: constants, arrays, helpers, modules' attributes."""
-    digest = hashlib.sha256()
-    seen = set()
-
-    def add(*parts):
-        for part in parts:
-            digest.update(part if isinstance(part, bytes) else repr(part).encode())
-            digest.update(b"|")
-
-    def add_code(code, resolve):
-        names = [n for n in code.co_names]
-        add(code.co_code, names, code.co_varnames, code.co_freevars)
-        for constant in code.co_consts:
-            if isinstance(constant, python_types.CodeType):
-                add_code(constant, resolve)
-            elif not isinstance(constant, str):  # strings are docstrings and messages
-                add(constant)
-        for name in names:
-            found, value = resolve(name)
-            if found:
-                add(name)
-                add_value(value, names)
-
-    def add_function(function):
-        function = getattr(function, "py_func", function)  # a numba dispatcher
-        if id(function) in seen:
-            return
-        seen.add(id(function))
-        module = function.__module__ or ""
-        add(module, function.__qualname__)
-        if module.partition(".")[0] == "pdmp":
-            return  # covered by the package's own fingerprint
-        scope = function.__globals__
-        free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-
-        def resolve(name):
-            if name in free:
-                return True, free[name].cell_contents
-            return name in scope, scope.get(name)
-
-        add_code(function.__code__, resolve)
-        for cell in free.values():
-            add_value(cell.cell_contents, ())
-
-    def add_value(value, names):
-        if isinstance(value, python_types.FunctionType) or hasattr(value, "py_func"):
-            add_function(value)
-        elif isinstance(value, python_types.ModuleType):
-            root = value.__name__.partition(".")[0]
-            if root in {"math", "numpy", "numba", "scipy", "pdmp"}:
-                return
-            for name in names:  # helpers.rate: the attribute is among the code's names
-                if hasattr(value, name):
-                    add(name)
-                    add_value(getattr(value, name), names)
-        elif isinstance(value, np.ndarray):
-            add(value.dtype.str, value.shape, value.tobytes())
-        elif isinstance(value, (bool, int, float, complex, str, bytes, tuple, type(None))):
-            add(value)
-        else:
-            add(getattr(value, "__qualname__", type(value).__qualname__))
-
-    for function in functions:
-        add_function(function)
-    return digest.hexdigest()
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# The numba types
+from pdmp.native.decorators import FAST as FAST
+from pdmp.native.decorators import allocating as allocating
+from pdmp.native.decorators import compiled as compiled
+from pdmp.native.decorators import entry as entry
+from pdmp.native.decorators import helper as helper
+from pdmp.native.decorators import inlined as inlined
+from pdmp.native.decorators import internal as internal
+from pdmp.native.decorators import internal_inlined as internal_inlined
+from pdmp.native.decorators import method_options
+from pdmp.native.decorators import positive as positive
+from pdmp.native.decorators import vectorised as vectorised
+from pdmp.native.fingerprints import fingerprint as fingerprint
+from pdmp.native.messages import readable as readable
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -278,7 +54,7 @@ _named, _keys = set(), set()  # classes that `by_name` has seen, and their names
 
 
 class NativeType(numba.types.NamedTuple):
-    """The numba type of a `Compiled` class's kernel; one subclass for each class."""
+    """The numba type of the named tuples of a `Compiled` class; one subclass for each class."""
 
     def __init__(self, members, python_class, key):
         super().__init__(members, python_class)
@@ -299,7 +75,7 @@ def _restore_type(key, members, fields):
 
 def _register(cls, tuple_class, methods):
     """Make the numba type of `cls` and attach `methods` to it."""
-    key = f"{cls.__module__}.{cls.__qualname__}#{package_fingerprint()[:16]}{fingerprint(methods.values())[:16]}"
+    key = f"{cls.__module__}.{cls.__qualname__}#{fingerprint([_attach, *methods.values()])[:40]}"
     key += "[" + ",".join(tuple_class._fields) + "]"
     numba_class = _register_type(tuple_class, key)
     for name, method in methods.items():
@@ -325,7 +101,7 @@ def _register_type(tuple_class, key):
 
 
 def by_name(tree):
-    """Let the classes of nested named tuples be known to numba by name, as those of kernels are; returns `tree`.
+    """Let the classes of nested named tuples be known to numba by name, as `Compiled` ones are; returns `tree`.
 
     Numba's disk cache would pickle the classes themselves, and every process that opens it would have to import them.
     """
@@ -348,8 +124,8 @@ def _attach(numba_class, name, method):
 
     choose.__signature__ = inspect.signature(method)
     choose.__name__ = name
-    options = {**_inner, "forceinline": method.__inline__, "_nrt": method.__allocates__}
-    overload_method(numba_class, name, jit_options=options, strict=False)(choose)
+    # By its full name: a module that has `overload_method` in its namespace is hashed whole by `fingerprint`.
+    numba.extending.overload_method(numba_class, name, jit_options=method_options(method), strict=False)(choose)
 
 
 def _is_field(name, annotation):
@@ -392,7 +168,7 @@ class Compiled:
         """The named tuple that compiled code works on."""
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:
-            # Late, so that functions defined after the class are part of the fingerprint.
+            # Not when the class is made: its methods may name functions that are defined after it.
             _register(cls, cls._tuple, cls._methods)
             cls._registered = True
         values = []

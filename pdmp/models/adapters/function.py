@@ -8,7 +8,6 @@ which the callback takes for itself for as long as the function runs.
 from __future__ import annotations
 
 import ctypes
-import inspect
 import math
 import operator
 
@@ -83,8 +82,8 @@ class Callback:
         return Callback, (self.function, self.dim)
 
     def identity(self):
-        """The function, as far as it can be told from another one: its code and all that this names."""
-        return fingerprint([self.function]) if inspect.isfunction(self.function) else ()
+        """Hash of the function and of all that it names."""
+        return fingerprint([self.function], named_only=("pdmp",))
 
     def evaluate(self, x):
         """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""

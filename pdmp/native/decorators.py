@@ -1,0 +1,88 @@
+"""Which functions become machine code, and how: `compiled` for methods, the others for functions.
+
+==================  ======================================================================================
+`compiled`          a method of a `Compiled` class
+`entry`             a function that Python calls with a `Compiled` object, and that is kept on disk
+`helper`            a function that compiled code calls, or a test from Python
+`inlined`           a small one, called where speed counts
+`internal`          one that Python never calls, not even a test: less to compile
+`internal_inlined`  a small one of these
+`vectorised`        a loop over arrays that may reorder its sums for speed
+`allocating`        one of these that creates arrays
+==================  ======================================================================================
+
+Inlining is LLVM's (``forceinline``), never numba's own (``inline="always"``), which has returned nonsense for two
+levels of helpers.
+"""
+
+from __future__ import annotations
+
+import numba
+
+from pdmp.native.messages import warn_not_kept
+
+try:
+    from pdmp.native.numba_internals import FLAGS, INNER, OUTER, keep_on_disk
+except (ImportError, AttributeError):  # a numba whose private parts are others: slower to compile, the same results
+    FLAGS = INNER = OUTER = {"nogil": True, "error_model": "numpy"}
+
+    def keep_on_disk(dispatcher):
+        try:
+            dispatcher.enable_caching()
+        except RuntimeError:
+            warn_not_kept()
+        return dispatcher
+
+
+#: Whether numba's private parts are in use; without them, compiled methods count references and may create arrays.
+FAST_COMPILATION = "pipeline_class" in OUTER
+
+helper = numba.njit(**OUTER)
+inlined = numba.njit(forceinline=True, **OUTER)
+internal = numba.njit(**INNER)
+internal_inlined = numba.njit(forceinline=True, **INNER)
+#: Freedoms with floating-point numbers that keep infinities and NaN; results may differ from Python's in the last bits.
+FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
+vectorised = numba.njit(fastmath=FAST, **FLAGS)
+allocating = numba.njit(fastmath=FAST, **{name: value for name, value in FLAGS.items() if name != "_nrt"})
+
+
+def entry(function):
+    """Compile a function that Python calls, and keep the machine code on disk."""
+    dispatcher = numba.njit(**OUTER)(function)
+    return dispatcher if numba.config.DISABLE_JIT else keep_on_disk(dispatcher)
+
+
+def method_options(method):
+    """Numba's options for a method marked with `compiled`."""
+    options = {**INNER, "forceinline": method.__inline__}
+    return {**options, "_nrt": method.__allocates__} if "_nrt" in options else options
+
+
+def compiled(function=None, *, allocates=False, inline=True):
+    """Mark a method of a `Compiled` class as one that compiled code may call.
+
+    Compiled methods work in place on what they are given.
+
+    Parameters
+    ----------
+    function : callable
+    allocates : bool, default False
+        Whether the method creates arrays (``np.zeros``, ``X[i] * 2``). It is then compiled with numba's reference
+        counts, which cost some speed.
+    inline : bool, default True
+        Whether the method is inlined wherever it is called. A long one that is called from several places compiles
+        faster with False.
+    """
+    if function is None:
+        return lambda method: compiled(method, allocates=allocates, inline=inline)
+    function.__compiled__ = True
+    function.__allocates__ = allocates
+    function.__inline__ = inline
+    return function
+
+
+@inlined
+def positive(x):
+    """max(0, x), with NaN kept: ``max(0.0, x)`` would return 0 for it."""
+    return 0.0 if x < 0.0 else x

@@ -1,0 +1,226 @@
+"""All that this package uses of numba's private parts: faster compilation, and machine code kept on disk.
+
+Importing this module raises an `ImportError` where numba has changed them; `pdmp.native.decorators` then does with
+numba's public options, which compile more slowly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import hashlib
+import inspect
+import os
+import pathlib
+import pickle
+import sys
+
+import numba
+from numba.core.caching import CompileResultCacheImpl
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
+from numba.core.compiler import Compiler, CompileResult
+from numba.core.cpu import CPUTargetOptions
+from numba.core.dispatcher import Dispatcher
+from numba.core.serialize import dumps
+
+from pdmp.native.fingerprints import UNIQUE, fingerprint
+from pdmp.native.messages import warn_not_kept
+
+#: Of every function. Without numba's reference counting (`_nrt`): every array belongs to the caller for the length of a
+#: call, and passing a tuple of thirty arrays to a method would otherwise count thirty references up and down (measured:
+#: five times slower). Without the wrapper for C, which nothing calls.
+FLAGS = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
+
+
+def _check():
+    """Raise an `ImportError` if what is used here no longer exists, or takes other arguments."""
+    for owner, name, *parameters in (
+        (JITCodeLibrary, "_optimize_final_module"),
+        (JITCodeLibrary, "_finalize_final_module"),
+        (JITCodeLibrary, "_finalize_dynamic_globals"),
+        (JITCodeLibrary, "_ensure_finalized"),
+        (JITCodeLibrary, "get_pointer_to_function", "name"),
+        (JITCPUCodegen, "set_env", "env_name", "env"),
+        (JITCPUCodegen, "magic_tuple"),
+        (Compiler, "_compile_bytecode"),
+        (CompileResult, "_find_referenced_environments"),
+        (CompileResultCacheImpl, "check_cachable", "cres"),
+        (CompileResultCacheImpl, "reduce", "cres"),
+        (CompileResultCacheImpl, "rebuild", "target_context", "payload"),
+        (Dispatcher, "enable_caching"),
+    ):
+        if list(inspect.signature(getattr(owner, name)).parameters) != ["self", *parameters]:
+            raise ImportError(f"numba {numba.__version__} has changed {owner.__name__}.{name}.")
+    for name in (*FLAGS, "forceinline", "no_cpython_wrapper"):
+        getattr(CPUTargetOptions, name)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Compilation
+
+
+class _CodegenWithoutEnvironments:
+    """Numba's code generator, except that it does not set environments (a function's globals, as numba keeps them).
+
+    Setting one needs the function's address, and a function that is only linked into others has none. `OuterCompiler`
+    sets the environments of all inner functions after the outermost function has become machine code.
+    """
+
+    def __init__(self, codegen):
+        self._codegen = codegen
+
+    def __getattr__(self, name):
+        return getattr(self._codegen, name)
+
+    def set_env(self, env_name, env):
+        pass
+
+
+class _LinkedLibrary(JITCodeLibrary):
+    """Code of a function that is only linked into its callers, and becomes machine code as a part of these.
+
+    Numba would optimise it and turn it into machine code for each function on each level of calls, though these copies
+    never run: a quarter to a third of the time of compilation.
+    """
+
+    @property
+    def codegen(self):
+        return _CodegenWithoutEnvironments(self._codegen)
+
+    def _optimize_final_module(self):
+        pass
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        self._ensure_finalized()
+        return 0
+
+
+class InnerCompiler(Compiler):
+    """Compiles functions that only compiled code calls."""
+
+    def _compile_bytecode(self):
+        self.state.library = _LinkedLibrary(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super()._compile_bytecode()
+
+
+class OuterCompiler(Compiler):
+    """Compiles functions that Python calls as well."""
+
+    def _compile_bytecode(self):
+        # Numba makes millions of small objects that live until it is done: the collector would only walk over them.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            result = super()._compile_bytecode()
+        finally:
+            if collecting:
+                gc.enable()
+        for environment in result._find_referenced_environments():
+            result.library.codegen.set_env(environment.env_name, environment)
+        return result
+
+
+OUTER = {**FLAGS, "pipeline_class": OuterCompiler}
+INNER = {**FLAGS, "pipeline_class": InnerCompiler, "no_cpython_wrapper": True}
+
+# ---------------------------------------------------------------------------------------------------------------
+# Machine code on disk
+
+
+def _described(kind):
+    """Text that tells a numba type from every other one, in any process."""
+    if not isinstance(kind, numba.types.BaseTuple):
+        return str(kind)
+    cls = None if hasattr(kind, "class_key") else getattr(kind, "instance_class", None)
+    members = [_described(member) for member in kind.types]
+    return str((str(kind), cls and (cls.__module__, cls.__qualname__), getattr(kind, "fields", None), members))
+
+
+class _CodeOnDisk:
+    """Machine code of one function on disk, for numba's dispatcher: a file for each signature.
+
+    The name of a file is a hash of all that its code depends on: versions, processor, types of the arguments (the name
+    of a `Compiled` class's type holds its fingerprint), and the fingerprint of the function. So what was edited is
+    looked for under another name. A file begins with a hash of the rest: one that was cut short is not used, but
+    written anew. Numba's own files instead depend on the line and the whole text of the function's file, comments
+    included, do not notice edits of other files, and end a program when they are damaged.
+    """
+
+    def __init__(self, function):
+        self.function = function
+
+    @functools.cached_property
+    def numba(self):
+        """Numba's own cache of this function, which knows where files may be; None when that is nowhere."""
+        try:
+            return CompileResultCacheImpl(self.function)
+        except (RuntimeError, OSError, TypeError):
+            if os.path.exists(self.function.__code__.co_filename):
+                warn_not_kept()
+            return None
+
+    @property
+    def cache_path(self):
+        return self.numba and self.numba.locator.get_cache_path()
+
+    def path(self, signature, codegen):
+        """The file of this signature; None for code that no other process could use."""
+        kinds = signature if isinstance(signature, tuple) else (*signature.args, signature.return_type)
+        made_from = fingerprint([self.function]), [_described(kind) for kind in kinds]
+        text = repr((numba.__version__, sys.version, codegen.magic_tuple(), made_from))
+        if self.numba is None or UNIQUE in text or " at 0x" in text:
+            return None
+        name = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
+        return pathlib.Path(self.cache_path, f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.code")
+
+    def load_overload(self, signature, target):
+        target.refresh()
+        path = self.path(signature, target.codegen())
+        try:
+            content = b"" if path is None else path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            return None
+        try:
+            return self.numba.rebuild(target, pickle.loads(content[32:]))
+        except (pickle.PickleError, ImportError, AttributeError, LookupError, TypeError):
+            return None  # of classes that are no longer where they were
+
+    def save_overload(self, signature, result):
+        path = self.path(signature, result.codegen)
+        if path is None or not self.numba.check_cachable(result):
+            return
+        content = dumps(self.numba.reduce(result))
+        part = path.with_name(f"{path.name}.{os.getpid()}.{id(result)}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(part, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            warn_not_kept()
+
+    def enable(self):
+        pass
+
+    def disable(self):
+        pass
+
+    def flush(self):
+        pass
+
+
+def keep_on_disk(dispatcher):
+    """Let the machine code of a jitted function be kept on disk; returns it."""
+    dispatcher._cache = _CodeOnDisk(dispatcher.py_func)
+    return dispatcher
+
+
+_check()
