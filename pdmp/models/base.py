@@ -381,7 +381,8 @@ class Model(Compiled):
             return None
         first, last = self._check_range(first, last)
         out = np.zeros((last - first, self.dim))
-        _term_gradient_bounds(self.native, first, out)
+        with readable(type(self).__name__):
+            _term_gradient_bounds(self.native, first, out)
         return out
 
     def term_partial_lipschitz(self, first, last, scale=None):
@@ -404,7 +405,8 @@ class Model(Compiled):
         first, last = self._check_range(first, last)
         scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
         out = np.zeros((last - first, self.dim))
-        _term_lipschitz(self.native, first, scale, out)
+        with readable(type(self).__name__):
+            _term_lipschitz(self.native, first, scale, out)
         return out
 
     def _check_range(self, first, last):
@@ -455,7 +457,8 @@ class Model(Compiled):
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_data):
             raise ValueError(f"`rows` must lie in 0 … {self.n_data - 1}.")
         out = np.zeros((len(rows), self.dim))
-        _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
+        with readable(type(self).__name__):
+            _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
         return out
 
     def hessian(self, x):

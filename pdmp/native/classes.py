@@ -73,6 +73,17 @@ def _restore_type(key, members, fields):
     return NativeType(members, collections.namedtuple("Stale", fields), key)
 
 
+def method_of(key, name):
+    """The compiled method of that name of the class whose type's name begins with `key`; None without one."""
+    return getattr(_known[key][1], name, None) if key in _known else None
+
+
+def all_methods():
+    """All compiled methods of classes that compiled code has met."""
+    for _, tuple_class in _known.values():
+        yield from (method for method in vars(tuple_class).values() if hasattr(method, "__compiled__"))
+
+
 def _register(cls, tuple_class, methods):
     """Make the numba type of `cls` and attach `methods` to it."""
     key = f"{cls.__module__}.{cls.__qualname__}#{fingerprint([_attach, *methods.values()])[:40]}"

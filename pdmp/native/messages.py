@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import os
 import re
 import warnings
 
-import numba.core.errors
+import numba
+import numpy as np
+from numba.core import errors
 
 _warned = set()
 
@@ -23,28 +27,100 @@ def warn_not_kept():
         )
 
 
+#: Lines of numba's text that say why; of those within others the first.
+_TELLING = ("Unknown attribute", "annot ", "NameError", "Invalid use", "must ", "upported", "No implementation")
+_F_STRINGS = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"}
+_LIBRARIES = tuple(os.path.join(os.path.dirname(module.__file__), "") for module in (numba, np))
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
+
 @contextlib.contextmanager
 def readable(what):
     """Turn what numba says of a method that does not compile into one line; `what` names the classes."""
     try:
         yield
-    except numba.core.errors.NumbaError as error:
+    except (errors.NumbaError, errors.UnsupportedBytecodeError, AttributeError) as error:
+        trace = error.__traceback__
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        # Numba itself fails with an `AttributeError` for an attribute that a module does not have.
+        if isinstance(error, AttributeError) and _PACKAGE in trace.tb_frame.f_code.co_filename:
+            raise
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-        lines = [line.strip() for line in text.splitlines()]
-        places = [line for line in lines if line.startswith(("File ", "def ", "<source elided>"))]
-        where = next((line.split('"')[1:] for line in reversed(places) if line.startswith("File ")), None)
-        where = f" at {where[0]}{where[1].rstrip(':')}" if where else ""
-        if "NRT required" in text:
-            why = "it creates an array: write into what it is given, or mark it @compiled(allocates=True)"
-        else:
-            wanted = (
-                "Unknown attribute",
-                "cannot ",
-                "Cannot ",
-                "No implementation",
-                "NameError",
-                "Invalid use",
-                "must ",
-            )
-            why = next((line for line in lines if any(w in line for w in wanted)), lines[0] if lines else "")
+        methods = _methods(text)
+        where, why = _place(text, methods), _reason(text)
+        if isinstance(error, AttributeError):
+            where = _reading(text.rpartition("'")[0].rpartition("'")[2]) or where
+        for method in methods[-1:]:
+            line = _line(method, lambda step: step.opname in _F_STRINGS)
+            if line and ("NRT required" in text or "str" in why):
+                where = method.__code__.co_filename, line
+                why = "it makes a text (an f-string), but compiled methods work with numbers and arrays"
+        where = f" at {where[0]}, line {where[1]}" if where else ""
         raise TypeError(f"a compiled method of {what} does not compile{where}: {why}") from error
+
+
+def _methods(text):
+    """The methods that numba was compiling, outermost first; without those of this package if there are others."""
+    from pdmp.native.classes import method_of
+
+    found = [method_of(key, name) for name, key in re.findall(r">>> (\w+)\(([^\s(]+#[\w-]+\[[^\]]*\])", text)]
+    found = [method for method in found if method is not None]
+    return [method for method in found if not method.__code__.co_filename.startswith(_PACKAGE)] or found
+
+
+def _line(function, wanted):
+    """The line of the first instruction that is `wanted`; None without one."""
+    for step in dis.get_instructions(function):
+        if wanted(step):
+            return next(n for start, end, n in function.__code__.co_lines() if start <= step.offset < end)
+    return None
+
+
+def _reading(attribute):
+    """File and line of a compiled method outside this package that reads this attribute."""
+    from pdmp.native.classes import all_methods
+
+    for method in all_methods():
+        if not method.__code__.co_filename.startswith(_PACKAGE):
+            line = _line(method, lambda step: step.opname.startswith("LOAD_") and step.argval == attribute)
+            if line:
+                return method.__code__.co_filename, line
+    return None
+
+
+def _place(text, methods):
+    """File and line of the innermost code that is not a library's: numba tells of the inner code first."""
+    found = re.findall(r'(?:at|[Rr]aised from) (\S*) \((\d+)\)$|File "(.*)", line (\d+):$', text, re.MULTILINE)
+    places = [(path or (name if name.startswith("<") else os.path.abspath(name)), n or m) for path, n, name, m in found]
+    places = [place for place in places if not place[0].startswith(_LIBRARIES)]
+    own = [place for place in places if not place[0].startswith(_PACKAGE)]
+    if own:
+        return own[0]
+    if methods and (not places or not methods[-1].__code__.co_filename.startswith(_PACKAGE)):
+        return methods[-1].__code__.co_filename, methods[-1].__code__.co_firstlineno
+    return places[0] if places else None
+
+
+def _reason(text):
+    text = re.sub(r"[^\s(]*?(\w+)#[\w-]+\[[^\]]*\]\((?:[^()]|\([^()]*\))*\)", r"\1", text)  # a type: its class's name
+    lines = [line.strip() for line in text.splitlines()]
+    plain = re.search(r"global name '(\w+)': Cannot determine Numba type of <class 'function'>", text)
+    if plain:
+        return f"`{plain[1]}` is a plain Python function: put @numba.njit above it"
+    if "NRT required" in text or "Only accept returning of array" in text:
+        return (
+            "it creates an array, a list or the like: write into what it is given, or mark it @compiled(allocates=True)"
+        )
+    calls = [line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")]
+    for line in lines:
+        if "positional argument" in line or "missing a required argument" in line:
+            return f"{line.rpartition('Error: ')[2]} in {calls[-1]}"
+    for number, line in enumerate(lines):
+        if "<locals>.choose" in line or "Failed in" in line or not any(words in line for words in _TELLING):
+            continue
+        if line.startswith("No implementation"):
+            call = next((other for other in lines[number:] if other.startswith(">>> ")), line)
+            return f"numba does not know {call.removeprefix('>>> ')}"
+        return line
+    return next((other for line, other in zip(lines, lines[1:], strict=False) if "Error: Failed in" in line), lines[0])
