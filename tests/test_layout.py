@@ -92,7 +92,7 @@ def test_module_as_command():
 
 
 def test_what_is_cached_takes_a_compiled_object():
-    """The name of such an object's type holds the fingerprint without which machine code on disk would be out of date."""
+    """The name of such an object's type holds a fingerprint: without it, machine code on disk would be out of date."""
     compiled = {"process", "model", "provider", "flow", "alias_table", "kernel"}  # a kernel is one of Stein's
     found = 0
     for path in [*SOURCES, *(ROOT / OTHER).rglob("*.py")]:

@@ -46,6 +46,7 @@ from pdmp.native.decorators import method_options
 from pdmp.native.decorators import positive as positive
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.fingerprints import fingerprint as fingerprint
+from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
@@ -73,17 +74,6 @@ def _restore_type(key, members, fields):
     return NativeType(members, collections.namedtuple("Stale", fields), key)
 
 
-def method_of(key, name):
-    """The compiled method of that name of the class whose type's name begins with `key`; None without one."""
-    return getattr(_known[key][1], name, None) if key in _known else None
-
-
-def all_methods():
-    """All compiled methods of classes that compiled code has met."""
-    for _, tuple_class in _known.values():
-        yield from (method for method in vars(tuple_class).values() if hasattr(method, "__compiled__"))
-
-
 def _register(cls, tuple_class, methods):
     """Make the numba type of `cls` and attach `methods` to it."""
     key = f"{cls.__module__}.{cls.__qualname__}#{fingerprint([_attach, *methods.values()])[:40]}"
@@ -98,6 +88,7 @@ def _register_type(tuple_class, key):
     numba_class = type(f"{tuple_class.__name__}Type", (NativeType,), {})
     register_model(numba_class)(models.TupleModel)
     _known[key] = numba_class, tuple_class
+    CLASSES[key] = tuple_class
 
     @typeof_impl.register(tuple_class)
     def _typeof(value, context):

@@ -12,6 +12,8 @@ import numba
 import numpy as np
 from numba.core import errors
 
+#: Named tuples with their compiled methods, by what the names of their numba types begin with.
+CLASSES = {}
 _warned = set()
 
 
@@ -62,9 +64,10 @@ def readable(what):
 
 def _methods(text):
     """The methods that numba was compiling, outermost first; without those of this package if there are others."""
-    from pdmp.native.classes import method_of
-
-    found = [method_of(key, name) for name, key in re.findall(r">>> (\w+)\(([^\s(]+#[\w-]+\[[^\]]*\])", text)]
+    found = [
+        getattr(CLASSES.get(key), name, None)
+        for name, key in re.findall(r">>> (\w+)\(([^\s(]+#[\w-]+\[[^\]]*\])", text)
+    ]
     found = [method for method in found if method is not None]
     return [method for method in found if not method.__code__.co_filename.startswith(_PACKAGE)] or found
 
@@ -79,9 +82,8 @@ def _line(function, wanted):
 
 def _reading(attribute):
     """File and line of a compiled method outside this package that reads this attribute."""
-    from pdmp.native.classes import all_methods
-
-    for method in all_methods():
+    methods = (method for cls in CLASSES.values() for method in vars(cls).values() if hasattr(method, "__compiled__"))
+    for method in methods:
         if not method.__code__.co_filename.startswith(_PACKAGE):
             line = _line(method, lambda step: step.opname.startswith("LOAD_") and step.argval == attribute)
             if line:
