@@ -45,6 +45,7 @@ import contextlib
 import copy
 import difflib
 import inspect
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -83,6 +84,12 @@ class State(NamedTuple):
     counts: np.ndarray  #: (KINDS + kinds of event,) see above
     excess: np.ndarray  #: (2,) sum and maximum of rate / bound - 1 over violated bounds
     memory: tuple  #: what the process alone knows: a named tuple of arrays
+
+
+@inlined
+def count_data(counts, n):
+    """Count `n` data at which a method has looked, for ``data_passes``: call it with ``state.counts``."""
+    counts[DATA] += n
 
 
 @inlined
@@ -187,7 +194,8 @@ class Process(Compiled):
 
     @compiled
     def rate(self, state, i, now, rng):
-        return 1.0
+        """For a process whose proposals are all events: NaN, which stops the run, where a clock gave a bound."""
+        return math.nan if state.bounds[i] > HORIZON else 0.0
 
     @compiled
     def touches(self, state, i):
@@ -227,6 +235,15 @@ class Process(Compiled):
     def resolve(self, x):
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
         return copy.copy(self)
+
+    def missing_rate(self, bound):
+        """What to say of a clock that gave this bound, where it needs a `rate` and the class has none; else None."""
+        if not HORIZON < bound < CERTAIN or self._methods["rate"] is not Process._methods["rate"]:
+            return None
+        return (
+            f"`clock` of {type(self).__name__} returned the bound {bound:.6g}, but the class has no `rate`: write one, "
+            "or return the bound pdmp.CERTAIN for proposals that are events"
+        )
 
     def changes(self):
         """The coordinates that an event of each clock may change, as rows (indptr, indices).

@@ -317,7 +317,8 @@ class Chain:
             alone = state.pending[2] == ALONE and state.pending[1] == state.pending[0] + 1
             if alone and state.pending[0] == state.heap[0] and math.isfinite(ring):
                 now = ring  # the rate, where the clock rang; else the clock or the jump, where the last one did
-            text = f"the gradient or the rate of {who} is not finite"
+            text = process.missing_rate(float(state.bounds[state.heap[0]]))
+            text = text or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (

@@ -1,8 +1,9 @@
-"""One readable line for a misspelt name in a compiled method of one's own, before anything compiles.
+"""One readable line for a mistake in a compiled method of one's own, before anything compiles.
 
-Two looks, both at classes from outside the packages only. `check_names` reads the methods: every ``self.name`` must be
-a declared field or a compiled method, every ``state.name`` an entry of the state, every global name must exist.
-`rehearse` calls the methods once in plain Python, on a copy of a chain's first state.
+Two checks, both of classes from outside the packages only. `check_methods` reads the methods: each ``self.name`` must
+be a declared field or a compiled method, each ``state.name`` an entry of the state, each global name must exist; what
+must return a value does so on every path; random numbers come from `rng`. `rehearse` calls the methods in plain Python,
+on copies of a chain's first state, and looks at what they return.
 """
 
 from __future__ import annotations
@@ -12,18 +13,30 @@ import copy
 import difflib
 import dis
 import inspect
+import numbers
+import random
+import types
 import warnings
 
 import numpy as np
+from numba.core import config
 
 from pdmp.engine.storage import copied
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled
 from pdmp.process import CERTAIN, HORIZON, Process, State
 
-#: A rehearsal in plain Python is for small data.
-REHEARSED_DATA = 5_000
+#: A rehearsal in plain Python is for small data, and for so many clocks.
+REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 _trusted = {"pdmp", "numba", "numpy", "llvmlite"}
+_FAILED = object()  # of a call that raised nothing that its author could change
+
+#: What the methods that the event loop calls must return.
+_RETURNED = {
+    "clock": "a time and a bound, `return time, bound`",
+    "rate": "the rate, a number >= 0",
+    "jump": "the kind of event, a place in `events`",
+}
 
 
 def trust(package: str) -> None:
@@ -31,8 +44,7 @@ def trust(package: str) -> None:
     _trusted.add(package)
 
 
-def _is_ours(module):
-    """Whether code of this module needs no trial."""
+def _is_trusted(module):
     return (module or "").partition(".")[0] in _trusted
 
 
@@ -48,15 +60,21 @@ def _parts(value, seen):
             yield from _parts(part, seen)
 
 
-def check_names(process):
-    """Raise a `TypeError` for the first meaningless name in a method of the process or of what it is made of."""
+# ---------------------------------------------------------------------------------------------------------------
+# Reading the methods
+
+
+def check_methods(process):
+    """Raise a `TypeError` for the first mistake that the text of a method shows, of the process or of its parts."""
     for part in _parts(process, {}):
         for name, method in type(part)._methods.items():
-            if not _is_ours(method.__module__):
-                _check_method(part, name, method)
+            if not _is_trusted(method.__module__):
+                _check_names(part, name, method)
+                _check_returns(part, name, method)
+                _check_random(f"`{name}` of {type(part).__name__}", method, set())
 
 
-def _check_method(owner, name, method):
+def _check_names(owner, name, method):
     where = f"`{name}` of {type(owner).__name__}"
     parameters = list(inspect.signature(method).parameters)
     known = {parameters[0]: owner} if parameters else {}
@@ -117,48 +135,154 @@ def _attribute(where, path, owner, name):
     raise TypeError(f"{where} uses `{path}.{name}`: {hint}")
 
 
+def _check_returns(owner, name, method):
+    """A `TypeError` where a clock, a rate or a jump can end without returning anything."""
+    if not isinstance(owner, Process) or name not in _RETURNED:
+        return
+    before = None
+    for step in dis.get_instructions(method):
+        nothing = step.opname == "RETURN_VALUE" and before is not None and before.opname == "LOAD_CONST"
+        if nothing and before.argval is None or step.opname == "RETURN_CONST" and step.argval is None:
+            raise TypeError(f"`{name}` of {type(owner).__name__} returns nothing: it must return {_RETURNED[name]}.")
+        before = step
+
+
+def _check_random(where, function, seen):
+    """A `TypeError` if the function, or one that it calls, draws from a generator that is not the run's."""
+    function = getattr(function, "py_func", function)  # of a numba dispatcher
+    if id(function) in seen or _is_trusted(function.__module__):
+        return
+    seen.add(id(function))
+    scope = dict(function.__globals__)
+    if function.__closure__:
+        scope |= {n: c.cell_contents for n, c in zip(function.__code__.co_freevars, function.__closure__, strict=True)}
+    value, path = None, ""
+    for step in dis.get_instructions(function):
+        if step.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
+            value, path = scope.get(step.argval), step.argval
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, types.ModuleType):
+            value, path = getattr(value, step.argval, None), f"{path}.{step.argval}"
+        elif step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
+            value = None
+        if (
+            value is np.random
+            or value is random
+            or isinstance(_generator(value), (random.Random, np.random.RandomState))
+        ):
+            raise TypeError(
+                f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
+                "rng.standard_normal(), rng.standard_exponential(), rng.integers(n)."
+            )
+        if isinstance(value, types.FunctionType) or isinstance(getattr(value, "py_func", None), types.FunctionType):
+            _check_random(where, value, seen)
+
+
+def _generator(value):
+    """The generator of which `value` is a method, as those are that ``from random import random`` brings."""
+    return getattr(value, "__self__", None) if isinstance(value, (types.MethodType, types.BuiltinMethodType)) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Calling the methods
+
+
 def rehearse(process, chain):
-    """Call the methods of one's own process and model once in plain Python; a `TypeError` for the first that fails."""
+    """Call the methods of one's own process and model in plain Python; a `TypeError` for the first that fails."""
     model = process.model
-    if isinstance(model, Model) and not _is_ours(type(model).__module__):
+    if isinstance(model, Model) and not _is_trusted(type(model).__module__):
         x, out = np.array(chain.state.x[: model.dim]), np.zeros(model.dim)
-        kernel, last = model.native, model.n_data - 1
+        last = model.n_data - 1
         calls = {"prior_potential": (x,), "add_prior_gradient": (x, out)}
         if last >= 0:
             calls |= {"term_potential": (x, last), "add_term_gradient": (x, last, out)}
         for name, arguments in calls.items():
-            _call(model, kernel, name, *arguments)
-    if _is_ours(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
+            _call(model, name, *arguments)
+    if _is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
-    kernel, state, rng = process.native, copied(chain.state), copy.deepcopy(chain.rng)
-    now = float(state.now[0])
-    ring = _call(process, kernel, "clock", state, 0, now, rng)
-    if ring is None:
+    for i in range(min(process.clocks, REHEARSED_CLOCKS)):
+        _rehearse_clock(process, i, copied(chain.state), copy.deepcopy(chain.rng))
+
+
+def _rehearse_clock(process, i, state, rng):
+    """What the event loop does with clock i, once."""
+    name = type(process).__name__
+    proposal = _call(process, "clock", state, i, float(state.now[0]), rng)
+    if proposal is _FAILED:
         return
-    if not isinstance(ring, tuple) or len(ring) != 2:
-        raise TypeError(f"`clock` of {type(process).__name__} must return a time and a bound, got {ring!r}.")
-    time, bound = ring
+    if not isinstance(proposal, tuple) or len(proposal) != 2:
+        raise TypeError(f"`clock` of {name} must return a time and a bound, got {proposal!r}.")
+    time, bound = proposal
     if not np.isfinite(time):
         return
-    if bound not in (CERTAIN, HORIZON):
-        _call(process, kernel, "rate", state, 0, time, rng)
-    _call(process, kernel, "jump", state, 0, time, rng)
+    state.bounds[i] = bound
+    if bound != CERTAIN and bound != HORIZON:
+        missing = process.missing_rate(bound)
+        if missing is not None:
+            raise TypeError(f"{missing}.")
+        rate = _call(process, "rate", state, i, time, rng)
+        if rate is not _FAILED and not isinstance(rate, numbers.Real):
+            raise TypeError(f"`rate` of {name} must return {_RETURNED['rate']}, got {rate!r}.")
+    kind = _call(process, "jump", state, i, time, rng)
+    if kind is _FAILED:
+        return
+    if not isinstance(kind, numbers.Integral) or kind >= len(process.events):
+        raise TypeError(
+            f"`jump` of {name} must return {_RETURNED['jump']}, 0 … {len(process.events) - 1}, or -1 for a state that "
+            f"is not finite; got {kind!r}."
+        )
 
 
-def _call(owner, kernel, name, *arguments):
+def _call(owner, name, *arguments):
+    """What the method returns in plain Python; `_FAILED` where that says nothing about compiled code."""
+    if not config.DISABLE_JIT:  # first with plain helpers, on copies: compiled ones do not look at bounds of arrays
+        _attempt(owner, _plain(owner, {}), name, copy.deepcopy(arguments))
+    return _attempt(owner, owner.native, name, arguments)
+
+
+def _attempt(owner, native, name, arguments):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return getattr(kernel, name)(*arguments)
+            return getattr(native, name)(*arguments)
     except (AttributeError, NameError, TypeError, LookupError) as error:
-        trace = error.__traceback__
-        while trace.tb_next is not None:
+        trace, frames = error.__traceback__.tb_next, []
+        while trace is not None:
+            frames.append((trace.tb_frame.f_code, trace.tb_lineno, trace.tb_frame.f_globals.get("__name__")))
             trace = trace.tb_next
-        if _is_ours(trace.tb_frame.f_globals.get("__name__")):
-            # Raised within the packages: for what they were given, or because plain Python differs from compiled code.
-            return None
+        own = [frame for frame in frames if not _is_trusted(frame[2])]
+        inside = bool(frames) and _is_trusted(frames[-1][2])
+        # An index out of bounds comes from what one's own method handed on. Anything else that is raised within the
+        # packages may be because plain Python differs from compiled code.
+        if not own or inside and not isinstance(error, IndexError):
+            return _FAILED
+        code, line, _ = own[-1]
+        place = f"line {line} of {code.co_filename}" + (f", in its call of `{frames[-1][0].co_name}`" if inside else "")
         raise TypeError(
-            f"`{name}` of {type(owner).__name__} fails in plain Python: {type(error).__name__}: {error}"
+            f"`{name}` of {type(owner).__name__} fails in plain Python: {type(error).__name__}: {error} ({place})"
         ) from error
     except Exception:  # noqa: BLE001 - arithmetic that raises in Python and gives inf or NaN when compiled
-        return None
+        return _FAILED
+
+
+def _plain(owner, known):
+    """``owner.native`` with the plain functions of all compiled ones that its methods call by name."""
+    native = owner.native
+    parts = [getattr(owner, field, None) for field in native._fields]
+    values = [
+        _plain(part, known) if isinstance(part, Compiled) else value for part, value in zip(parts, native, strict=True)
+    ]
+    methods = {name: _plain_function(method, known) for name, method in type(owner)._methods.items()}
+    return type(type(native).__name__, (type(native),), methods)(*values)
+
+
+def _plain_function(function, known):
+    function = getattr(function, "py_func", function)
+    if function not in known:
+        scope = dict(function.__globals__)
+        known[function] = types.FunctionType(
+            function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+        )
+        for name in function.__code__.co_names:
+            if isinstance(getattr(scope.get(name), "py_func", None), types.FunctionType):
+                scope[name] = _plain_function(scope[name], known)
+    return known[function]
