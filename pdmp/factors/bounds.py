@@ -1,6 +1,6 @@
 """Clocks of single factors: exact inversion, the model's affine bound, and a grid.
 
-Each proposes an arrival of clock f and knows the rate there, max(0, v·∇U_f), see `pdmp.factors.terms`.
+Each proposes an arrival of clock f, and evaluates the rate max(0, v·∇U_f) there, see `pdmp.factors.terms`.
 
 References
 ----------
@@ -13,14 +13,16 @@ import math
 
 import numpy as np
 
+from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, HORIZON, ROUNDING
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.grid import EMPTY_CELLS, NEEDED, PART, TOLERANCE, second_difference
 from pdmp.thinning.piecewise import segment_arrival
 
-#: Of a factor's row in `cells`: the width to use, that of the cell laid last, how many there were; where that cell
-#: begins and ends; the bound at its begin, inner point and end.
+#: Columns of `cells`, a row for each factor: the width to use next, the width of the last cell, the number of cells so
+#: far, the times at which the last cell begins and ends, and from LEFT on the bound at its begin, inner point and end.
+#: They are not arrays of their own because a row of eight numbers is one cache line.
 WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
 
 
@@ -31,6 +33,7 @@ class FactorInversion(Compiled):
     exact = True
 
     def cells(self, factors, width):
+        """No memory is needed."""
         return np.zeros((0, 8))
 
     @compiled
@@ -50,6 +53,7 @@ class FactorAffine(Compiled):
     exact = True
 
     def cells(self, factors, width):
+        """No memory is needed."""
         return np.zeros((0, 8))
 
     @compiled
@@ -66,16 +70,17 @@ class FactorAffine(Compiled):
 class FactorGrid(Compiled):
     """The adaptive grid for each factor by itself; its violations are counted.
 
-    As `pdmp.thinning.Grid`: a cell is bounded by the chords through the signed rates at its ends and a point within,
-    raised by `safety` times what the parabola through the three may exceed them by, cut short where their bend is worth
-    more than half an event, and adapted in width. A cell serves until it ends or one of the factor's coordinates
-    changes its velocity; unlike there it does not end where another clock rings, for most of them do not concern this
+    As in `pdmp.thinning.Grid`, a cell is a short interval of time. The bound in it consists of the chords through the
+    signed rates at its ends and at a point within, raised by `safety` times the most by which the parabola through the
+    three can exceed them. A cell is shortened where the second difference of the rates is worth more than half an
+    event, and the width adapts. A cell is used until it ends or one of the factor's coordinates changes its velocity;
+    unlike in `pdmp.thinning.Grid` it does not end where another clock rings, because most clocks do not concern this
     factor.
 
     Parameters
     ----------
     safety : float, default 6
-        Room for curvature and for jumps, as there; at least 1.
+        Factor on the room for curvature and jumps, as in `pdmp.thinning.Grid`; at least 1.
     """
 
     safety: float
@@ -83,15 +88,13 @@ class FactorGrid(Compiled):
     name = "an adaptive grid for each factor"
     exact = False
 
-    def __init__(self, safety=6.0):
-        if not safety >= 1.0:
-            raise ValueError(f"`safety` must be at least 1, got {safety}.")
-        self.safety = float(safety)
+    def __init__(self, safety: float = 6.0):
+        self.safety = number("safety", safety, least=1.0)
 
     @compiled
     def propose(self, process, state, f, now, rng):
         cells = state.memory.cells
-        if not self.current(process, state, f, now) and not self.lay(process, state, f, now):
+        if not self.is_current(process, state, f, now) and not self.new_cell(process, state, f, now):
             return math.nan, HORIZON
         e = rng.standard_exponential()
         width, s = cells[f, END] - cells[f, BEGIN], now - cells[f, BEGIN]
@@ -111,8 +114,8 @@ class FactorGrid(Compiled):
         return cells[f, END], HORIZON
 
     @compiled
-    def current(self, process, state, f, now):
-        """Whether the factor's last cell still holds: its coordinates have gone straight on, and have not left it."""
+    def is_current(self, process, state, f, now):
+        """Whether `now` is in the factor's last cell and no velocity of its coordinates has changed since it began."""
         begin = state.memory.cells[f, BEGIN]
         for k in range(process.factors.indptr[f], process.factors.indptr[f + 1]):
             if state.moved[process.factors.indices[k]] > begin:
@@ -120,24 +123,24 @@ class FactorGrid(Compiled):
         return begin <= now < state.memory.cells[f, END]
 
     @compiled
-    def lay(self, process, state, f, now):
-        """Lay a cell that begins at `now`; whether the rates are finite in it."""
+    def new_cell(self, process, state, f, now):
+        """Make a cell that begins at `now`; whether the rates are finite in it."""
         cells, factors = state.memory.cells, process.factors
         width, known = min(cells[f, WIDTH], 2.0 * cells[f, LAST]), False
         a, c = factors.along(state, f, now), 0.0
-        b, bend = a, 0.0
+        b, difference = a, 0.0
         for _ in range(60):
             b = factors.along(state, f, now + PART * width)
             c = c if known else factors.along(state, f, now + width)
-            bend = second_difference(a, b, c)
+            difference = second_difference(a, b, c)
             high = max(a, b, c) > 0.0
-            if math.isfinite(bend) and (not high or abs(bend) * width <= TOLERANCE):
+            if math.isfinite(difference) and (not high or abs(difference) * width <= TOLERANCE):
                 break
-            # The path never goes to where the target is not defined.
+            # The rates at the end may be NaN: the path never goes where the target is not defined.
             known, c, width = math.isfinite(b), b, PART * width
         if not math.isfinite(a + b + c) or now + width <= now:
             return False
-        room = self.safety * NEEDED * abs(bend)
+        room = self.safety * NEEDED * abs(difference)
         cells[f, LAST], cells[f, BEGIN], cells[f, END] = width, now, now + width
         cells[f, LEFT], cells[f, LEFT + 1] = positive(a + room), positive(b + room)
         cells[f, LEFT + 2] = positive(c + room)
@@ -145,7 +148,7 @@ class FactorGrid(Compiled):
 
     @compiled
     def adapt(self, cells, f, passed):
-        """Stochastic approximation of the width at which `EMPTY_CELLS` of the cells pass without an arrival."""
+        """Stochastic approximation of the width at which the share `EMPTY_CELLS` of the cells has no arrival."""
         cells[f, CELLS] += 1.0
         gain = max(0.05, 1.0 / (1.0 + 0.1 * cells[f, CELLS]))
         cells[f, WIDTH] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
@@ -158,5 +161,5 @@ class FactorGrid(Compiled):
         return rate
 
     def cells(self, factors, width):
-        """Memory: a row for each factor, with no cell yet."""
+        """A row for each factor, with no cell yet."""
         return np.tile([width, width, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0], (factors, 1))

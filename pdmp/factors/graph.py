@@ -1,6 +1,6 @@
 r"""Factor graphs: which coordinates each factor U_f of a potential U = Σ U_f depends on.
 
-Users give and get them as bipartite networkx graphs, the event loop works on arrays of compressed rows.
+Users give and get them as bipartite networkx graphs; the event loop works on arrays of compressed rows.
 
 ==============  ==============================  =====================================================================
 node            attribute                       meaning
@@ -24,8 +24,16 @@ from __future__ import annotations
 
 import numbers
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from pdmp.native.arguments import one_of
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from pdmp.models.base import Model
 
 #: Largest number of pairs of neighbouring factors for which the lists of neighbours are made.
 LARGEST = 50_000_000
@@ -55,9 +63,15 @@ class FactorGraph:
     ValueError
         If a coordinate is out of range or twice in a factor, a factor has no coordinate, or a coordinate no factor:
         the graph then does not cover the coordinates of the potential.
+
+    Examples
+    --------
+    >>> from pdmp.factors import FactorGraph
+    >>> FactorGraph([[0, 1], [1, 2]], dim=3).neighbours[1]  # of factors 0 and 1, one after the other
+    array([0, 1, 0, 1])
     """
 
-    def __init__(self, scopes, dim, terms=None):
+    def __init__(self, scopes, dim: int, terms=None):
         self.dim = int(dim)
         self.indptr, self.indices = _compressed(scopes, "scopes")
         size = len(self)
@@ -77,7 +91,7 @@ class FactorGraph:
         missing = np.setdiff1d(np.arange(self.dim), self.indices)
         if len(missing):
             raise ValueError(
-                f"the factor graph does not cover the potential's coordinates: {_some(missing)} in no factor. Give "
+                f"the factor graph does not cover the potential's coordinates: {some_of(missing)} in no factor. Give "
                 "every coordinate a factor; a flat one has no density."
             )
         if terms is None:
@@ -95,7 +109,7 @@ class FactorGraph:
     def __repr__(self):
         return f"FactorGraph({len(self)} factors, {self.dim} coordinates, {len(self.indices)} edges)"
 
-    def scope(self, f):
+    def scope(self, f: int) -> np.ndarray:
         """The coordinates that factor f depends on, ascending."""
         return self.indices[self.indptr[f] : self.indptr[f + 1]]
 
@@ -135,8 +149,8 @@ class FactorGraph:
         product.sort_indices()
         return product.indptr.astype(np.int64), product.indices.astype(np.int64)
 
-    def to_networkx(self):
-        """The same as a bipartite `networkx.Graph`, with nodes ("U", f) and ("x", j); see the module's text."""
+    def to_networkx(self) -> nx.Graph:
+        """Make a bipartite `networkx.Graph` of it, with nodes ("U", f) and ("x", j); see the module's text."""
         import networkx as nx
 
         graph = nx.Graph()
@@ -148,8 +162,8 @@ class FactorGraph:
         return graph
 
 
-def from_networkx(graph, dim, factors=None):
-    """The arrays of a bipartite networkx graph.
+def from_networkx(graph: nx.Graph, dim: int, factors: int | None = None) -> FactorGraph:
+    """A `FactorGraph` from a bipartite networkx graph.
 
     Parameters
     ----------
@@ -213,9 +227,11 @@ def from_networkx(graph, dim, factors=None):
         return FactorGraph(scopes, dim)
     given = np.bincount([t for row in terms for t in row], minlength=factors)
     if np.any(given > 1):
-        raise ValueError(f"`graph` has factors of the model in more than one node: {_some(np.flatnonzero(given > 1))}.")
+        raise ValueError(
+            f"`graph` has factors of the model in more than one node: {some_of(np.flatnonzero(given > 1))}."
+        )
     if np.any(given == 0):
-        missing = _some(np.flatnonzero(given == 0))
+        missing = some_of(np.flatnonzero(given == 0))
         raise ValueError(f"`graph` does not cover the potential: factors of the model in no node: {missing}.")
     return FactorGraph(scopes, dim, terms)
 
@@ -241,7 +257,7 @@ def _terms_of(node, terms, factors):
     return [int(t) for t in rows]
 
 
-def from_model(model, by="edges"):
+def from_model(model: Model, by: str = "edges") -> FactorGraph:
     """The factor graph that a model stands for.
 
     Parameters
@@ -249,8 +265,8 @@ def from_model(model, by="edges"):
     model : pdmp.Model
         A `Gaussian`, or one with a method ``factors()``.
     by : {"edges", "rows"}, default "edges"
-        For a Gaussian: a factor for each non-zero beside the diagonal of the precision matrix, or for each of its
-        rows (fewer, larger factors); a coordinate that is independent of all others has one of its own either way.
+        For a Gaussian: a factor for each off-diagonal non-zero of the precision matrix, or for each of its rows (fewer,
+        larger factors); a coordinate that is independent of all others has one of its own either way.
 
     Returns
     -------
@@ -260,6 +276,16 @@ def from_model(model, by="edges"):
     ------
     ValueError
         For a model that does not say what its factors are.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> chain = pdmp.models.Gaussian([0.0, 0.0, 0.0], [[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+    >>> graph = pdmp.graph.from_model(chain)
+    >>> graph
+    FactorGraph(2 factors, 3 coordinates, 4 edges)
+    >>> graph.scope(1)
+    array([1, 2])
     """
     from pdmp.models.targets.gaussian import Gaussian
 
@@ -284,16 +310,15 @@ def from_model(model, by="edges"):
 
 def _of_precision(model, by):
     d = model.dim
+    one_of("by", by, ("edges", "rows"))
     if by == "rows":
         return FactorGraph((model.indptr, model.indices), d)
-    if by != "edges":
-        raise ValueError(f'`by` must be "edges" or "rows", got {by!r}.')
     rows = np.repeat(np.arange(d), np.diff(model.indptr))
     upper = rows < model.indices
     i, j = rows[upper], model.indices[upper]
     alone = np.setdiff1d(np.arange(d), np.concatenate([i, j]))
     sizes = np.concatenate([np.full(len(i), 2), np.ones(len(alone), np.int64)])
-    # Factors in the order of their first coordinate, so that neighbours lie side by side in memory.
+    # Factors in the order of their first coordinate, so that neighbours lie close together in memory.
     first = np.concatenate([i, alone])
     order = np.argsort(first, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(sizes[order])])
@@ -306,7 +331,7 @@ def _of_precision(model, by):
 
 
 def _compressed(rows, name):
-    """Rows, given as such or as a pair of arrays, as (indptr, indices)."""
+    """Compressed rows (indptr, indices), from lists of rows or from such a pair."""
     if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[0], np.ndarray):
         indptr, indices = (np.asarray(part, np.int64) for part in rows)
         if indptr.ndim != 1 or len(indptr) == 0 or indptr[0] != 0 or indptr[-1] != len(indices):
@@ -322,7 +347,7 @@ def _compressed(rows, name):
     return indptr, indices
 
 
-def _some(numbers_):
-    """At most five of them, in words."""
-    shown = ", ".join(str(int(k)) for k in numbers_[:5])
-    return shown + (f" and {len(numbers_) - 5} more" if len(numbers_) > 5 else "")
+def some_of(values):
+    """The first five of `values`, and how many more, as text."""
+    shown = ", ".join(str(int(k)) for k in values[:5])
+    return shown + (f" and {len(values) - 5} more" if len(values) > 5 else "")

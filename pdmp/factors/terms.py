@@ -7,7 +7,8 @@ Two kinds, with the same compiled methods::
     bound(state, f, now)         where the model bounds it: (a, b) with v·∇U_f at now + s at most a + b s, s >= 0
 
 `Quadratic` divides the precision matrix of a Gaussian among the factors of any graph that covers it; `Terms` are the
-factors of a model, or sums of them. Coordinates move lazily, so each is brought to the time that is asked for.
+factors of a model, or sums of them. Each coordinate keeps the time at which it was last moved, so the methods bring
+those of the factor to the time asked for.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.factors.graph import FactorGraph, _some, from_model, from_networkx
+from pdmp.factors.graph import FactorGraph, from_model, from_networkx, some_of
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import DATA
 
-#: Factors that are tried, beside their sum, before a run.
-TRIED = 100
+#: Number of factors that are checked one by one before a run.
+CHECKED = 100
 #: Largest number of factors whose sum is compared with the gradient before a run.
 SUMMED = 100_000
 
@@ -30,7 +31,7 @@ SUMMED = 100_000
 class Memory(NamedTuple):
     """What the clocks of factors work on."""
 
-    gradient: np.ndarray  #: (largest scope,) of the factor last looked at, restricted to its coordinates
+    gradient: np.ndarray  #: (largest scope,) of the factor evaluated last, restricted to its coordinates
     here: np.ndarray  #: (d,) positions; only those of that factor are up to date
     out: np.ndarray  #: (d,)
     cells: np.ndarray  #: (factors, 8), or (0, 8) without a grid: see `pdmp.factors.bounds`
@@ -41,6 +42,8 @@ class Factors(Compiled):
 
     indptr: np.ndarray
     indices: np.ndarray
+
+    scattered = False  # whether gradients are written at the places of all d coordinates first
 
     def __init__(self, graph):
         self.graph = graph
@@ -71,13 +74,13 @@ class Factors(Compiled):
         return square
 
     def memory(self, cells):
-        """Empty `Memory`; `cells`: what the clocks keep."""
+        """The `Memory` of one chain; `cells` is what the clocks keep."""
         d, largest = self.graph.dim, int(np.diff(self.indptr).max())
-        scattered = d if isinstance(self, Terms) else 1
+        room = d if self.scattered else 1
         return Memory(
             gradient=np.zeros(largest),
-            here=np.zeros(scattered),
-            out=np.zeros(scattered),
+            here=np.zeros(room),
+            out=np.zeros(room),
             cells=cells,
         )
 
@@ -85,9 +88,9 @@ class Factors(Compiled):
 class Quadratic(Factors):
     r"""A Gaussian's potential, divided among factors: U_f(x) = ½ yᵀ M_f y, y = x - mean on the coordinates of f.
 
-    An entry of the precision matrix beside the diagonal is divided equally among the factors that have both of its
-    coordinates; the diagonal in proportion to the absolute values beside it that each factor received. With a factor
-    for each of these entries, all are convex when the matrix is diagonally dominant.
+    An off-diagonal entry of the precision matrix is divided equally among the factors that have both of its
+    coordinates; a diagonal entry in proportion to the absolute off-diagonal values that each factor received in its
+    row. With a factor for each off-diagonal entry, all are convex when the matrix is diagonally dominant.
     """
 
     mean: np.ndarray
@@ -143,20 +146,22 @@ class Terms(Factors):
     term_start: np.ndarray
     terms: np.ndarray
 
+    scattered = True
+
     def __init__(self, model, graph):
         super().__init__(graph)
         self.model, self.term_start, self.terms = model, graph.term_start, graph.terms
 
     @compiled
-    def _come(self, state, f, time):
+    def _bring_to(self, state, f, time):
         """Bring the factor's coordinates to `time`, in `memory.here`."""
         for k in range(self.indptr[f], self.indptr[f + 1]):
             j = self.indices[k]
             state.memory.here[j] = state.x[j] + state.v[j] * (time - state.moved[j])
 
     @compiled
-    def _count(self, state, f):
-        """The data terms of the factor are looked at; a model without data counts a look as one."""
+    def _count_data(self, state, f):
+        """Add the number of data terms of the factor to the counts; 1 for a model without data."""
         n = 0
         for k in range(self.term_start[f], self.term_start[f + 1]):
             n += self.terms[k] < self.model.n_data
@@ -165,7 +170,7 @@ class Terms(Factors):
     @compiled
     def gradient(self, state, f, time):
         memory = state.memory
-        self._come(state, f, time)
+        self._bring_to(state, f, time)
         first, last = self.indptr[f], self.indptr[f + 1]
         for k in range(first, last):
             memory.out[self.indices[k]] = 0.0
@@ -173,7 +178,7 @@ class Terms(Factors):
             self.model.add_factor_gradient(memory.here, self.terms[k], memory.out)
         for k in range(first, last):
             memory.gradient[k - first] = memory.out[self.indices[k]]
-        self._count(state, f)
+        self._count_data(state, f)
 
     @compiled
     def affine(self, state, f, now):
@@ -182,18 +187,18 @@ class Terms(Factors):
             a, b = self.model.affine_factor(state.x, state.v, state.moved, now, self.terms[k])
             value += a
             slope += b
-        self._count(state, f)
+        self._count_data(state, f)
         return value, slope
 
     @compiled
     def bound(self, state, f, now):
         value, slope = 0.0, 0.0
-        self._come(state, f, now)
+        self._bring_to(state, f, now)
         for k in range(self.term_start[f], self.term_start[f + 1]):
             a, b = self.model.factor_rate_bound(state.memory.here, state.v, self.terms[k])
             value += a
             slope += b
-        self._count(state, f)
+        self._count_data(state, f)
         return value, slope
 
     @compiled
@@ -209,26 +214,26 @@ class Terms(Factors):
                 out[f] += v[j] * scratch[j]
 
     def check(self, x, seed=0):
-        """Try factors near `x` (d,): a `ValueError` if one is not as local as the graph says, or they do not add up.
+        """Raise a `ValueError` if factors near `x` (d,) do not add up, or one is less local than the graph says.
 
         The gradient of a factor must vanish outside its coordinates and not change with the others; the gradients of
-        all of them must add up to that of the potential. `TRIED` factors are tried, the sum of up to `SUMMED` is
-        compared; points where something is not finite tell nothing.
+        all of them must add up to that of the potential. `CHECKED` factors are checked, and the sum of at most
+        `SUMMED`; points where something is not finite are passed over.
         """
         rng, graph, name = np.random.default_rng(seed), self.graph, type(self.model).__name__
         x = np.asarray(x, float) + 1e-2 * np.maximum(1.0, np.abs(x)) * rng.uniform(-1.0, 1.0, graph.dim)
-        kernel = self.model.native
+        native = self.model.native
         with readable(name):
             if len(self.terms) <= SUMMED:
                 total, exact = np.zeros(graph.dim), self.model.gradient(x)
-                _add_factors(kernel, x, self.terms, total)
+                _add_factors(native, x, self.terms, total)
                 if np.all(np.isfinite(total)) and not np.all(np.abs(total - exact) <= 1e-6 * (1.0 + np.abs(exact))):
                     j = int(np.argmax(np.abs(total - exact)))
                     raise ValueError(
                         f"the factors of {name} do not add up to its potential: in coordinate {j} their gradients sum "
                         f"to {total[j]:.8g}, that of the potential is {exact[j]:.8g}."
                     )
-            for f in rng.permutation(len(graph))[:TRIED]:
+            for f in rng.permutation(len(graph))[:CHECKED]:
                 scope = graph.scope(f)
                 outside = np.ones(graph.dim, bool)
                 outside[scope] = False
@@ -236,20 +241,20 @@ class Terms(Factors):
                 found = np.zeros((2, graph.dim))
                 terms = self.terms[self.term_start[f] : self.term_start[f + 1]]
                 for point, out in zip((x, moved), found, strict=True):
-                    _add_factors(kernel, point, terms, out)
+                    _add_factors(native, point, terms, out)
                 if not np.all(np.isfinite(found)):
                     continue
                 if np.any(found[0][outside] != 0.0):
                     wrong = np.flatnonzero(outside & (found[0] != 0.0))
                     raise ValueError(
                         f"the gradient of factor {f} of {name} does not vanish outside its coordinates "
-                        f"{_some(scope)}: it depends on {_some(wrong)} too. Name them in `factors()` or the graph."
+                        f"{some_of(scope)}: it depends on {some_of(wrong)} too. Name them in `factors()` or the graph."
                     )
                 change = np.abs(found[1] - found[0])[scope]
                 if np.any(change > 1e-9 * (1.0 + np.abs(found[0][scope]))):
                     raise ValueError(
                         f"the gradient of factor {f} of {name} changes with coordinates that are not among its own, "
-                        f"{_some(scope)}. Name all that it depends on in `factors()` or the graph."
+                        f"{some_of(scope)}. Name all that it depends on in `factors()` or the graph."
                     )
 
 
@@ -267,7 +272,7 @@ def divide(model, graph):
     local = np.arange(start[-1]) - start[owner]
     i = graph.indices[graph.indptr[owner] + local // sizes[owner]]
     j = graph.indices[graph.indptr[owner] + local % sizes[owner]]
-    # Where in the precision matrix each entry of the blocks is; its keys ascend.
+    # The place of each entry of the blocks in the precision matrix, whose keys (row, column) ascend.
     keys = np.repeat(np.arange(d), np.diff(model.indptr)) * d + model.indices
     place = np.minimum(np.searchsorted(keys, i * d + j), len(keys) - 1)
     there = keys[place] == i * d + j
@@ -281,17 +286,17 @@ def divide(model, graph):
     blocks = np.where(there, model.data[place] / np.maximum(times[place], 1), 0.0)
     diagonal = i == j
     rows = graph.indptr[owner] + local // sizes[owner]  # of all blocks, one after the other
-    beside = np.bincount(rows, np.where(diagonal, 0.0, np.abs(blocks)), minlength=len(graph.indices))
-    total = np.bincount(graph.indices, beside, minlength=d)
-    share = np.where(total[graph.indices] > 0.0, beside / np.where(total > 0.0, total, 1.0)[graph.indices], 0.0)
+    off_diagonal = np.bincount(rows, np.where(diagonal, 0.0, np.abs(blocks)), minlength=len(graph.indices))
+    total = np.bincount(graph.indices, off_diagonal, minlength=d)
+    share = np.where(total[graph.indices] > 0.0, off_diagonal / np.where(total > 0.0, total, 1.0)[graph.indices], 0.0)
     equal = 1.0 / np.bincount(graph.indices, minlength=d)
     share = np.where(total[graph.indices] > 0.0, share, equal[graph.indices])
     blocks[diagonal] = model.data[place[diagonal]] * share[rows[diagonal]]
     return blocks, start
 
 
-def factors_of(model, graph=None):
-    """The compiled factors of a model, for a graph given as in `pdmp.LocalBPS`."""
+def compiled_factors(model, graph=None):
+    """The `Factors` of a model, for a graph given as in `pdmp.LocalBPS`."""
     gaussian = isinstance(model, Gaussian)
     if graph is None:
         graph = from_model(model)

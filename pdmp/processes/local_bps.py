@@ -34,8 +34,8 @@ import warnings
 import numpy as np
 
 from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
-from pdmp.factors.data import PRIOR, TERMS, data_factors
-from pdmp.factors.terms import Terms, factors_of
+from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
+from pdmp.factors.terms import Terms, compiled_factors
 from pdmp.gradients import ControlVariate
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.capabilities import missing
@@ -58,7 +58,7 @@ class LocalBPS(Walls, Process):
     """Local Bouncy Particle Sampler of exp(-Σ U_f) on the factor graph of the potential.
 
     A regression without `graph` has its data as factors, which share one clock, so that a proposal looks at one datum
-    and costs the same for every N: see `pdmp.factors.data`. All other targets have a clock for each factor.
+    and costs the same for every N: see `pdmp.factors.shared_clock`. All other targets have a clock for each factor.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class LocalBPS(Walls, Process):
 
     def _have_clocks(self, graph, refresh, thinning):
         """A clock for each factor, and those of the refreshments."""
-        self.factors = factors_of(self.model, graph)
+        self.factors = compiled_factors(self.model, graph)
         self.thinning = choose_factor_thinning(thinning, self.factors, self.model)
         graph = self.factors.graph
         n, d = len(graph), graph.dim

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import pdmp
 from pdmp.factors.graph import FactorGraph, from_model, from_networkx
-from pdmp.factors.terms import Quadratic, Terms, divide, factors_of
+from pdmp.factors.terms import Quadratic, Terms, compiled_factors, divide
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 
 pytestmark = pytest.mark.exact
@@ -294,8 +294,8 @@ def test_a_gaussian_needs_factors_for_all_of_its_edges():
     with pytest.raises(ValueError, match="coordinates 1 and 2 interact, but no factor has both"):
         pdmp.LocalBPS(chain(4), graph)
     with pytest.raises(ValueError, match="`graph` has 4 coordinates, Gaussian has 5"):
-        factors_of(chain(5), from_model(chain(4)))
-    with pytest.raises(ValueError, match='`by` must be "edges" or "rows"'):
+        compiled_factors(chain(5), from_model(chain(4)))
+    with pytest.raises(ValueError, match="`by` must be one of 'edges', 'rows'"):
         from_model(chain(4), by="columns")
 
 

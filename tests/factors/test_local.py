@@ -14,8 +14,8 @@ from scipy import sparse
 
 import pdmp
 from pdmp.factors.bounds import BEGIN, END, LEFT, WIDTH, FactorGrid
-from pdmp.factors.data import PRIOR, TERMS, column_tables, draw_row
 from pdmp.factors.graph import FactorGraph, from_model
+from pdmp.factors.shared_clock import PRIOR, TERMS, column_tables, draw_row
 from pdmp.gradients import ControlVariate
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
@@ -478,7 +478,7 @@ def test_what_needs_other_models_or_gradients():
         pdmp.CoordinateSampler(GAUSSIAN, thinning=FactorGrid())
     with pytest.raises(ValueError, match='`thinning` must be "auto", "inversion"'):
         pdmp.CoordinateSampler(GAUSSIAN, thinning="constant")
-    with pytest.raises(ValueError, match="`safety` must be at least 1"):
+    with pytest.raises(ValueError, match="`safety` must be a finite number, at least 1"):
         FactorGrid(0.5)
     with pytest.raises(ValueError, match="`partial_curvature_bounds`"):
         pdmp.CoordinateSampler(SkewNormal(2.0), thinning="affine")
@@ -572,10 +572,10 @@ def test_each_datum_bounces_at_its_own_rate(name):
     positions(kernel.flow, state, 0.0, state.memory.here)
     drawn, rates = np.zeros(12), np.zeros(12)
     for _ in range(n):
-        i, scale = kernel.factors.pick(kernel, state, generator)
+        i, scale = kernel.factors.draw_datum(kernel, state, generator)
         drawn[i] += 1.0 / n
         if not rates[i]:
-            kernel.factors.term(state, i)
+            kernel.factors.term_gradient(state, i)
             np.testing.assert_allclose(state.memory.gradient, datum(i, x, anchor), rtol=1e-10, atol=1e-13)
             rates[i] = scale * max(0.0, v @ state.memory.gradient)
     assert np.all(np.abs(drawn - share) < 5.5 * np.sqrt(share * (1.0 - share) / n) + 1e-12)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import pdmp
-from pdmp.factors.terms import factors_of
+from pdmp.factors.terms import compiled_factors
 from pdmp.models import (
     Banana,
     EightSchools,
@@ -109,7 +109,7 @@ def test_potential_and_derivatives(name):
 @pytest.mark.parametrize("name", [n for n in MODELS if n not in ("mixture", "field")])
 def test_factors_are_local_and_add_up(name):
     model = MODELS[name]()
-    factors = factors_of(model)
+    factors = compiled_factors(model)
     for seed, x in enumerate(points(model)):
         factors.check(x, seed)  # raises
     terms = np.zeros(model.dim)

@@ -10,7 +10,7 @@ name          χᵢ                                           cost
 `Columns`     Σⱼ |vⱼ| Bᵢⱼ, Bᵢⱼ a bound on sign(vⱼ) ∂ⱼUᵢ    O(d): only the column sums Σᵢ Bᵢⱼ, one for each sign, are
                                                            needed. First j is drawn in proportion to |vⱼ| Σᵢ Bᵢⱼ, then
                                                            i in proportion to Bᵢⱼ by the column's alias table
-`Rows`        the model's ``factor_rate_bound``, such as        O(N d) after a change of velocity, O(log N) else; χᵢ is
+`Rows`        the model's ``factor_rate_bound``, such as   O(N d) after a change of velocity, O(log N) else; χᵢ is
               (-sᵢ aᵢ·v)₊ of logistic regression           smaller, so fewer proposals are rejected
 `Anchored`    Σⱼ |vⱼ| Lᵢⱼ |(x - x̂)/scale|, with control    O(d), as `Columns` with the sums Σᵢ Lᵢⱼ; the bound grows
               variates: factors Uᵢ(x) - x·∇Uᵢ(x̂), and      along the path and is inverted exactly
@@ -37,10 +37,10 @@ from pdmp.native.velocities import reflect
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
 
-TERMS, PRIOR = 0, 1  #: the clocks
-
-THRESHOLD, SELF, OTHER = range(3)  #: columns of the alias tables
-#: Terms whose bounds are computed together.
+TERMS, PRIOR = 0, 1  #: numbers of the two clocks
+#: Columns of the alias tables: the row of the data where a uniform number is below the threshold, and where it is not.
+THRESHOLD, ROW, ALIAS_ROW = range(3)
+#: Number of terms whose bounds are computed at a time, which bounds the memory.
 BLOCK = 65_536
 
 
@@ -48,14 +48,18 @@ class Memory(NamedTuple):
     """What the clocks of data and prior work on."""
 
     gradient: np.ndarray  #: (d,) of the factor that may bounce
-    here: np.ndarray  #: (d,) the position there
+    here: np.ndarray  #: (d,) position at the proposal
     scratch: np.ndarray  #: (d,)
     sums: np.ndarray  #: (N,) of `Rows`, cumulative χᵢ; else (0,)
-    laid: np.ndarray  #: (1,) the time of the change of velocity for which they were computed
+    summed_at: np.ndarray  #: (1,) time of the change of velocity for which `sums` was computed
 
 
 class DataFactors(Compiled):
-    """Base: a clock for the terms of a model, and one for its prior."""
+    """Base: a clock for the terms of a model, and one for its prior.
+
+    A derived class gives ``terms_bound(process, state, now)``, the bound on the rate of all terms, and
+    ``draw_datum(process, state, rng)``, the datum of a proposal.
+    """
 
     model: Compiled
 
@@ -67,43 +71,43 @@ class DataFactors(Compiled):
     @compiled
     def propose(self, process, state, f, now, rng):
         if f == PRIOR:
-            a, b = self.prior(process, state, now)
+            a, b = self.prior_bound(process, state, now)
         else:
-            a, b = self.level(process, state, now)
+            a, b = self.terms_bound(process, state, now)
         s = first_arrival(a, b, rng.standard_exponential())
         return now + s, positive(a + b * s) if s < math.inf else CERTAIN
 
     @compiled
-    def prior(self, process, state, now):
-        """v·∇prior at `now` and a bound on its slope along v; its gradient is written."""
+    def prior_bound(self, process, state, now):
+        """v·∇prior at `now` and a bound on its slope along v; ∇prior is written into the memory."""
         memory, value, slope = state.memory, 0.0, 0.0
         positions(process.flow, state, now, memory.here)
         for j in range(state.v.shape[0]):
-            memory.gradient[j] = self.model.prior_partial(memory.here, j) + self.linear(j)
+            memory.gradient[j] = self.model.prior_partial(memory.here, j) + self.linear_gradient(j)
             value += state.v[j] * memory.gradient[j]
             slope += self.model.prior_partial_curvature_bound(state.v, j)
         return value, slope
 
     @compiled
-    def linear(self, j):
-        """What a linear part of the potential adds to its gradient."""
+    def linear_gradient(self, j):
+        """Partial derivative of a linear part of the potential, which has the prior's clock."""
         return 0.0
 
     @compiled
     def rate(self, process, state, f, now, rng):
         if f == PRIOR:
-            return positive(self.prior(process, state, now)[0])
+            return positive(self.prior_bound(process, state, now)[0])
         positions(process.flow, state, now, state.memory.here)
-        i, scale = self.pick(process, state, rng)
+        i, scale = self.draw_datum(process, state, rng)
         state.counts[DATA] += 1
-        self.term(state, i)
+        self.term_gradient(state, i)
         along = 0.0
         for j in range(state.v.shape[0]):
             along += state.v[j] * state.memory.gradient[j]
         return positive(along) * scale
 
     @compiled
-    def term(self, state, i):
+    def term_gradient(self, state, i):
         """Write the gradient of factor i."""
         memory = state.memory
         for j in range(memory.gradient.shape[0]):
@@ -112,7 +116,7 @@ class DataFactors(Compiled):
 
     @compiled
     def bounce(self, state, f, now):
-        """Reflect in the factor that `rate` has looked at; returns the square of its gradient."""
+        """Reflect in the factor whose gradient `rate` has computed; returns the square of that gradient."""
         gradient, square = state.memory.gradient, 0.0
         for j in range(gradient.shape[0]):
             square += gradient[j] * gradient[j]
@@ -126,7 +130,7 @@ class DataFactors(Compiled):
         for i in range(self.model.n_data):
             out[TERMS] += positive(self.along(x, v, i, scratch))
         for j in range(x.shape[0]):
-            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear_gradient(j))
 
     @compiled
     def along(self, x, v, i, scratch):
@@ -140,6 +144,7 @@ class DataFactors(Compiled):
         return total
 
     def memory(self, n=0):
+        """The `Memory` of one chain."""
         d = self.model.dim
         return Memory(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(n), np.full(1, math.nan))
 
@@ -160,28 +165,31 @@ class Columns(DataFactors):
 
     @compiled
     def side(self, state, j):
+        """The table of coordinate j for the sign of vⱼ."""
         return 2 * j + (1 if state.v[j] > 0.0 else 0)
 
     @compiled
-    def level(self, process, state, now):
+    def terms_bound(self, process, state, now):
+        """(a, b) with a bound a + b s on the rate of all terms at now + s."""
         total = 0.0
         for j in range(state.v.shape[0]):
             total += abs(state.v[j]) * self.totals[self.side(state, j)]
         return total, 0.0
 
     @compiled
-    def pick(self, process, state, rng):
+    def draw_datum(self, process, state, rng):
+        """A datum i in proportion to χᵢ, and Σ χ / χᵢ."""
         v = state.v
-        total = self.level(process, state, 0.0)[0]
-        rest, chosen = rng.random() * total, 0
+        total = self.terms_bound(process, state, 0.0)[0]
+        rest, column = rng.random() * total, 0
         for j in range(v.shape[0]):
             share = abs(v[j]) * self.totals[self.side(state, j)]
             if share > 0.0:
-                chosen = self.side(state, j)
+                column = self.side(state, j)
                 rest -= share
                 if rest < 0.0:
                     break
-        i = draw_row(self.tables, self.start, chosen, rng)
+        i = draw_row(self.tables, self.start, column, rng)
         bound = 0.0
         for j in range(v.shape[0]):
             bound += abs(v[j]) * self.model.signed_term_bound(i, j, 1.0 if v[j] > 0.0 else -1.0)
@@ -200,25 +208,25 @@ class Rows(DataFactors):
             x, v = rng.standard_normal((2, model.dim))
             if model.native.factor_rate_bound(x, v, i)[1] != 0.0:
                 raise ValueError(
-                    f'`thinning="rows"` needs constant bounds: `factor_rate_bound` of {type(model).__name__} has a slope '
-                    f"for term {i}. Give the graph (`pdmp.graph.from_model`), for a clock for each factor."
+                    f'`thinning="rows"` needs constant bounds: `factor_rate_bound` of {type(model).__name__} has a '
+                    f"slope for term {i}. Give the graph (`pdmp.graph.from_model`), for a clock for each factor."
                 )
 
     @compiled
-    def level(self, process, state, now):
+    def terms_bound(self, process, state, now):
         sums = state.memory.sums
         n = sums.shape[0]
-        if state.memory.laid[0] != state.moved[0]:
+        if state.memory.summed_at[0] != state.moved[0]:
             total = 0.0
             for i in range(n):
                 total += positive(self.model.factor_rate_bound(state.x, state.v, i)[0])
                 sums[i] = total
-            state.memory.laid[0] = state.moved[0]
+            state.memory.summed_at[0] = state.moved[0]
             state.counts[DATA] += n
         return sums[n - 1], 0.0
 
     @compiled
-    def pick(self, process, state, rng):
+    def draw_datum(self, process, state, rng):
         sums = state.memory.sums
         total = sums[sums.shape[0] - 1]
         rest, low, high = rng.random() * total, 0, sums.shape[0] - 1
@@ -238,7 +246,7 @@ class Anchored(DataFactors):
     """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around x̂."""
 
     anchor: np.ndarray
-    force: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
+    anchor_gradient: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
     scale: np.ndarray
     tables: np.ndarray
     start: np.ndarray
@@ -251,7 +259,7 @@ class Anchored(DataFactors):
         super().__init__(model)
         self.anchor, self.scale = np.array(provider.anchor, float), provider.scale
         prior = np.array([model.native.prior_partial(self.anchor, j) for j in range(model.dim)])
-        self.force = model.gradient(self.anchor) - prior
+        self.anchor_gradient = model.gradient(self.anchor) - prior
         pieces = [
             model.term_partial_lipschitz(a, min(a + BLOCK, model.n_data), self.scale)
             for a in range(0, model.n_data, BLOCK)
@@ -259,11 +267,11 @@ class Anchored(DataFactors):
         self.tables, self.start, self.totals = column_tables(np.concatenate(pieces))
 
     @compiled
-    def linear(self, j):
-        return self.force[j]
+    def linear_gradient(self, j):
+        return self.anchor_gradient[j]
 
     @compiled
-    def slope(self, state):
+    def lipschitz(self, state):
         """Σⱼ |vⱼ| Σᵢ Lᵢⱼ."""
         total = 0.0
         for j in range(state.v.shape[0]):
@@ -271,27 +279,27 @@ class Anchored(DataFactors):
         return total
 
     @compiled
-    def level(self, process, state, now):
+    def terms_bound(self, process, state, now):
         here, distance, speed = state.memory.here, 0.0, 0.0
         positions(process.flow, state, now, here)
         for j in range(here.shape[0]):
             u, w = (here[j] - self.anchor[j]) / self.scale[j], state.v[j] / self.scale[j]
             distance += u * u
             speed += w * w
-        slope = self.slope(state)
-        return slope * math.sqrt(distance), slope * math.sqrt(speed)
+        lipschitz = self.lipschitz(state)
+        return lipschitz * math.sqrt(distance), lipschitz * math.sqrt(speed)
 
     @compiled
-    def pick(self, process, state, rng):
-        v, total = state.v, self.slope(state)
-        rest, chosen = rng.random() * total, 0
+    def draw_datum(self, process, state, rng):
+        v, total = state.v, self.lipschitz(state)
+        rest, column = rng.random() * total, 0
         for j in range(v.shape[0]):
             if abs(v[j]) * self.totals[j] > 0.0:
-                chosen = j
+                column = j
                 rest -= abs(v[j]) * self.totals[j]
                 if rest < 0.0:
                     break
-        i = draw_row(self.tables, self.start, chosen, rng)
+        i = draw_row(self.tables, self.start, column, rng)
         self.model.term_lipschitz(i, self.scale, state.memory.scratch)
         bound = 0.0
         for j in range(v.shape[0]):
@@ -299,7 +307,7 @@ class Anchored(DataFactors):
         return i, total / bound
 
     @compiled
-    def term(self, state, i):
+    def term_gradient(self, state, i):
         gradient, there = state.memory.gradient, state.memory.scratch
         for j in range(gradient.shape[0]):
             gradient[j] = 0.0
@@ -315,14 +323,14 @@ class Anchored(DataFactors):
         for i in range(self.model.n_data):
             out[TERMS] += positive(self.along(x, v, i, scratch) - self.along(self.anchor, v, i, scratch))
         for j in range(x.shape[0]):
-            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear(j))
+            out[PRIOR] += v[j] * (self.model.prior_partial(x, j) + self.linear_gradient(j))
 
 
 @inlined
 def draw_row(tables, start, column, rng):
-    """A row of the data in proportion to the weights of this column."""
+    """A row of the data, drawn in proportion to the weights of this column."""
     k = start[column] + int(rng.random() * (start[column + 1] - start[column]))
-    return int(tables[k, SELF] if rng.random() < tables[k, THRESHOLD] else tables[k, OTHER])
+    return int(tables[k, ROW] if rng.random() < tables[k, THRESHOLD] else tables[k, ALIAS_ROW])
 
 
 def column_tables(weights):
@@ -343,8 +351,8 @@ def column_tables(weights):
         piece = np.zeros((len(rows), 4))
         if len(rows):
             table = AliasTable(column[rows]).table
-            piece[:, THRESHOLD], piece[:, SELF] = table[:, 0], rows
-            piece[:, OTHER] = rows[table[:, 1].astype(np.int64)]
+            piece[:, THRESHOLD], piece[:, ROW] = table[:, 0], rows
+            piece[:, ALIAS_ROW] = rows[table[:, 1].astype(np.int64)]
         pieces.append(piece)
     start = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
     return np.concatenate(pieces), start, weights.sum(axis=0)
