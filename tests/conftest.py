@@ -1,0 +1,149 @@
+"""Which tests a call of pytest runs, and in which processes.
+
+``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
+compilation, and those marked `quick` compiled. ``pytest --full`` runs every test compiled, and the exact ones in plain
+Python as well. A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
+
+Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled. With
+NUMBA_DISABLE_JIT in the environment all are what it says, and with ``-n 0`` the only process is compiled; where
+everything is plain, tests that are not exact run only if asked for by name, as they would take hours.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+VARIABLE = "NUMBA_DISABLE_JIT"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="all tests, compiled; without it only the quick tier")
+
+
+def pytest_configure(config):
+    """Set numba up before it is imported."""
+    plain = getattr(config, "workerinput", {}).get("plain")
+    if plain is not None:
+        os.environ[VARIABLE] = str(int(plain))
+
+
+def pytest_report_header(config):
+    if not config.option.full and not named(config):
+        return "quick tier: exact tests in plain Python, one law of each sampler compiled; --full runs everything"
+    return None
+
+
+def named(config):
+    """Whether the call asks for certain tests."""
+    chosen = any(arg.partition("::")[0].endswith(".py") for arg in config.args)
+    return chosen or bool(config.option.keyword or config.option.markexpr)
+
+
+def wanted(item, config):
+    """Whether a test runs in this process."""
+    exact = item.get_closest_marker("exact") is not None
+    quick = item.get_closest_marker("quick") is not None
+    slow = item.get_closest_marker("slow") is not None
+    if not (config.option.full or named(config) or (exact and not slow) or quick):
+        return False
+    shared = getattr(config, "workerinput", {}).get("plain")
+    if shared is not None:
+        return exact if shared else config.option.full or not exact
+    plain = os.environ.get(VARIABLE, "0") != "0"
+    return exact or not plain or any("::" in arg for arg in config.args)
+
+
+def pytest_collection_modifyitems(config, items):
+    kept = [item for item in items if wanted(item, config)]
+    config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
+    items[:] = kept
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Two kinds of workers
+
+
+def two_kinds(config):
+    """Whether there are plain and compiled workers; asked in the process that starts them."""
+    return VARIABLE not in os.environ and config.option.dist == "worksteal"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    cores = min(os.cpu_count() or 1, 4)
+    return 2 * cores if two_kinds(config) else cores
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    if two_kinds(node.config) and len(node.config.option.tx) > 1:
+        node.workerinput["plain"] = is_plain(node)
+
+
+def is_plain(node):
+    """Workers are numbered from gw0 on."""
+    return int(node.gateway.id[2:]) % 2 == 0
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return TwoKinds(config, log) if two_kinds(config) and len(config.option.tx) > 1 else None
+
+
+class TwoKinds:
+    """Lets the plain workers share their tests among themselves, and the compiled ones theirs (a `Scheduling`)."""
+
+    def __init__(self, config, log):
+        from xdist.scheduler import WorkStealingScheduling
+
+        workers = len(config.option.tx)
+        self.compiled, self.plain = self.kinds = [WorkStealingScheduling(config, log) for _ in range(2)]
+        self.compiled.numnodes, self.plain.numnodes = workers // 2, workers - workers // 2
+        self.session = config.pluginmanager.get_plugin("session")
+
+    def kind(self, node):
+        return self.plain if is_plain(node) else self.compiled
+
+    @property
+    def nodes(self):
+        return [node for kind in self.kinds for node in kind.nodes]
+
+    @property
+    def collection_is_completed(self):
+        return all(kind.collection_is_completed for kind in self.kinds)
+
+    @property
+    def tests_finished(self):
+        return all(kind.tests_finished for kind in self.kinds)
+
+    @property
+    def has_pending(self):
+        return any(kind.has_pending for kind in self.kinds)
+
+    def schedule(self):
+        for kind in self.kinds:
+            kind.schedule()
+            if not kind.collection:
+                for node in kind.nodes:
+                    node.shutdown()
+        self.session.testscollected = len({test for kind in self.kinds for test in kind.collection or ()})
+
+    def add_node(self, node):
+        self.kind(node).add_node(node)
+
+    def add_node_collection(self, node, collection):
+        self.kind(node).add_node_collection(node, collection)
+
+    def mark_test_complete(self, node, item_index, duration=0.0):
+        self.kind(node).mark_test_complete(node, item_index, duration)
+
+    def mark_test_pending(self, item):
+        next(kind for kind in self.kinds if item in kind.collection).mark_test_pending(item)
+
+    def remove_pending_tests_from_node(self, node, indices):
+        self.kind(node).remove_pending_tests_from_node(node, indices)
+
+    def remove_node(self, node):
+        return self.kind(node).remove_node(node)
