@@ -46,6 +46,7 @@ import copy
 import difflib
 import inspect
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,30 +61,31 @@ HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propos
 #: Rates and bounds are computed along different routes: only an excess over the bound above this is a violation.
 ROUNDING = 1e-6
 
-#: Meaning of the entries of `State.counts`; from `KINDS` on, the events of each kind.
-RINGS, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS = range(9)
-MAX_KINDS = 8
+#: Places in `State.counts`. Of the loop: candidate times that it came to, events, proposals, proposals that were
+#: thinned, rates above their bound, horizons. `DATA`: data that the process looked at, which its methods count (see
+#: `count_data`). `ADAPTING`: 1 during the warm-up, when a process may adapt. From `KINDS` on: the events of each kind.
+CANDIDATES, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS = range(9)
+MAX_KINDS = 8  #: kinds of event that a process can have
 
-
-#: What the range in `State.pending` is of: the clocks themselves, or the lists of dependents.
-ALONE, DEPENDENTS = 0, 1
+#: What the range in `State.pending` is a range of: the clocks, or the places in `Process.order`.
+CLOCKS, DEPENDENTS = 0, 1
 
 
 class State(NamedTuple):
-    """All that changes while one chain runs: arrays only, so that a checkpoint is a copy of them."""
+    """All that changes while a chain runs: arrays only, so that a checkpoint is a copy of them."""
 
     x: np.ndarray  #: (d,) positions, each where it was at its time in `moved`
     v: np.ndarray  #: (d,) velocities
     moved: np.ndarray  #: (1,) when all coordinates last changed together; (d,) for a local process, one time each
-    now: np.ndarray  #: (1,) time of the last ring
-    heap: np.ndarray  #: (clocks,) the clocks as a binary heap, the one that rings next first
-    keys: np.ndarray  #: (clocks,) when they ring, in the order of `heap`
+    now: np.ndarray  #: (1,) time of the last proposal or horizon
+    heap: np.ndarray  #: (clocks,) the clocks as a binary heap, the earliest candidate first
+    keys: np.ndarray  #: (clocks,) their candidate times, in the order of `heap`
     place: np.ndarray  #: (clocks,) where each clock is in `heap`
-    bounds: np.ndarray  #: (clocks,) the bound on the rate of each clock when it rings
-    pending: np.ndarray  #: (3,) a range and what it ranges over: the clocks that must be redrawn next
-    counts: np.ndarray  #: (KINDS + kinds of event,) see above
+    bounds: np.ndarray  #: (clocks,) the bound on the rate of each clock at its candidate time
+    pending: np.ndarray  #: (3,) begin, end and kind of a range: the clocks to be redrawn next
+    counts: np.ndarray  #: (KINDS + kinds of event,) see `CANDIDATES` and those after it
     excess: np.ndarray  #: (2,) sum and maximum of rate / bound - 1 over violated bounds
-    memory: tuple  #: what the process alone knows: a named tuple of arrays
+    memory: tuple  #: private to the process: a named tuple of arrays
 
 
 @inlined
@@ -143,9 +145,9 @@ class Process(Compiled):
     dim: int
     clocks: int
     flow: Compiled
-    order: np.ndarray
+    order: np.ndarray  #: the dependents of clock i: order[start[i]] … order[start[i + 1] - 1]
     start: np.ndarray
-    scope: np.ndarray
+    scope: np.ndarray  #: the coordinates that clock i may change, likewise
     scope_start: np.ndarray
 
     events = ("event",)
@@ -155,7 +157,15 @@ class Process(Compiled):
     exact_bounds = True
     _required = ("clock", "jump")
 
-    def __init__(self, dim, clocks=1, dependents=None, flow=None, local=False, scope=None):
+    def __init__(
+        self,
+        dim: int,
+        clocks: int = 1,
+        dependents: Sequence[Sequence[int]] | tuple[np.ndarray, np.ndarray] | None = None,
+        flow: Compiled | None = None,
+        local: bool = False,
+        scope: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         self.dim = int(dim)
         self.clocks = int(clocks)
         self.flow = Linear() if flow is None else flow
@@ -187,9 +197,12 @@ class Process(Compiled):
         super().__init_subclass__(**kwargs)
         if len(cls.events) > MAX_KINDS:
             raise TypeError(f"{cls.__name__}.events: at most {MAX_KINDS} kinds, got {len(cls.events)}.")
-        ring = "self, state, i, now, rng"
+        arguments = "self, state, i, now, rng"
         check_methods(
-            cls, Process, cls._required, {"clock": ring, "jump": ring, "true_rates": "self, x, v, scratch, out"}
+            cls,
+            Process,
+            cls._required,
+            {"clock": arguments, "jump": arguments, "true_rates": "self, x, v, scratch, out"},
         )
 
     @compiled
@@ -199,22 +212,23 @@ class Process(Compiled):
 
     @compiled
     def touches(self, state, i):
-        """Range of k whose `coordinate(k)` an event of clock i may change; only asked of local processes."""
+        """The range (begin, end) of k for which an event of clock i may change `coordinate(k)`: of local processes."""
         return self.scope_start[i], self.scope_start[i + 1]
 
     @compiled
     def coordinate(self, k):
+        """The k-th of the coordinates that `touches` gives a range of."""
         return self.scope[k]
 
     @compiled
     def channel(self, state, i):
-        """For `pdmp.validation.check_clocks`, after an event of clock i: which of `channels` it was of."""
+        """Which of `channels` the last event, of clock i, was of; for `pdmp.validation.check_clocks`."""
         return i
 
-    # -- what Python asks of a process ---------------------------------------------------------------------------
+    # -- called from Python ---------------------------------------------------------------------------------------
 
-    def channels(self):
-        """Names of what `true_rates` gives the rates of: the clocks, or what one clock stands for."""
+    def channels(self) -> list[str]:
+        """Names of the entries of `true_rates`: the clocks, or the events of which one clock proposes the earliest."""
         return self.events if len(self.events) == self.clocks else [f"clock {i}" for i in range(self.clocks)]
 
     #: The model whose law this process samples; None for one without a target.
@@ -232,11 +246,11 @@ class Process(Compiled):
     #: What a run of this process says beside its counts of events.
     report = Report()
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Process:
         """A copy with every "auto" option settled for runs that start around `x` (d,)."""
         return copy.copy(self)
 
-    def missing_rate(self, bound):
+    def missing_rate(self, bound: float) -> str | None:
         """What to say of a clock that gave this bound, where it needs a `rate` and the class has none; else None."""
         if not HORIZON < bound < CERTAIN or self._methods["rate"] is not Process._methods["rate"]:
             return None
@@ -245,7 +259,7 @@ class Process(Compiled):
             "or return the bound pdmp.CERTAIN for proposals that are events"
         )
 
-    def changes(self):
+    def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The coordinates that an event of each clock may change, as rows (indptr, indices).
 
         None where that is all of them, or only known when it happens: so for a process with `touches` of its own that
@@ -255,50 +269,50 @@ class Process(Compiled):
             return None
         return self.scope_start, self.scope
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         """What a message calls the bound on the rate, and whose it is."""
         return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Initial velocities (d,), for a chain that starts at `x`."""
         return np.ones(self.dim)
 
-    def memory(self, x, rng):
-        """What one chain keeps beside its positions: a named tuple of arrays."""
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
+        """The private memory of one chain: a named tuple of arrays."""
         return (np.zeros(1),)
 
-    def prepare(self, state):
-        """Told at the start of a chain: fill in what its memory has from the velocity."""
+    def prepare(self, state: State) -> None:
+        """Fill in, at the start of a chain, what the memory keeps of the velocity."""
 
-    def embed(self, x):
-        """The state that moves, from a point of the target's space (a coupled process holds several copies)."""
+    def embed(self, x: np.ndarray) -> np.ndarray:
+        """The position (dim,) of the process at a point of the target's space: several copies, if they are coupled."""
         return np.array(x, dtype=float)
 
-    def helper_threads(self, state):
-        """A context in which the compiled loop runs: for threads that help it."""
+    def helper_threads(self, state: State) -> contextlib.AbstractContextManager:
+        """A context manager around the compiled loop, for processes that start further threads."""
         return contextlib.nullcontext()
 
-    def ended(self, state):
-        """Why the process has come to an end by itself, one word for ``run.stopped``; None while it has not."""
+    def ended(self, state: State) -> str | None:
+        """One word for ``run.stopped`` if the process has ended by itself, as an absorbed one has; else None."""
         return None
 
-    def count_from(self, state, now):
-        """Told at the end of the warm-up, time `now`: what the process accumulates itself counts from there."""
+    def count_from(self, state: State, now: float) -> None:
+        """Let what the process integrates itself start anew at the time `now`, the end of the warm-up."""
 
-    def tick_length(self):
+    def tick_length(self) -> float | None:
         """The duration of a step, where all steps last equally long; else None."""
         return None
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
         """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: on the path."""
         return None
 
     @property
-    def failure(self):
+    def failure(self) -> BaseException | None:
         """The exception that a Python function of the model raised in this run, or None."""
         return None if self.model is None else self.model.failure
 
-    def begin(self, x, rng):
+    def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         """The state of one chain that starts at `x` (d,), time 0."""
         x = self.embed(x)
         v = np.array(self.velocity(x, rng), dtype=float)
@@ -323,7 +337,7 @@ class Process(Compiled):
             keys=np.full(n, np.inf),
             place=np.arange(n),
             bounds=np.zeros(n),
-            pending=np.array([0, n, ALONE]),
+            pending=np.array([0, n, CLOCKS]),
             counts=np.zeros(KINDS + len(self.events), np.int64),
             excess=np.zeros(2),
             memory=by_name(self.memory(x, rng)),

@@ -17,15 +17,16 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, new_recording
 from pdmp.engine.storage import copied, flatten
 from pdmp.native.classes import by_name, readable
-from pdmp.process import ADAPTING, ALONE, DATA, EVENTS, PROPOSALS, RINGS, interleave
+from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, PROPOSALS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
 CHUNK_SECONDS = 0.1  #: how long the compiled loop may run before Python looks in
-FIRST_CHUNK = 16  #: rings in the first chunk; later ones adapt to `CHUNK_SECONDS`
+FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CHUNK_SECONDS`
 BUFFER_BYTES = 8_000_000  #: of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: least number of stretches for batch means
-IDLE_RINGS = 1_000_000  #: without a look at the data, after which a budget of data passes alone is hopeless
+#: Candidate times without a look at the data, after which a budget of data passes alone will never be used up.
+IDLE_CANDIDATES = 1_000_000
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -202,7 +203,7 @@ class Chain:
 
     def compile(self):
         """Compile the loops for this process, and run nothing."""
-        limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, 0)
+        limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, False)
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
         with readable(names), process.helper_threads(self.state):
@@ -211,16 +212,16 @@ class Chain:
 
     def advance(self, seconds=math.inf, interrupted=None):
         """Go on until the budget is used up, for about `seconds`, or until the event `interrupted` is set."""
-        kernel, strict = self.process.native, int(self.process.exact_bounds)
+        native, strict = self.process.native, bool(self.process.exact_bounds)
         begun = before = perf_counter()
         while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
             budget = self.budget.part(self.warmup) if self.warming else self.budget
-            # Below infinity: clocks that never ring are not a budget of time used up.
+            # Below infinity, where clocks are that propose nothing any more: that is not a budget of time used up.
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
             with self.process.helper_threads(self.state):
-                status = scheduler.advance(kernel, self.state, self.recording, limits, self.chunk, self.rng)
+                status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
             after = perf_counter()
             took, before = after - before, after
             self.seconds += took
@@ -311,12 +312,12 @@ class Chain:
     def _fail(self, status):
         state, process = self.state, self.process
         now = float(state.now[0])
-        ring = float(state.keys[0])
+        proposed = float(state.keys[0])
         who = type(process.model if process.model is not None else process).__name__
         if status == scheduler.NOT_FINITE:
-            alone = state.pending[2] == ALONE and state.pending[1] == state.pending[0] + 1
-            if alone and state.pending[0] == state.heap[0] and math.isfinite(ring):
-                now = ring  # the rate, where the clock rang; else the clock or the jump, where the last one did
+            single = state.pending[2] == CLOCKS and state.pending[1] == state.pending[0] + 1
+            if single and state.pending[0] == state.heap[0] and math.isfinite(proposed):
+                now = proposed  # it was the rate of this proposal; else a clock or the jump, at the last one
             text = process.missing_rate(float(state.bounds[state.heap[0]]))
             text = text or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
@@ -326,7 +327,7 @@ class Chain:
                     "led to, is not finite or beyond what is stable; a smaller step may help"
                 )
         elif status == scheduler.VIOLATED:
-            now = ring
+            now = proposed
             text = (
                 f"the rate of {type(process).__name__} exceeded {process.describe_bound()} by a factor "
                 f"{1.0 + state.excess[1]:.6g}; the samples would not be those of the target: check that bound"
@@ -339,7 +340,7 @@ class Chain:
         elif status == scheduler.UNKNOWN_KIND:
             text = f"`jump` of {type(process).__name__} returned a kind of event that is not a place in its `events`"
         elif status == scheduler.TIME_UP:
-            text = f"no clock of {type(process).__name__} will ever ring again; give a budget of `time`"
+            text = f"no clock of {type(process).__name__} will ever propose an event again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past"
         cause = process.failure
@@ -355,7 +356,7 @@ class Chain:
 
     def _check_hopeless(self, budget):
         counts = self.state.counts
-        if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[RINGS] < IDLE_RINGS:
+        if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[CANDIDATES] < IDLE_CANDIDATES:
             return
         if replace(budget, data=NEVER, step=1) == Budget():
             text = f"{type(self.process).__name__} never looks at the data; give another budget than `data_passes`"

@@ -43,6 +43,7 @@ def digest(value):
 
 
 def read_checkpoint(path):
+    """Header and arrays of the checkpoint at `path`; None without a path, or where there is no file yet."""
     if path is None:
         return None
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))

@@ -35,13 +35,15 @@ def check_process(process):
 
 
 def check_number(name, value):
+    """The argument `name` as a float, or a `TypeError`."""
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, np.number)):
         raise TypeError(f"`{name}` must be a number, got {value!r}.")
     return float(value)
 
 
 def check_count(name, value):
-    if isinstance(value, float) and value.is_integer():  # 1e6
+    """The argument `name` as an int of at least 1, or an error; 1e6 counts as one."""
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
         if isinstance(value, bool):
@@ -85,6 +87,7 @@ def check_budget(process, time=None, events=None, steps=None, proposals=None, da
 
 
 def check_seed(seed, saved):
+    """The seed of a run: as given, or that of its checkpoint, or a new one."""
     if seed is None:
         return np.random.SeedSequence().entropy if saved is None else saved[0]["seed"]
     try:
@@ -141,6 +144,7 @@ def check_initial(process, initial, chains):
 
 
 def check_covariance(process, covariance, store):
+    """Whether to integrate all products of coordinates in the run."""
     if covariance not in (None, True, False):
         raise ValueError(f"`covariance` must be True, False or None, got {covariance!r}.")
     if covariance and process.local and store != "skeleton":
@@ -167,6 +171,7 @@ def known_length(process, budget):
 
 
 def check_skeleton(process, budget, chains, total):
+    """Raise a `ValueError` for a skeleton that the budget makes larger than `SKELETON_BYTES`."""
     events = budget.events
     length = process.tick_length()
     if events == NEVER and total is not None and length is not None:

@@ -3,11 +3,11 @@
 ::
 
     while budget left:
-        redraw the clocks that the last event concerns         clock
+        redraw the dependents of the last event's clock        clock
         i, t <- the earliest candidate                         (ties: the smaller index)
         with probability rate / bound:                         rate
-            bring what will change to time t, and integrate    flow
-            carry out the event                                jump
+            move what will change to time t, and integrate     flow
+            change the state                                   jump
             record it
 
 Coordinates of a local process move lazily: each knows the time at which it last changed, so an event costs what it
@@ -23,8 +23,9 @@ from typing import NamedTuple
 from pdmp.engine.recording import fill_grid, integrate, integrate_all, mark, record, record_one
 from pdmp.native.classes import entry, helper, inlined
 from pdmp.process import (
-    ALONE,
+    CANDIDATES,
     CERTAIN,
+    CLOCKS,
     DATA,
     DEPENDENTS,
     EVENTS,
@@ -32,7 +33,6 @@ from pdmp.process import (
     HORIZONS,
     KINDS,
     PROPOSALS,
-    RINGS,
     ROUNDING,
     THINNED,
     VIOLATIONS,
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
     proposals: int
     data: int
     rows: int  #: room in the skeleton's buffer that one event may need
-    strict: int  #: 1: a violated bound is a failure
+    strict: bool  #: whether a violated bound is a failure
 
 
 @inlined
@@ -64,7 +64,7 @@ def _before(s, i, t, j):
 
 @helper
 def reschedule(keys, heap, place, i, time):
-    """Let clock i ring at `time`, and move it to where that belongs.
+    """Give clock i the candidate time `time`, and move it to its place in the heap.
 
     ``heap`` holds the clocks in heap order and ``keys`` their times in the same order, so that comparisons read
     neighbouring memory; ``place[i]`` is where clock i is.
@@ -98,12 +98,12 @@ def reschedule(keys, heap, place, i, time):
 
 @entry
 def advance(process, state, recording, limits, chunk, rng):
-    """Run the process for at most `chunk` rings; the status says why it stopped."""
+    """Run the process for at most `chunk` candidate times; the status says why it stopped."""
     keys, heap, place, bounds, counts = state.keys, state.heap, state.place, state.bounds, state.counts
     flow, x, v, moved = process.flow, state.x, state.v, state.moved
     integrals, skeleton, grid = recording.integrals, recording.skeleton, recording.grid
     # In registers while the loop runs.
-    events, proposals, rung = counts[EVENTS], counts[PROPOSALS], 0
+    events, proposals, candidates = counts[EVENTS], counts[PROPOSALS], 0
     first, last, what = state.pending[0], state.pending[1], state.pending[2]
     status = CHUNK
     while True:
@@ -116,7 +116,7 @@ def advance(process, state, recording, limits, chunk, rng):
         if counts[DATA] >= limits.data:
             status = DATA_UP
             break
-        if rung >= chunk:
+        if candidates >= chunk:
             break
         if skeleton.times.shape[0] > 0 and skeleton.used[0] + limits.rows > skeleton.times.shape[0]:
             status = FULL
@@ -149,13 +149,13 @@ def advance(process, state, recording, limits, chunk, rng):
             break
 
         # rate
-        rung += 1
+        candidates += 1
         bound = bounds[i]
         accepted = bound == CERTAIN
         if not accepted:
             rate = process.rate(state, i, now, rng)
             if not math.isfinite(rate):
-                first, last, what = i, i + 1, ALONE
+                first, last, what = i, i + 1, CLOCKS
                 status = NOT_FINITE
                 break
             if bound > HORIZON:
@@ -163,7 +163,7 @@ def advance(process, state, recording, limits, chunk, rng):
                 if rate > bound * (1.0 + ROUNDING):
                     excess = rate / bound - 1.0
                     state.excess[1] = max(state.excess[1], excess)
-                    if limits.strict == 1 and excess > CANCELLATION:
+                    if limits.strict and excess > CANCELLATION:
                         status = VIOLATED
                         break
                     counts[VIOLATIONS] += 1
@@ -175,7 +175,7 @@ def advance(process, state, recording, limits, chunk, rng):
         if bound > HORIZON:
             proposals += 1
         if not accepted:
-            first, last, what = i, i + 1, ALONE
+            first, last, what = i, i + 1, CLOCKS
             continue
 
         # flow and jump
@@ -216,14 +216,14 @@ def advance(process, state, recording, limits, chunk, rng):
         first, last, what = process.start[i], process.start[i + 1], DEPENDENTS
 
     counts[EVENTS], counts[PROPOSALS] = events, proposals
-    counts[RINGS] += rung
+    counts[CANDIDATES] += candidates
     state.pending[0], state.pending[1], state.pending[2] = first, last, what
     return status
 
 
 @entry
 def settle(flow, state, recording, now):
-    """Bring the integrals and the grid up to `now`, for reading them; the state stays where it is."""
+    """Extend the integrals and the grid to the time `now`, for reading them; the state stays where it is."""
     integrals, grid = recording.integrals, recording.grid
     x, v, moved = state.x, state.v, state.moved
     if grid.rows.shape[0] > 0:

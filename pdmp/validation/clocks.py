@@ -28,7 +28,7 @@ from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, position
 NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
 WEIGHTS = (0.450916538658474142, 0.401397414775962223, 0.268488089868333441, 0.104656226026467265)
 GAUSS = (8.0 / 9.0, 0.0, 5.0 / 9.0, 0.0)
-LONGEST, NEVER = sys.float_info.max, 2**62  #: limits that no run reaches; clocks that never ring are beyond them
+LONGEST, NEVER = sys.float_info.max, 2**62  #: limits that no run reaches, below infinity
 DEPTH = 64  #: intervals that one segment may wait to have integrated
 SMALLEST = 1e-6  #: part of a segment below which an interval is not split
 
@@ -117,11 +117,11 @@ def _integrate(process, flow, work, length, tolerance):
 
 
 @entry
-def _collect(process, state, recording, work, rows, strict, tolerance, rings, rng):
-    """Run the process for at most so many rings, and note the integrated rates; the status says why it stopped."""
+def _collect(process, state, recording, work, rows, strict, tolerance, candidates, rng):
+    """Run the process for at most so many candidate times; keep the integrated rates. Returns why it stopped."""
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict)
     counts, flow = state.counts, process.flow
-    for _ in range(rings):
+    for _ in range(candidates):
         if work.done[0] >= work.gaps.shape[0]:
             return CHUNK
         events, thinned, violated = counts[EVENTS], counts[THINNED], counts[VIOLATIONS]
@@ -287,7 +287,7 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
                     chain.recording,
                     work,
                     chain.rows,
-                    int(process.exact_bounds),
+                    bool(process.exact_bounds),
                     float(tolerance),
                     10_000,
                     chain.rng,

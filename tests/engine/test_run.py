@@ -116,12 +116,12 @@ def test_seconds_budget_and_its_repetition():
 def test_clocks_that_never_ring_again():
     process = Telegraph(toys.CLOCK_NEVER)
     assert pdmp.sample(process, time=50.0, seed=1).end[0] == 50.0  # the path goes on, straight
-    with pytest.raises(pdmp.SamplingError, match="(?s)No clock of Telegraph will ever ring again.*`time`"):
+    with pytest.raises(pdmp.SamplingError, match="(?s)No clock of Telegraph will ever propose an event again.*`time`"):
         pdmp.sample(process, events=1_000, seed=1)
 
 
 def test_data_passes_of_a_process_that_never_looks(monkeypatch):
-    monkeypatch.setattr(chain_module, "IDLE_RINGS", 1_000)
+    monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 1_000)
     with pytest.raises(pdmp.SamplingError, match="never looks at the data; give another budget"):
         pdmp.sample(Telegraph(), data_passes=1.0, seed=1)
 

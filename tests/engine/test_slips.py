@@ -56,11 +56,11 @@ def test_a_checkpoint_of_another_function_or_preconditioner_is_refused(tmp_path)
         run(pdmp.SBPS(noisy, precondition=[9.0, 1.0]), "scale.npz")
 
 
-class Ringing(pdmp.Process):
-    """One clock that rings at every unit of time; `kind` is what its jump returns."""
+class Regular(pdmp.Process):
+    """An event at every unit of time; `kind` is what the jump returns after time 2."""
 
     kind: int
-    events = ("ring",)
+    events = ("tick",)
 
     def __init__(self, kind=0, **options):
         super().__init__(dim=1, **options)
@@ -72,13 +72,13 @@ class Ringing(pdmp.Process):
 
     @pdmp.compiled
     def jump(self, state, i, now, rng):
-        return self.kind
+        return self.kind if now > 2.0 else 0
 
 
 @pytest.mark.exact
 def test_a_kind_of_event_without_a_name_stops_the_run():
     with pytest.raises(pdmp.SamplingError, match="kind of event that is not a place in its `events`"):
-        pdmp.sample(Ringing(kind=1), events=5)
+        pdmp.sample(Regular(kind=1), events=5)
 
 
 @pytest.mark.exact
@@ -93,12 +93,12 @@ def test_a_kind_of_event_without_a_name_stops_the_run():
 )
 def test_places_out_of_range_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        Ringing(**options)
+        Regular(**options)
 
 
 @pytest.mark.exact
 def test_a_velocity_of_the_wrong_length_is_refused():
-    class Long(Ringing):
+    class Long(Regular):
         def velocity(self, x, rng):
             return np.ones(3)
 
@@ -110,7 +110,7 @@ def test_a_velocity_of_the_wrong_length_is_refused():
 def test_a_method_with_other_arguments_is_refused():
     with pytest.raises(TypeError, match=r"Bad.jump must take the arguments \(self, state, i, now, rng\)"):
 
-        class Bad(Ringing):
+        class Bad(Regular):
             @pdmp.compiled
             def jump(self, state, now, rng):
                 return 0

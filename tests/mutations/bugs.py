@@ -50,7 +50,7 @@ BUGS = [
         "scheduler: neighbours' clocks stay stale after an event",
         "pdmp/engine/scheduler.py",
         "first, last, what = process.start[i], process.start[i + 1], DEPENDENTS",
-        "first, last, what = i, i + 1, ALONE",
+        "first, last, what = i, i + 1, CLOCKS",
         (EVENTS, PDMP_LAWS),
     ),
     Bug(
