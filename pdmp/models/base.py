@@ -8,6 +8,7 @@ import numpy as np
 
 from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.transforms import check_transforms, split
+from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import check_methods
 
@@ -72,6 +73,8 @@ class Model(Compiled):
 
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
+    #: Relative rounding error of U.
+    resolution = float(np.finfo(float).eps)
     #: The exception that a Python function of the model raised in the last run, or None.
     failure = None
 
@@ -323,6 +326,62 @@ class Model(Compiled):
         for name in names:
             if not self.has(name):
                 raise ValueError(missing(self, name, asked, instead))
+
+    def check_gradient(self, points: int = 5, data: int = 10, seed: int = 0) -> None:
+        """Raise a `ValueError` if a gradient is not that of its potential.
+
+        The gradients of the prior and of single terms are compared, in plain Python, with central differences of
+        their potentials at random points; what is already in `out` must stay there; and what the class computes in
+        a faster way of its own (``add_batch_gradient``, ``total_potential``, …) must be what its terms add up to. The
+        step is ε^(1/3), ε the rounding error of one number, and the tolerance 10⁻⁴ of what is compared, besides what
+        rounding and the next term of the expansion may spoil. At a kink a derivative between the slopes to the left
+        and to the right is right. The first run of a model of your own calls this with a few points and data.
+
+        Parameters
+        ----------
+        points : int, default 5
+            Number of points, drawn around `initial`, where U is finite.
+        data : int, default 10
+            Number of terms to look at: the first, the last, and others drawn at random.
+        seed : int, default 0
+            Of points, terms and, above 12 dimensions, of the coordinates that are compared at each point.
+
+        Raises
+        ------
+        ValueError
+            Naming the method, the coordinate, the point and the two values; or when U is finite at no point.
+
+        Examples
+        --------
+        >>> pdmp.models.Funnel(3).check_gradient()
+        """
+        check_gradient(self, points, data, seed)
+
+    def check_bounds(self, points: int = 30, steps: int = 60, seed: int = 0) -> None:
+        """Raise a `ValueError` if a point is found where a bound, or another capability, is wrong.
+
+        Each capability of `pdmp.models.capabilities` that the model defines is tried at random points, velocities,
+        data and times, and then around the worst of these by a random search that goes where it is worse. That finds
+        wrong bounds, and proves none right. A relative excess of 10⁻⁶ passes as rounding.
+
+        Parameters
+        ----------
+        points : int, default 30
+            Number of random points.
+        steps : int, default 60
+            Number of steps of the search, for each capability.
+        seed : int, default 0
+
+        Raises
+        ------
+        ValueError
+            Naming the capability, the point and the velocity, what was claimed and what was found.
+
+        Examples
+        --------
+        >>> pdmp.models.Banana().check_bounds()
+        """
+        check_bounds(self, points, steps, seed)
 
     @property
     def model(self):

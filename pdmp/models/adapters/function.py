@@ -163,9 +163,9 @@ class FunctionModel(Model):
         if initial is not None:
             self.initial = self.check(initial, "initial")
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
-        resolution = self._check_function()
+        self.resolution = float(self._check_function())
         if check_gradient:
-            self._check_gradient(resolution)
+            self._compare_slopes()
 
     @property
     def address(self):
@@ -235,7 +235,7 @@ class FunctionModel(Model):
         single = any(np.asarray(part).dtype in (np.float16, np.float32) for part in answer)
         return np.finfo(np.float32 if single else np.float64).eps
 
-    def _check_gradient(self, resolution):
+    def _compare_slopes(self):
         """Compare v·∇U with a difference quotient of U, for one direction v, near `initial`."""
         rng = np.random.default_rng(0)
         scale = np.maximum(1.0, np.abs(self.initial))
@@ -258,7 +258,7 @@ class FunctionModel(Model):
             errors = [
                 (abs(q - slope) / max(abs(q), abs(slope)), q)
                 for h, q in quotients
-                if 16.0 * resolution * abs(potential) / h < 1e-3 * max(abs(q), abs(slope))
+                if 16.0 * self.resolution * abs(potential) / h < 1e-3 * max(abs(q), abs(slope))
             ]
             if errors and min(errors)[0] > 1e-3:
                 raise ValueError(

@@ -750,6 +750,23 @@ class _Tiled(LogisticRegression):
         _tiles_gradient(self.data, x, first, last, out)
 
     @compiled
+    def curvature_bound(self, v):
+        total = 0.0
+        for i in range(self.n_data):
+            along = self.margin(v, i)
+            total += along * along
+        return 0.25 * total + self.prior_curvature_bound(v)
+
+    @compiled
+    def partial_curvature_bounds(self, v, out):
+        for j in range(self.dim):
+            out[j] = self.precision[j] * v[j] * v[j]
+        for i in range(self.n_data):
+            along = self.margin(v, i)
+            for j in range(self.dim):
+                out[j] += 0.25 * positive(v[j] * self.feature(i, j) * along)
+
+    @compiled
     def ray_begin(self, x, v, ray):
         _ray_project(self.data, x, RAY, ray)
         ray[AT] = math.nan

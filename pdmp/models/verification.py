@@ -1,0 +1,585 @@
+"""Whether a model is what it says: its gradient that of its potential, its bounds bounds.
+
+`check_gradient` compares gradients with difference quotients of potentials, part by part, in plain Python, and what a
+model computes in a faster way with the plain way. `check_bounds` looks for a point where a capability is wrong: at
+random, and from the worst that was found by a random search that goes uphill.
+
+Both are functions of the model and the seed alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pdmp.models.capabilities import CAPABILITIES
+from pdmp.native.classes import readable
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+
+#: A difference is an error where it exceeds this share of what is compared: errors of sign, of a factor, or of a column
+#: are far above it, what is lost by differences that are not infinitely small is far below.
+TOLERANCE = 1e-4
+#: Likewise for bounds, many of which are attained exactly.
+BOUND_TOLERANCE = 1e-6
+#: Coordinates looked at of a model with many.
+MOST_COORDINATES = 12
+#: Data up to which faster ways to a sum over all data are compared with the plain sum.
+MOST_DATA = 1_000
+
+
+def _shown(vector):
+    """A vector in an error text."""
+    numbers = ", ".join(f"{value:.4g}" for value in vector[:6])
+    return f"[{numbers}, …]" if len(vector) > 6 else f"[{numbers}]"
+
+
+@contextlib.contextmanager
+def _as_compiled():
+    """Plain Python raises where compiled code gives infinity or NaN: then this is skipped."""
+    with np.errstate(all="ignore"), contextlib.suppress(ArithmeticError, ValueError):
+        yield
+
+
+def _value(function, *arguments):
+    """A number from a compiled method called in plain Python, NaN where Python raises an `ArithmeticError`."""
+    with np.errstate(all="ignore"):
+        try:
+            return float(function(*arguments))
+        except (ArithmeticError, ValueError):
+            return np.nan
+
+
+def _vector(function, dim, *arguments, start=None):
+    """What a method adds to `out`, here to zeros or to `start`."""
+    out = np.zeros(dim) if start is None else start.copy()
+    with np.errstate(all="ignore"):
+        try:
+            function(*arguments, out)
+        except (ArithmeticError, ValueError):
+            return np.full(dim, np.nan)
+    return out
+
+
+def _points(model, rng, n, potential):
+    """`n` random points around `model.initial` where U is finite: fewer where there are not so many."""
+    centre, found = np.asarray(model.initial, float), []
+    scale = np.maximum(1.0, np.abs(centre))
+    for k in range(n):
+        step = (1.0, 0.3, 3.0)[k % 3] * scale * rng.standard_normal(model.dim)
+        for _ in range(20):
+            if np.isfinite(potential(centre + step)):
+                found.append(centre + step)
+                break
+            step *= 0.5
+    return found
+
+
+# -- gradients --------------------------------------------------------------------------------------------------------
+
+
+def check_gradient(model: Model, points: int = 5, data: int = 10, seed: int = 0) -> None:
+    """See `pdmp.Model.check_gradient`."""
+    rng, native, name, dim = np.random.default_rng(seed), model.native, type(model).__name__, model.dim
+    by_parts = model.divisible
+    with readable(name):
+        parts = []
+        if by_parts and model.has("add_prior_gradient"):
+            written = (model._methods[m].__name__ for m in ("prior_potential", "add_prior_gradient"))
+            parts.append((*written, native.prior_potential, native.add_prior_gradient, (), ""))
+        if by_parts and model.n_data:
+            rows = {0, model.n_data - 1, *rng.integers(0, model.n_data, max(data - 2, 0)).tolist()}
+            for i in sorted(rows):
+                methods = native.term_potential, native.add_term_gradient
+                parts.append(("term_potential", "add_term_gradient", *methods, (i,), f" of datum {i}"))
+        if not by_parts:
+            parts.append(("potential", "gradient", model.potential, _adding(model.gradient), (), ""))
+
+        def potential(x):
+            return sum(_value(part[2], x, *part[4]) for part in parts)
+
+        found = _points(model, rng, points, potential)
+        if not found:
+            raise ValueError(f"the potential of {name} is not finite at any point near `initial`: nothing to compare.")
+        for x in found:
+            for part in parts:
+                _compare(name, dim, rng, model.resolution, x, *part)
+            if by_parts:
+                _compare_ways(model, rng, x)
+
+
+def _adding(gradient):
+    def add(x, out):
+        out += gradient(x)
+
+    return add
+
+
+def _compare(name, dim, rng, resolution, x, of_value, of_gradient, value, add, row, where):
+    """Compare one part's gradient with difference quotients of its potential, at x."""
+    gradient, here = _vector(add, dim, x, *row), _value(value, x, *row)
+    if not (np.all(np.isfinite(gradient)) and np.isfinite(here)):
+        return
+    start = 1.0 + rng.random(dim)
+    added = _vector(add, dim, x, *row, start=start) - start
+    wrong = np.abs(added - gradient) > 1e-9 * (1.0 + np.abs(gradient))
+    if np.any(wrong):
+        j = int(np.argmax(wrong))
+        raise ValueError(
+            f"`{of_gradient}` of {name} overwrites `out` in coordinate {j}{where}: it must add to what `out` holds, "
+            f"`out[{j}] += …`."
+        )
+    columns = np.arange(dim) if dim <= MOST_COORDINATES else rng.choice(dim, MOST_COORDINATES, replace=False)
+    for j in columns:
+        # The step at which rounding and the cubic term of U are of one size.
+        h = resolution ** (1.0 / 3.0) * max(1.0, abs(x[j]))
+        ends = {}
+        for k in (-2, -1, 1, 2):
+            y = x.copy()
+            y[j] += k * h
+            ends[k] = _value(value, y, *row)
+        near, far = (ends[1] - ends[-1]) / (2.0 * h), (ends[2] - ends[-2]) / (4.0 * h)
+        if not np.isfinite(near) or not np.isfinite(far):
+            continue
+        # A derivative lies between the slopes to the left and to the right, at a kink as well.
+        sides = (here - ends[-1]) / h, (ends[1] - here) / h
+        slack = abs(near - far) + 64.0 * resolution * max(map(abs, ends.values())) / h
+        slack += TOLERANCE * max(abs(near), abs(gradient[j])) + 1e-12
+        if not min(sides) - slack <= gradient[j] <= max(sides) + slack:
+            raise ValueError(
+                f"`{of_gradient}` of {name} is not the gradient of `{of_value}`: coordinate {j}{where}, at x = "
+                f"{_shown(x)}, is {gradient[j]:.6g}, a difference quotient of `{of_value}` {near:.6g}."
+            )
+
+
+def _compare_ways(model, rng, x):
+    """Compare what the model computes in a way of its own with what the base makes of its terms and its prior."""
+    from pdmp.models.base import Model
+
+    native, dim, n = model.native, model.dim, model.n_data
+    base, zeros = Model._methods, np.zeros
+    y, v = x + 0.1 * rng.standard_normal(dim), rng.standard_normal(dim)
+    calls = {}
+    if n <= MOST_DATA:
+        calls["total_potential"] = (x,)
+        calls["add_gradient"] = (x, zeros(dim))
+    if n:
+        rows, weights = rng.integers(0, n, 5), rng.random(5)
+        i, j, first = int(rows[0]), int(rng.integers(dim)), int(rng.integers(n))
+        calls |= {
+            "add_block_gradient": (x, first, min(first + 70, n), zeros(dim)),
+            "add_batch_gradient": (x, rows, 5, zeros(dim)),
+            "batch_difference": (x, y, rows, 5, zeros(dim), zeros(dim)),
+            "weighted_difference": (x, y, rows, weights, 5, zeros(dim), zeros(dim)),
+            "add_batch_projection": (x, v, rows, 5, zeros(dim), zeros(dim)),
+            "add_batch_squares": (x, rows, 5, zeros(dim), zeros(dim), zeros(dim)),
+            "term_partial": (x, i, j, zeros(dim)),
+            "term_partial_difference": (x, y, i, j, zeros(dim)),
+        }
+    for method, arguments in calls.items():
+        if not model.has(method):
+            continue
+        results = []
+        for function in (getattr(native, method), lambda *a, f=base[method]: f(native, *a)):
+            copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+            with _as_compiled():
+                returned = function(*copies)
+                answer = [np.ravel(returned)] if returned is not None else []
+                # The arrays that a method may write come last; scratch memory holds what it likes.
+                written = copies[-2:] if method == "add_batch_squares" else copies[-1:]
+                results.append(np.concatenate(answer + ([] if method.startswith("term_partial") else written)))
+        if len(results) < 2 or method == "total_potential" and not np.all(np.isfinite(results[1])):
+            continue
+        own, plain = (np.atleast_1d(np.asarray(r, float)) for r in results)
+        if method == "total_potential":
+            own, plain = own[:1], plain[:1]
+        scale = np.abs(plain).max(initial=0.0) + 1e-8
+        wrong = np.abs(own - plain) > 1e-6 * scale
+        if np.all(np.isfinite(plain)) and np.any(wrong | ~np.isfinite(own)):
+            k = int(np.argmax(wrong | ~np.isfinite(own)))
+            raise ValueError(
+                f"`{method}` of {type(model).__name__} differs from what its terms and its prior add up to: entry {k}, "
+                f"at x = {_shown(x)}, is {own[k]:.6g}, not {plain[k]:.6g}."
+            )
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+class Case:
+    """One try: positions and velocities that the search may move, and choices that it may not."""
+
+    def __init__(self, model, rng, x):
+        self.x, self.v, self.y = x, rng.standard_normal(model.dim), x + rng.standard_normal(model.dim)
+        if rng.random() < 0.5:  # of signs, as Zig-Zag's
+            self.v = np.sign(self.v)
+        self.s, self.part = float(rng.exponential()), float(rng.random())
+        self.i = int(rng.integers(model.n_data)) if model.n_data else 0
+        self.j = int(rng.integers(model.dim))
+        self.sign = float(rng.choice([-1.0, 1.0]))
+        self.age = rng.random(model.dim)
+        self.scale = np.exp(rng.standard_normal(model.dim))
+        self.f = float(rng.random())
+
+    def moved(self, rng, size):
+        """A copy a step away."""
+        other = object.__new__(Case)
+        other.__dict__.update(self.__dict__)
+        for name in "xvy":
+            value = getattr(self, name)
+            setattr(other, name, value + size * np.maximum(0.1, np.abs(value)) * rng.standard_normal(len(value)))
+        return other
+
+
+def check_bounds(model: Model, points: int = 30, steps: int = 60, seed: int = 0) -> None:
+    """See `pdmp.Model.check_bounds`."""
+    rng, name = np.random.default_rng(seed), type(model).__name__
+
+    def potential(x):
+        with _as_compiled():
+            return model.potential(x)
+        return np.nan
+
+    with readable(name):
+        starts = _points(model, rng, points, potential)
+        if not starts:
+            raise ValueError(f"the potential of {name} is not finite at any point near `initial`: nothing to try.")
+        for capability, (check, relation) in CHECKS.items():
+            if not model.has(capability):
+                continue
+            worst, most = None, -np.inf
+            for x in starts:
+                case = Case(model, rng, x.copy())
+                found = _excess(model, check, relation, case)
+                if found is not None and found[0] > most:
+                    worst, (most, *told) = case, found
+            if worst is None:
+                continue
+            size = 0.5
+            for _ in range(steps):
+                if most > 0.0:
+                    break
+                case = worst.moved(rng, size)
+                found = _excess(model, check, relation, case)
+                if found is not None and found[0] > most:
+                    worst, (most, *told) = case, found
+                    size *= 1.5
+                else:
+                    size *= 0.9
+            if most > 0.0:
+                claimed, actual = told
+                raise ValueError(
+                    f"`{capability}` of {name} does not hold ({CAPABILITIES[capability].meaning}): at x = "
+                    f"{_shown(worst.x)}, v = {_shown(worst.v)} it says {claimed:.8g}, and {actual:.8g} was found."
+                )
+
+
+def _excess(model, check, relation, case):
+    """How far, relatively, what was found is beyond what is claimed; with the two numbers. None: nothing to compare."""
+    answer = None
+    with _as_compiled():
+        answer = check(model, case)
+    if answer is None:
+        return None
+    claimed, actual, slack = (np.atleast_1d(np.asarray(a, float)) for a in answer)
+    claimed, actual, slack = np.broadcast_arrays(claimed, actual, slack)
+    usable = np.isfinite(actual) & np.isfinite(slack) & (claimed != np.inf)
+    if not np.any(usable):
+        return None
+    beyond = np.abs(actual - claimed) if relation == "=" else actual - claimed
+    sizes = np.maximum(np.abs(claimed), np.abs(actual))
+    beyond = beyond - slack - BOUND_TOLERANCE * sizes - 1e-9
+    beyond = np.where(np.isnan(claimed), np.inf, beyond / (sizes + 1e-9))
+    k = int(np.argmax(np.where(usable, beyond, -np.inf)))
+    return beyond[k], claimed[k], actual[k]
+
+
+def _along(gradient, x, v, resolution):
+    """H(x)v by differences of the gradient, and how far it may be off."""
+    size = np.abs(v).max()
+    h = resolution ** (1.0 / 3.0) * max(1.0, np.abs(x).max()) / (size if size > 0.0 else 1.0)
+    ends = {k: gradient(x + k * h * v) for k in (-2, -1, 1, 2)}
+    near, far = (ends[1] - ends[-1]) / (2.0 * h), (ends[2] - ends[-2]) / (4.0 * h)
+    top = max(np.abs(end).max() for end in ends.values())
+    return near, 2.0 * np.abs(near - far) + BOUND_TOLERANCE * np.abs(near).max() + 256.0 * resolution * top / h
+
+
+def _prior(model):
+    return lambda x: _vector(model.native.add_prior_gradient, model.dim, x)
+
+
+def _term(model, i, x):
+    return _vector(model.native.add_term_gradient, model.dim, x, i)
+
+
+def _out(model, method, *arguments):
+    """What a capability writes to `out`."""
+    return _vector(getattr(model.native, method), model.dim, *arguments)
+
+
+def _curvature_bound(model, c):
+    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
+    return model.native.curvature_bound(c.v), c.v @ found, np.abs(c.v) @ slack
+
+
+def _partial_curvature_bounds(model, c):
+    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
+    return _out(model, "partial_curvature_bounds", c.v), c.v * found, np.abs(c.v) * slack
+
+
+def _curvature_bound_within(model, c):
+    found, slack = _along(model.gradient, c.x + c.part * c.s * c.v, c.v, model.resolution)
+    return model.native.curvature_bound_within(c.x, c.v, c.s), c.v @ found, np.abs(c.v) @ slack
+
+
+def _partial_curvature_bounds_within(model, c):
+    found, slack = _along(model.gradient, c.x + c.part * c.s * c.v, c.v, model.resolution)
+    return _out(model, "partial_curvature_bounds_within", c.x, c.v, c.s), c.v * found, np.abs(c.v) * slack
+
+
+def _directional_derivative_bound(model, c):
+    return model.native.directional_derivative_bound(c.v), c.v @ model.gradient(c.x), 0.0
+
+
+def _partial_derivative_bounds(model, c):
+    return _out(model, "partial_derivative_bounds", c.v), c.v * model.gradient(c.x), 0.0
+
+
+def _hessian_product(model, c):
+    found, slack = _along(model.gradient, c.x, c.v, model.resolution)
+    return _out(model, "hessian_product", c.v), found, slack
+
+
+def _affine_partial(model, c):
+    now = 1.0
+    y = c.x + c.v * (now - c.age)
+    found, slack = _along(model.gradient, y, c.v, model.resolution)
+    gradient = model.gradient(y)
+    value, slope = model.native.affine_partial(c.x, c.v, c.age, now, c.j)
+    rounding = 1e-9 * np.abs(gradient).max()
+    return (value, slope), (gradient[c.j], found[c.j]), (rounding, slack[c.j])
+
+
+def _neighbours(model, c):
+    """∂ᵢU must not change with the coordinates outside row i."""
+    indptr, indices = model.neighbours()
+    y = c.x + c.v
+    row = indices[indptr[c.j] : indptr[c.j + 1]]
+    y[row] = c.x[row]
+    here, there = model.gradient(c.x), model.gradient(y)
+    return here[c.j], there[c.j], 1e-9 * max(np.abs(here).max(), np.abs(there).max())
+
+
+def _hessian_bounds(model, c):
+    return _between(model.hessian_bounds(), *_along(model.gradient, c.x, c.v, model.resolution), c.v)
+
+
+def _prior_hessian_bounds(model, c):
+    return _between(model.prior_hessian_bounds(), *_along(_prior(model), c.x, c.v, model.resolution), c.v)
+
+
+def _between(bounds, found, slack, v):
+    if bounds is None:
+        return None
+    low, high = (v @ np.asarray(matrix) @ v for matrix in bounds)
+    return (high, -low), (v @ found, -(v @ found)), np.abs(v) @ slack
+
+
+def _prior_curvature_bound(model, c):
+    found, slack = _along(_prior(model), c.x, c.v, model.resolution)
+    return model.native.prior_curvature_bound(c.v), c.v @ found, np.abs(c.v) @ slack
+
+
+def _prior_partial_curvature_bound(model, c):
+    found, slack = _along(_prior(model), c.x, c.v, model.resolution)
+    return model.native.prior_partial_curvature_bound(c.v, c.j), c.v[c.j] * found[c.j], np.abs(c.v[c.j]) * slack[c.j]
+
+
+def _prior_partial(model, c):
+    gradient = _prior(model)(c.x)
+    return model.native.prior_partial(c.x, c.j), gradient[c.j], 1e-9 * np.abs(gradient).max()
+
+
+def _term_gradient_bounds(model, c):
+    return _out(model, "term_gradient_bounds", c.i), np.abs(_term(model, c.i, c.x)), 0.0
+
+
+def _term_lipschitz(model, c):
+    there, here = _term(model, c.i, c.y), _term(model, c.i, c.x)
+    constants = _out(model, "term_lipschitz", c.i, c.scale)
+    rounding = 1e-13 * np.maximum(np.abs(there), np.abs(here)).max()
+    return constants * np.linalg.norm((c.x - c.y) / c.scale), np.abs(here - there), rounding
+
+
+def _signed_term_bound(model, c):
+    bound = model.native.signed_term_bound(c.i, c.j, c.sign)
+    return bound if bound >= 0.0 else np.nan, c.sign * _term(model, c.i, c.x)[c.j], 0.0
+
+
+def _largest_term_gradient(model, c):
+    return model.largest_term_gradient(), np.linalg.norm(_term(model, c.i, c.x)), 0.0
+
+
+def _rows_of(model):
+    """The coordinates of each factor."""
+    rows = model.factors()
+    if rows is None:
+        return None
+    if isinstance(rows, tuple) and len(rows) == 2 and isinstance(rows[0], np.ndarray):
+        return [rows[1][a:b] for a, b in zip(rows[0][:-1], rows[0][1:], strict=True)]
+    return rows
+
+
+def _factor(model, f, x):
+    return _vector(model.native.add_factor_gradient, model.dim, x, f)
+
+
+def _factors(model, c):
+    """The factors add up to the gradient, and each has none outside its coordinates, nor depends on them."""
+    rows = _rows_of(model)
+    if rows is None:
+        return None
+    parts = np.array([_factor(model, f, c.x) for f in range(len(rows))])
+    f = min(int(c.f * len(rows)), len(rows) - 1)
+    outside = np.setdiff1d(np.arange(model.dim), rows[f])
+    y = c.x.copy()
+    y[outside] = c.y[outside]
+    claimed = np.concatenate([parts.sum(axis=0), np.zeros(len(outside)), parts[f]])
+    actual = np.concatenate([model.gradient(c.x), parts[f][outside], _factor(model, f, y)])
+    return claimed, actual, 1e-9 * np.abs(parts).max()
+
+
+def _affine_factor(model, c):
+    f = min(int(c.f * len(_rows_of(model))), len(_rows_of(model)) - 1)
+    y = c.x + c.v * (1.0 - c.age)
+    found, slack = _along(lambda z: _factor(model, f, z), y, c.v, model.resolution)
+    gradient = _factor(model, f, y)
+    answer = model.native.affine_factor(c.x, c.v, c.age, 1.0, f)
+    rounding = 1e-9 * np.abs(c.v) @ np.abs(gradient)
+    return answer, (c.v @ gradient, c.v @ found), (rounding, np.abs(c.v) @ slack)
+
+
+def _factor_rate_bound(model, c):
+    f = min(int(c.f * len(_rows_of(model))), len(_rows_of(model)) - 1)
+    a, b = model.native.factor_rate_bound(c.x, c.v, f)
+    gradient = _factor(model, f, c.x + c.s * c.v)
+    return a + b * c.s, c.v @ gradient, 1e-9 * np.abs(c.v) @ np.abs(gradient)
+
+
+def _rays(model, c):
+    """Derivatives where the ray is, twice, with a turn between; the gradient there."""
+    native, ray, x, v, claimed, actual, slacks = model.native, np.zeros(model.ray_room()), c.x, c.v, [], [], []
+    native.ray_begin(x, v, ray)
+    for s, after in ((0.5 * c.s, c.y - c.x), (c.s, None)):
+        x = x + s * v
+        found, slack = _along(model.gradient, x, v, model.resolution)
+        gradient, written = model.gradient(x), np.zeros(model.dim)
+        claimed.extend(native.ray_derivatives(s, ray))
+        native.ray_gradient(x, s, ray, written)
+        claimed.extend(written)
+        actual.extend([v @ gradient, v @ found, *gradient])
+        rounding = 1e-9 * np.abs(gradient).max()
+        slacks.extend([rounding * np.abs(v).sum(), np.abs(v) @ slack, *np.full(model.dim, rounding)])
+        if after is not None:
+            native.ray_turn(x, s, after, ray)
+            v = after
+    return claimed, actual, slacks
+
+
+def _ray_bound(model, c):
+    native, ray = model.native, np.zeros(model.ray_room())
+    native.ray_begin(c.x, c.v, ray)
+    first = native.ray_derivatives(0.5 * c.s, ray)[0]
+    claimed = [first + native.ray_bound(0.5 * c.s, h, ray) * c.part * c.s for h in (c.s, np.inf)]
+    gradient = model.gradient(c.x + (0.5 + c.part) * c.s * c.v)
+    return claimed, c.v @ gradient, 1e-9 * np.abs(c.v) @ np.abs(gradient)
+
+
+def _parts_at(add, m, x, v, *row):
+    out = np.zeros((m, 3))
+    add(x, v, *row, out)
+    return out
+
+
+def _parts(gradient, add, model, c, *row):
+    """The parts add up to the rates; the convex part is below its chord, the concave part below its tangent."""
+    claimed, actual = [], []
+    for m in (1, model.dim):
+        here, middle, there = (_parts_at(add, m, c.x + t * c.s * c.v, c.v, *row) for t in (0.0, c.part, 1.0))
+        rates = c.v * gradient(c.x)
+        rates = rates if m > 1 or model.dim == 1 else np.array([rates.sum()])
+        total = here[:, 0] + here[:, 1]
+        chord = (1.0 - c.part) * here[:, 0] + c.part * there[:, 0]
+        tangent = here[:, 1] + c.s * here[:, 2]
+        claimed += [total, -total, chord, tangent]
+        actual += [rates, -rates, middle[:, 0], there[:, 1]]
+    claimed, actual = np.concatenate(claimed), np.concatenate(actual)
+    return claimed, actual, 1e-9 * np.abs(claimed).max()
+
+
+def _add_prior_parts(model, c):
+    return _parts(_prior(model), model.native.add_prior_parts, model, c)
+
+
+def _add_term_parts(model, c):
+    return _parts(lambda x: _term(model, c.i, x), _term_parts(model), model, c, c.i)
+
+
+def _term_parts(model):
+    return model.native.add_term_parts
+
+
+def _coefficients(gradient, add, model, c, *row):
+    claimed, actual = [], []
+    rates = c.v * gradient(c.x + c.s * c.v)
+    for m in (1, model.dim):
+        out = np.zeros((m, 12))
+        add(c.x, c.v, *row, out)
+        claimed.append(out @ c.s ** np.arange(12))
+        actual.append(rates if m > 1 or model.dim == 1 else np.array([rates.sum()]))
+    claimed, actual = np.concatenate(claimed), np.concatenate(actual)
+    return claimed, actual, 1e-9 * np.abs(rates).max()
+
+
+def _add_prior_coefficients(model, c):
+    return _coefficients(_prior(model), model.native.add_prior_coefficients, model, c)
+
+
+def _add_term_coefficients(model, c):
+    return _coefficients(lambda x: _term(model, c.i, x), model.native.add_term_coefficients, model, c, c.i)
+
+
+#: How each capability is tried: what it claims, what was found, how far that may be off; bounds and equations. Those
+#: that others are computed from come first.
+CHECKS = {
+    "hessian_product": (_hessian_product, "="),
+    "affine_partial": (_affine_partial, "="),
+    "curvature_bound": (_curvature_bound, "<="),
+    "partial_curvature_bounds": (_partial_curvature_bounds, "<="),
+    "curvature_bound_within": (_curvature_bound_within, "<="),
+    "partial_curvature_bounds_within": (_partial_curvature_bounds_within, "<="),
+    "directional_derivative_bound": (_directional_derivative_bound, "<="),
+    "partial_derivative_bounds": (_partial_derivative_bounds, "<="),
+    "neighbours": (_neighbours, "="),
+    "hessian_bounds": (_hessian_bounds, "<="),
+    "prior_partial": (_prior_partial, "="),
+    "prior_partial_curvature_bound": (_prior_partial_curvature_bound, "<="),
+    "prior_curvature_bound": (_prior_curvature_bound, "<="),
+    "prior_hessian_bounds": (_prior_hessian_bounds, "<="),
+    "add_prior_parts": (_add_prior_parts, "<="),
+    "add_prior_coefficients": (_add_prior_coefficients, "="),
+    "term_gradient_bounds": (_term_gradient_bounds, "<="),
+    "term_lipschitz": (_term_lipschitz, "<="),
+    "signed_term_bound": (_signed_term_bound, "<="),
+    "largest_term_gradient": (_largest_term_gradient, "<="),
+    "add_term_parts": (_add_term_parts, "<="),
+    "add_term_coefficients": (_add_term_coefficients, "="),
+    "factors": (_factors, "="),
+    "affine_factor": (_affine_factor, "="),
+    "factor_rate_bound": (_factor_rate_bound, "<="),
+    "ray_derivatives": (_rays, "="),
+    "ray_bound": (_ray_bound, "<="),
+}

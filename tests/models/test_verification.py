@@ -1,0 +1,278 @@
+"""`Model.check_gradient` and `Model.check_bounds`: what is right passes, what is wrong is named."""
+
+import copy
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.models.base import Model
+from pdmp.models.capabilities import CAPABILITIES
+from pdmp.models.verification import CHECKS
+from tests.digests import MODELS
+from tests.targets import KINDS, Cone, Plane, Quartic
+
+pytestmark = pytest.mark.exact
+
+RIGHT, ASSIGNED, SIGN, COLUMN, DOUBLED = range(5)
+PACKED = {"LogisticRegression packed": pdmp.gradients.Full(MODELS["LogisticRegression"]).packed}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_the_gradient_of_its_potential(name):
+    MODELS[name].check_gradient(points=3, data=4)
+
+
+@pytest.mark.parametrize("name", [*MODELS, *PACKED])
+def test_no_bound_of_any_model_is_violated(name):
+    (MODELS | PACKED)[name].check_bounds(points=8, steps=10)
+
+
+@pytest.mark.parametrize("model", [Quartic(2), Quartic(1, wall=0.0), Cone(3), *map(Plane, range(len(KINDS)))])
+def test_kinks_walls_and_small_supports_are_no_errors(model):
+    model.check_gradient(points=20)
+    model.check_bounds(points=10, steps=20)
+
+
+class Regression(pdmp.Model):
+    """A regression with an absolute loss, smoothed, and a Gaussian prior, either of which can be made wrong."""
+
+    X: np.ndarray
+    term: int
+    prior: int
+
+    def __init__(self, term=RIGHT, prior=RIGHT, batch=RIGHT):
+        super().__init__(dim=3, n_data=30)
+        self.X = np.random.default_rng(0).standard_normal((30, 3))
+        self.term, self.prior = term, prior
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.5 * (x[0] * x[0] + 2.0 * x[1] * x[1] + 3.0 * x[2] * x[2])
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            k = (j + 1) % self.dim if self.prior == COLUMN else j
+            g = (k + 1.0) * x[k]
+            if self.prior == ASSIGNED:
+                out[j] = g
+            elif self.prior == SIGN:
+                out[j] -= g
+            elif self.prior == DOUBLED:
+                out[j] += 2.0 * g
+            else:
+                out[j] += g
+
+    @pdmp.compiled
+    def margin(self, x, i):
+        z = 0.5
+        for j in range(self.dim):
+            z += self.X[i, j] * x[j]
+        return z
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        z = self.margin(x, i)
+        return math.sqrt(1.0 + z * z)
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        z = self.margin(x, i)
+        w = z / math.sqrt(1.0 + z * z)
+        for j in range(self.dim):
+            a = self.X[i, (j + 1) % self.dim if self.term == COLUMN else j]
+            if self.term == ASSIGNED:
+                out[j] = w * a
+            elif self.term == SIGN:
+                out[j] -= w * a
+            elif self.term == DOUBLED:
+                out[j] += 2.0 * w * a
+            else:
+                out[j] += w * a
+
+
+def test_a_right_regression_passes():
+    Regression().check_gradient()
+
+
+@pytest.mark.parametrize("part", ["prior", "term"])
+@pytest.mark.parametrize("wrong", [ASSIGNED, SIGN, COLUMN, DOUBLED])
+def test_a_wrong_gradient_is_named(part, wrong):
+    model = Regression(**{part: wrong})
+    where = " of datum 0" if part == "term" else ""
+    text = f"`add_{part}_gradient` of Regression overwrites `out` in coordinate 0{where}: it must add"
+    if wrong != ASSIGNED:
+        text = (
+            rf"`add_{part}_gradient` of Regression is not the gradient of `{part}_potential`: coordinate \d{where}, at "
+            rf"x = \[.*\], is .*, a difference quotient of `{part}_potential` .*\.$"
+        )
+    with pytest.raises(ValueError, match=text) as caught:
+        model.check_gradient()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [ASSIGNED, SIGN, COLUMN, DOUBLED])
+def test_no_run_starts_with_a_wrong_gradient(wrong):
+    for make in (pdmp.BPS, lambda m: pdmp.SBPS(pdmp.gradients.Minibatch(m, 3))):
+        with pytest.raises(ValueError, match="`add_term_gradient` of Regression"):
+            pdmp.sample(make(Regression(term=wrong)), events=10, seed=1, initial=np.ones(3))
+
+
+def test_the_first_run_of_a_model_checks_it_and_no_other(monkeypatch):
+    calls, checked = [], Model.check_gradient
+    monkeypatch.setattr(Model, "check_gradient", lambda self, *a, **k: (calls.append(self), checked(self, *a, **k)))
+    model = Regression()
+    for _ in range(2):
+        pdmp.sample(pdmp.BPS(model), events=5, seed=1, initial=np.ones(3))
+    pdmp.sample(pdmp.BPS(MODELS["Banana"]), events=5, seed=1)
+    assert calls == [model]
+
+
+class Dataless(pdmp.Model):
+    """A target without data whose gradient is right but for one coordinate of many."""
+
+    def __init__(self):
+        super().__init__(dim=30)
+
+    @pdmp.compiled
+    def potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            total += math.cosh(x[j])
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += math.sinh(x[j]) if j != 17 else math.cosh(x[j])
+
+
+def test_errors_of_targets_without_data_speak_of_what_is_written():
+    with pytest.raises(ValueError, match="`add_gradient` of Dataless is not the gradient of `potential`: coordinate 17"):
+        Dataless().check_gradient()
+
+
+class Nowhere(Dataless):
+    @pdmp.compiled
+    def potential(self, x):
+        return math.inf
+
+
+def test_a_potential_that_is_finite_nowhere_is_refused():
+    for check in (Nowhere().check_gradient, Nowhere().check_bounds):
+        with pytest.raises(ValueError, match="the potential of Nowhere is not finite at any point near `initial`"):
+            check()
+
+
+#: Compiled methods that follow from others, of which models have faster ones: each, off by a hundredth.
+WAYS = ["total_potential", "add_block_gradient", "add_batch_gradient", "batch_difference", "weighted_difference"]
+WAYS += ["add_batch_projection", "add_batch_squares", "term_partial", "term_partial_difference"]
+
+
+def off(function, share):
+    """The function, with what it returns or writes off by a share of it."""
+
+    def wrong(*arguments):
+        out = arguments[-1] if isinstance(arguments[-1], np.ndarray) else np.zeros(0)
+        before = out.copy()
+        answer = function(*arguments)
+        out += share * (out - before)
+        if isinstance(answer, tuple):
+            return tuple((1.0 + share) * a for a in answer)
+        return None if answer is None else (1.0 + share) * answer
+
+    return wrong
+
+
+@pytest.mark.parametrize("method", WAYS)
+def test_a_faster_way_that_differs_is_named(method, monkeypatch):
+    model = MODELS["LogisticRegression"]
+    assert model.has(method)
+    monkeypatch.setattr(type(model)._tuple, method, off(type(model)._methods[method], 0.01))
+    with pytest.raises(ValueError, match=f"`{method}` of LogisticRegression differs from what its terms and its prior"):
+        model.check_gradient()
+
+
+#: A model that has the capability, and by how much it is made wrong.
+WRONG = {
+    "curvature_bound": ("Gaussian", -0.01),
+    "partial_curvature_bounds": ("LinearGaussian", -0.01),
+    "curvature_bound_within": ("PoissonRegression", -0.1),
+    "partial_curvature_bounds_within": ("PoissonRegression", -0.1),
+    "directional_derivative_bound": (Cone(2), -0.1),
+    "partial_derivative_bounds": (Cone(2), -0.1),
+    "hessian_product": ("Gaussian sparse", 0.001),
+    "affine_partial": ("Gaussian", 0.001),
+    "prior_partial": ("LogisticRegression", 0.001),
+    "prior_partial_curvature_bound": ("LogisticRegression", -0.01),
+    "prior_curvature_bound": ("LogisticRegression", -0.01),
+    "add_prior_parts": ("LogisticRegression", 0.001),
+    "add_prior_coefficients": ("Banana", 0.001),
+    "term_gradient_bounds": ("LogisticRegression", -0.05),
+    "term_lipschitz": ("LinearGaussian", -0.05),
+    "signed_term_bound": ("LogisticRegression", -0.05),
+    "add_term_parts": ("LogisticRegression", 0.001),
+    "affine_factor": ("LinearGaussian", 0.001),
+    "factor_rate_bound": ("LogisticRegression", -0.05),
+    "ray_derivatives": (PACKED["LogisticRegression packed"], 0.001),
+    "ray_bound": (PACKED["LogisticRegression packed"], -0.5),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_capability_is_named(name, monkeypatch):
+    model, share = WRONG[name]
+    model = MODELS[model] if isinstance(model, str) else model
+    model.check_bounds()
+    monkeypatch.setattr(type(model)._tuple, name, off(type(model)._methods[name], share))
+    with pytest.raises(ValueError, match=rf"^`{name}` of {type(model).__name__} does not hold \(.*\): at x = .*found\.$"):
+        model.check_bounds()
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "wrong"),
+    [
+        ("hessian_bounds", "LogisticRegression", lambda self: (np.eye(3), 1.5 * np.eye(3))),
+        ("prior_hessian_bounds", "LogisticRegression", lambda self: (np.zeros((3, 3)), 0.9 * np.eye(3))),
+        ("largest_term_gradient", "LogisticRegression", lambda self: 1.0),
+        ("neighbours", "Gaussian sparse", lambda self: (np.arange(7), np.arange(6))),
+        ("factors", "GaussianMixture", lambda self: [[0]]),
+        ("factors", "Banana", lambda self: [[0], [1]]),
+    ],
+)
+def test_a_wrong_capability_in_python_is_named(name, model, wrong, monkeypatch):
+    model = MODELS[model]
+    monkeypatch.setattr(type(model), name, wrong)
+    with pytest.raises(ValueError, match=f"^`{name}` of {type(model).__name__} does not hold"):
+        model.check_bounds()
+
+
+def test_every_capability_is_tried():
+    """Those that are not are tried with another: whole sums with their parts, the calls of a ray with one another."""
+    with_others = {"add_parts", "add_coefficients", "add_factor_gradient"}
+    with_others |= {"ray_room", "ray_begin", "ray_gradient", "ray_turn"}
+    assert set(CHECKS) | with_others == set(CAPABILITIES)
+    python = {"hessian_bounds", "prior_hessian_bounds", "largest_term_gradient", "neighbours", "factors"}
+    assert set(CHECKS) == set(WRONG) | python | {"add_term_coefficients"}
+
+
+def test_the_search_finds_what_chance_does_not():
+    """A bound on 3x² that holds for |x| < 5 alone."""
+
+    class Bounded(Quartic):
+        @pdmp.compiled
+        def curvature_bound(self, v):
+            return 75.0 * v[0] * v[0]
+
+    Bounded().check_bounds(points=5, steps=0)
+    with pytest.raises(ValueError, match="`curvature_bound` of Bounded does not hold"):
+        Bounded().check_bounds(points=5, steps=60)
+
+
+def test_a_model_remembers_nothing_of_its_checks_that_a_copy_would_not():
+    model = Regression()
+    pdmp.sample(pdmp.BPS(model), events=5, seed=1, initial=np.ones(3))
+    other = copy.deepcopy(model)
+    assert np.array_equal(other.gradient(np.ones(3)), model.gradient(np.ones(3)))
