@@ -1,8 +1,9 @@
 """One readable line for a mistake in a compiled method of one's own, before anything compiles.
 
-Two checks, both of classes from outside the packages only. `check_methods` reads the methods: each ``self.name`` must
+Three checks, all of classes from outside the packages only. `check_methods` reads the methods: each ``self.name`` must
 be a declared field or a compiled method, each ``state.name`` an entry of the state, each global name must exist; what
-must return a value does so on every path; random numbers come from `rng`. `rehearse` calls the methods in plain Python,
+must return a value does so on every path; random numbers come from `rng`.
+`check_target` compares the gradient of a model with its potential, once for each model. `rehearse` calls the methods in plain Python,
 on copies of a chain's first state, and looks at what they return.
 """
 
@@ -17,17 +18,20 @@ import numbers
 import random
 import types
 import warnings
+import weakref
 
 import numpy as np
 from numba.core import config
 
 from pdmp.engine.storage import copied
 from pdmp.models.base import Model
+from pdmp.models.verification import check_gradient
 from pdmp.native.classes import Compiled
 from pdmp.process import CERTAIN, HORIZON, Process, State
 
 #: A rehearsal in plain Python is for small data, and for so many clocks.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
+_compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _trusted = {"pdmp", "numba", "numpy", "llvmlite"}
 _FAILED = object()  # of a call that raised nothing that its author could change
 
@@ -72,6 +76,20 @@ def check_methods(process):
                 _check_names(part, name, method)
                 _check_returns(part, name, method)
                 _check_random(f"`{name}` of {type(part).__name__}", method, set())
+
+
+def check_target(model):
+    """Raise a `ValueError` if the gradient of one's own model is not that of its potential; once for each model.
+
+    Few points and data, for at most some tenths of a second; `pdmp.Model.check_gradient` looks at more.
+    """
+    if not isinstance(model, Model) or _is_trusted(type(model).__module__) or model in _compared:
+        return
+    try:
+        check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
+    except (AttributeError, NameError, TypeError, LookupError):
+        return  # `rehearse` says where
+    _compared.add(model)
 
 
 def _check_names(owner, name, method):

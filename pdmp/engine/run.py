@@ -30,7 +30,7 @@ from pdmp.engine.checks import (
     describe,
     known_length,
 )
-from pdmp.engine.preflight import check_methods, rehearse
+from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
@@ -129,6 +129,7 @@ def sample(
     started = perf_counter()
     check_process(process)
     check_methods(process)
+    check_target(process.model)
     given = {
         "time": time,
         "events": events,

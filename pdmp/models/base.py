@@ -355,7 +355,8 @@ class Model(Compiled):
         --------
         >>> pdmp.models.Funnel(3).check_gradient()
         """
-        check_gradient(self, points, data, seed)
+        if not check_gradient(self, points, data, seed):
+            raise ValueError(f"the potential of {type(self).__name__} is not finite at any point near `initial`.")
 
     def check_bounds(self, points: int = 30, steps: int = 60, seed: int = 0) -> None:
         """Raise a `ValueError` if a point is found where a bound, or another capability, is wrong.

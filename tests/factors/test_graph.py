@@ -334,20 +334,28 @@ def test_factors_that_are_not_what_they_claim_are_found_before_a_run(scopes, tex
 def test_a_factor_that_reads_more_than_its_coordinates_is_found_before_a_run():
     class Reads(pdmp.Model):
         def __init__(self):
-            super().__init__(dim=2, n_data=2)
+            super().__init__(dim=2)
 
         @pdmp.compiled
-        def term_potential(self, x, i):
-            return 0.5 * x[i] * x[i] * (1.0 + 0.1 * x[0] * x[0])
+        def potential(self, x):
+            return 0.5 * (x[0] * x[0] + x[1] * x[1])
 
         @pdmp.compiled
-        def add_term_gradient(self, x, i, out):
-            out[i] += x[i] * (1.0 + 0.1 * x[0] * x[0])
+        def add_gradient(self, x, out):
+            out[0] += x[0]
+            out[1] += x[1]
+
+        @pdmp.compiled
+        def add_factor_gradient(self, x, f, out):
+            if f == 2:
+                out[1] += x[1]
+            else:
+                out[0] += 0.5 * x[0] + (0.1 * x[1] if f == 0 else -0.1 * x[1])
 
         def factors(self):
-            return [[0], [1]]
+            return [[0], [0], [1]]
 
-    with pytest.raises(ValueError, match="factor 1 of Reads changes with coordinates that are not among its own, 1"):
+    with pytest.raises(ValueError, match="factor 1 of Reads changes with coordinates that are not among its own, 0"):
         pdmp.sample(pdmp.LocalBPS(Reads()), events=10, seed=1, initial=np.ones(2))
 
 
