@@ -58,7 +58,7 @@ def wanted(item, config):
 def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
-    items[:] = kept
+    items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)
 
 
 # ---------------------------------------------------------------------------------------------------------------

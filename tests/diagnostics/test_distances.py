@@ -56,6 +56,7 @@ MEASURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MEASURES)
 def test_the_errors_are_those_of_replicates(name):
     """The spread over 100 data sets of correlated draws, and the mean of the errors given for them, within a third."""

@@ -206,6 +206,7 @@ def test_the_increments_have_unit_covariance_and_their_stated_correlation(correl
     assert correlation != "matrix" or np.max(np.abs(sigma - sigma.T)) > 0.5
 
 
+@pytest.mark.slow
 def test_with_the_same_noise_the_chains_stay_within_order_gamma():
     apart = []
     for gamma in (1e-2, 1e-3, 1e-4):

@@ -209,6 +209,7 @@ for x in np.linspace(-20.0, 6.0, 400):
 """
 
 
+@pytest.mark.slow
 def test_skew_normal_is_bitwise_the_same_without_compilation():
     here = str(pathlib.Path(pdmp.__file__).parents[1])
     answers = []

@@ -2,10 +2,12 @@
 
     python -m tests.mutations               all of them
     python -m tests.mutations 3 7 sgld      by number, or by what their names contain
+    python -m tests.mutations --changed main    of the files that differ from a commit
     python -m tests.mutations --list
 
 Exit code 1 if any survives. The tests named by the list are first run without a bug, where they must pass. With a bug
-the exact ones are tried in plain Python first, which costs no compilation, and all of them compiled if those pass.
+the exact ones are tried in plain Python first, the slow ones of them last, which costs no compilation, and all of them
+compiled if those pass.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import tests.mutations
+from tests.mutations.matching import ROOT, planted
 
-ROOT = pathlib.Path(__file__).parents[2]
 #: The lists of all modules here that have one.
 BUGS = [
     bug
@@ -41,6 +43,8 @@ def run_tests(tree, tests, seconds=900, plain=False):
     if plain:
         environment["NUMBA_DISABLE_JIT"] = "1"
         command += ["-m", "exact"]
+    else:
+        command += ["--full"]
     try:
         done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -66,11 +70,8 @@ def plant(bug):
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         tree = copy_tree(folder)
-        path = tree / bug.file
-        text = path.read_text()
-        if text.count(bug.old) != 1:
-            raise ValueError(f"{bug.name}: its text stands {text.count(bug.old)} times in {bug.file}, not once.")
-        path.write_text(text.replace(bug.old, bug.new))
+        file, text = planted(bug)
+        (tree / file).write_text(text, encoding="utf-8")
         caught, said = run_tests(tree, bug.tests, plain=True)
         if not caught:
             caught, said = run_tests(tree, bug.tests)
@@ -82,6 +83,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("which", nargs="*", help="numbers, or parts of names")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--changed", metavar="COMMIT", help="only bugs of files that differ from it")
     parser.add_argument("--trust", action="store_true", help="that the tests pass without a bug, as `pytest` has shown")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
@@ -90,6 +92,10 @@ def main():
         for number, bug in enumerate(BUGS, 1)
         if not args.which or any(w == str(number) or (not w.isdigit() and w in bug.name) for w in args.which)
     ]
+    if args.changed:
+        command = ["git", "diff", "--name-only", args.changed]
+        changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+        chosen = [(number, bug) for number, bug in chosen if planted(bug)[0] in changed]
     if args.list:
         for number, bug in chosen:
             print(f"{number:3} {bug.name:60} {bug.file}")

@@ -267,10 +267,10 @@ BUGS = [
             ZIGZAG,
         ),
         (
-            "excess: added to the time of the flip",
+            "excess: the later of the two times",
             EXACT,
-            "        if excess < time:\n",
-            "            if excess > time:\n",
+            "if excess < time:",
+            "if excess > time:",
             ZIGZAG,
         ),
         (

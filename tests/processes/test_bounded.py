@@ -341,6 +341,7 @@ def after_each_wall(process, n):
             yield chain
 
 
+@pytest.mark.slow
 @plain_only
 @pytest.mark.parametrize(
     "make",

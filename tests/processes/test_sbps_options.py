@@ -78,6 +78,7 @@ def test_the_information_is_the_variance_of_the_gradient():
     np.testing.assert_allclose(found[:, :2].var(axis=0), found[0, 2:], rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.exact
 @pytest.mark.parametrize("start", [(20.0, 100.0), (0.0, 1e-4)])
 def test_the_learner_finds_the_maximum(start):

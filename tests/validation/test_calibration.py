@@ -85,6 +85,7 @@ STICKY = {
 }
 
 
+@pytest.mark.slow
 @plain_only
 @pytest.mark.parametrize("name, problem", CASES)
 def test_ranks_are_uniform(name, problem):
@@ -94,6 +95,7 @@ def test_ranks_are_uniform(name, problem):
     assert found.p > 1e-3, found
 
 
+@pytest.mark.slow
 @plain_only
 @pytest.mark.parametrize("problem", [linear, logistic])
 @pytest.mark.parametrize("name", STICKY)

@@ -163,6 +163,7 @@ PAIRS = {
 }
 
 
+@pytest.mark.slow
 @plain_only
 @pytest.mark.parametrize("name", PAIRS)
 def test_other_pairs_of_a_sampler_and_a_bound(name):

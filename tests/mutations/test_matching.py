@@ -1,0 +1,93 @@
+"""The lists of planted bugs fit the code: each stands in one place, and what it makes of it is Python."""
+
+import ast
+
+import pytest
+
+from tests.mutations.__main__ import BUGS
+from tests.mutations.bugs import Bug
+from tests.mutations.matching import ROOT, planted, tokens
+
+pytestmark = pytest.mark.exact
+
+
+def test_every_bug_has_one_place_and_tests():
+    wrong = []
+    for bug in BUGS:
+        try:
+            file, text = planted(bug)
+        except ValueError as error:
+            wrong.append(str(error))
+            continue
+        if text == (ROOT / file).read_text(encoding="utf-8"):
+            wrong.append(f"{bug.name}: changes nothing")
+        for test in bug.tests:
+            path, _, name = test.partition("::")
+            there = (ROOT / path).is_file()
+            if not there or f"def {name.partition('[')[0]}(" not in (ROOT / path).read_text(encoding="utf-8") and name:
+                wrong.append(f"{bug.name}: there is no test {test}")
+        if not bug.tests:
+            wrong.append(f"{bug.name}: no tests are named")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_is_planted_is_python():
+    wrong = []
+    for bug in BUGS:
+        file, text = planted(bug)
+        try:
+            ast.parse(text) if file.endswith(".py") else None
+        except SyntaxError as error:
+            wrong.append(f"{bug.name} ({file}): {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+SOURCE = """
+class Walk:
+    def step(self, x):  # one step
+        if x > 0:
+            y = self.scale(
+                x,
+                2.0,  # twice
+            )
+            return y
+        return -x
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    (tmp_path / "pdmp").mkdir()
+    (tmp_path / "pdmp" / "walk.py").write_text(SOURCE)
+    return tmp_path
+
+
+def plant(tree, old, new, file="pdmp/walk.py"):
+    file, text = planted(Bug("a bug", file, old, new, ()), tree)
+    ast.parse(text)
+    return file, text
+
+
+def test_a_bug_is_found_however_its_code_is_laid_out_and_wherever_it_was_moved(tree):
+    for file in ("pdmp/walk.py", "discrete/gone.py"):
+        found, text = plant(tree, "y = self.scale(x, 2.0)", "y = self.scale(x, 3.0)", file)
+        assert found == "pdmp/walk.py" and text.count("self.scale(x, 3.0)\n            return y") == 1
+
+
+def test_lines_are_indented_as_the_code_is_now(tree):
+    old = "    y = self.scale(x, 2.0)\n    return y\n"
+    assert (
+        "            y = self.scale(x)\n            return 2.0 * y\n"
+        in plant(tree, old, "    y = self.scale(x)\n    return 2.0 * y\n")[1]
+    )
+
+
+@pytest.mark.parametrize("old, times", [("return", 2), ("self.scale(x, 4.0)", 0)])
+def test_what_is_not_in_one_place_is_refused(tree, old, times):
+    with pytest.raises(ValueError, match=rf"a bug: its code stands {times} times, not once"):
+        plant(tree, old, "pass")
+
+
+def test_tokens():
+    text = "f(a,  # why\n  'b # c', 1.5,\n)"
+    assert [word for word, _, _ in tokens(text)] == ["f", "(", "a", ",", "'b # c'", ",", "1", ".", "5", ")"]
