@@ -1,27 +1,58 @@
-"""Fixed-time-step samplers with stochastic gradients, on the process abstraction of `pdmp`."""
+"""Samplers with a fixed time step and stochastic gradients, as processes of `pdmp`.
 
-from discrete import preconditioners as preconditioners
-from discrete import schedules as schedules
-from discrete.badodab import BADODAB as BADODAB
-from discrete.baoab import BAOAB as BAOAB
-from discrete.barker import Barker as Barker
-from discrete.barker import breaking_point as breaking_point
-from discrete.mala import MALA as MALA
-from discrete.msgnht import MSGNHT as MSGNHT
-from discrete.richardson_romberg import SGRRHMC as SGRRHMC
-from discrete.richardson_romberg import SGRRLD as SGRRLD
-from discrete.richardson_romberg import RichardsonRomberg as RichardsonRomberg
-from discrete.sgbd import SGBD as SGBD
-from discrete.sgbps import SGBPS as SGBPS
-from discrete.sgd import GD as GD
-from discrete.sgd import SGD as SGD
-from discrete.sghmc import SGHMC as SGHMC
-from discrete.sgld import SGLD as SGLD
-from discrete.sgnht import SGNHT as SGNHT
-from discrete.sgzz import SGZZ as SGZZ
-from discrete.splitting import BPSSplitting as BPSSplitting
-from discrete.splitting import ZigZagSplitting as ZigZagSplitting
-from discrete.ubu import UBU as UBU
+=========================================================  ====================================================
+`GD`, `SGD`                                                descent to the mode
+`SGLD`, `SGBD`                                             overdamped: Langevin, Barker
+`SGHMC`, `BAOAB`, `UBU`                                    underdamped Langevin, by several integrators
+`SGNHT`, `MSGNHT`, `BADODAB`                               with thermostats, for gradient noise of unknown size
+`RichardsonRomberg`, `SGRRLD`, `SGRRHMC`                   extrapolation of two coupled chains
+`SGZZ`, `SGBPS`, `ZigZagSplitting`, `BPSSplitting`         discretised piecewise-deterministic processes
+`MALA`, `Barker`                                           with a Metropolis correction, for exact gradients
+`schedules`, `preconditioners`                             of steps, and of Langevin dynamics
+=========================================================  ====================================================
+"""
+
+from discrete import preconditioners, schedules
+from discrete.badodab import BADODAB
+from discrete.baoab import BAOAB
+from discrete.barker import Barker, breaking_point
+from discrete.mala import MALA
+from discrete.msgnht import MSGNHT
+from discrete.richardson_romberg import SGRRHMC, SGRRLD, RichardsonRomberg
+from discrete.sgbd import SGBD
+from discrete.sgbps import SGBPS
+from discrete.sgd import GD, SGD
+from discrete.sghmc import SGHMC
+from discrete.sgld import SGLD
+from discrete.sgnht import SGNHT
+from discrete.sgzz import SGZZ
+from discrete.splitting import BPSSplitting, ZigZagSplitting
+from discrete.ubu import UBU
 from pdmp.engine.preflight import trust
+
+__all__ = [
+    "BADODAB",
+    "BAOAB",
+    "BPSSplitting",
+    "Barker",
+    "GD",
+    "MALA",
+    "MSGNHT",
+    "RichardsonRomberg",
+    "SGBD",
+    "SGBPS",
+    "SGD",
+    "SGHMC",
+    "SGLD",
+    "SGNHT",
+    "SGRRHMC",
+    "SGRRLD",
+    "SGZZ",
+    "UBU",
+    "ZigZagSplitting",
+    "breaking_point",
+    "preconditioners",
+    "schedules",
+]
 
 trust(__name__)  # the tests of this package call every method of its classes

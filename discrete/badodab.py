@@ -5,6 +5,7 @@ dθ = p dt, dp = -∇U dt - ξ p dt + √(2A) dB, dξ = (|p|² - d) / μ dt
 =====  ==============================================================================================================
 flow   none
 clock  ticks of ε
+rate   none: every tick is an event
 jump   B  p += -ε/2 ∇Û(θ)                    D  ξ += ε/2 (|p|² - d) / μ
        A  θ += ε/2 p                         O  p ← e^(-ξε) p + √(A (1 - e^(-2ξε)) / ξ) z
        in the order B A D O D A B; the estimate in the last B is used once more in the first one of the next step
@@ -14,8 +15,9 @@ The mass μ = d is the thermostat of `SGNHT`; in general the standard deviation 
 standard deviation τ the thermostat settles around A + ετ²/2. The bias of averages over θ is O(ε²), with additive noise
 as well; noise whose size depends on θ, as that of mini-batches does, has an effect of first order.
 
-In stationarity the momenta that the two D see have E|p|²/d = 1 on average, exactly. So the momentum at the end of a
-step, of which ``run.stats["mean_kinetic_temperature"]`` tells, has E|p|²/d = 1 - ε²/4 E|∇Û|²/d, whatever U.
+In stationarity E|p|²/d, averaged over the momenta with which the two steps D are taken, is exactly 1. It follows that
+the momentum at the end of a step, whose E|p|²/d is ``run.stats["mean_kinetic_temperature"]``, has
+E|p|²/d = 1 - ε²/4 E|∇Û|²/d, whatever U is.
 
 References
 ----------
@@ -30,15 +32,19 @@ from __future__ import annotations
 import math
 
 from discrete.baoab import BAOAB
-from discrete.kinetic import check_friction, mean_square
+from discrete.kinetic import mean_square
+from discrete.schedules import Schedule
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
 
 
 @inlined
 def relative_variance(x):
-    """(1 - e^(-x)) / x, 1 at x = 0: the variance of the noise of an Ornstein-Uhlenbeck step, relative to a free one."""
+    """(1 - e^(-x)) / x, and 1 at x = 0: the variance of an Ornstein-Uhlenbeck step relative to one without friction."""
     return 1.0 if x == 0.0 else -math.expm1(-x) / x
 
 
@@ -47,35 +53,49 @@ class BADODAB(Thermostatted):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U. The size of their noise need not be known.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). "auto": see
-        `discrete.schedules.automatic`.
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
     diffusion : float, optional
-        A of dp = … + √(2A) dB; the paper's σ is √(2A). The thermostat starts there. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        A of dp = … + √(2A) dB, an inverse time; the paper's σ is √(2A). The thermostat starts at A. When omitted, it
+        is 1 for a given step; with an automatic step it is chosen among several, as the one with which the chain
+        forgets its start in the fewest steps.
     mass : float, optional
-        μ, the inertia of the thermostat; by default the dimension.
+        μ, the inertia of the thermostat; the dimension when omitted.
 
     Raises
     ------
     ValueError
         For a step, diffusion or mass that is not positive.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.BADODAB(pdmp.gradients.Noisy(model, 0.5), step=0.1, diffusion=1.0).mass
+    2.0
     """
 
-    mass: float
+    mass: float  #: μ
 
-    def __init__(self, provider, step="auto", diffusion=None, mass=None):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        diffusion: float | None = None,
+        mass: float | None = None,
+    ):
         super().__init__(provider, step, diffusion)
-        self.mass = float(self.dim) if mass is None else check_friction("mass", mass)
+        self.mass = float(self.dim) if mass is None else positive("mass", mass)
 
     def linear_step(self, step, friction, curvature):
+        """That of BAOAB, which this sampler is when its thermostat is at rest."""
         return BAOAB.linear_step(step, friction, curvature)
 
     @property
-    def bias_order(self):
-        """Two without gradient noise; noise that depends on θ has an effect of first order."""
+    def bias_order(self) -> int:
+        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
         return 2 if self.provider.exact else 1
 
     @compiled

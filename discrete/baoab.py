@@ -5,7 +5,7 @@ dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB
 =====  ========================================================================================
 flow   none
 clock  ticks of ε
-rate   none
+rate   none: every tick is an event
 jump   B  p -= ε/2 ∇Û(θ), the estimate of the last step
        A  θ += ε/2 p
        O  p = e^(-Dε) p + √(1 - e^(-2Dε)) ξ
@@ -13,8 +13,8 @@ jump   B  p -= ε/2 ∇Û(θ), the estimate of the last step
        B  p -= ε/2 ∇Û(θ), a new estimate, kept for the next step
 =====  ========================================================================================
 
-One gradient a step, and one more at the first. Each estimate gives two half kicks, the same as one whole kick between
-two steps, so that gradient noise enters as it does elsewhere.
+A step needs one gradient, the first step two. Each estimate is used for the last B of one step and the first B of the
+next, together one whole kick, so that gradient noise enters as in the other integrators.
 
 On U = λθ²/2 with additive gradient noise of standard deviation τ the stationary variance of θ is
 
@@ -36,7 +36,10 @@ import math
 import numpy as np
 
 from discrete.kinetic import Underdamped, count_temperature
+from discrete.schedules import Schedule
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
 from pdmp.native.classes import compiled
 
 
@@ -45,28 +48,36 @@ class BAOAB(Underdamped):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
-        Estimates of ∇U; one a step.
+    provider : pdmp.Model or any of `pdmp.gradients`
+        Estimates of ∇U, one in each step.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). "auto": see
-        `discrete.schedules.automatic`.
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
     friction : float, optional
-        D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
-        more of it stands more gradient noise. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
+        larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
+        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
 
     Raises
     ------
     ValueError
         For a step or friction that is not positive.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.BAOAB(model, step=0.1, friction=2.0).stability_limit(4.0)  # ε²λ < 4
+    1.0
     """
 
-    def __init__(self, provider, step="auto", friction=None):
+    def __init__(
+        self, provider: Provider | Model, step: float | str | Schedule = "auto", friction: float | None = None
+    ):
         super().__init__(provider, step, friction)
 
     @property
-    def bias_order(self):
-        """2 in the step; gradient noise has an effect of first order."""
+    def bias_order(self) -> int:
+        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
         return 2 if self.provider.exact else 1
 
     @compiled
@@ -75,7 +86,7 @@ class BAOAB(Underdamped):
         eps, d = self.schedule.step(k), x.shape[0]
         half, decay = 0.5 * eps, math.exp(-self.friction * eps)
         noise = math.sqrt(-math.expm1(-2.0 * self.friction * eps))
-        for stage in range(0 if k == 0 else 1, 2):  # stage 0: the estimate that a first step lacks
+        for stage in range(0 if k == 0 else 1, 2):  # stage 0, in the first step alone: there is no estimate yet
             if stage == 1:
                 for j in range(d):
                     p = v[j] - half * gradient[j]
@@ -93,7 +104,7 @@ class BAOAB(Underdamped):
 
     @staticmethod
     def linear_step(step, friction, curvature):
-        """Of (θ, p) before the last B, which does not touch θ: one whole kick, then A, O, A."""
+        """See `Underdamped.linear_step`. Of (θ, p) before the last B, which does not change θ: a kick of ε, A, O, A."""
         half, decay = 0.5 * step, math.exp(-friction * step)
         drift = np.array([half * (1.0 + decay), decay])  # of a unit of momentum
         turn = step * curvature

@@ -1,12 +1,13 @@
-r"""The Barker rule: the sign of an increment from the gradient, what gradient noise makes of it, and an exact sampler.
+r"""The Barker rule, by which the gradient decides the sign of an increment, and its Metropolised sampler.
 
-With g = ∇log π(θ) an increment of size z gets the sign + with probability 1 / (1 + exp(-z g)). That gives increments w
-the density 2 μ(w) / (1 + exp(-w g)), μ the symmetrised density of z, whatever μ is. Stochastic gradients go into it in
-`discrete.sgbd`; here is the Metropolised form:
+With g = ∇log π(θ), an increment of size z gets the sign + with probability 1 / (1 + exp(-z g)). The increments w then
+have the density 2 μ(w) / (1 + exp(-w g)), where μ is the symmetrised density of z, for every μ. The form with noisy
+gradients is in `discrete.sgbd`; the Metropolised form is
 
 =====  =====================================================================================================
 flow   none
 clock  ticks; every state is held for the same time
+rate   none: every tick is an event
 jump   θ' = θ + w, accepted with probability min(1, e^ℓ);  zⱼ ~ N(σⱼ, (0.1 σⱼ)²), or zⱼ ~ N(0, σⱼ²)
 
        a sign for each coordinate  wⱼ = ±zⱼ, + with probability 1 / (1 + exp(-zⱼ gⱼ))
@@ -26,15 +27,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
-from pdmp.gradients import as_provider
+from pdmp.gradients import Full, as_provider
+from pdmp.models import Model
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, inlined
 
 C = 1.702  #: the logistic function is within 0.0095 of the normal cdf of x / 1.702
 SPREAD = 0.1  #: sd of z, in units of σ
-VANILLA, CORRECTED, EXTREME = range(3)
+#: Values of the field `estimator` of `SGBD`: how a noisy gradient decides the sign.
+VANILLA, CORRECTED, EXTREME = 0, 1, 2
 ESTIMATORS = {"vanilla": VANILLA, "corrected": CORRECTED, "extreme": EXTREME}
 INCREMENTS = ("bimodal", "gaussian")
 SIGNS = ("coordinates", "single")
@@ -57,7 +62,7 @@ def softplus(x):
 
 @inlined
 def probability(estimator, z, g, tau):
-    """Probability of +z, given the gradient g of log π with noise sd tau."""
+    """Probability of the sign +, for an increment of size z and a gradient g of log π with noise sd tau."""
     if estimator == EXTREME or estimator == CORRECTED and tau * abs(z) >= C:
         if z * g == 0.0:
             return 0.5
@@ -67,24 +72,25 @@ def probability(estimator, z, g, tau):
     return expit(z * g)
 
 
-def breaking_point(gradient, z):
-    """The noise of a gradient above which no estimator gives the sign of an increment its right probability.
+def breaking_point(gradient: ArrayLike, z: ArrayLike) -> float | np.ndarray:
+    """The sd of a gradient's noise above which no estimator gives the sign of an increment its right probability.
 
-    τ* = |g| / Φ⁻¹(1 / (1 + exp(-|z g|))): with normal noise of this standard deviation the most that can be done, to go
-    wherever the noisy gradient points, has just the probability of the Barker rule without noise. It is 1.5958 / |z| at
-    g = 0, C / |z| at |z g| = 2.06, and grows as √(|z g| / 2) / |z|. `SGBD` takes C / |z|, C = 1.702, for every g.
+    τ* = |g| / Φ⁻¹(1 / (1 + exp(-|z g|))). The most decided estimator always goes where the noisy gradient points. With
+    normal noise of sd τ* its probability of the right sign equals that of the Barker rule without noise; with more
+    noise it is smaller. τ* is 1.5958 / |z| at g = 0 and C / |z| at |z g| = 2.06, and it grows like √(|z g| / 2) / |z|.
+    `SGBD` takes C / |z|, C = 1.702, for every g.
 
     Parameters
     ----------
     gradient : float or array_like
-        g, the derivative of log π (or of U: its sign does not matter).
+        g, the derivative of log π, or of U: its sign does not matter.
     z : float or array_like
-        The increment; broadcast against `gradient`.
+        The size of the increment, in units of θ; broadcast against `gradient`.
 
     Returns
     -------
     float or ndarray
-        τ*, in units of the gradient; infinite where z is 0.
+        τ*, in units of the gradient; infinite where z is 0. A float if both arguments are numbers.
 
     References
     ----------
@@ -102,15 +108,15 @@ def breaking_point(gradient, z):
     z = np.abs(np.asarray(z, dtype=float))
     a = z * np.abs(np.asarray(gradient, dtype=float))
     with np.errstate(divide="ignore", invalid="ignore"):
-        near = math.sqrt(2.0) * special.erfinv(np.tanh(0.5 * a))  # Φ⁻¹, by its distance from a half
-        far = -special.ndtri_exp(special.log_expit(-a))  # and by that from one
+        near = math.sqrt(2.0) * special.erfinv(np.tanh(0.5 * a))  # Φ⁻¹(p), from p - 1/2, for p near 1/2
+        far = -special.ndtri_exp(special.log_expit(-a))  # Φ⁻¹(p), from log(1 - p), for p near 1
         ratio = np.where(a > 0.0, a / np.where(a < 1.0, near, far), 4.0 / math.sqrt(2.0 * math.pi))
         found = np.where(z > 0.0, np.where(np.isinf(a), np.inf, ratio) / z, np.inf)
     return found if found.ndim else float(found)
 
 
 def coordinate_scales(scale, dim, name="scale"):
-    """`scale` as a number or schedule, and the scales of the coordinates in units of it, shape (dim,)."""
+    """A number or schedule, and the scales of the coordinates in units of it, (dim,), from what users give."""
     if isinstance(scale, Schedule) or np.ndim(scale) == 0:
         return scale, np.ones(dim)
     shape = np.array(scale, dtype=float)
@@ -129,17 +135,17 @@ class Barker(Metropolis):
     target : pdmp.Model or pdmp.gradients.Full
         The target, with its exact gradient.
     scale : float, array_like of shape (d,), schedule or "auto", default "auto"
-        σ, in units of θ; where it starts if it is adapted (an array by a common factor). "auto": a start from the
-        largest curvature at the mode. Every state is held for σ²,
-        the schedule's first, or its mean over the coordinates.
+        σ, in units of θ; if it is adapted, its start, and all entries of an array are changed by the same factor.
+        "auto": a start from the largest curvature at the mode. Every state is held for σ², that of the first step of a
+        schedule, or the mean over the coordinates.
     increments : "bimodal" or "gaussian"
-        Whether increments are ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
+        The law of the increments: ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
     signs : "coordinates" or "single"
         Whether each coordinate's increment gets its own sign or the increment as a whole gets one.
     adapt : bool, default True
-        Whether the scale is adapted in the warm-up; without a warm-up it never is.
+        Whether the scale is adapted in the warm-up. Without a warm-up it never is.
     target_acceptance : float, default 0.4
-        The acceptance rate that adaptation aims at.
+        The acceptance rate at which the adaptation aims, in (0, 1).
 
     Raises
     ------
@@ -147,6 +153,13 @@ class Barker(Metropolis):
         For a gradient that is not exact.
     ValueError
         For a scale that is not positive, unknown increments or signs, or a target acceptance outside (0, 1).
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.Barker(model, scale=[1.0, 0.5]).tick_length()  # the mean of σ²
+    0.625
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
@@ -156,16 +169,21 @@ class Barker(Metropolis):
     step_name = "scale"
 
     def __init__(
-        self, target, scale="auto", increments="bimodal", signs="coordinates", adapt=True, target_acceptance=0.4
+        self,
+        target: Model | Full,
+        scale: ArrayLike | str | Schedule = "auto",
+        increments: str = "bimodal",
+        signs: str = "coordinates",
+        adapt: bool = True,
+        target_acceptance: float = 0.4,
     ):
-        for name, value, allowed in (("increments", increments, INCREMENTS), ("signs", signs, SIGNS)):
-            if value not in allowed:
-                raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+        one_of("increments", increments, INCREMENTS)
+        one_of("signs", signs, SIGNS)
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
         super().__init__(target, scale, adapt, target_acceptance)
         self.gaussian, self.single = increments == "gaussian", signs == "single"
 
-    def first(self, hessian):
+    def starting_step(self, hessian):
         shape = self.shape if len(hessian) == self.dim else np.ones(1)
         curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
         return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))

@@ -1,24 +1,24 @@
-r"""What SG-ZZ and SG-BPS share: between two looks at the gradient the rates of their events are constant.
+r"""What SG-ZZ and SG-BPS share: rates that are constant between two evaluations of the gradient.
 
 =====  ====================================================================================================
 flow   straight lines, x + v s
-clock  looks at one mini-batch, and proposes the first event at the rates that this estimate ∇Û gives, held
-       constant; or, if that is earlier, the end of the interval of length ε
+clock  evaluates an estimate ∇Û with a new mini-batch, and proposes the first event at the rates that it gives,
+       held constant; or the end of the interval of length ε, if that is earlier
 rate   none: both are certain
-jump   the event, or at the end of an interval nothing: the clock looks again, with a new batch
+jump   the event; nothing at the end of an interval. The clock then evaluates the gradient anew
 =====  ====================================================================================================
 
-Time is cut into intervals of length ε, or εₖ. An event within one is followed by a new look, and the rest of the
-interval is simulated with that, so any number of events fits into an interval. One look is one recorded jump:
-``steps=`` counts looks, that is estimates of the gradient, of which a time T has T/ε and one more for each event in it.
-Averages are those along the path, as of every continuous process here.
+Time is divided into intervals of length ε, or εₖ. After an event within an interval the gradient is evaluated anew, and
+the remaining part of the interval is simulated with this estimate, so that an interval can have any number of events.
+``steps=`` counts the evaluations of the gradient, each of which is followed by one recorded jump: a time T has T/ε of
+them, and one more for each event. Averages are taken along the path, as for every process in continuous time.
 
-The velocity is bounded, so that no step is too large to be stable. The error at a step ε has two parts, both of first
-order. A rate is that of the point where the path was looked at, on average ε/2 earlier, so that turns come late: for
-the Zig-Zag process on N(0, 1) the variance is 1 + ε/√(2π) + O(ε²). And a batch that is kept for ε lowers its mean rate
-E λ̂ by about (ε/2) Var λ̂: for noise of sd τ well above the gradient, variances are those of the target times 1 +
-ετ/√(2π). So ε must be small beside 1/τ. Otherwise noise does no harm: as ε → 0 the limit is the process with
-sub-sampled rates, whose law is the target's for any noise of mean zero.
+The velocity is bounded, so that every step is stable. The error at a step ε has two parts, both of first order. First,
+a rate is that at the point where the gradient was evaluated, on average ε/2 earlier, so that events come late: for the
+Zig-Zag process on N(0, 1) the variance is 1 + ε/√(2π) + O(ε²). Second, a batch that is kept for ε lowers the mean rate
+E λ̂ by about (ε/2) Var λ̂: for noise of sd τ well above the gradient, variances are 1 + ετ/√(2π) times those of the
+target. So ε must be small beside 1/τ. Noise has no other effect: as ε → 0 the limit is the process with sub-sampled
+rates, whose law is the target for any noise of mean zero.
 
 References
 ----------
@@ -47,11 +47,11 @@ STEP = 0  #: the kind of event that ends an interval; those of the process follo
 
 
 class FrozenMemory(NamedTuple):
-    """Beside the path."""
+    """What a chain keeps beside its path."""
 
     taken: np.ndarray  #: (1,) intervals completed
     interval_start: np.ndarray  #: (1,) when the present one began
-    gradient: np.ndarray  #: (d,) the estimate of ∇U where the path was last looked at
+    gradient: np.ndarray  #: (d,) the last estimate of ∇U
     kind: np.ndarray  #: (1,) the kind of the event that comes next
     coordinate: np.ndarray  #: (1,) and its coordinate, if it has one
     provider: tuple
@@ -70,9 +70,9 @@ class FrozenRecipe(Recipe):
 class FrozenRates(Process):
     """Base of the samplers with frozen rates. A sampler defines
 
-    - ``wait(v, memory, rng)``: time to the first event at the rates that ``memory.gradient`` gives; its kind, from 1
-      on, and its coordinate go into ``memory.kind`` and ``memory.coordinate``;
-    - ``event(x, v, memory, rng, counts)``: what it does to the velocity; False where a gradient is not finite.
+    - ``wait(v, memory, rng)``: returns the time to the first event at the rates that ``memory.gradient`` gives, and
+      writes its kind, from 1 on, and its coordinate to ``memory.kind`` and ``memory.coordinate``;
+    - ``event(x, v, memory, rng, counts)``: carries the event out; returns False if a gradient is not finite.
     """
 
     provider: object
@@ -100,7 +100,8 @@ class FrozenRates(Process):
             return math.nan, CERTAIN
         k = memory.taken[0]
         length = self.schedule.step(k)
-        end = (k + 1) * length if self.regular else memory.interval_start[0] + length  # no rounding adds up
+        # With regular steps from the number of steps, so that rounding errors do not add up.
+        end = (k + 1) * length if self.regular else memory.interval_start[0] + length
         time = now + self.wait(state.v, memory, rng)
         if time < end:
             return time, CERTAIN

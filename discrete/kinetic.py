@@ -1,7 +1,8 @@
-r"""What the samplers with a momentum share: p ~ N(0, I) at the start, kept as the velocity of the state.
+r"""What the samplers with a momentum share.
 
-Their target is exp(-U(θ) - |p|²/2), and their step is the integrator's ε. The papers' other parametrisation has the
-displacement v = εp, the step h = ε² and friction α = εD: where it is in use, a constructor ``from_h`` takes it.
+The momentum p is the velocity of the state, and p ~ N(0, I) at the start. The target of θ and p is
+exp(-U(θ) - |p|²/2), and the step is the integrator's ε. Some papers have the displacement v = εp instead, with the step
+h = ε² and the friction α = εD; the samplers of these papers have a constructor ``from_h`` that takes them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from discrete.laws import kinetic_covariance, largest_step
 from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian, StepRecipe
 from pdmp.interfaces.report import Report
+from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
 from pdmp.process import ADAPTING
 
@@ -24,7 +26,7 @@ FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 
 class KineticMemory(NamedTuple):
-    """Beside position and momentum."""
+    """What a chain keeps beside position and momentum; the first three as in `discrete.tick.TickMemory`."""
 
     taken: np.ndarray
     gradient: np.ndarray
@@ -45,7 +47,7 @@ def mean_square(p):
 
 @inlined
 def count_temperature(memory, p, counts):
-    """Count |p|² / d at the end of a step, once the warm-up is over."""
+    """Add |p|² / d at the end of a step to the mean kinetic temperature, once the warm-up is over."""
     if counts[ADAPTING] == 0:
         memory.temperature_sum[0] += mean_square(p)
         memory.counted_steps[0] += 1.0
@@ -61,16 +63,16 @@ class KineticReport(Report):
 
 
 class Kinetic(Brownian):
-    """Base of the samplers with a momentum; ``move`` gets it as `v`, and ends with `count_temperature`."""
+    """Base of the samplers with a momentum: ``move`` is given it as `v`, and calls `count_temperature` at its end."""
 
     recipe = StepRecipe(featured=False)
     report = KineticReport()
 
     def checked_or_default(self, name, value):
-        """A friction or diffusion: NaN for one that is chosen with an automatic step, 1 when nothing is said."""
+        """A friction or diffusion; None stands for 1, and for NaN if it will be chosen with an automatic step."""
         if value is None:
             return math.nan if isinstance(self.schedule, Automatic) else 1.0
-        return check_friction(name, value)
+        return positive(name, value)
 
     def velocity(self, x, rng):
         return rng.standard_normal(self.dim)
@@ -95,9 +97,9 @@ class FrictionRecipe(StepRecipe):
 
 
 class Underdamped(Kinetic):
-    """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; they define ``linear_step``."""
+    """Base of the integrators of dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB; each defines ``linear_step``."""
 
-    friction: float
+    friction: float  #: D
 
     recipe = FrictionRecipe(featured=False)
 
@@ -107,20 +109,21 @@ class Underdamped(Kinetic):
 
     @staticmethod
     def linear_step(step, friction, curvature):
-        """The step on U = λθ²/2 as a map of (θ, p), one for each λ of `curvature` (d,).
+        """The step on U = λθ²/2 as a linear map of (θ, p), for each λ of `curvature` (d,).
 
         Returns
         -------
         transition : ndarray, shape (d, 2, 2)
+            The matrix of the map.
         kick : ndarray, shape (2,)
-            What a unit of noise in the gradient adds, up to its sign.
+            What a unit of noise in the gradient adds to (θ, p), up to its sign.
         injected : ndarray, shape (2, 2) or (d, 2, 2)
             Covariance of the injected noise.
         """
         raise NotImplementedError
 
     def target_covariance(self, hessian):
-        """Of exp(-U), (d, d)."""
+        """Covariance of exp(-U), (d, d)."""
         return np.linalg.inv(hessian)
 
     def largest(self, hessian):
@@ -139,23 +142,29 @@ class Underdamped(Kinetic):
 
 
 def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
-    """For each of some frictions the largest step within `error`; then the pair that forgets its start fastest.
+    """A friction, and the largest step with it at which the predicted variances are within `error`.
+
+    Of the frictions that are tried, the one is chosen with which the slowest mode decays most in a step; but first of
+    all, one with a step within `error`.
 
     Parameters
     ----------
     linear : callable
-        From a step, a friction and curvatures to what `kinetic_covariance` wants to know.
+        From a step, a friction and curvatures (d,) to the step as a linear map, see `Underdamped.linear_step`.
     hessian, noise : ndarray, shape (d, d)
+        Hessian of U and covariance of the gradient's noise, at the mode.
     error : float
-        Largest relative error of a marginal variance.
+        Allowed relative error of each marginal variance.
     exact : bool
-        Whether the gradient is.
+        Whether the gradient is exact.
     friction : float
-        The only one to look at, unless it is NaN.
+        The only friction to try, unless it is NaN.
 
     Returns
     -------
-    step, friction, worst : float
+    step, friction : float
+    worst : float
+        The largest relative error of a marginal variance that is predicted with them.
     """
     curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
     tried = 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS) if math.isnan(friction) else [friction]
@@ -165,7 +174,7 @@ def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
         def predicted(step, noise=noise, friction=friction):
             return kinetic_covariance(hessian, noise, lambda curvature: linear(step, friction, curvature))
 
-        # Without the gradient's noise first: its error and the integrator's must not cancel at some large step.
+        # First without the noise of the gradient: at a large step its error and the integrator's could cancel.
         limit = 2.0 / math.sqrt(curvature[-1])
         step, worst = largest_step(functools.partial(predicted, noise=0.0 * noise), target, limit, error)
         if not exact:
@@ -176,22 +185,8 @@ def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
     return step, friction, worst
 
 
-def check_friction(name, value):
-    """A finite number > 0, or a `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value!r}.")
-    return float(value)
-
-
-def check_every(name, value):
-    """A whole number >= 1, or a `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"`{name}` must be a whole number of steps, at least 1, got {value!r}.")
-    return int(value)
-
-
 def step_from_h(h):
-    """ε of h = ε²."""
+    """ε of h = ε², or a `ValueError`."""
     if isinstance(h, bool) or not isinstance(h, (int, float, np.number)) or not 0.0 < h < math.inf:
         raise ValueError(f"`h` must be a positive number, got {h!r}; for a schedule give the steps ε = √h as `step`.")
     return math.sqrt(h)

@@ -3,13 +3,15 @@ r"""The Metropolis-adjusted Langevin algorithm: the target itself, by Langevin s
 =====  =====================================================================================================
 flow   none
 clock  ticks; every state is held for the same time
+rate   none: every tick is an event
 jump   θ' = θ - γ P ∇U(θ) + √(2γ) L ξ,  ξ ~ N(0, I),  P = LLᵀ;  accepted with probability min(1, e^ℓ),
 
        ℓ = U(θ) - U(θ') + |ξ|²/2 - |ξ'|²/2,  ξ' = √(γ/2) Lᵀ(∇U(θ) + ∇U(θ')) - ξ: the noise that would lead back
 =====  =====================================================================================================
 
-Its law is the target at every step; a step too large is seen in the acceptance rate alone. In high dimensions 0.574 is
-the most efficient rate. On targets with tails lighter than a Gaussian's a chain may stay where the gradient is steep.
+Its law is the target at every step; a step that is too large shows in the acceptance rate only. In high dimensions an
+acceptance rate of 0.574 is the most efficient one. On targets with tails lighter than a Gaussian's a chain may stay for
+long where the gradient is steep.
 
 References
 ----------
@@ -22,10 +24,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.metropolis import Metropolis
 from discrete.preconditioners import as_preconditioner
+from discrete.schedules import Schedule
 from discrete.tick import finite
+from pdmp.gradients import Full
+from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -37,14 +44,14 @@ class MALA(Metropolis):
     target : pdmp.Model or pdmp.gradients.Full
         The target, with its exact gradient.
     step : float, schedule or "auto", default "auto"
-        γ of dθ = -∇U dt + √2 dB, as in `SGLD`; where it starts if it is adapted. Every state is held for the
-        schedule's first step. "auto": a start from the largest curvature at the mode.
+        γ of dθ = -∇U dt + √2 dB, a time, as in `SGLD`; if the step is adapted, its start. Every state is held for the
+        first step of the schedule. "auto": a start from the largest curvature at the mode.
     preconditioner : float, array_like of shape (d,) or (d, d), optional
-        P, symmetric and positive definite; one-dimensional: its diagonal. The identity when omitted.
+        P, symmetric and positive definite; a vector is its diagonal. The identity when omitted.
     adapt : bool, default True
-        Whether the step is adapted in the warm-up; without a warm-up it never is.
+        Whether the step is adapted in the warm-up. Without a warm-up it never is.
     target_acceptance : float, default 0.574
-        The acceptance rate that adaptation aims at.
+        The acceptance rate at which the adaptation aims, in (0, 1).
 
     Raises
     ------
@@ -53,17 +60,30 @@ class MALA(Metropolis):
     ValueError
         For a step that is not positive, a preconditioner of another shape or not positive definite, or a target
         acceptance outside (0, 1).
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.MALA(model, step=0.2, preconditioner=[1.0, 0.25]).diagonal
+    array([1. , 0.5])
     """
 
-    #: L: its diagonal, and the lower triangle if it has one, else of shape (0, 0).
-    diagonal: np.ndarray
-    lower: np.ndarray
+    diagonal: np.ndarray  #: (d,) the diagonal of L
+    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
 
-    def __init__(self, target, step="auto", preconditioner=None, adapt=True, target_acceptance=0.574):
+    def __init__(
+        self,
+        target: Model | Full,
+        step: float | str | Schedule = "auto",
+        preconditioner: ArrayLike | None = None,
+        adapt: bool = True,
+        target_acceptance: float = 0.574,
+    ):
         super().__init__(target, step, adapt, target_acceptance)
         self.diagonal, self.lower = _factor(preconditioner, self.dim)
 
-    def first(self, hessian):
+    def starting_step(self, hessian):
         d = len(hessian)
         root = np.tril(self.lower, -1) + np.diag(self.diagonal) if self.lower.size else np.diag(self.diagonal)
         if d != self.dim:
@@ -72,9 +92,27 @@ class MALA(Metropolis):
         return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)
 
     @classmethod
-    def from_h(cls, target, h, **options):
-        """From the convention θ - (h/2) ∇U + √h ξ."""
-        return cls(target, step=0.5 * h, **options)
+    def from_h(cls, target: Model | Full, h: float, **options) -> MALA:
+        """From the convention θ - (h/2) ∇U + √h ξ: γ = h/2.
+
+        Parameters
+        ----------
+        target : pdmp.Model or pdmp.gradients.Full
+        h : float
+            The step of that convention.
+        **options
+            Further arguments of `MALA`.
+
+        Returns
+        -------
+        MALA
+
+        Raises
+        ------
+        ValueError
+            If `h` is not a positive number.
+        """
+        return cls(target, step=0.5 * positive("h", h), **options)
 
     @compiled
     def pull_back(self, gradient, j):
@@ -111,7 +149,7 @@ class MALA(Metropolis):
 
 
 def _factor(preconditioner, d):
-    """Diagonal and lower triangle of L, LLᵀ = P."""
+    """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
     given = as_preconditioner(preconditioner, d)
     if given.adaptive:
         raise TypeError(

@@ -7,11 +7,13 @@ rate   none: every tick is an event
 jump   θ' proposed; θ ← θ' with probability min(1, π(θ') q(θ', θ) / (π(θ) q(θ, θ'))), else θ stays
 =====  ==================================================================================================
 
-They are references for the samplers without a correction: exact at every step, at the price of all the data, once for
-the gradient and once for the potential. Both are kept for the present state, so a step evaluates the proposal alone.
+They are references for the samplers without a correction. Their law is the target at every step, but a step evaluates
+the gradient and the potential of all the data. Both are stored for the present state, so that only the proposal has to
+be evaluated.
 
-In the warm-up the step follows the acceptance rate (Robbins & Monro, 1951): after step k = 1, 2, … its logarithm
-moves by k^-0.6 (α - target), α the probability of acceptance. After it the step is fixed, and with that the kernel.
+In the warm-up the step is adapted to the rate of acceptance (Robbins & Monro, 1951): after step k = 1, 2, … its
+logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance in this step. After the warm-up the
+step is fixed.
 
 References
 ----------
@@ -27,34 +29,34 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.schedules import Constant
-from discrete.tick import Ticking
-from pdmp.gradients import as_provider
+from discrete.tick import Ticking, exact_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
 
-GAIN = -0.6  #: exponent of the gain of the adaptation
+GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 
 
 class MetropolisMemory(NamedTuple):
-    """Beside the state of a Metropolised sampler."""
+    """What a chain keeps beside its state."""
 
     taken: np.ndarray  #: (1,) steps taken
     gradient: np.ndarray  #: (d,) ∇U at the present state
     potential: np.ndarray  #: (1,) U there
-    known: np.ndarray  #: (1,) whether these two have been evaluated
-    proposal: np.ndarray  #: (d,)
-    increment: np.ndarray  #: (d,) what the log ratio needs of how it was proposed
+    known: np.ndarray  #: (1,) whether gradient and potential have been evaluated
+    proposal: np.ndarray  #: (d,) θ'
+    increment: np.ndarray  #: (d,) the random numbers from which θ' was proposed
     next_gradient: np.ndarray  #: (d,) ∇U at the proposal
-    log_factor: np.ndarray  #: (1,) log of what the steps of the schedule are multiplied with
+    log_factor: np.ndarray  #: (1,) logarithm of the factor by which the steps of the schedule are multiplied
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     provider: tuple
 
 
 class MetropolisRecipe(Recipe):
-    """Not for comparisons of samplers whose error depends on their step. Nothing to tune: the step adapts."""
+    """Not for comparisons, which are of samplers whose error depends on the step. The step adapts, and is not tuned."""
 
     def processes(self, sampler, model, batch, mode, error):
         return {}
@@ -77,43 +79,42 @@ class MetropolisReport(Report):
 
 
 class Metropolis(Ticking):
-    """Base of the Metropolised samplers; one defines ``propose``, ``log_ratio`` and `step_name`.
+    """Base of the Metropolised samplers. A sampler defines two compiled methods, in which `size` is its step:
 
-    - ``propose(x, memory, size, rng)`` writes ``memory.proposal`` from ``memory.gradient``; False where it cannot;
-    - ``log_ratio(memory, size)`` returns log q(θ', θ) - log q(θ, θ') from ``memory.next_gradient``.
+    - ``propose(x, memory, size, rng)`` writes ``memory.proposal``, with the gradient at x in ``memory.gradient``, and
+      returns False if that is not finite;
+    - ``log_ratio(memory, size)`` returns log q(θ', θ) - log q(θ, θ'), with the gradient at θ' in
+      ``memory.next_gradient``.
     """
 
     duration: float  #: for how long every state is held
     adapt: bool  #: whether the step is adapted in the warm-up
     target_acceptance: float
 
-    #: What the step is called, among the arguments and in the statistics.
-    step_name = "step"
     recipe = MetropolisRecipe()
     report = MetropolisReport()
 
     def __init__(self, target, step, adapt, target_acceptance):
-        provider = exact_provider(target, type(self).__name__)
-        if not isinstance(adapt, (bool, np.bool_)):
-            raise TypeError(f"`adapt` must be True or False, got {adapt!r}.")
+        provider = exact_provider(target, type(self).__name__, "discrete.SGLD and discrete.SGBD take")
+        self.adapt = flag("adapt", adapt)
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.step_name)
         self.duration = self.duration_at(float(self.schedule.step(0)))
-        self.regular = True  # for the clock: whatever the schedule, states are held equally long
-        self.adapt, self.target_acceptance = bool(adapt), float(target_acceptance)
+        self.regular = True  # whatever the schedule is
+        self.target_acceptance = float(target_acceptance)
 
     def choose_settings(self, hessian, noise, error):
-        """Where to start adapting: what is optimal for independent normal coordinates, scaled to the narrowest one."""
-        size = self.first(hessian)
+        """The step to start from: optimal for independent normal coordinates, all as narrow as the narrowest one."""
+        size = self.starting_step(hessian)
         return {"schedule": Constant(size), "duration": self.duration_at(size)}, 0.0
 
-    def first(self, hessian):
-        """A size to start adapting from."""
+    def starting_step(self, hessian):
+        """A step to start adapting from, for a target with this Hessian at its mode."""
         raise NotImplementedError
 
     def duration_at(self, size):
-        """How long a state is held."""
+        """For how long a state is held, for the step `size`."""
         return size
 
     @compiled
@@ -135,12 +136,12 @@ class Metropolis(Ticking):
         accept = 0.0
         there = self.provider.packed.total_potential(memory.proposal)
         counts[DATA] += terms
-        if math.isfinite(there):  # else a point without density, whose gradient need not exist
+        if math.isfinite(there):  # where the density is zero the gradient need not exist
             self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
             log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
             if log_accept >= 0.0:
                 accept = 1.0
-            elif log_accept < 0.0:  # NaN, from a gradient that is not a number, is neither
+            elif log_accept < 0.0:  # false for NaN, from a gradient that is not a number
                 accept = math.exp(log_accept)
         if rng.random() < accept:
             for j in range(x.shape[0]):
@@ -152,7 +153,7 @@ class Metropolis(Ticking):
             memory.counted_steps[0] += 1.0
             memory.acceptance_sum[0] += accept
         elif self.adapt:
-            memory.log_factor[0] += math.pow(memory.taken[0], GAIN) * (accept - self.target_acceptance)
+            memory.log_factor[0] += math.pow(memory.taken[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
         return 0
 
     def memory(self, x, rng):
@@ -170,14 +171,3 @@ class Metropolis(Ticking):
             acceptance_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
-
-
-def exact_provider(target, name):
-    """The exact gradient of `target`, or a `TypeError` that says what fits."""
-    provider = as_provider(target)
-    if not provider.exact:
-        raise TypeError(
-            f"discrete.{name} needs the exact gradient: a model or pdmp.gradients.Full(model), got a "
-            f"{type(provider).__name__}. discrete.SGLD and discrete.SGBD take mini-batches."
-        )
-    return provider

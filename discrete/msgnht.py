@@ -5,16 +5,18 @@ dθ = p dt, dp = -∇U dt - ξ∘p dt + √(2A) dB, dξⱼ = (pⱼ² - 1) dt
 =====  ==============================================================================================================
 flow   none
 clock  ticks of ε
+rate   none: every tick is an event
 jump   splitting  θ += ε/2 p;  ξⱼ += ε/2 (pⱼ² - 1);  pⱼ *= e^(-ξⱼε/2);  p += -ε ∇Û(θ) + √(2Aε) z,
                   and the first three again in reverse order
        euler      p += -ε ∇Û(θ) - ε ξ∘p + √(2Aε) z;  θ += ε p;  ξⱼ += ε (pⱼ² - 1), each with what is new above it
 =====  ==============================================================================================================
 
-Gradient noise may differ from coordinate to coordinate: ξⱼ finds Aⱼ' = A + ετⱼ²/2, and has standard deviation 1. Steps
-must be small enough for that: a chain with εξⱼ < -1 has diverged.
+Gradient noise may differ from coordinate to coordinate: ξⱼ settles around Aⱼ' = A + ετⱼ²/2, with standard deviation 1.
+The steps must be small beside 1: a chain with εξⱼ < -1 has diverged, and stops.
 
-In both schemes E pⱼ² = 1 exactly in stationarity. The bias of averages is O(ε) for Euler's, and O(ε²) for the splitting
-with additive noise. Noise whose size depends on θ, as that of mini-batches does, has an effect of first order in both.
+In both schemes E pⱼ² = 1 exactly in stationarity. The bias of averages is O(ε) for Euler's scheme, and O(ε²) for the
+splitting with additive noise. Noise whose size depends on θ, as that of mini-batches does, has an effect of first order
+in both.
 
 References
 ----------
@@ -28,14 +30,19 @@ from __future__ import annotations
 
 import math
 
-from discrete.kinetic import check_friction, mean_square, step_from_h
+from discrete.kinetic import mean_square, step_from_h
+from discrete.schedules import Schedule
 from discrete.sghmc import SGHMC
 from discrete.sgnht import SGNHT
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import one_of, positive
 from pdmp.native.classes import compiled
 
-SPLITTING, EULER = range(2)
+#: Values of the field `scheme`: the integrator.
+SPLITTING, EULER = 0, 1
 SCHEMES = {"splitting": SPLITTING, "euler": EULER}
 
 
@@ -44,37 +51,67 @@ class MSGNHT(Thermostatted):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U. The size of their noise need not be known.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_h` takes h = ε². "auto": see
         `discrete.schedules.automatic`.
     diffusion : float, optional
-        A of dp = … + √(2A) dB; the thermostats start there. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        A of dp = … + √(2A) dB, an inverse time. The thermostats start at A. When omitted, it is 1 for a given step;
+        with an automatic step it is chosen among several, as the one with which the chain forgets its start in the
+        fewest steps.
     scheme : {"splitting", "euler"}
-        The integrator; the module's text has their formulas.
+        The integrator; its formulas are in the text of `discrete.msgnht`.
 
     Raises
     ------
     ValueError
         For a step or diffusion that is not positive, or an unknown scheme.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.MSGNHT(pdmp.gradients.Noisy(model, [0.1, 2.0]), step=0.1).thermostats
+    2
     """
 
     scheme: int
 
-    def __init__(self, provider, step="auto", diffusion=None, scheme="splitting"):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        diffusion: float | None = None,
+        scheme: str = "splitting",
+    ):
         super().__init__(provider, step, diffusion)
-        if scheme not in SCHEMES:
-            raise ValueError(f"`scheme` must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}.")
+        one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.thermostats = self.dim
 
     @classmethod
-    def from_h(cls, provider, h, a=0.01, **options):
-        """From v = εp, h = ε², a = εA, α = εξ; Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h."""
+    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options) -> MSGNHT:
+        """From the convention in which Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h.
+
+        In it v = εp, h = ε², a = εA and α = εξ.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            ε².
+        a : float, default 0.01
+            The diffusion in a step.
+        **options
+            Further arguments of `MSGNHT`.
+
+        Returns
+        -------
+        MSGNHT
+        """
         eps = step_from_h(h)
-        return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
+        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
     def linear_step(self, step, friction, curvature):
         if self.scheme == SPLITTING:
@@ -82,8 +119,8 @@ class MSGNHT(Thermostatted):
         return SGNHT.linear_step(self, step, friction, curvature)
 
     @property
-    def bias_order(self):
-        """That of the scheme; noise that depends on θ has an effect of first order in either."""
+    def bias_order(self) -> int:
+        """Order of the bias in the step: that of the scheme with an exact gradient, 1 with a noisy one."""
         return 2 if self.provider.exact and self.scheme == SPLITTING else 1
 
     @compiled

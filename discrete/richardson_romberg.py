@@ -2,13 +2,15 @@ r"""Richardson-Romberg extrapolation: two chains, one with half the step, whose 
 
 =====  ================================================================================================
 flow   none
-clock  the fine chain ticks every γ/2, the coarse one every γ, the fine one first where they coincide
+clock  the fine chain ticks every γ/2, the coarse one every γ; where they coincide, the fine one first
+rate   none: every tick is an event
 jump   fine    the sampler's step of size γ/2 with the increments Z', twice in a step, Z'₁ and Z'₂
        coarse  its step of size γ with   Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W
 =====  ================================================================================================
 
-If the bias of a chain's averages is of order γᵖ, that of (2ᵖ E[f(θ²)] - E[f(θ¹)]) / (2ᵖ - 1) is of higher order. The
-Brownian increments are shared (Σ = I) so that the combination's variance is no larger than one chain's.
+θ¹ is the coarse chain and θ² the fine one. If the bias of the averages of a chain is of order γᵖ, then that of
+(2ᵖ E[f(θ²)] - E[f(θ¹)]) / (2ᵖ - 1) is of higher order. The chains share their Brownian increments (Σ = I), so that the
+variance of the combination is no larger than that of one chain.
 
 References
 ----------
@@ -25,46 +27,52 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.curvature import local_law, noise_covariance
-from discrete.kinetic import check_friction, step_from_h
+from discrete.kinetic import step_from_h
 from discrete.laws import largest_step
-from discrete.schedules import Automatic, Constant, automatic
+from discrete.schedules import Automatic, Constant, Schedule, automatic
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
 from discrete.tick import Brownian, arms_around, finite, warn_of_bias
 from pdmp.flow import Still
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
+from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
 
-FINE, COARSE = 0, 1
+FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 
 
 class CoupledMemory(NamedTuple):
-    """Beside the two chains."""
+    """What a pair of chains keeps beside its state."""
 
     step_start: np.ndarray  #: (1,) when the present step of the coarse chain began
     first: np.ndarray  #: Z'₁ of the present step
     second: np.ndarray  #: Z'₂
     normals: np.ndarray  #: Z
-    x: np.ndarray  #: (d,) where the coarse chain's present step leads; it goes there when the step ends
-    v: np.ndarray  #: (d,) and with which momentum
-    coarse_counts: np.ndarray  #: counts of that step, like `State.counts`
+    x: np.ndarray  #: (d,) where the coarse chain will be at the end of its present step
+    v: np.ndarray  #: (d,) its momentum there
+    coarse_counts: np.ndarray  #: what that step counts, as `State.counts`
     jobs: tuple  #: the steps of the coarse chain as jobs for two threads, see `discrete.threads`
-    stream_state: np.ndarray  #: the random numbers of the coarse chain's gradients
+    stream_state: (
+        np.ndarray
+    )  #: (4,) state of the random numbers of the coarse chain's gradients, a `discrete.streams.Stream`
     fine: tuple  #: the memory of the fine chain
-    coarse: tuple  #: that of the coarse one
+    coarse: tuple  #: the memory of the coarse chain
 
 
 class RichardsonRombergReport(Report):
     """The statistics of the fine chain."""
 
     def statistics(self, process, state):
-        """Those of the fine chain."""
+        """The statistics of the fine chain."""
         fine = process.fine
         return fine.report.statistics(fine, state._replace(memory=state.memory.fine))
 
@@ -72,27 +80,27 @@ class RichardsonRombergReport(Report):
 class RichardsonRomberg(Process):
     """Richardson-Romberg extrapolation of a fixed-step sampler.
 
-    The run's mean, var, cov and `expectation` extrapolate: a variance can come out negative. Its positions, draws, ess
-    and rhat are the fine chain's; ``trajectories[i].coarse`` is the other one. One step is one tick of the coarse chain
-    and two of the fine: three gradients.
+    The run's mean, var, cov and `expectation` are extrapolated; a variance can come out negative. Its positions, draws,
+    ess and rhat are those of the fine chain, and ``trajectories[i].coarse`` is the path of the coarse one. One step of
+    a run is one step of the coarse chain and two of the fine one, with three gradients.
 
     Parameters
     ----------
     sampler : SGLD, SGHMC or any other with Brownian increments
-        The coarse chain; the fine one is its copy with half the step. They draw their batches independently.
+        The coarse chain. The fine chain is a copy of it with half the step. They draw their batches independently.
     correlation : float, array_like of shape (d, d), or None, default 1
-        Σ: how far the chains share their Brownian increments; a number ρ stands for ρI, None for independent chains.
+        Σ, the correlation of the Brownian increments of the two chains. A number ρ stands for ρI, None for 0.
     order : int, optional
-        Order p of the bias in the step. By default the sampler's own, ``sampler.bias_order``.
+        Order p of the bias in the step; ``sampler.bias_order`` when omitted.
     weights : {"holding", "paper"}
-        With decreasing steps, how the fine chain's states are weighted: each with the half step for which it is held,
-        or, as eq. 6 has it, θ²₂ₖ₋₁ and θ²₂ₖ both with γₖ₊₁/2, the step with which the coarse state θ¹ₖ is left.
-        For constant steps they are the same, but for the first and the last state.
+        The weights of the fine chain's states in averages, if steps decrease. "holding": each has the half step for
+        which it is held. "paper", as in eq. 6: θ²₂ₖ₋₁ and θ²₂ₖ both have γₖ₊₁/2, half the step that is taken from the
+        coarse state θ¹ₖ. For constant steps the two agree, but for the first and the last state.
     threads : {1, 2}, default 1
-        2: a second thread takes the coarse chain's steps, while the first takes the fine one's, which follow one upon
-        the other. The results are bitwise the same; the time is at best two thirds. It pays where a processor is idle
-        for each helper, so not with as many chains as there are processors, and for gradients that take some
-        microseconds. Where others want the processors it costs time, because one thread waits for the other.
+        With 2, a second thread takes the steps of the coarse chain, while the first takes those of the fine chain. The
+        result is bitwise the same. The time is at best two thirds, for gradients that take some microseconds, if each
+        chain has two idle processors. On busy processors it takes longer than one thread, since one waits for the
+        other.
 
     Raises
     ------
@@ -101,6 +109,14 @@ class RichardsonRomberg(Process):
     ValueError
         If I - ΣᵀΣ has a negative eigenvalue, or Σ another shape; for an order below 1, unknown weights, or another
         number of threads.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> process = discrete.RichardsonRomberg(discrete.SGLD(model, step=0.1))
+    >>> process.copies, process.fine.schedule.step(0)  # weights of the fine and the coarse chain
+    ((2.0, -1.0), 0.05)
     """
 
     fine: object
@@ -109,22 +125,28 @@ class RichardsonRomberg(Process):
     paper_weights: bool  #: whether the fine chain's states have the paper's weights
     stream: Stream
     is_matrix: bool  #: whether Σ is a matrix
-    shared: np.ndarray  #: (d, d) Σᵀ, or (1, 1)
-    own: np.ndarray  #: (d, d) (I - ΣᵀΣ)^½, or (1, 1)
+    shared: np.ndarray  #: Σᵀ, of shape (d, d), or (1, 1) for a number
+    own: np.ndarray  #: (I - ΣᵀΣ)^½, of the same shape
 
     events = ("fine step", "coarse step")
     ticks = 3
     exact_bounds = True
     report = RichardsonRombergReport()
 
-    def __init__(self, sampler, correlation=1.0, order=None, weights="holding", threads=1):
+    def __init__(
+        self,
+        sampler: Brownian,
+        correlation: ArrayLike | None = 1.0,
+        order: int | None = None,
+        weights: str = "holding",
+        threads: int = 1,
+    ):
         if not isinstance(sampler, Brownian):
             raise TypeError(
                 "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
                 f"{type(sampler).__name__}."
             )
-        if weights not in ("holding", "paper"):
-            raise ValueError(f'`weights` must be "holding" or "paper", got {weights!r}.')
+        one_of("weights", weights, ("holding", "paper"))
         if isinstance(threads, bool) or threads not in (1, 2):
             raise ValueError(f"`threads` must be 1 or 2, got {threads!r}.")
         self.coarse, self.fine = sampler, sampler.halved()
@@ -132,9 +154,7 @@ class RichardsonRomberg(Process):
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.regular = sampler.provider, sampler.schedule, sampler.regular
         self.paper_weights = weights == "paper" and not self.regular
-        order = sampler.bias_order if order is None else order
-        if isinstance(order, bool) or not isinstance(order, (int, np.integer)) or order < 1:
-            raise ValueError(f"`order` must be a whole number, at least 1, got {order!r}.")
+        order = sampler.bias_order if order is None else count("order", order)
         self.copies = (2.0**order / (2.0**order - 1.0), -1.0 / (2.0**order - 1.0))
         self._share(correlation)
         super().__init__(2 * sampler.dim, clocks=2, dependents=[[FINE], [COARSE]], flow=Still())
@@ -164,7 +184,7 @@ class RichardsonRomberg(Process):
 
     @compiled
     def holding_time(self, k):
-        """For how long the coarse state before its step k is held."""
+        """For how long the state of the coarse chain before its step k is held, in process time."""
         return self.coarse.holding_time(k)
 
     def tick_length(self):
@@ -223,7 +243,7 @@ class RichardsonRomberg(Process):
 
     @compiled(inline=False)
     def carry_out(self, state):
-        """Take the coarse chain's step from where it is to ``memory.x``: by this thread, or by one that helps it."""
+        """Take the present step of the coarse chain, to ``memory.x``; called by either thread."""
         memory = state.memory
         d = memory.x.shape[0]
         for j in range(d):
@@ -236,7 +256,7 @@ class RichardsonRomberg(Process):
 
     @compiled
     def _combine(self, first, second, z, d, rng):
-        """Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W, for each of the vectors of which `z` is made."""
+        """Z = Σᵀ (Z'₁ + Z'₂) / √2 + (I - ΣᵀΣ)^½ W, for each of the d-vectors that `z` consists of."""
         root = math.sqrt(0.5)
         if not self.is_matrix:
             shared, rest = root * self.shared[0, 0], self.own[0, 0]
@@ -254,7 +274,7 @@ class RichardsonRomberg(Process):
                     z[begin + j] += self.shared[j, k - begin] * both + self.own[j, k - begin] * w
 
     def helper_threads(self, state):
-        """What the event loop runs in: with two threads a helper."""
+        """The context of the event loop: a helper with two threads, nothing with one."""
         return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
     def embed(self, x):
@@ -282,10 +302,10 @@ class RichardsonRomberg(Process):
         )
 
     def with_step(self, hessian, noise):
-        """A copy in which an automatic step is chosen for the extrapolated variances."""
+        """A copy with an automatic step for the extrapolated variances."""
         error = self.schedule.error
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of the coarse chain by itself
+            warnings.simplefilter("ignore", UserWarning)  # it would be about the coarse chain alone
             coarse = self.coarse.with_step(hessian, noise)
 
         def extrapolated(step):
@@ -311,11 +331,11 @@ class RichardsonRomberg(Process):
 
 
 class SGRRLDRecipe(Recipe):
-    """With the step that it chooses itself for the extrapolated variances."""
+    """With the automatic step for the extrapolated variances."""
 
     def processes(self, sampler, model, batch, mode, error):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows the error itself
             process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {sampler.__name__: process}
 
@@ -331,20 +351,41 @@ class SGRRLD(RichardsonRomberg):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U; the chains draw their batches independently.
     step : float, schedule or "auto", default "auto"
-        γ of the coarse chain, in the convention of `SGLD`. "auto": see `discrete.schedules.automatic`; it is chosen for
-        the extrapolated variances.
+        γ of the coarse chain, in the convention of `SGLD`; the fine one has γ/2. "auto": see
+        `discrete.schedules.automatic`; the step is chosen for the extrapolated variances.
     correlation, order, weights, threads
-        See `RichardsonRomberg`.
+        As for `RichardsonRomberg`.
     **options
-        Of `SGLD`.
+        Further arguments of `SGLD`.
+
+    Raises
+    ------
+    ValueError
+        As `SGLD` and `RichardsonRomberg`.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGRRLD(pdmp.gradients.Noisy(model, 0.5), step=0.1).copies
+    (2.0, -1.0)
     """
 
     recipe = SGRRLDRecipe()
 
-    def __init__(self, provider, step="auto", correlation=1.0, order=None, weights="holding", threads=1, **options):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        correlation: ArrayLike | None = 1.0,
+        order: int | None = None,
+        weights: str = "holding",
+        threads: int = 1,
+        **options,
+    ):
         super().__init__(SGLD(provider, step, **options), correlation, order, weights, threads)
 
 
@@ -353,36 +394,63 @@ class SGRRHMC(RichardsonRomberg):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U; the chains draw their batches independently.
     step : float or schedule
         ε of the coarse chain, in the convention of `SGHMC`; the fine one has ε/2 and the same friction.
     friction, scheme
-        Of `SGHMC`. The paper extrapolates the explicit Euler scheme.
+        As for `SGHMC`. The paper extrapolates the explicit scheme.
     correlation, order, weights, threads
-        See `RichardsonRomberg`.
+        As for `RichardsonRomberg`.
     **options
-        Of `SGHMC`.
+        Further arguments of `SGHMC`.
+
+    Raises
+    ------
+    ValueError
+        As `SGHMC` and `RichardsonRomberg`.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGRRHMC(model, step=0.1, friction=2.0).copies  # the splitting is of second order
+    (1.3333333333333333, -0.3333333333333333)
     """
 
     def __init__(
         self,
-        provider,
-        step,
-        friction=1.0,
-        correlation=1.0,
-        scheme="splitting",
-        order=None,
-        weights="holding",
-        threads=1,
+        provider: Provider | Model,
+        step: float | Schedule,
+        friction: float = 1.0,
+        correlation: ArrayLike | None = 1.0,
+        scheme: str = "splitting",
+        order: int | None = None,
+        weights: str = "holding",
+        threads: int = 1,
         **options,
     ):
         super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights, threads)
 
     @classmethod
-    def from_h(cls, provider, h, alpha=0.01, beta_hat=0.0, **options):
-        """From the convention of `SGHMC.from_h`; in it the fine chain has h/4, α/2 and β̂/4."""
+    def from_h(
+        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options
+    ) -> SGRRHMC:
+        """From the convention of `SGHMC.from_h`, in which the fine chain has h/4, α/2 and β̂/4.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h, alpha, beta_hat : float
+            Of the coarse chain.
+        **options
+            Further arguments of `SGRRHMC`.
+
+        Returns
+        -------
+        SGRRHMC
+        """
         eps = step_from_h(h)
         return cls(
-            provider, step=eps, friction=check_friction("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
+            provider, step=eps, friction=positive("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
         )

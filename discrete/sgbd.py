@@ -2,7 +2,8 @@ r"""Stochastic-gradient Barker dynamics.
 
 =====  ====================================================================================================
 flow   none
-clock  ticks; a state is held for σₖ², the square of the scale with which it is left
+clock  ticks; a state is held for σₖ², the square of the scale of the step from it
+rate   none: every tick is an event
 jump   θⱼ ← θⱼ + bⱼ zⱼ,  zⱼ ~ N(σ, (0.1 σ)²),  bⱼ = ±1 with P(bⱼ = 1) = pⱼ; with ĝ = -∇Û and its noise sd τ
 
        vanilla    p = 1 / (1 + exp(-z ĝ))
@@ -10,11 +11,12 @@ jump   θⱼ ← θⱼ + bⱼ zⱼ,  zⱼ ~ N(σ, (0.1 σ)²),  bⱼ = ±1 with 
        extreme    p = 1 if z ĝ > 0, ½ if it is 0, else 0
 =====  ====================================================================================================
 
-An increment is never larger than z, whatever the gradient. Gradient noise shrinks p towards ½; the corrected form
-undoes that up to the breaking point τ |z| = C, beyond which no estimator can (`discrete.breaking_point`).
+The size of an increment does not depend on the gradient. Gradient noise moves p towards ½. The corrected form undoes
+this up to the breaking point τ |z| = C; beyond it no estimator can (`discrete.breaking_point`).
 
-The adaptive scale σₖ = C / (1.233 τₖ), τₖ the noise as known before step k, keeps 99 % of the increments below it, for
-1.233 = 1 + 0.1 × 2.33. Where a scale depends on the state, holding it for σ² keeps averages right to leading order.
+The adaptive scale σₖ = C / (1.233 τₖ), where τₖ is the noise as estimated before step k, keeps 99 % of the increments
+below the breaking point, since 1.233 = 1 + 0.1 × 2.33. This scale depends on the state. Averages are still right to
+leading order, because the state is held for σ².
 
 On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise and a small σ it is √(1 + σ²τ²/C²) for
 the vanilla estimator, up to 9 % more; for the corrected one it grows from 1 to 1.12 at the breaking point στ = C; and
@@ -34,31 +36,34 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.barker import CORRECTED, ESTIMATORS, SPREAD, C, coordinate_scales, probability
 from discrete.curvature import noise_covariance
 from discrete.laws import barker_covariance, largest_step
 from discrete.schedules import Constant, Schedule, automatic
 from discrete.tick import StepRecipe, Ticking
-from pdmp.gradients import as_provider
+from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
 
-MARGIN = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
+QUANTILE = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
 
 
 class SGBDMemory(NamedTuple):
-    """Beside the state of SGBD."""
+    """What a chain keeps beside its state."""
 
     taken: np.ndarray
     gradient: np.ndarray
     sd: np.ndarray  #: (d,) noise sd of the last gradient
-    mean_sd: np.ndarray  #: (d,) its exponential average, not yet corrected for its start at 0
+    mean_sd: np.ndarray  #: (d,) its running average, which starts at 0
     start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
-    beyond: np.ndarray  #: (1,) coordinate updates beyond the breaking point
-    scale: np.ndarray  #: (d,) adaptive: the scales of the next step
-    holding_time: np.ndarray  #: (1,) adaptive: how long the state before it is held
+    beyond: np.ndarray  #: (1,) updates of a coordinate beyond the breaking point
+    scale: np.ndarray  #: (d,) the scales of the next step, if they are adaptive
+    holding_time: np.ndarray  #: (1,) how long the state before it is held, if they are
     provider: tuple
 
 
@@ -83,9 +88,9 @@ class SGBDReport(Report):
     """Updates beyond the breaking point, and the adapted scale."""
 
     def statistics(self, process, state):
-        """Coordinate updates, those of them beyond the breaking point, and these as a fraction.
+        """The number of updates of a coordinate, and the number and the fraction of those beyond the breaking point.
 
-        Only the corrected estimator and the adaptive scale know the noise; for the others nothing is beyond.
+        The noise is known only for the corrected estimator or the adaptive scale; without it the number is 0.
         """
         updates, beyond = int(state.memory.taken[0]) * process.dim, int(state.memory.beyond[0])
         found = {"coordinate_updates": updates, "beyond_breaking_point": beyond}
@@ -101,28 +106,37 @@ class SGBD(Ticking):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     scale : float, array_like of shape (d,), schedule, "adaptive" or "auto", default "auto"
-        σ, in units of θ; to leading order the step γ = 0.505 σ² of SGLD. A state is held for σ², or its mean over
-        coordinates. ``"adaptive"``: for each coordinate C / (1.233 τ), from the running average of the noise sd, and
-        `max_scale` where that is larger. The first step has to take it from its own batch, and the state before it is
-        held for no time.
-    estimator : "vanilla", "corrected" or "extreme"
-        How the noisy gradient enters the probability of the sign.
+        σ, in units of θ; to leading order it corresponds to the step γ = 0.505 σ² of SGLD. A state is held for σ², or
+        for the mean of σ² over the coordinates. "adaptive": for each coordinate C / (1.233 τ), with the running average
+        τ of the noise sd, but at most `max_scale`. The first step takes the scale from its own batch, and the state
+        before it is held for no time. "auto": see `discrete.schedules.automatic`.
+    estimator : {"vanilla", "corrected", "extreme"}
+        How the noisy gradient determines the probability of the sign; the formulas are in the text of `discrete.sgbd`.
     beta : float, default 0.1
-        Weight of the newest value in the running average of the noise sd, in (0, 1]: of the corrected estimator, and
-        of the adaptive scale.
+        Weight of the newest value in the running average of the noise sd, in (0, 1]; for the corrected estimator and
+        the adaptive scale.
     shape : array_like of shape (d,), optional
-        Scale of each coordinate in units of `scale`, for a schedule.
+        The scale of each coordinate in units of `scale`, where that is a number, a schedule or "auto".
     max_scale : float or array_like of shape (d,), optional
-        The largest scale of an adaptive one, which needs it.
+        The largest scale, in units of θ. The adaptive scale needs it, the others do not take it.
 
     Raises
     ------
+    TypeError
+        For a schedule as `max_scale`.
     ValueError
         For an unknown estimator, a scale that is not positive, or a corrected estimator or an adaptive scale with
         batches of one term.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGBD(pdmp.gradients.Noisy(model, 0.5), scale=0.5, estimator="corrected").tick_length()
+    0.25
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
@@ -132,15 +146,22 @@ class SGBD(Ticking):
     adaptive: bool  #: whether the scale follows the noise
     measured: bool  #: whether the noise of the gradient is estimated
 
-    def __init__(self, provider, scale="auto", estimator="vanilla", beta=0.1, shape=None, max_scale=None):
-        if estimator not in ESTIMATORS:
-            raise ValueError(f"`estimator` must be one of {', '.join(map(repr, ESTIMATORS))}, got {estimator!r}.")
+    def __init__(
+        self,
+        provider: Provider | Model,
+        scale: ArrayLike | str | Schedule = "auto",
+        estimator: str = "vanilla",
+        beta: float = 0.1,
+        shape: ArrayLike | None = None,
+        max_scale: ArrayLike | None = None,
+    ):
+        one_of("estimator", estimator, ESTIMATORS)
         dim = as_provider(provider).dim
         self.adaptive = isinstance(scale, str) and scale == "adaptive"
         if self.adaptive and max_scale is None:
-            raise ValueError('scale="adaptive" needs `max_scale`, its largest value.')
+            raise ValueError('`max_scale` must be given for scale="adaptive": it is the largest value of the scale.')
         if not self.adaptive and max_scale is not None:
-            raise ValueError('`max_scale` is for scale="adaptive".')
+            raise ValueError('`max_scale` is for scale="adaptive" only; leave it out.')
         if isinstance(max_scale, Schedule):
             raise TypeError("`max_scale` must be a number or an array, got a schedule.")
         if self.adaptive:
@@ -164,8 +185,26 @@ class SGBD(Ticking):
             raise ValueError(f"{what} needs the noise of the gradient: `size` of the batches at least 2.")
 
     @classmethod
-    def from_h(cls, provider, h, **options):
-        """From the step h = σ² of the Langevin convention θ - (h/2) ∇Û + √h ξ; a number, or one for each coordinate."""
+    def from_h(cls, provider: Provider | Model, h: ArrayLike, **options) -> SGBD:
+        """From the step h = σ² of the Langevin convention θ - (h/2) ∇Û + √h ξ.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float or array_like of shape (d,)
+            σ².
+        **options
+            Further arguments of `SGBD`.
+
+        Returns
+        -------
+        SGBD
+
+        Raises
+        ------
+        ValueError
+            If `h` is not positive and finite.
+        """
         h = np.asarray(h, dtype=float)
         if not np.all((h > 0.0) & np.isfinite(h)):
             raise ValueError(f"`h` must be positive and finite, got {h}.")
@@ -207,7 +246,7 @@ class SGBD(Ticking):
                     return -1
             if self.adaptive:
                 largest, s = s, memory.scale[j]
-                new = largest if MARGIN * tau * largest <= C else C / (MARGIN * tau)
+                new = largest if QUANTILE * tau * largest <= C else C / (QUANTILE * tau)
                 if memory.taken[0] == 0:
                     s = new
                 memory.scale[j] = new

@@ -2,19 +2,20 @@ r"""The stochastic-gradient Bouncy Particle Sampler (SG-BPS).
 
 =====  ====================================================================================================
 flow   straight lines, x + v s, |v| = 1
-clock  at each look, with an estimate ∇Û: bounces at the constant rate (v·∇Û)₊ and refreshments at their own
-       rate; the first of them or the end of the interval of length ε is the next look
+clock  with an estimate ∇Û, bounces at the constant rate (v·∇Û)₊, and refreshments at their own rate; at the
+       first of them, or at the end of the interval of length ε, the gradient is evaluated anew
+rate   none: all are certain
 jump   bounce: v ← v - 2 (v·∇Û) ∇Û / |∇Û|²; refreshment: v uniform on the sphere; nothing at the end of an
        interval
 =====  ====================================================================================================
 
-How this differs from the process that it approximates, and by how much, is said in `discrete.frozen`. Both errors of
-the rate are of first order, and so is a third one if a bounce uses the estimate where the path was looked at, as in the
-authors' code. It matters the more the rarer refreshments are: on N(0, I) with ε = 0.1 the variance is then too large
-by 10 % in 2 dimensions and 16 % in 5 at a refreshment rate of 0.7, and by more than 100 % at the automatic rate of
-0.04. With the gradient of the same mini-batch at the place of the bounce, which costs another evaluation, it is too
-large by 2 to 6 % at any rate. In one dimension there is no difference. The authors draw velocities from N(0, I); here
-their length is 1, as in `pdmp.BPS`.
+The errors of the rate are described in `discrete.frozen`; they are of first order. There is a third error of first
+order if a bounce uses the last estimate of the gradient, which is that of an earlier point, as in the authors' code. It
+is the larger the rarer refreshments are: on N(0, I) with ε = 0.1 the variance is then too large by 10 % in 2 dimensions
+and by 16 % in 5 at a refreshment rate of 0.7, and by more than 100 % at the automatic rate of 0.04. With the gradient
+of the same mini-batch at the place of the bounce, which costs another evaluation, it is too large by 2 to 6 % at every
+rate. In one dimension there is no difference. The authors draw velocities from N(0, I); here their length is 1, as in
+`pdmp.BPS`.
 
 References
 ----------
@@ -27,12 +28,17 @@ from __future__ import annotations
 import math
 
 from discrete.frozen import FrozenRates
+from discrete.schedules import Schedule
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 
-BOUNCE, REFRESH = 1, 2
+BOUNCE, REFRESH = 1, 2  #: kinds of event
+#: Values of the field `reflection`: where the gradient of a bounce is taken.
 EVENT, LOOK = 0, 1
 REFLECTIONS = {"event": EVENT, "look": LOOK}
 
@@ -42,23 +48,30 @@ class SGBPS(FrozenRates):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float or schedule
         ε, in process time, which is distance: the longest time for which the rates are held constant. It should be
-        small beside the target's standard deviations, and beside 1/sd of the gradient's noise along v.
-        One of a run's ``steps`` is one estimate of the gradient: an interval, or the part before or after an event.
+        small beside the target's standard deviations, and beside 1/τ, τ the sd of the gradient's noise along v.
+        A run's ``steps`` count estimates of the gradient: one for each interval, and one more for each event.
     refresh_rate : float or "auto", default "auto"
-        Rate of the refreshments, per unit of time; "auto" as in `pdmp.BPS`.
+        Rate of the refreshments, per unit of process time; "auto" as in `pdmp.BPS`.
     reflection : {"event", "look"}
-        Where the gradient is taken in which the velocity is reflected: where the path bounces, with the mini-batch that
-        made it bounce, or where it was looked at last, with no further evaluation and a multiple of the error, which is
-        tolerable only with frequent refreshments.
+        Where the gradient in which the velocity is reflected is taken. "event": where the path bounces, with the
+        mini-batch that gave the rate. "look": where the gradient was last evaluated. This saves an evaluation, but its
+        error is much larger, unless refreshments are frequent.
 
     Raises
     ------
     ValueError
         For a step that is not positive, a negative or non-finite rate, or an unknown reflection.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGBPS(pdmp.gradients.Noisy(model, 0.5), step=0.05, refresh_rate=0.5).events
+    ('step', 'bounce', 'refresh')
     """
 
     refresh_rate: float
@@ -66,11 +79,16 @@ class SGBPS(FrozenRates):
 
     events = ("step", "bounce", "refresh")
 
-    def __init__(self, provider, step, refresh_rate="auto", reflection="event"):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | Schedule,
+        refresh_rate: float | str = "auto",
+        reflection: str = "event",
+    ):
         super().__init__(provider, step)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        if reflection not in REFLECTIONS:
-            raise ValueError(f"`reflection` must be one of {', '.join(map(repr, REFLECTIONS))}, got {reflection!r}.")
+        one_of("reflection", reflection, REFLECTIONS)
         self.reflection = REFLECTIONS[reflection]
 
     @compiled

@@ -3,12 +3,13 @@ r"""Gradient descent and stochastic gradient descent.
 =====  =====================================
 flow   none
 clock  ticks of γₖ
+rate   none: every tick is an event
 jump   θ ← θ - γₖ s(∇Û(θ)), s one of the safeguards of `discrete.clipping` or nothing
 =====  =====================================
 
-They go to the mode, not to the target's law. With steps whose sum is infinite and whose squares have a finite sum
-(Robbins & Monro) SGD converges; with constant steps it ends up fluctuating: on U = λθ²/2 with gradient noise of
-standard deviation τ, around the mode with variance γτ² / (λ (2 - γλ)), for γλ < 2.
+They find the mode; the target is not their law. With steps whose sum is infinite and whose squares have a finite sum
+(Robbins & Monro) SGD converges. With constant steps γ it fluctuates around the mode: on U = λθ²/2 with gradient noise
+of standard deviation τ, with variance γτ² / (λ (2 - γλ)), for γλ < 2.
 
 References
 ----------
@@ -25,14 +26,16 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.clipping import Unclipped, as_safeguard
-from discrete.schedules import Polynomial
-from discrete.tick import Ticking, finite
+from discrete.schedules import Polynomial, Schedule
+from discrete.tick import Ticking, exact_provider, finite
+from pdmp.gradients import Full, Provider
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
 from pdmp.native.classes import compiled
 
 
 class DescentMemory(NamedTuple):
-    """Beside the position."""
+    """What a chain keeps beside its position."""
 
     taken: np.ndarray
     gradient: np.ndarray
@@ -55,16 +58,16 @@ class SGD(Ticking):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float or schedule
-        γ of θ ← θ - γ∇Û, for the full sum ∇U.
+        γ of θ ← θ - γ∇Û, where ∇U is the gradient of the full sum over the data; in units of 1 / curvature of U.
     clip_norm : float, optional
-        Shorten longer estimates to this norm.
+        Estimates of ∇U with a larger norm are shortened to this one.
     clip_value : float or pair of float, optional
-        Bring every entry of the estimate of ∇U into [-c, c], or into [lo, hi].
+        Every entry of an estimate is brought into [-c, c], or into [lo, hi].
     normalise : float, optional
-        Give every estimate this norm.
+        Every estimate is given this norm.
 
     Raises
     ------
@@ -74,7 +77,14 @@ class SGD(Ticking):
     Warns
     -----
     UserWarning
-        For polynomial steps whose squares have an infinite sum: the noise does not die out as Robbins & Monro ask.
+        For polynomial steps whose squares have an infinite sum, with a noisy gradient: SGD then need not converge.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGD(pdmp.gradients.Noisy(model, 0.5), step=0.1, clip_norm=5.0).stability_limit(4.0)
+    0.5
     """
 
     safeguard: object
@@ -82,7 +92,14 @@ class SGD(Ticking):
     can_explore = True
     report = SGDReport()
 
-    def __init__(self, provider, step, clip_norm=None, clip_value=None, normalise=None):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | Schedule,
+        clip_norm: float | None = None,
+        clip_value: float | tuple[float, float] | None = None,
+        normalise: float | None = None,
+    ):
         super().__init__(provider, step)
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
         if isinstance(self.schedule, Polynomial) and self.schedule.kappa <= 0.5 and not self.provider.exact:
@@ -127,27 +144,40 @@ class GD(SGD):
 
     Parameters
     ----------
-    target : Model or pdmp.gradients.Full
-        The target.
+    target : pdmp.Model or pdmp.gradients.Full
+        The target, with its exact gradient.
     step, clip_norm, clip_value, normalise
-        See `SGD`.
+        As for `SGD`.
 
     Raises
     ------
     TypeError
         For a gradient that is not exact.
+    ValueError
+        For a step or a bound that is not positive, or more than one safeguard.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.GD(model, step=0.1).provider.exact
+    True
     """
 
-    def __init__(self, target, step, clip_norm=None, clip_value=None, normalise=None):
-        super().__init__(target, step, clip_norm, clip_value, normalise)
-        if not self.provider.exact:
-            raise TypeError(
-                f"discrete.GD needs the exact gradient, not {type(self.provider).__name__}: use discrete.SGD."
-            )
+    def __init__(
+        self,
+        target: Model | Full,
+        step: float | Schedule,
+        clip_norm: float | None = None,
+        clip_value: float | tuple[float, float] | None = None,
+        normalise: float | None = None,
+    ):
+        provider = exact_provider(target, "GD", "discrete.SGD takes")
+        super().__init__(provider, step, clip_norm, clip_value, normalise)
 
 
 def clipped(safeguard, state):
-    """What ``run.stats`` says of a safeguard."""
+    """The entry of ``run.stats`` for a safeguard, if there is one."""
     if type(safeguard) is Unclipped:
         return {}
     taken = int(state.memory.taken[0])

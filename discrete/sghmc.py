@@ -5,7 +5,7 @@ dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB
 =====  ==============================================================================================================
 flow   none
 clock  ticks of ε
-rate   none
+rate   none: every tick is an event
 jump   splitting      θ += ε/2 p;  p *= e^(-Dε/2);  p += -ε ∇Û(θ) + √(2(D - B)ε) ξ;  p *= e^(-Dε/2);  θ += ε/2 p
        semi-implicit  θ += ε p;    p += -ε ∇Û(θ) - εD p + √(2(D - B)ε) ξ
        explicit       θ' = θ + ε p;  p += -ε ∇Û(θ) - εD p + √(2(D - B)ε) ξ, the gradient where the step began
@@ -22,12 +22,14 @@ semi-implicit   1 / (1 - ε²λ / (4 - 2εD))                                   
 explicit        D / (D - ελ) · (4 - 2εD + 2ε²λ) / (4 - 2εD + ε²λ)             if ελ < D and 2εD < 4 + ε²λ
 ==============  ============================================================  =================================
 
-so that without gradient noise the bias is of order ε² in the first two and of order ε in the explicit scheme. The
-momentum of the semi-implicit scheme is off by order ε, its θ not: it is, with another ε, the path of the integrator of
-Brünger, Brooks & Karplus. *With the momentum refreshed every L steps the explicit and the semi-implicit scheme have an
-error that does not vanish with ε*: without friction their variance tends to L/(L - 1) / λ, because the last kick of
-L is thrown away before θ has felt it. Explicit with refreshed momenta is the form that is widely implemented.
-The splitting is symmetric, keeps its order with refreshed momenta, and is the default.
+so that without gradient noise the bias is of order ε² in the first two schemes, and of order ε in the explicit one.
+In the semi-implicit scheme the momentum has an error of order ε, but θ has not: it follows, with another ε, the path of
+the integrator of Brünger, Brooks & Karplus.
+
+*With the momentum refreshed every L steps the explicit and the semi-implicit scheme have an error that does not vanish
+with ε*: without friction their variance tends to L/(L - 1) / λ, because the last of L kicks is lost before it has moved
+θ. The explicit scheme with refreshed momenta is widely implemented. The splitting is symmetric and keeps its order with
+refreshed momenta; it is the default.
 
 References
 ----------
@@ -44,17 +46,22 @@ import warnings
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_every, check_friction, count_temperature, step_from_h
-from discrete.schedules import Automatic
+from discrete.kinetic import Underdamped, count_temperature, step_from_h
+from discrete.schedules import Automatic, Schedule
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
 
-SPLITTING, SEMI_IMPLICIT, EXPLICIT = range(3)
-LARGE = 1.0  #: half of friction times step from which the splitting scheme is much too narrow
+#: Values of the field `scheme`: the integrator.
+SPLITTING, SEMI_IMPLICIT, EXPLICIT = 0, 1, 2
 SCHEMES = {"splitting": SPLITTING, "semi_implicit": SEMI_IMPLICIT, "explicit": EXPLICIT}
 
-#: Most steps that `stability_limit` looks at with refreshed momenta.
-TRIED = 1 << 16
+#: Dε/2 from which on the splitting's variance is much too small, and a warning is given.
+LARGE_HALF_FRICTION = 1.0
+#: Most steps that are tried to find the stability limit with refreshed momenta.
+MOST_TRIED_STEPS = 1 << 16
 
 
 class SGHMC(Underdamped):
@@ -62,25 +69,26 @@ class SGHMC(Underdamped):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_h` takes h = ε². "auto": see
         `discrete.schedules.automatic`.
     friction : float, optional
-        D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
-        more of it stands more gradient noise. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
+        larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
+        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
     scheme : {"splitting", "semi_implicit", "explicit"}
-        The integrator; the module's text has their formulas. The explicit one needs ε < D / λ, λ the largest curvature.
+        The integrator; its formulas are in the text of `discrete.sghmc`. The explicit one is stable for ε < D / λ only,
+        λ the largest curvature of U.
     refresh_every : int, optional
-        Draw a new momentum at the start of every so many steps; never by default. Only the splitting then keeps a bias
-        that vanishes with the step: the variance of the others is about L/(L - 1) times the target's.
+        L: a new momentum is drawn at the start of every L-th step, never when omitted. Only the splitting then keeps a
+        bias that vanishes with the step; the variance of the others is about L/(L - 1) times the target's.
     noise_estimate : float, default 0
-        B, the part of the diffusion that gradient noise is taken to supply: B = ετ²/2 for a standard deviation τ and
-        the first step ε. With other steps it is scaled in proportion, and it is at most the friction.
+        B, the part of the diffusion that gradient noise is taken to supply, at most the friction: B = ετ²/2 for noise
+        of standard deviation τ and the first step ε. At other steps B is scaled in proportion.
     batch_every : int, default 1
-        Draw a new mini-batch at every so many steps and use it until then.
+        A new mini-batch is drawn at every so many steps, and used until the next one.
 
     Raises
     ------
@@ -91,30 +99,38 @@ class SGHMC(Underdamped):
     Warns
     -----
     UserWarning
-        For refreshed momenta in a scheme whose bias then does not vanish with the step.
+        For refreshed momenta in a scheme whose bias then does not vanish with the step, and for a splitting with so
+        large a product of friction and step that its variance is much too small.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> sampler = discrete.SGHMC(pdmp.gradients.Noisy(model, 0.5), step=0.1, friction=2.0)
+    >>> sampler.bias_order, round(sampler.stability_limit(4.0), 3)
+    (1, 1.621)
     """
 
     scheme: int
-    refresh_every: int
+    refresh_every: int  #: 0: never
     noise_variance: float  #: τ² = 2B / ε
     batch_every: int
 
     def __init__(
         self,
-        provider,
-        step="auto",
-        friction=None,
-        scheme="splitting",
-        refresh_every=None,
-        noise_estimate=0.0,
-        batch_every=1,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        friction: float | None = None,
+        scheme: str = "splitting",
+        refresh_every: int | None = None,
+        noise_estimate: float = 0.0,
+        batch_every: int = 1,
     ):
         super().__init__(provider, step, friction)
-        if scheme not in SCHEMES:
-            raise ValueError(f"`scheme` must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}.")
+        one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
-        self.refresh_every = 0 if refresh_every is None else check_every("refresh_every", refresh_every)
-        self.batch_every = check_every("batch_every", batch_every)
+        self.refresh_every = 0 if refresh_every is None else count("refresh_every", refresh_every)
+        self.batch_every = count("batch_every", batch_every)
         if isinstance(self.schedule, Automatic) and (
             self.scheme != SPLITTING or self.refresh_every or self.batch_every > 1 or noise_estimate
         ):
@@ -131,7 +147,7 @@ class SGHMC(Underdamped):
             )
         self.noise_variance = 2.0 * float(noise_estimate) / self.schedule.step(0) if noise_estimate else 0.0
         y = 0.5 * self.friction * self.schedule.step(0)
-        if self.scheme == SPLITTING and self.refresh_every == 0 and y >= LARGE:
+        if self.scheme == SPLITTING and self.refresh_every == 0 and y >= LARGE_HALF_FRICTION:
             warnings.warn(
                 f"SGHMC: friction times step is {2.0 * y:.3g}; on a Gaussian the variance is then "
                 f"{y / math.sinh(min(y, 300.0)):.2g} times the target's. Take a smaller step or less friction.",
@@ -153,16 +169,45 @@ class SGHMC(Underdamped):
             )
 
     @classmethod
-    def from_h(cls, provider, h, alpha=0.01, beta_hat=0.0, **options):
-        """From the convention v = εp, h = ε², α = εD, β̂ = εB: v += -h ∇Û - αv + √(2(α - β̂)h) ξ."""
+    def from_h(
+        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options
+    ) -> SGHMC:
+        """From the convention v += -h ∇Û - αv + √(2(α - β̂)h) ξ (Coullon, South & Nemeth, 2023, eq. 6).
+
+        In it v = εp, h = ε², α = εD and β̂ = εB.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            ε².
+        alpha : float, default 0.01
+            α, the friction in a step.
+        beta_hat : float, default 0
+            β̂, the part of α that gradient noise is taken to supply.
+        **options
+            Further arguments of `SGHMC`.
+
+        Returns
+        -------
+        SGHMC
+
+        Examples
+        --------
+        >>> import discrete, pdmp
+        >>> model = pdmp.models.Gaussian([0.0], [1.0])
+        >>> sampler = discrete.SGHMC.from_h(model, h=0.01, alpha=0.05)
+        >>> sampler.schedule.step(0), sampler.friction
+        (0.1, 0.5)
+        """
         eps = step_from_h(h)
         return cls(
-            provider, step=eps, friction=check_friction("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
+            provider, step=eps, friction=positive("alpha", alpha) / eps, noise_estimate=beta_hat / eps, **options
         )
 
     @property
-    def bias_order(self):
-        """That of the scheme; gradient noise has an effect of first order in any of them."""
+    def bias_order(self) -> int:
+        """Order of the bias in the step: that of the scheme with an exact gradient, 1 with a noisy one."""
         return 2 if self.provider.exact and self._symmetric else 1
 
     @property
@@ -170,9 +215,9 @@ class SGHMC(Underdamped):
         return self.scheme == SPLITTING or self.scheme == SEMI_IMPLICIT and self.refresh_every == 0
 
     def halved(self):
-        """The same sampler with half the step; momenta are refreshed at the same times, so after twice as many steps.
+        """The same sampler with half the step, and momenta refreshed at the same times: after twice as many steps.
 
-        The two chains of an extrapolation draw them independently: it is noisier than without refreshment.
+        The two chains of an extrapolation draw the new momenta independently, which makes it noisier.
         """
         fine = super().halved()
         fine.refresh_every *= 2
@@ -182,7 +227,7 @@ class SGHMC(Underdamped):
     def move(self, x, v, memory, z, rng, counts):
         k, gradient = memory.taken[0], memory.gradient
         eps, d = self.schedule.step(k), x.shape[0]
-        # max: rounding, or a schedule whose steps have grown
+        # The difference can be negative by rounding, or where the steps of a schedule have grown.
         noise = math.sqrt(2.0 * max(self.friction - 0.5 * eps * self.noise_variance, 0.0) * eps)
         if self.refresh_every > 0 and k % self.refresh_every == 0:
             for j in range(d):
@@ -214,7 +259,7 @@ class SGHMC(Underdamped):
 
     @staticmethod
     def linear_step(step, friction, curvature):
-        """Of the splitting."""
+        """See `Underdamped.linear_step`; of the splitting."""
         kick = step * math.exp(-0.5 * friction * step) * np.array([0.5 * step, 1.0])
         return _transition(SPLITTING, step, friction, curvature), kick, 2.0 * friction / step * np.outer(kick, kick)
 
@@ -228,13 +273,13 @@ class SGHMC(Underdamped):
             return 4.0 / (D + math.sqrt(D * D - 4.0 * curvature)) if D > 2.0 * scale else D / curvature
         if self.scheme == SEMI_IMPLICIT:  # ε²λ + 2εD < 4
             return 4.0 / (D + math.sqrt(D * D + 4.0 * curvature))
-        return _first(  # ε²λ < 4 cosh(Dε/2), the logarithm of it; for D > 1.03 √λ that is true of every ε
+        return _first(  # the logarithm of ε²λ < 4 cosh(Dε/2), which is true of every ε for D > 1.03 √λ
             lambda eps: 2.0 * np.log(0.5 * scale * eps) - np.logaddexp(0.5 * D * eps, -0.5 * D * eps) + math.log(2.0),
             np.linspace(2.0, 5.0, 400) / scale,
         )
 
     def _limit_refreshed(self, curvature):
-        """Where the L steps between two refreshments no longer bring θ nearer to the mode: |(Mᴸ)₁₁| = 1."""
+        """The step at which L steps between two refreshments no longer bring θ nearer to the mode: |(Mᴸ)₁₁| = 1."""
         if self.refresh_every == 1 and self.scheme != SPLITTING:
             return 0.0
 
@@ -245,13 +290,13 @@ class SGHMC(Underdamped):
             return np.where(np.isfinite(block), np.abs(block) - 1.0, 1.0)
 
         top = (8.0 if self.scheme == SPLITTING else 4.0) / math.sqrt(curvature)
-        steps = np.linspace(0.0, top, min(max(4_096, 64 * self.refresh_every**2), TRIED))[1:]
+        steps = np.linspace(0.0, top, min(max(4_096, 64 * self.refresh_every**2), MOST_TRIED_STEPS))[1:]
         return _first(excess, np.concatenate([np.geomspace(1e-6 * top, steps[0], 200, endpoint=False), steps]))
 
 
 def _transition(scheme, eps, friction, curvature):
-    """The step on U = λθ²/2 as a map of (θ, p), shape (…, 2, 2) for `eps` and `curvature` of shape (…)."""
-    turn = eps * curvature  # of p by a unit of θ
+    """The step on U = λθ²/2 as a linear map of (θ, p), shape (…, 2, 2) for `eps` and `curvature` of shape (…)."""
+    turn = eps * curvature  # what a unit of θ takes off p
     if scheme == SPLITTING:
         f, ahead = np.exp(-0.5 * friction * eps), 0.5 * eps
         kept = f * f - f * ahead * turn
@@ -263,7 +308,7 @@ def _transition(scheme, eps, friction, curvature):
 
 
 def _first(excess, steps):
-    """The first root of `excess` among `steps`, at which it becomes positive; None if it never does."""
+    """The smallest step at which `excess` becomes positive, bracketed by `steps`; None if it never does."""
     above = np.flatnonzero(excess(steps) >= 0.0)
     if len(above) == 0:
         return None

@@ -2,7 +2,8 @@ r"""Stochastic-gradient Langevin dynamics.
 
 =====  =====================================================================================================
 flow   none
-clock  ticks of γₖ; a state from which the chain only explores (`schedules.cyclical`) is held for no time
+clock  ticks of γₖ; a state before a step that explores (`schedules.cyclical`) is held for no time
+rate   none: every tick is an event
 jump   θ ← θ - γₖ P ∇Û(θ) + √(2γₖT) P^½ ξ,  ξ ~ N(0, I), target exp(-U/T)
 
        corrected   noise variance  max(2γT p - γ²p²τ², 0)              τ: sd of the gradient noise, estimated
@@ -21,16 +22,17 @@ modified   (2 (1 - 2γcτ²)² + γτ²) / (λ (2 - γλ))               c = 1/8
 extreme    γτ² / (λ (2 - γλ))                                  that of SGD
 =========  ==================================================  ===========================================
 
-The coefficient is 1/2 in print, where the covariance is that of *half* the gradient; with that of the gradient, h = 2γ
-and noise sd √h (1 - c h τ²), it removes four times what there is.
+In print the coefficient c is 1/2, with the covariance of *half* the gradient. With the covariance of the gradient, for
+h = 2γ and noise sd √h (1 - c h τ²), that removes four times what the gradient's noise adds.
 
-τ² is estimated from the batch and averaged over steps. With the average of variances the corrected form has exactly the
-covariance above, but for the noise between coordinates, on a linear Gaussian model with independent mini-batches, for
-any weight β, as long as no floor is hit. The square of an average sd, which is what was published, is too small by the
-sd's variance: in a regression with batches of 24 a variance came out 5 % too large for that.
+τ² is estimated from the batch and averaged over the steps. With the average of variances, the corrected form has the
+covariance above exactly, but for the covariance of the noise between coordinates: on a linear Gaussian model with
+independent mini-batches, for every weight β, as long as the variance is never cut off at 0. The square of an average
+sd, as it was published, is too small by the variance of the sd; in a regression with batches of 24 this made a variance
+5 % too large.
 
 Corrections need noise that is independent from step to step (`Minibatch` with "iid" or "distinct", `Noisy`,
-`ControlVariate`). Over an epoch of "reshuffle" or "epoch" it cancels, and there is less of it than is taken away: in
+`ControlVariate`). With "reshuffle" or "epoch" the noise cancels over an epoch, and more is removed than there is: in
 the same example, with ten blocks, the corrected variance was 0.62 of the target's and the plain one 1.18.
 
 References
@@ -49,29 +51,32 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.clipping import Unclipped, as_safeguard
 from discrete.curvature import DENSE_DIMENSIONS
 from discrete.laws import langevin_covariance, largest_step
-from discrete.preconditioners import as_preconditioner
-from discrete.schedules import Automatic, Constant, Repeated, as_temperature
+from discrete.preconditioners import Preconditioner, as_preconditioner
+from discrete.schedules import Automatic, Constant, Repeated, Schedule, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
-from pdmp.gradients import as_provider
+from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
+from pdmp.native.arguments import one_of, positive
 from pdmp.native.classes import Compiled, compiled
 
 
 class SGLDMemory(NamedTuple):
-    """Beside the position; arrays of options that are not in use have no entries."""
+    """What a chain keeps beside its position; the arrays of options that are not in use have no entries."""
 
     taken: np.ndarray
     gradient: np.ndarray
     normals: np.ndarray
     clipped: np.ndarray  #: (1,) steps at which the safeguard acted
-    noiseless: np.ndarray  #: (1,) coordinate updates left without noise by a correction
+    noiseless: np.ndarray  #: (1,) updates of a coordinate that a correction left without noise
     sd: np.ndarray  #: (d,) noise sd of the last gradient
-    mean: np.ndarray  #: (d,) exponential average of its square, or of itself, not yet corrected for its start at 0
+    mean: np.ndarray  #: (d,) running average of its square, or of itself, which starts at 0
     start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
     squares: np.ndarray  #: (d,) running average of the squared gradients (RMSprop)
     square_derivatives: np.ndarray  #: (d,) running average of the derivatives of the squared gradients (RMSprop)
@@ -81,28 +86,28 @@ class SGLDMemory(NamedTuple):
 
 
 class Uncorrected(Compiled):
-    """The noise of Langevin dynamics, and the base of the corrections."""
+    """The injected noise of Langevin dynamics, and the base of its corrections."""
 
-    #: Whether the sd of the gradient's noise is needed.
+    #: Whether it needs the sd of the gradient's noise.
     estimates = False
 
     @compiled
     def gradient(self, provider, x, memory, rng, counts):
-        """Estimate ∇U."""
+        """Write an estimate of ∇U to ``memory.gradient``."""
         provider.gradient(x, memory.provider, rng, memory.gradient, counts)
 
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
-        """What is added to coordinate j."""
+        """The noise that is added to coordinate j."""
         return math.sqrt(2.0 * gamma * temperature) * preconditioner.noise(j, z, memory)
 
     def injected(self, gamma, temperature, p, noise):
-        """Covariance of what is added, (d, d), for P and the covariance of the gradient's noise."""
+        """Covariance of the added noise, (d, d), for P and the covariance `noise` of the gradient's noise."""
         return 2.0 * gamma * temperature * p
 
 
 class Extreme(Uncorrected):
-    """No noise."""
+    """No injected noise at all."""
 
     @compiled
     def noise(self, preconditioner, j, gamma, temperature, z, memory):
@@ -115,7 +120,7 @@ class Extreme(Uncorrected):
 class Corrected(Uncorrected):
     """The variance of the gradient's noise is taken off that of the injected noise."""
 
-    beta: float
+    beta: float  #: weight of the newest value in the average
     squared: bool  #: whether squares are averaged, not the sd itself
 
     estimates = True
@@ -176,12 +181,10 @@ class Modified(Corrected):
 
 
 def _as_correction(correction, coefficient, beta, average, provider, preconditioner):
-    if correction not in (None, "corrected", "modified", "extreme"):
-        raise ValueError(f"`correction` must be one of None, 'corrected', 'modified', 'extreme', got {correction!r}.")
+    one_of("correction", correction, (None, "corrected", "modified", "extreme"))
     if not 0.0 < beta <= 1.0:
         raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
-    if average not in ("variance", "sd"):
-        raise ValueError(f"`average` must be one of 'variance', 'sd', got {average!r}.")
+    one_of("average", average, ("variance", "sd"))
     if not 0.0 <= coefficient < math.inf:
         raise ValueError(f"`coefficient` must be finite and at least 0, got {coefficient!r}.")
     if correction is None:
@@ -215,29 +218,31 @@ class SGLDReport(Report):
 class SGLD(Brownian):
     """Stochastic-gradient Langevin dynamics on exp(-U/T).
 
-    ``run.stats`` has, with a correction, ``mean_noise_removed``: the fraction of coordinate updates for which it left
-    no noise at all (more gradient noise than can be corrected at this step); and with a safeguard ``mean_clipped``:
-    the fraction of steps at which it acted.
+    With a correction, ``run.stats["mean_noise_removed"]`` is the fraction of the updates of a coordinate that it left
+    without any noise, because the gradient had more than can be corrected at this step. With a safeguard,
+    ``run.stats["mean_clipped"]`` is the fraction of steps at which it acted.
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float, schedule or "auto", default "auto"
-        γ of dθ = -∇U dt + √2 dB: θ ← θ - γ∇Û + √(2γ) ξ. Many papers write h = 2γ: see `from_h`. "auto": see
+        γ of dθ = -∇U dt + √2 dB, a time: θ ← θ - γ∇Û + √(2γ) ξ. Many papers write h = 2γ: see `from_h`. "auto": see
         `discrete.schedules.automatic`.
     temperature : float or schedule, default 1
         T >= 0 of the target exp(-U/T); at 0 this is `SGD`.
     preconditioner : float, array_like of shape (d,) or (d, d), or `discrete.preconditioners.RMSprop`, optional
         P: θ ← θ - γP∇Û + √(2γ) P^½ ξ. A matrix must be symmetric and positive definite.
     correction : {None, "corrected", "modified", "extreme"}
-        Less injected noise, to make up for the gradient's; the module's text has formulas and laws.
+        Less noise is injected, because the gradient is noisy already; the formulas and the laws are in the text of
+        `discrete.sgld`.
     coefficient : float, default 1/8
-        Of the modified form; 1/2 is what was printed.
+        c of the modified form, at least 0; in print it is 1/2.
     beta : float, default 0.1
-        Weight of the newest value in the running average of the gradient's noise, in (0, 1] (corrected, modified).
+        Weight of the newest value in the running average of the gradient's noise, in (0, 1], for the corrected and the
+        modified form.
     average : {"variance", "sd"}
-        Whether τ² is the average of variances, or the square of the average sd as published, which is too small.
+        Whether τ² is the average of variances or, as published, the square of the average sd, which is too small.
     clip_norm, clip_value, normalise : optional
         Safeguards on ∇Û, before it is preconditioned; see `SGD`. They bias the law.
 
@@ -247,7 +252,20 @@ class SGLD(Brownian):
         For arguments of another kind.
     ValueError
         For a step that is not positive, a negative temperature, a preconditioner that is not positive definite, an
-        unknown correction, or one that is asked of batches of one term or of a dense preconditioner.
+        unknown correction, or a correction with batches of one term or with a preconditioner that is not diagonal.
+
+    Warns
+    -----
+    UserWarning
+        For a correction with batches whose noise cancels over an epoch.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> sampler = discrete.SGLD(pdmp.gradients.Noisy(model, 0.5), step=0.1)
+    >>> sampler.stability_limit(4.0), sampler.bias_order
+    (0.5, 1)
     """
 
     temperature: object
@@ -260,24 +278,24 @@ class SGLD(Brownian):
 
     def __init__(
         self,
-        provider,
-        step="auto",
-        temperature=1.0,
-        preconditioner=None,
-        correction=None,
-        coefficient=0.125,
-        beta=0.1,
-        average="variance",
-        clip_norm=None,
-        clip_value=None,
-        normalise=None,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        temperature: float | Schedule = 1.0,
+        preconditioner: ArrayLike | Preconditioner | None = None,
+        correction: str | None = None,
+        coefficient: float = 0.125,
+        beta: float = 0.1,
+        average: str = "variance",
+        clip_norm: float | None = None,
+        clip_value: float | tuple[float, float] | None = None,
+        normalise: float | None = None,
     ):
         super().__init__(provider, step)
         self.temperature = as_temperature(temperature)
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
         if isinstance(self.schedule, Automatic) and self.preconditioner.adaptive:
             raise ValueError(
-                '`step="auto"` knows nothing of a preconditioner that adapts; give a number or a schedule.'
+                '`step`: "auto" cannot be predicted for a preconditioner that adapts; give a number or a schedule.'
             )
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
@@ -285,7 +303,7 @@ class SGLD(Brownian):
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
         if self.correction.estimates and type(self.safeguard) is not Unclipped:
             raise ValueError(
-                f'correction="{correction}" removes the noise of the gradient as it is: not with clipping.'
+                f'correction="{correction}" needs the noise of the gradient as it is, not with clipping; leave one out.'
             )
         if self.correction.estimates and not self.provider.independent:
             warnings.warn(
@@ -295,25 +313,86 @@ class SGLD(Brownian):
                 stacklevel=2,
             )
         if type(self.correction) is Extreme:
-            self.normals = 0  # none are drawn: the same random numbers as SGD
+            self.normals = 0  # no normals are drawn, so that the random numbers are the same as those of SGD
 
     @classmethod
-    def from_h(cls, provider, h, **options):
-        """From the convention θ - (h/2) ∇Û + √h ξ: γ = h/2."""
-        return cls(provider, step=0.5 * _number("h", h), **options)
+    def from_h(cls, provider: Provider | Model, h: float, **options) -> SGLD:
+        """From the convention θ - (h/2) ∇Û + √h ξ: γ = h/2.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            The step of that convention.
+        **options
+            Further arguments of `SGLD`.
+
+        Returns
+        -------
+        SGLD
+
+        Raises
+        ------
+        ValueError
+            If `h` is not a positive number.
+
+        Examples
+        --------
+        >>> import discrete, pdmp
+        >>> discrete.SGLD.from_h(pdmp.models.Gaussian([0.0], [1.0]), h=0.5).schedule.step(0)
+        0.25
+        """
+        return cls(provider, step=0.5 * positive("h", h), **options)
 
     @classmethod
-    def from_sigma(cls, provider, sigma, **options):
-        """From the scale of the increments, θ - (σ²/2) ∇Û + σ ξ, which compares with that of `SGBD`: γ = σ²/2."""
-        return cls(provider, step=0.5 * _number("sigma", sigma) ** 2, **options)
+    def from_sigma(cls, provider: Provider | Model, sigma: float, **options) -> SGLD:
+        """From the convention θ - (σ²/2) ∇Û + σ ξ, whose σ is comparable to the scale of `SGBD`: γ = σ²/2.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        sigma : float
+            σ, in units of θ.
+        **options
+            Further arguments of `SGLD`.
+
+        Returns
+        -------
+        SGLD
+
+        Raises
+        ------
+        ValueError
+            If `sigma` is not a positive number.
+        """
+        return cls(provider, step=0.5 * positive("sigma", sigma) ** 2, **options)
 
     @classmethod
-    def from_mean_gradient_step(cls, provider, eps, **options):
-        """From a step for the gradient of U/N, θ - ε ∇Û/N + √(2ε/N) ξ, N the number of data: γ = ε/N."""
+    def from_mean_gradient_step(cls, provider: Provider | Model, eps: float, **options) -> SGLD:
+        """From a step for the gradient of U/N, θ - ε ∇Û/N + √(2ε/N) ξ, where N is the number of data: γ = ε/N.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+            Of a target that is a sum over data.
+        eps : float
+            ε.
+        **options
+            Further arguments of `SGLD`.
+
+        Returns
+        -------
+        SGLD
+
+        Raises
+        ------
+        ValueError
+            If `eps` is not a positive number, or the target has no data.
+        """
         provider = as_provider(provider)
         if provider.n_data < 1:
             raise ValueError(f"`provider` must be of a sum over data, and {type(provider.model).__name__} is not.")
-        return cls(provider, step=_number("eps", eps) / provider.n_data, **options)
+        return cls(provider, step=positive("eps", eps) / provider.n_data, **options)
 
     @compiled
     def holding_time(self, k):
@@ -363,7 +442,7 @@ class SGLD(Brownian):
         )
 
     def stability_limit(self, curvature):
-        """2 / `curvature`; None with a preconditioner, whose own curvature `resolve` looks at."""
+        """2 / `curvature`; None with a preconditioner, since it changes the curvature: see `resolve`."""
         if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
             return None
         return 2.0 / curvature
@@ -389,7 +468,7 @@ class SGLD(Brownian):
         return {"schedule": Constant(step)}, worst
 
     def target_covariance(self, hessian):
-        """Of exp(-U/T), (d, d)."""
+        """Covariance of exp(-U/T), (d, d)."""
         return max(self.temperature.step(0), 1e-300) * np.linalg.inv(hessian)
 
     def largest(self, hessian):
@@ -399,7 +478,7 @@ class SGLD(Brownian):
     def covariance(self, hessian, noise, gamma):
         """Stationary covariance with the step `gamma` on a Gaussian target, (d, d); None where it is unstable.
 
-        The noise of the gradient is taken to be known exactly to the corrections, and safeguards not to act.
+        It is assumed that corrections know the noise of the gradient exactly, and that safeguards never act.
         """
         p, temperature = self._constants(len(hessian)), self.temperature.step(0)
         injected = self.correction.injected(gamma, temperature, p, noise)
@@ -416,9 +495,3 @@ class SGLD(Brownian):
                 "give a step."
             )
         return np.diag(p) if p.ndim == 1 else p
-
-
-def _number(name, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0.0 < value < math.inf:
-        raise ValueError(f"`{name}` must be a positive number, got {value!r}.")
-    return float(value)

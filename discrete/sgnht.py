@@ -5,16 +5,17 @@ dθ = p dt, dp = -∇U dt - ξ p dt + √(2A) dB, dξ = (|p|²/d - 1) dt
 =====  ==============================================================================================
 flow   none
 clock  ticks of ε
+rate   none: every tick is an event
 jump   p += -ε ∇Û(θ) - ε ξ p + √(2Aε) z;   θ += ε p;   ξ += ε (|p|²/d - 1), each with what is new above it
 =====  ==============================================================================================
 
-With ``thermostat="per_block"`` each block of coordinates has its own ξ, driven by its own |p|²/d. Released code often
-has one for each array of parameters, which is that.
+With ``thermostat="per_block"`` each block of coordinates has its own ξ, which follows the |p|²/d of this block.
+Released code often has one thermostat for each array of parameters, which is the same.
 
-Stationary identities, whatever U and the noise: E|p|²/d = 1 exactly, and E θ·∇U / d = 1 - E[ξ θ·p] / d. The mean of ξ
-is A' + ε (A'² - 1/d) / 2 + O(ε²) on Gaussian targets, A' = A + ετ²/2. The bias of averages is O(ε): the covariance on a
-Gaussian is 1 - εA'/2 times the target's, but for terms of order ε² and ε/d. Additive Gaussian noise of the same
-standard deviation in all coordinates does nothing else than raising A to A' (and the thermostat does not start there).
+In stationarity, whatever U and the noise are, E|p|²/d = 1 exactly, and E θ·∇U / d = 1 - E[ξ θ·p] / d. On Gaussian
+targets the mean of ξ is A' + ε (A'² - 1/d) / 2 + O(ε²), A' = A + ετ²/2. The bias of averages is O(ε): on a Gaussian the
+covariance is 1 - εA'/2 times the target's, up to terms of order ε² and ε/d. Additive Gaussian noise with the same
+standard deviation in all coordinates acts exactly as a diffusion A' in place of A, but for the thermostat's start.
 SGHMC that does not know the noise has 1 + ετ²/(2D) times the target's variance.
 
 References
@@ -29,10 +30,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from discrete.kinetic import check_friction, step_from_h
+from discrete.kinetic import step_from_h
+from discrete.schedules import Schedule
 from discrete.thermostat import Thermostatted
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled
 
 
@@ -41,14 +47,15 @@ class SGNHT(Thermostatted):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U. The size of their noise need not be known.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_h` for h = ε². "auto": see
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_h` takes h = ε². "auto": see
         `discrete.schedules.automatic`.
     diffusion : float, optional
-        A of dp = … + √(2A) dB; the thermostat starts there. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        A of dp = … + √(2A) dB, an inverse time. The thermostat starts at A. When omitted, it is 1 for a given step;
+        with an automatic step it is chosen among several, as the one with which the chain forgets its start in the
+        fewest steps.
     thermostat : {"scalar", "per_block"}
         One thermostat for all coordinates, or one for each block of them.
     blocks : sequence of int, optional
@@ -59,12 +66,26 @@ class SGNHT(Thermostatted):
     ------
     ValueError
         For a step or diffusion that is not positive, an unknown kind of thermostat, or blocks that do not fit.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0, 0.0], [1.0, 1.0, 4.0])
+    >>> discrete.SGNHT(model, step=0.1, thermostat="per_block", blocks=[2, 1]).block
+    array([0, 0, 1])
     """
 
-    block: np.ndarray
-    sizes: np.ndarray
+    block: np.ndarray  #: (d,) the number of each coordinate's block
+    sizes: np.ndarray  #: (blocks,) how many coordinates each block has
 
-    def __init__(self, provider, step="auto", diffusion=None, thermostat="scalar", blocks=None):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        diffusion: float | None = None,
+        thermostat: str = "scalar",
+        blocks: ArrayLike | None = None,
+    ):
         super().__init__(provider, step, diffusion)
         if thermostat not in ("scalar", "per_block"):
             raise ValueError(f'`thermostat` must be "scalar" or "per_block", got {thermostat!r}.')
@@ -92,10 +113,27 @@ class SGNHT(Thermostatted):
         return transition, kick, 2.0 * friction / step * np.outer(kick, kick)
 
     @classmethod
-    def from_h(cls, provider, h, a=0.01, **options):
-        """From v = εp, h = ε², a = εA, α = εξ: v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h."""
+    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options) -> SGNHT:
+        """From the convention v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h (Coullon et al., 2023, eq. 7).
+
+        In it v = εp, h = ε², a = εA and α = εξ.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            ε².
+        a : float, default 0.01
+            The diffusion in a step.
+        **options
+            Further arguments of `SGNHT`.
+
+        Returns
+        -------
+        SGNHT
+        """
         eps = step_from_h(h)
-        return cls(provider, step=eps, diffusion=check_friction("a", a) / eps, **options)
+        return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):
@@ -120,7 +158,7 @@ class SGNHT(Thermostatted):
 
 
 def _block_of_each(blocks, d):
-    """For each coordinate the number of its block, from sizes (none is 0) or numbers (one is 0)."""
+    """The number of each coordinate's block, (d,), from the blocks' sizes, or from these numbers, one of which is 0."""
     what = f"`blocks` must be sizes of at least 1 that add up to {d}, or the numbers 0, 1, … of {d} coordinates' blocks"
     try:
         found = np.array(blocks)

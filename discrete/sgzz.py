@@ -2,14 +2,14 @@ r"""The stochastic-gradient Zig-Zag sampler (SG-ZZ).
 
 =====  ===================================================================================================
 flow   straight lines, x + v s, v in {-1, 1}^d
-clock  at each look, with an estimate ∇Û: coordinate i flips at the constant rate (vᵢ ∂ᵢÛ)₊; the first flip
-       or the end of the interval of length ε, whichever is earlier, is the next look
+clock  with an estimate ∇Û, coordinate i flips at the constant rate (vᵢ ∂ᵢÛ)₊; at the first flip, or at the end
+       of the interval of length ε if that is earlier, the gradient is evaluated anew
+rate   none: both are certain
 jump   vᵢ ← -vᵢ, or nothing at the end of an interval
 =====  ===================================================================================================
 
-How this differs from the process that it approximates, and by how much, is said in `discrete.frozen`. `ZigZagSplitting`
-has the same limit with one gradient for each step, whatever the number of flips, and an error of second order where the
-gradient is exact.
+Its error is described in `discrete.frozen`. `ZigZagSplitting` has the same limit with one gradient for each step,
+whatever the number of flips, and an error of second order if the gradient is exact.
 
 References
 ----------
@@ -22,9 +22,12 @@ from __future__ import annotations
 import math
 
 from discrete.frozen import FrozenRates
+from discrete.schedules import Schedule
+from pdmp.gradients import Provider
+from pdmp.models import Model
 from pdmp.native.classes import compiled, positive
 
-FLIP = 1
+FLIP = 1  #: the kind of event
 
 
 class SGZZ(FrozenRates):
@@ -32,22 +35,29 @@ class SGZZ(FrozenRates):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float or schedule
         ε, in process time: the longest time for which the rates are held constant. It should be small beside the
-        target's standard deviations (the speed is 1), and beside 1/sd of the gradient's noise.
-        One of a run's ``steps`` is one estimate of the gradient: an interval, or the part before or after an event.
+        target's standard deviations, since the speed is 1, and beside 1/τ, τ the sd of the gradient's noise.
+        A run's ``steps`` count estimates of the gradient: one for each interval, and one more for each flip.
 
     Raises
     ------
     ValueError
         For a step that is not positive.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.SGZZ(pdmp.gradients.Noisy(model, 0.5), step=0.05).events
+    ('step', 'flip')
     """
 
     events = ("step", "flip")
 
-    def __init__(self, provider, step):
+    def __init__(self, provider: Provider | Model, step: float | Schedule):
         super().__init__(provider, step)
 
     @compiled

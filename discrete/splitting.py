@@ -3,6 +3,7 @@ r"""Splitting schemes of the Zig-Zag process and the Bouncy Particle Sampler, wi
 =====  ======================================================================================================
 flow   none: the state is held until the next tick
 clock  ticks of ε
+rate   none: every tick is an event
 jump   Zig-Zag, D B D:
            x ← x + (ε/2) v;  each vᵢ ← -vᵢ with probability 1 - exp(-ε (vᵢ ∂ᵢÛ(x))₊);  x ← x + (ε/2) v
        Bouncy Particle Sampler, R D B D R:
@@ -13,21 +14,22 @@ jump   Zig-Zag, D B D:
            ℓ = U(x) - U(x') + ∇U(y)·(x' - x),  y the point in the middle where the gradient was taken
 =====  ======================================================================================================
 
-B is exact for the gradient frozen at the midpoint: what has turned has rate zero and does not turn back. One gradient
-is needed for each step. The proposal and its reversal, from (x', -v') to (x, -v), meet the same midpoint, and the ratio
-of their probabilities is exp(∇U(y)·(x' - x)): e^ℓ is the ratio of skew detailed balance, and ℓ is how far U is from
-linear.
+B is exact for the gradient of the midpoint, held constant: a coordinate that has flipped then has rate zero. A step
+needs one gradient. The step and its reversal, from (x', -v') to (x, -v), have the same midpoint, and the ratio of their
+probabilities is exp(∇U(y)·(x' - x)). So e^ℓ is the ratio that gives skew detailed balance, and ℓ would be 0 for a
+linear U.
 
-Laws, of the states at the ticks. With the exact gradient the unadjusted law is off by O(ε²). On a Gaussian
-ℓ = (ε²/8) (v·Hv - v'·Hv'), so that D B D leaves exp(-U(x) + (ε²/8) v·Hv) invariant: only the velocities are off, and
-the unadjusted Zig-Zag scheme has no error in x at all, at any step; the refreshments of the other one, which know
-nothing of this, bring one of O(ε²), unless H is a multiple of the identity. With gradient noise the law is off by O(ε):
-a batch that is kept for ε lowers its mean rate E λ̂ by (ε/2) Var λ̂, see `discrete.frozen`. The adjusted law is the
-target at every step.
+The laws are those of the states at the ticks. With the exact gradient the error of the unadjusted law is O(ε²). On a
+Gaussian ℓ = (ε²/8) (v·Hv - v'·Hv'), so that D B D leaves exp(-U(x) + (ε²/8) v·Hv) invariant. Only the law of the
+velocities is then wrong, and the unadjusted Zig-Zag scheme has no error in x at any step. The other scheme has one of
+O(ε²) from its refreshments, which draw the velocity from the uniform law, unless H is a multiple of the identity. With
+gradient noise the error is O(ε): a batch that is kept for ε lowers the mean rate E λ̂ by (ε/2) Var λ̂, see
+`discrete.frozen`. The adjusted law is the target at every step.
 
-The straight lines between the ticks would have another law, with variances larger by ε²/12 E v², which is why they do
-not count here. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ: averages over it
-are those of a smooth density up to exp(-2π²σ²/ε²), which matters for ε well above a standard deviation σ.
+The straight lines between the ticks would have another law, with variances larger by ε²/12 E v²; therefore the path is
+constant between the ticks. With constant steps the coordinates of the Zig-Zag scheme stay on the lattice x₀ + εℤ.
+Averages over it are those of a smooth density up to exp(-2π²σ²/ε²), which matters for ε well above a standard
+deviation σ.
 
 References
 ----------
@@ -42,9 +44,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discrete.schedules import Schedule
 from discrete.tick import StepRecipe, Ticking, finite
-from pdmp.gradients import as_provider
+from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
+from pdmp.models import Model
+from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
@@ -52,14 +57,14 @@ from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 
 
 class SplittingMemory(NamedTuple):
-    """Beside position and velocity."""
+    """What a chain keeps beside position and velocity."""
 
-    taken: np.ndarray
+    taken: np.ndarray  #: (1,) steps taken
     gradient: np.ndarray  #: (d,) the last estimate of ∇U, at the midpoint of a step
     start_position: np.ndarray  #: (d,) where the step began
     start_velocity: np.ndarray  #: (d,) the velocity with which it began
     potential: np.ndarray  #: (1,) U at the present state, if it is adjusted
-    known: np.ndarray  #: (1,) whether that has been evaluated
+    known: np.ndarray  #: (1,) whether the potential has been evaluated
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     provider: tuple
@@ -84,10 +89,11 @@ class SplittingReport(Report):
 
 
 class Splitting(Ticking):
-    """Base of the splitting schemes. One defines
+    """Base of the splitting schemes. A scheme defines two compiled methods:
 
-    - ``apply_events(v, gradient, eps, rng)``: the part B, the events at the rates of this gradient over a time eps;
-    - ``refresh(v, eps, rng)``: the part R, refreshments over a time eps.
+    - ``apply_events(v, gradient, eps, rng)``: the part B, the flips or the bounce at the rates of this gradient during
+      a time eps;
+    - ``refresh(v, eps, rng)``: the part R, refreshments during a time eps.
     """
 
     adjusted: bool  #: whether steps are accepted or rejected
@@ -96,16 +102,15 @@ class Splitting(Ticking):
     report = SplittingReport()
 
     def __init__(self, provider, step, adjusted):
-        if not isinstance(adjusted, (bool, np.bool_)):
-            raise TypeError(f"`adjusted` must be True or False, got {adjusted!r}.")
+        self.adjusted = flag("adjusted", adjusted)
         provider = as_provider(provider)
         if adjusted and not provider.exact:
             raise TypeError(
-                f"{type(self).__name__} with adjusted=True needs the exact gradient: a model or "
-                f"pdmp.gradients.Full(model), got a {type(provider).__name__}; adjusted=False takes mini-batches."
+                f"`provider` of discrete.{type(self).__name__} must be a model or pdmp.gradients.Full(model), because "
+                f"adjusted=True needs the exact gradient; got a {type(provider).__name__}. adjusted=False takes "
+                "mini-batches."
             )
         super().__init__(provider, step)
-        self.adjusted = bool(adjusted)
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -137,14 +142,14 @@ class Splitting(Ticking):
 
     @compiled
     def adjust(self, x, v, memory, rng, counts):
-        """Accept the step that led to (x, v), or go back and turn round."""
+        """Accept the step that led to (x, v), or go back to its start and reverse the velocity."""
         there = self.potential(x, counts)
         log_accept, accept = memory.potential[0] - there, 0.0
         for j in range(x.shape[0]):
             log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
         if log_accept >= 0.0:
             accept = 1.0
-        elif log_accept < 0.0:  # NaN, from a potential that is not a number, is neither
+        elif log_accept < 0.0:  # false for NaN, from a potential that is not a number
             accept = math.exp(log_accept)
         if rng.random() < accept:
             memory.potential[0] = there
@@ -175,13 +180,14 @@ class ZigZagSplitting(Splitting):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float or schedule
-        ε, in process time; it should be below the target's standard deviations, since the speed is 1.
+        ε, in process time. It should be below the target's standard deviations, since the speed is 1.
     adjusted : bool, default False
-        Accept or reject each step, so that the target is the law at every ε; ``run.stats["mean_acceptance"]`` is the
-        mean probability of acceptance. A rejection reverses the velocity.
+        Whether each step is accepted or rejected, so that the target is the law at every ε. This needs the exact
+        gradient. A rejection reverses the velocity; ``run.stats["mean_acceptance"]`` is the mean probability of
+        acceptance.
 
     Raises
     ------
@@ -189,9 +195,16 @@ class ZigZagSplitting(Splitting):
         For adjusted steps with a gradient that is not exact.
     ValueError
         For a step that is not positive.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.ZigZagSplitting(model, step=0.2, adjusted=True).tick_length()
+    0.2
     """
 
-    def __init__(self, provider, step, adjusted=False):
+    def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False):
         super().__init__(provider, step, adjusted)
 
     @compiled
@@ -214,15 +227,16 @@ class BPSSplitting(Splitting):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
+    provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U.
     step : float or schedule
         ε, in process time, which is distance.
     refresh_rate : float or "auto", default "auto"
-        λ, the rate of the refreshments, per unit of time; "auto" as in `pdmp.BPS`.
+        λ, the rate of the refreshments, per unit of process time; "auto" as in `pdmp.BPS`.
     adjusted : bool, default False
-        Accept or reject each D B D, so that the target is the law at every ε; ``run.stats["mean_acceptance"]`` is the
-        mean probability of acceptance. A rejection reverses the velocity.
+        Whether each D B D is accepted or rejected, so that the target is the law at every ε. This needs the exact
+        gradient. A rejection reverses the velocity; ``run.stats["mean_acceptance"]`` is the mean probability of
+        acceptance.
 
     Raises
     ------
@@ -230,11 +244,24 @@ class BPSSplitting(Splitting):
         For adjusted steps with a gradient that is not exact.
     ValueError
         For a step that is not positive, or a negative or non-finite rate.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> discrete.BPSSplitting(model, step=0.2, refresh_rate=0.5).refresh_rate
+    0.5
     """
 
-    refresh_rate: float
+    refresh_rate: float  #: λ
 
-    def __init__(self, provider, step, refresh_rate="auto", adjusted=False):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | Schedule,
+        refresh_rate: float | str = "auto",
+        adjusted: bool = False,
+    ):
         super().__init__(provider, step, adjusted)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
 

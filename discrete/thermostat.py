@@ -1,17 +1,17 @@
-r"""What the samplers with a thermostat share: a friction ξ that finds by itself how much noise there is to dissipate.
+r"""What the samplers with a thermostat share: a friction ξ that adapts to the noise of the gradient.
 
 dθ = p dt, dp = -∇U dt - ξ p dt + √(2A) dB, dξ = (|p|²/d - 1) dt
 
-If gradient noise has the standard deviation τ, steps of ε act as ones with diffusion A + ετ²/2, which need not be
-known: ξ settles around it, and exp(-U(θ) - |p|²/2 - d (ξ - A - ετ²/2)²/2) is stationary for small ε. The thermostat of
-a single coordinate thus has standard deviation 1, that of d coordinates 1/√d.
+Gradient noise of standard deviation τ has, in steps of ε, the effect of a diffusion A + ετ²/2 in place of A. This need
+not be known: ξ settles around it, and for small ε the density exp(-U(θ) - |p|²/2 - d (ξ - A - ετ²/2)²/2) is stationary.
+The thermostat of one coordinate has the standard deviation 1, that of d coordinates 1/√d.
 
-A thermostat of one coordinate is not ergodic on a Gaussian target unless there is noise, A > 0 or τ > 0: diffusions
-of order 1 or above in units of √λ, λ the curvature, mix well.
+Without any noise, A = 0 and τ = 0, the thermostat of one coordinate is not ergodic on a Gaussian target. Diffusions of
+√λ or above, λ the curvature, mix well.
 
-The papers' other parametrisation has the displacement v = εp, the step h = ε², the diffusion a = εA and the thermostat
-α = εξ; the constructors ``from_h`` take it. A chain with α < -1, a momentum more than doubled by its friction in one
-step, has diverged and stops.
+Some papers have the displacement v = εp instead, with the step h = ε², the diffusion a = εA and the thermostat α = εξ;
+the constructors ``from_h`` take these. A chain with α < -1, whose momentum is more than doubled by its friction in one
+step, has diverged, and stops.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from pdmp.process import ADAPTING
 
 
 class ThermostatMemory(NamedTuple):
-    """Beside position and momentum."""
+    """What a chain keeps beside position and momentum; the first three as in `discrete.tick.TickMemory`."""
 
     taken: np.ndarray
     gradient: np.ndarray
     normals: np.ndarray
     thermostat: np.ndarray  #: (thermostats,) ξ
-    block_squares: np.ndarray  #: (thermostats,) room for the sums of p² that they see
+    block_squares: np.ndarray  #: (thermostats,) the sum of p² over the coordinates of each
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
     thermostat_sum: np.ndarray  #: (1,) the sum of the thermostats' means at their ends
@@ -45,7 +45,7 @@ class ThermostatMemory(NamedTuple):
 
 @inlined
 def mean(values):
-    """Their mean."""
+    """The mean of some numbers."""
     total = 0.0
     for j in range(values.shape[0]):
         total += values[j]
@@ -68,9 +68,9 @@ class ThermostatReport(Report):
 
 
 class Thermostatted(Kinetic):
-    """Base of the samplers with thermostats; ``move`` ends with ``return self.finish_step(…)``."""
+    """Base of the samplers with thermostats: ``move`` ends with ``return self.finish_step(…)``."""
 
-    diffusion: float
+    diffusion: float  #: A
     #: Number of thermostats.
     thermostats = 1
     report = ThermostatReport()
@@ -80,11 +80,11 @@ class Thermostatted(Kinetic):
         self.diffusion = self.checked_or_default("diffusion", diffusion)
 
     def linear_step(self, step, friction, curvature):
-        """The step with thermostats at rest at `friction`, as `kinetic_covariance` wants it."""
+        """The step with all thermostats fixed at `friction`; see `discrete.kinetic.Underdamped.linear_step`."""
         raise NotImplementedError
 
     def choose_settings(self, hessian, noise, error):
-        """With the thermostats at rest: what they take off the effect of gradient noise is not counted on."""
+        """With all thermostats fixed: that they reduce the effect of gradient noise is not taken into account."""
         step, diffusion, worst = choose_dynamics(
             self.linear_step, hessian, noise, error, exact=self.provider.exact, friction=self.diffusion
         )
@@ -106,7 +106,7 @@ class Thermostatted(Kinetic):
 
     @compiled
     def finish_step(self, memory, eps, temperature, counts):
-        """Keep the averages of a step; whether its thermostats, and with them its momentum, are where they can be."""
+        """Add to the averages at the end of a step; returns False if a thermostat, and so the chain, has diverged."""
         thermostat = memory.thermostat
         if not finite(thermostat):
             return False
@@ -120,5 +120,5 @@ class Thermostatted(Kinetic):
         return True
 
     def stability_limit(self, curvature):
-        """A necessary condition, that of the leapfrog; with friction Euler's schemes need a little less."""
+        """A necessary condition, that of the leapfrog; with friction Euler's schemes need a slightly smaller step."""
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None

@@ -1,4 +1,4 @@
-r"""What the fixed-step processes share: they stand still, and their one clock ticks.
+r"""What the fixed-step samplers share: their state is held between the ticks of one clock.
 
 =====  =========================================================
 flow   none: the state is held until the next tick
@@ -8,10 +8,11 @@ jump   one update with a stochastic gradient (the sampler's file)
 =====  =========================================================
 
 The time average of this path is Σ γₖ₊₁ f(θₖ) / Σ γₖ₊₁, the step-weighted average of Welling & Teh (2011) and Teh,
-Thiery & Vollmer (2016): a state's weight is the step with which it is left.
+Thiery & Vollmer (2016): the weight of a state is the size of the step that is taken from it.
 
-A sampler derives from `Ticking` and defines ``jump``; or, if its noise is that of a Brownian motion, from `Brownian`
-and defines ``move``, which is given its normal numbers. Those can be extrapolated (`RichardsonRomberg`).
+A sampler derives from `Ticking` and defines ``jump``. If its noise is that of a Brownian motion, it derives from
+`Brownian` and defines ``move``, which is given the normal numbers; such samplers can be extrapolated
+(`RichardsonRomberg`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def finite(values):
 
 
 def warn_of_bias(name, step, worst, error):
-    """Say that an automatic step could not keep to its error."""
+    """Warn that no step is within the error of an automatic one."""
     warnings.warn(
         f"{name}: no step keeps the marginal variances within {error:.0%}; at the one chosen, {step:.3g}, one is "
         f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise.",
@@ -63,10 +64,10 @@ def arms_around(cls, model, mode, name):
     for size in sizes:
         batch = Minibatch(model, size) if size else Full(model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the metric will say which is too far off
+            warnings.simplefilter("ignore", UserWarning)  # tuning finds out which settings are too far off
             chosen = cls(batch, automatic()).with_step(hessian, noise_covariance(batch, mode))
-        beside = {key: getattr(chosen, key) for key in ("friction", "diffusion") if hasattr(chosen, key)}
-        arms += [({"size": size} if size else {}) | {name: chosen.schedule.step(0) * f} | beside for f in FACTORS]
+        others = {key: getattr(chosen, key) for key in ("friction", "diffusion") if hasattr(chosen, key)}
+        arms += [({"size": size} if size else {}) | {name: chosen.schedule.step(0) * f} | others for f in FACTORS]
 
     def make(size=None, **settings):
         return cls(Minibatch(model, size) if size else Full(model), **settings)
@@ -74,23 +75,34 @@ def arms_around(cls, model, mode, name):
     return make, arms
 
 
+def exact_provider(target, name, noisy):
+    """The exact gradient of `target`, or a `TypeError` that says what fits; `noisy`: what takes noisy gradients."""
+    provider = as_provider(target)
+    if not provider.exact:
+        raise TypeError(
+            f"`target` of discrete.{name} must be a model or pdmp.gradients.Full(model), because it needs the exact "
+            f"gradient; got a {type(provider).__name__}. {noisy} mini-batches."
+        )
+    return provider
+
+
 class TickMemory(NamedTuple):
-    """Beside the state of a fixed-step process. Others have more; `taken` and `provider` are in all of them."""
+    """What a chain keeps beside its state. Some samplers have more; `taken` and `provider` are in all of them."""
 
     taken: np.ndarray  #: (1,) steps taken
     gradient: np.ndarray  #: (d,) the last estimate of ∇U
-    normals: np.ndarray  #: (normals d,) the increments of the Brownian motion in this step, as standard normals
+    normals: np.ndarray  #: (normals d,) the standard normals of this step
     provider: tuple
 
 
 class StepRecipe(Recipe):
-    """With the step that the sampler chooses itself; nothing where no formula predicts the error at a step."""
+    """With the automatic step; no process for a sampler without one, since no formula predicts its error."""
 
     def processes(self, sampler, model, batch, mode, error):
         if not sampler.chooses_step():
             return {}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a comparison shows how far off it is
+            warnings.simplefilter("ignore", UserWarning)  # a comparison shows the error itself
             process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
         return {sampler.__name__: process}
 
@@ -112,7 +124,7 @@ class Ticking(Process):
     ticks = 1
     exact_bounds = True
     recipe = StepRecipe()
-    #: Whether the sampler knows what to do at steps that only explore (`schedules.cyclical`).
+    #: Whether the sampler takes schedules with steps that explore (`schedules.cyclical`).
     can_explore = False
     #: What the step size is called among the arguments.
     step_name = "step"
@@ -135,14 +147,14 @@ class Ticking(Process):
 
     @compiled
     def holding_time(self, k):
-        """For how long the state before step k is held."""
+        """For how long the state before step k is held, in process time."""
         return self.schedule.step(k)
 
     @compiled
     def clock(self, state, i, now, rng):
         k = state.memory.taken[0]
-        if self.regular:
-            return (k + 1) * self.holding_time(k), CERTAIN  # from the counter: no rounding adds up
+        if self.regular:  # from the number of steps, so that rounding errors do not add up
+            return (k + 1) * self.holding_time(k), CERTAIN
         return now + self.holding_time(k), CERTAIN
 
     def velocity(self, x, rng):
@@ -168,14 +180,14 @@ class Ticking(Process):
         Returns
         -------
         settings : dict
-            Attributes by name; the schedule among them.
+            New attributes by name, the schedule among them.
         worst : float
-            The largest relative error of a marginal variance that is predicted with them.
+            The largest relative error of a marginal variance that is predicted for them.
         """
         raise NotImplementedError
 
     def with_step(self, hessian, noise):
-        """A copy with what `choose_settings` says in place of an automatic step."""
+        """A copy with the settings of `choose_settings` in place of an automatic step."""
         process, error = copy.copy(self), self.schedule.error
         settings, worst = self.choose_settings(hessian, noise, error)
         for name, value in settings.items():
@@ -187,7 +199,7 @@ class Ticking(Process):
     # -- stability ---------------------------------------------------------------------------------------------------
 
     def stability_limit(self, curvature):
-        """The step from which on the sampler diverges at a largest curvature of U of `curvature`; None: unknown."""
+        """The step from which on the sampler diverges for a largest curvature of U of `curvature`; None if unknown."""
         return None
 
     def _constant_hessian(self, x):
@@ -219,14 +231,15 @@ class Ticking(Process):
 
 
 class Brownian(Ticking):
-    """Base of samplers driven by Brownian increments: ``move(x, v, memory, z, rng, counts)`` is one step.
+    """Base of samplers whose noise is that of a Brownian motion.
 
-    `z` holds the step's standard normals, `normals` for each coordinate; x is θ, v the momentum if there is one, and
-    the step's number is ``memory.taken[0]``. It returns whether all went well: False where a gradient is not finite.
+    A sampler defines the compiled method ``move(x, v, memory, z, rng, counts)``, one step. It changes x, that is θ, and
+    the momentum v, if there is one, in place. The array `z` holds the standard normals of the step, `normals` for each
+    coordinate, and ``memory.taken[0]`` is the number of the step. It returns False if a gradient is not finite.
     """
 
     normals = 1
-    #: Order in the step of the bias of averages, by which `RichardsonRomberg` weights its chains.
+    #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
     bias_order = 1
 
     def __init__(self, provider, step, name="step", **kwargs):
@@ -244,8 +257,8 @@ class Brownian(Ticking):
         memory.taken[0] += 1
         return 0
 
-    def halved(self):
-        """The same sampler with half the step, two for one: the fine chain of an extrapolation."""
+    def halved(self) -> Brownian:
+        """The same sampler with half the step, the fine chain of an extrapolation."""
         fine = copy.copy(self)
         fine.schedule = Halved(self.schedule)
         return fine

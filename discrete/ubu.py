@@ -5,7 +5,7 @@ dθ = p dt, dp = -∇U dt - D p dt + √(2D) dB
 =====  =========================================================================================================
 flow   none
 clock  ticks of ε
-rate   none
+rate   none: every tick is an event
 jump   U  for half a step, the exact solution without ∇U:  θ += (1 - e) p / D + A,  p = e p + C,  e = e^(-Dε/2)
        B  p -= ε ∇Û(θ)
        U  for the other half
@@ -15,12 +15,14 @@ A and C are jointly normal with, for u = Dε/2,
 
     Var C = 1 - e²,   Cov(A, C) = (1 - e)² / D,   Var A = (2u - 3 + 4e - e²) / D²,
 
-so C, and A given C, which is tanh(u/2) C / D + N(0, 2 (u - 2 tanh(u/2)) / D²). The two halves have four normals, of
-which only three combinations matter: those of θ where the gradient is taken, of θ and of p at the end. Three are drawn.
+so that A, given C, is tanh(u/2) C / D + N(0, 2 (u - 2 tanh(u/2)) / D²). The two halves have four normal numbers for
+each coordinate. Only three combinations of them matter, in θ where the gradient is taken, in θ at the end, and in p at
+the end; so three normals are drawn.
 
-One gradient a step. The bias is of order ε² and so, for smooth U, is the strong error: one order more than where only
-p has normals. Gradient noise of standard deviation τ raises the temperature and with it the
-variance of θ by the factor 1 + ετ²/(2D), to leading order. The step is stable on U = λθ²/2 for ελ tanh(Dε/2) < 2D.
+A step needs one gradient. The bias is of order ε² and so is, for smooth U, the strong error, one order higher than
+for integrators that add noise to p alone. Gradient noise of standard deviation τ raises the temperature, and with it
+the variance of θ by the factor 1 + ετ²/(2D), to leading order. On U = λθ²/2 the step is stable for
+ελ tanh(Dε/2) < 2D.
 
 References
 ----------
@@ -36,14 +38,18 @@ import math
 
 import numpy as np
 
-from discrete.kinetic import Underdamped, check_friction, count_temperature
+from discrete.kinetic import Underdamped, count_temperature
+from discrete.schedules import Schedule
 from discrete.tick import finite
+from pdmp.gradients import Provider
+from pdmp.models import Model
+from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
 
 
 @inlined
 def remainder(u):
-    """u - 2 tanh(u/2), for u > 0: by its series where the difference would cancel."""
+    """u - 2 tanh(u/2) for u > 0; for small u by its series, since digits would cancel in the difference."""
     if u > 0.03:
         return u - 2.0 * math.tanh(0.5 * u)
     s = u * u
@@ -55,39 +61,69 @@ class UBU(Underdamped):
 
     Parameters
     ----------
-    provider : any of `pdmp.gradients`, or Model
-        Estimates of ∇U; one a step.
+    provider : pdmp.Model or any of `pdmp.gradients`
+        Estimates of ∇U, one in each step.
     step : float, schedule or "auto", default "auto"
-        ε, the integrator's step for the momentum p ~ N(0, I). See `from_c` for another momentum. "auto": see
+        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_c` is for another momentum. "auto": see
         `discrete.schedules.automatic`.
     friction : float, optional
-        D of dp = … - D p dt + √(2D) dB, an inverse time: the square root of a typical curvature of U mixes well, and
-        more of it stands more gradient noise. 1 when omitted; with
-        an automatic step, the one of several that forgets the start fastest.
+        D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
+        larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
+        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
 
     Raises
     ------
     ValueError
         For a step or friction that is not positive.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> sampler = discrete.UBU.from_c(model, h=0.2, gamma=2.0, c=0.25)
+    >>> sampler.schedule.step(0), sampler.friction
+    (0.1, 4.0)
     """
 
     normals = 3
 
-    def __init__(self, provider, step="auto", friction=None):
+    def __init__(
+        self, provider: Provider | Model, step: float | str | Schedule = "auto", friction: float | None = None
+    ):
         super().__init__(provider, step, friction)
 
     @classmethod
-    def from_c(cls, provider, h, gamma=2.0, c=1.0):
-        """From dθ = v dt, dv = -γv dt - c∇U dt + √(2γc) dW with steps h: v = √c p, ε = √c h, D = γ/√c.
+    def from_c(cls, provider: Provider | Model, h: float, gamma: float = 2.0, c: float = 1.0) -> UBU:
+        """From the convention dθ = v dt, dv = -γv dt - c∇U dt + √(2γc) dW with steps h.
 
-        Papers on the convergence rate take γ = 2 and c = 1/L, L the largest curvature.
+        In it v = √c p, so that ε = √c h and D = γ/√c. Papers on rates of convergence take γ = 2 and c = 1/L, where L is
+        the largest curvature of U.
+
+        Parameters
+        ----------
+        provider : pdmp.Model or any of `pdmp.gradients`
+        h : float
+            The step of that convention.
+        gamma : float, default 2
+            γ.
+        c : float, default 1
+            c, the variance of a component of v.
+
+        Returns
+        -------
+        UBU
+
+        Raises
+        ------
+        ValueError
+            For a number that is not positive.
         """
-        root = math.sqrt(check_friction("c", c))
-        return cls(provider, step=root * check_friction("h", h), friction=check_friction("gamma", gamma) / root)
+        root = math.sqrt(positive("c", c))
+        return cls(provider, step=root * positive("h", h), friction=positive("gamma", gamma) / root)
 
     @property
-    def bias_order(self):
-        """2 in the step; gradient noise has an effect of first order."""
+    def bias_order(self) -> int:
+        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
         return 2 if self.provider.exact else 1
 
     @compiled
@@ -97,8 +133,9 @@ class UBU(Underdamped):
         u = 0.5 * D * eps
         e, b = math.exp(-u), math.tanh(0.5 * u) / D
         ahead = -math.expm1(-u) / D
-        # With C₁, C₂ and r₁, r₂ the normals of the halves: p's is e C₁ + C₂ = `c` z₀, given which C₁ has a part W left
-        # over; θ's are b C₁ + r₁ up to the kick and (ahead) C₁ + b C₂ + r₂ after it, in which W again has the factor b.
+        # C₁, r₁ and C₂, r₂ are the noises of the two halves. That of p is e C₁ + C₂ = c z₀, which leaves a part W of C₁
+        # undetermined. Those of θ are b C₁ + r₁ up to the kick, and (ahead) C₁ + b C₂ + r₂ after it; in both, W has the
+        # factor b.
         c, both = math.sqrt(-math.expm1(-4.0 * u)), 1.0 + e * e
         x0, y0 = b * e / both * c, b * (both + e) / both * c
         shared = b * b * -math.expm1(-2.0 * u) / both  # Var bW
@@ -119,7 +156,7 @@ class UBU(Underdamped):
 
     @staticmethod
     def linear_step(step, friction, curvature):
-        """Half a U, the kick, half a U."""
+        """See `Underdamped.linear_step`: half a U, the kick, half a U."""
         u = 0.5 * friction * step
         e, b = math.exp(-u), math.tanh(0.5 * u) / friction
         half = np.array([[1.0, -math.expm1(-u) / friction], [0.0, e]])
@@ -128,7 +165,7 @@ class UBU(Underdamped):
         free[0, 0] += 2.0 * remainder(u) / friction**2
         kick = np.zeros((len(curvature), 2, 2)) + np.eye(2)
         kick[:, 1, 0] = -step * curvature
-        # The first half's noise passes through the kick, whose part in λ is of higher order; it is kept exactly.
+        # The noise of the first half passes through the kick.
         return half @ kick @ half, step * half[:, 1], free + half @ (kick @ free @ np.swapaxes(kick, 1, 2)) @ half.T
 
     def stability_limit(self, curvature):

@@ -339,7 +339,7 @@ NOISY = Noisy(Gaussian(0.0, [1.0, 1.0]), 1.0)
 @pytest.mark.parametrize(
     "make, error, text",
     [
-        (lambda: discrete.SGBD(NOISY, "adaptive"), ValueError, "adaptive.*`max_scale`"),
+        (lambda: discrete.SGBD(NOISY, "adaptive"), ValueError, "`max_scale` must be given.*adaptive"),
         (lambda: discrete.SGBD(NOISY, 0.1, max_scale=1.0), ValueError, "`max_scale`.*adaptive"),
         (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=0.0), ValueError, "`max_scale`.*positive"),
         (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=[1.0]), ValueError, r"`max_scale`.*\(2,\).*\(1,\)"),

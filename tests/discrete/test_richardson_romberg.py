@@ -409,7 +409,7 @@ def test_both_conventions_give_the_same_path():
         ({"correlation": "all"}, TypeError, "`correlation` must be a number, a matrix or None, got 'all'"),
         ({"order": 0}, ValueError, "`order` must be a whole number, at least 1, got 0"),
         ({"order": 1.5}, ValueError, "`order`.*got 1.5"),
-        ({"weights": "equal"}, ValueError, '`weights` must be "holding" or "paper", got \'equal\''),
+        ({"weights": "equal"}, ValueError, "`weights` must be one of 'holding', 'paper', got 'equal'"),
         ({"threads": 3}, ValueError, "`threads` must be 1 or 2, got 3"),
         ({"threads": True}, ValueError, "`threads` must be 1 or 2, got True"),
     ],

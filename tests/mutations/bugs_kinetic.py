@@ -53,7 +53,7 @@ BUGS = [
         ("UBU", UBU, "half a kick", "p = e * v[j] - eps * gradient[j]", "p = e * v[j] - 0.5 * eps * gradient[j]"),
         ("UBU", UBU, "θ drifts as without friction", "ahead = -math.expm1(-u) / D", "ahead = 0.5 * eps"),
         ("UBU", UBU, "the series' second sign", "(1.0 / 12.0 - s * (1.0 / 120.0", "(1.0 / 12.0 + s * (1.0 / 120.0"),
-        ("UBU", UBU, "c for its root", "root = math.sqrt(check_friction(\"c\", c))", "root = check_friction(\"c\", c)"),
+        ("UBU", UBU, "c for its root", "root = math.sqrt(positive(\"c\", c))", "root = positive(\"c\", c)"),
         # what they share
         ("Kinetic", KINETIC, "the temperature is a sum over coordinates", "    return total / p.shape[0]", "    return total"),
         ("Kinetic", KINETIC, "momenta start at rest", "return rng.standard_normal(self.dim)", "return 0.0 * rng.standard_normal(self.dim)"),

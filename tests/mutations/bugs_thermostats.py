@@ -20,7 +20,7 @@ BUGS = [
         ("SGNHT's friction is the diffusion", SGNHT, "xi[b] * v[j])", "self.diffusion * v[j])"),
         ("SGNHT's thermostat the wrong way round", SGNHT, "xi[b] += eps", "xi[b] -= eps"),
         ("SGNHT's blocks share the first one's size", SGNHT, "/ self.sizes[b]", "/ self.sizes[0]"),
-        ("SGNHT's from_h with a = ε² A", SGNHT, "diffusion=check_friction(\"a\", a) / eps", "diffusion=a / h"),
+        ("SGNHT's from_h with a = ε² A", SGNHT, "diffusion=positive(\"a\", a) / eps", "diffusion=a / h"),
         ("SGNHT's default blocks all of one variable", SGNHT, "[int(np.prod(shape)) for shape in self.model.variables.values()]", "[self.dim]"),
         ("MSGNHT's friction over a whole step before the kick", MSGNHT, "v[j] *= math.exp(-half * xi[j])", "v[j] *= math.exp(-eps * xi[j])"),
         ("MSGNHT's friction with the old thermostat", MSGNHT, "                xi[j] += half * (v[j] * v[j] - 1.0)\n                v[j] *= math.exp(-half * xi[j])", "                v[j] *= math.exp(-half * xi[j])\n                xi[j] += half * (v[j] * v[j] - 1.0)"),
