@@ -68,7 +68,9 @@ class FrozenRecipe(Recipe):
 
 
 class FrozenRates(Process):
-    """Base of the samplers with frozen rates. A sampler defines
+    """Base of the samplers with frozen rates.
+
+    A sampler defines two compiled methods:
 
     - ``wait(v, memory, rng)``: returns the time to the first event at the rates that ``memory.gradient`` gives, and
       writes its kind, from 1 on, and its coordinate to ``memory.kind`` and ``memory.coordinate``;

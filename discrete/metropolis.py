@@ -79,7 +79,9 @@ class MetropolisReport(Report):
 
 
 class Metropolis(Ticking):
-    """Base of the Metropolised samplers. A sampler defines two compiled methods, in which `size` is its step:
+    """Base of the Metropolised samplers.
+
+    A sampler defines two compiled methods, in which `size` is its step:
 
     - ``propose(x, memory, size, rng)`` writes ``memory.proposal``, with the gradient at x in ``memory.gradient``, and
       returns False if that is not finite;

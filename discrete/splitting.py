@@ -89,7 +89,9 @@ class SplittingReport(Report):
 
 
 class Splitting(Ticking):
-    """Base of the splitting schemes. A scheme defines two compiled methods:
+    """Base of the splitting schemes.
+
+    A scheme defines two compiled methods:
 
     - ``apply_events(v, gradient, eps, rng)``: the part B, the flips or the bounce at the rates of this gradient during
       a time eps;
