@@ -11,9 +11,12 @@ import inspect
 import math
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend, sample
@@ -22,6 +25,9 @@ from pdmp.gradients import Minibatch
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, ZigZag
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 GROUP = "pdmp.processes"  #: the entry points under which samplers register
 STEP_ERROR = 0.1  #: relative error of a marginal variance at which a fixed-step sampler chooses its step
@@ -109,7 +115,15 @@ class Reference:
     text: str = ""
 
 
-def reference(model, *, ess=3_000, seed=0, chains=4, mode=None, say=None):
+def reference(
+    model: Model,
+    *,
+    ess: float = 3_000,
+    seed: int = 0,
+    chains: int = 4,
+    mode: np.ndarray | None = None,
+    say: Callable | None = None,
+) -> Reference:
     r"""Moments and draws of a target, from an exact sampler that ran long enough, checked against another one.
 
     The Bouncy Particle Sampler runs until R-hat < 1.01 and the effective sample size is `ess` for every mean (a quarter
@@ -141,6 +155,11 @@ def reference(model, *, ess=3_000, seed=0, chains=4, mode=None, say=None):
     ------
     SamplingError
         If it did not converge, or the two samplers disagree.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> reference = pdmp.reference(model, ess=1_000)  # doctest: +SKIP
     """
     say = say or _silent
     mode = _mode(model, mode)
@@ -332,19 +351,19 @@ def _form(form, value):
 
 
 def compare(
-    processes,
+    processes: dict[str, Process],
     *,
-    data_passes,
-    reference=None,
-    seed=None,
-    chains=4,
-    test=None,
-    initial=None,
-    warmup=WARMUP,
-    names=None,
-    title="",
-    say=None,
-):
+    data_passes: float,
+    reference: Reference | Run | None = None,
+    seed: int | None = None,
+    chains: int = 4,
+    test: tuple[ArrayLike, ArrayLike] | None = None,
+    initial: ArrayLike | None = None,
+    warmup: float = WARMUP,
+    names: Sequence[str] | None = None,
+    title: str = "",
+    say: Callable | None = None,
+) -> Comparison:
     """Run several samplers of one target at equal data passes and hold them against a reference.
 
     Parameters
@@ -378,6 +397,17 @@ def compare(
     ------
     ValueError, TypeError
         Before anything runs, naming the argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> rng = np.random.default_rng(0)
+    >>> model = pdmp.models.LogisticRegression(rng.standard_normal((50, 2)), rng.integers(0, 2, 50), prior_scale=1.0)
+    >>> found = pdmp.sample(pdmp.BPS(model), data_passes=400, chains=2, seed=1)
+    >>> table = pdmp.compare({'Zig-Zag': pdmp.ZigZag(model)}, data_passes=50, chains=2, reference=found, seed=1)
+    >>> len(table.rows)
+    1
     """
     say = say or _silent
     model = _common_target(processes)

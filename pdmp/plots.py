@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pdmp.comparison import Comparison
+    from pdmp.engine.result import Run
+    from pdmp.tuning.competition import Tuning
+
+__all__ = ["compare", "ranks", "reliability", "trajectory", "tuning"]
 
 #: For colour-blind readers (after Okabe & Ito); grey and black are the reference's.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#56B4E9", "#7B3FA0", "#8C564B")
@@ -31,7 +43,7 @@ VERTICES = 150  #: of the path that turns most often, in the picture of the path
 MASSES = (0.99, 0.9, 0.5)  #: of the contours
 
 
-def trajectory(run, coordinates=(0, 1), chain=0, events=500):
+def trajectory(run: Run, coordinates: Sequence[int] = (0, 1), chain: int = 0, events: int = 500) -> Figure:
     """The path of one chain after its warm-up: in the plane of two coordinates, and each of them against time.
 
     Parameters
@@ -46,6 +58,17 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use('agg')
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=200, chains=2, seed=1)
+    >>> figure = pdmp.plots.trajectory(run)
+    >>> len(figure.axes)
+    3
     """
     from matplotlib import pyplot
 
@@ -81,7 +104,7 @@ def trajectory(run, coordinates=(0, 1), chain=0, events=500):
     return figure
 
 
-def compare(table, coordinates=None):
+def compare(table: Comparison, coordinates: Sequence[int] | None = None) -> Figure:
     """The picture of a comparison: paths, marginals, and the error against data passes.
 
     Parameters
@@ -95,6 +118,11 @@ def compare(table, coordinates=None):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.plots.compare(table).savefig('compare.png')  # doctest: +SKIP
     """
     from matplotlib import pyplot
 
@@ -137,7 +165,7 @@ def compare(table, coordinates=None):
     return figure
 
 
-def ranks(run, coordinates=None, draws=1_000, bins=20):
+def ranks(run: Run, coordinates: Sequence[int] | None = None, draws: int = 1_000, bins: int = 20) -> Figure:
     """Rank plots by ArviZ: the ranks, among the draws of all chains, of those of each chain; flat where chains agree.
 
     Parameters
@@ -152,6 +180,11 @@ def ranks(run, coordinates=None, draws=1_000, bins=20):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.plots.ranks(run).savefig('ranks.png')  # doctest: +SKIP
     """
     import warnings
 
@@ -184,14 +217,27 @@ def ranks(run, coordinates=None, draws=1_000, bins=20):
             return figure
 
 
-def reliability(y, p, bins=10, convention="standard"):
+def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard") -> Figure:
     """Reliability diagram: the share of right predictions against their confidence, and how many there are.
 
     Parameters as of `pdmp.diagnostics.reliability`; bars are binomial standard errors.
 
+    Parameters
+    ----------
+    y, p, bins, convention :
+        As of `pdmp.diagnostics.reliability`.
+
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use('agg')
+    >>> import pdmp
+    >>> len(pdmp.plots.reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]).axes)
+    2
     """
     from matplotlib import pyplot
 
@@ -216,7 +262,7 @@ def reliability(y, p, bins=10, convention="standard"):
     return figure
 
 
-def tuning(result):
+def tuning(result: Tuning) -> Figure:
     """The picture of a search: the score of every arm against what it had spent, round by round.
 
     Parameters
@@ -227,6 +273,11 @@ def tuning(result):
     Returns
     -------
     matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.plots.tuning(result).savefig('tuning.png')  # doctest: +SKIP
     """
     from matplotlib import pyplot
 

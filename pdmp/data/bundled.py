@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from pdmp.data.dataset import prepare
 from pdmp.data.tables import did_you_mean
 from pdmp.data.uci import arrhythmia, sepsis
+
+if TYPE_CHECKING:
+    from pdmp.data.dataset import Dataset
 
 
 def _sklearn(name, loader, label, about):
@@ -23,10 +28,19 @@ def _sklearn(name, loader, label, about):
     return load
 
 
-def randhie():
+def randhie() -> Dataset:
     """RAND health insurance experiment: was there any outpatient visit in the year? 20,190 rows, 9 covariates.
 
     Part of statsmodels, in the public domain.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.randhie()  # doctest: +SKIP
     """
     try:
         from statsmodels.datasets import randhie as source
@@ -70,8 +84,24 @@ PROBLEMS = {
 }
 
 
-def problem(name):
-    """A built-in problem, by name, as a `Dataset`."""
+def problem(name: str) -> Dataset:
+    """A built-in problem, by name, as a `Dataset`.
+
+    Parameters
+    ----------
+    name : str
+        One of `pdmp.data.PROBLEMS`.
+
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.problem('breast_cancer').X.shape
+    (569, 31)
+    """
     if name not in PROBLEMS:
         raise ValueError(f"there is no problem {name!r}{did_you_mean(name, PROBLEMS)} Problems: {', '.join(PROBLEMS)}.")
     return PROBLEMS[name]()

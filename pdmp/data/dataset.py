@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 TEST_FRACTION = 0.2
 INTERCEPT = "intercept"
@@ -34,6 +37,13 @@ class Dataset:
         One line on what it is.
     prepared : str
         What was done to the columns: the intercept, standardising.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.synthetic_sepsis(n=100)
+    >>> len(table.train), len(table.test), table.X.shape
+    (80, 20, (100, 4))
     """
 
     name: str
@@ -64,29 +74,29 @@ class Dataset:
         return replace(self, name=f"{self.name} ({what})", X=self.X[rows], y=y, train_rows=None, test_rows=None)
 
     @property
-    def train(self):
+    def train(self) -> Self:
         """The training part, a `Dataset`; a view of the whole where that is possible."""
         return self._part("train", self.train_rows)
 
     @property
-    def test(self):
+    def test(self) -> Self:
         """The test part, a `Dataset`."""
         return self._part("test", self.test_rows)
 
 
 def prepare(
-    name,
-    X,
-    y,
-    names,
-    labels=(0, 1),
-    about="",
+    name: str,
+    X: ArrayLike,
+    y: ArrayLike | None,
+    names: Sequence[str],
+    labels: Sequence = (0, 1),
+    about: str = "",
     *,
-    standardise=True,
-    intercept="first",
-    test_fraction=TEST_FRACTION,
-    seed=0,
-):
+    standardise: bool = True,
+    intercept: str | None = "first",
+    test_fraction: float = TEST_FRACTION,
+    seed: int = 0,
+) -> Dataset:
     """Split a table, standardise it by the training part, and put a column of ones beside it.
 
     Parameters
@@ -114,6 +124,14 @@ def prepare(
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> table = pdmp.data.prepare('small', np.arange(20.0).reshape(10, 2), [0, 1] * 5, ['a', 'b'])
+    >>> table.X.shape, len(table.test)
+    ((10, 3), 2)
     """
     from scipy import sparse
 
@@ -201,6 +219,13 @@ class Ratings:
         The split; None in a part.
     about : str
         One line on what it is.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_ratings(20, 10, 100, rank=2)
+    >>> len(ratings.train), len(ratings.test)
+    (90, 10)
     """
 
     name: str
@@ -235,19 +260,29 @@ class Ratings:
         )
 
     @property
-    def train(self):
+    def train(self) -> Self:
         """The training part, `Ratings` of the same shape: who or what is not rated in it keeps its number."""
         return self._part("train", self.train_rows)
 
     @property
-    def test(self):
+    def test(self) -> Self:
         """The test part, `Ratings` of the same shape."""
         return self._part("test", self.test_rows)
 
 
 def prepare_ratings(
-    name, users, items, ratings, *, user_ids=None, item_ids=None, about="", test_fraction=0.1, n_train=None, seed=0
-):
+    name: str,
+    users: ArrayLike,
+    items: ArrayLike,
+    ratings: ArrayLike,
+    *,
+    user_ids: ArrayLike | None = None,
+    item_ids: ArrayLike | None = None,
+    about: str = "",
+    test_fraction: float = 0.1,
+    n_train: int | None = None,
+    seed: int = 0,
+) -> Ratings:
     """Number users and items from 0 on without gaps, and split.
 
     Parameters
@@ -269,6 +304,13 @@ def prepare_ratings(
     Returns
     -------
     Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.prepare_ratings('small', ['ann', 'bob', 'ann'], [7, 7, 9], [4.0, 3.0, 5.0])
+    >>> ratings.shape
+    (2, 2)
     """
     users, items = np.asarray(users), np.asarray(items)
     ratings = np.asarray(ratings, np.float32)

@@ -230,7 +230,7 @@ def _is_number(text):
 
 
 def columns_text(names):
-    """ "column 'a'" or "columns 'a', 'b'"."""
+    """Text such as "column 'a'" or "columns 'a', 'b'"."""
     names = list(names)
     return f"column{'s' if len(names) > 1 else ''} {listed(names)}"
 

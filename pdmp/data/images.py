@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pdmp.data.dataset import Dataset
 from pdmp.data.sources import Source
@@ -32,7 +34,7 @@ MNIST = Source(
 )
 
 
-def mnist(path=None, dtype=np.float32):
+def mnist(path: str | os.PathLike | None = None, dtype: DTypeLike = np.float32) -> Dataset:
     """MNIST: 60,000 handwritten digits to train and 10,000 to test, 28 by 28 pixels each.
 
     Parameters
@@ -48,6 +50,11 @@ def mnist(path=None, dtype=np.float32):
     -------
     Dataset
         `X` of shape (70000, 784), pixels from 0 to 1, row by row of an image; `y` the digits. Both parts are views.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.mnist()  # doctest: +SKIP
     """
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"`dtype` must be float32 or float64, got {dtype}.")

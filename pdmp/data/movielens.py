@@ -8,12 +8,17 @@ get the archives from GroupLens, and give their path. They are recognised by the
 from __future__ import annotations
 
 import hashlib
+import os
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdmp.data.dataset import prepare_ratings
 from pdmp.data.sources import Source
+
+if TYPE_CHECKING:
+    from pdmp.data.dataset import Ratings
 
 BLOCK = 2**24  #: bytes of text that are read at a time
 SEPARATORS = bytes.maketrans(b",:\t\r", b"    ")
@@ -63,7 +68,7 @@ COUNTS = {"movielens_10m": (10_000_054, 69_878, 10_677), "movielens_20m": (20_00
 USERS_100K, ITEMS_100K, USERS_10M = 943, 1682, 71_567
 
 
-def movielens_100k(split=1, path=None):
+def movielens_100k(split: int = 1, path: str | os.PathLike | None = None) -> Ratings:
     """MovieLens 100K: 100,000 ratings from 1 to 5 by 943 users of 1682 films.
 
     Parameters
@@ -85,6 +90,11 @@ def movielens_100k(split=1, path=None):
         If it is not there; the message says where to get it and on what terms.
     ValueError
         If a file is not the published one.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.movielens_100k()  # doctest: +SKIP
     """
     if split not in (1, 2, 3, 4, 5):
         raise ValueError(f"`split` must be 1, 2, 3, 4 or 5, got {split!r}.")
@@ -103,7 +113,9 @@ def movielens_100k(split=1, path=None):
     )
 
 
-def movielens_1m(path=None, unrated=True, test_fraction=0.1, seed=0):
+def movielens_1m(
+    path: str | os.PathLike | None = None, unrated: bool = True, test_fraction: float = 0.1, seed: int = 0
+) -> Ratings:
     """MovieLens 1M: 1,000,209 ratings from 1 to 5 by 6040 users of 3706 films.
 
     Parameters
@@ -128,6 +140,11 @@ def movielens_1m(path=None, unrated=True, test_fraction=0.1, seed=0):
     ------
     FileNotFoundError, ValueError
         As `movielens_100k`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.movielens_1m()  # doctest: +SKIP
     """
     files = MOVIELENS_1M.open(path)
     plain = files.find("ratings.dat") is None and files.find("ratings_no_timestamp.csv") is not None
@@ -147,7 +164,9 @@ def movielens_1m(path=None, unrated=True, test_fraction=0.1, seed=0):
     )
 
 
-def movielens_10m(path=None, unrated=True, test_fraction=0.1, seed=0):
+def movielens_10m(
+    path: str | os.PathLike | None = None, unrated: bool = True, test_fraction: float = 0.1, seed: int = 0
+) -> Ratings:
     """MovieLens 10M: 10,000,054 ratings from 0.5 to 5 by 69,878 users of 10,677 films.
 
     Parameters
@@ -169,6 +188,11 @@ def movielens_10m(path=None, unrated=True, test_fraction=0.1, seed=0):
     ------
     FileNotFoundError, ValueError
         As `movielens_100k`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.movielens_10m()  # doctest: +SKIP
     """
     files = MOVIELENS_10M.open(path)
     users, items, ratings = _read(files, "ratings.dat", 4)
@@ -186,7 +210,9 @@ def movielens_10m(path=None, unrated=True, test_fraction=0.1, seed=0):
     )
 
 
-def movielens_20m(path=None, unrated=True, test_fraction=0.1, seed=0):
+def movielens_20m(
+    path: str | os.PathLike | None = None, unrated: bool = True, test_fraction: float = 0.1, seed: int = 0
+) -> Ratings:
     """MovieLens 20M: 20,000,263 ratings from 0.5 to 5 by 138,493 users of 26,744 films.
 
     Parameters
@@ -207,6 +233,11 @@ def movielens_20m(path=None, unrated=True, test_fraction=0.1, seed=0):
     ------
     FileNotFoundError, ValueError
         As `movielens_100k`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.movielens_20m()  # doctest: +SKIP
     """
     files = MOVIELENS_20M.open(path)
     users, items, ratings = _read(files, "ratings.csv", 4)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdmp.data.dataset import prepare
 from pdmp.data.sources import Source
+
+if TYPE_CHECKING:
+    from pdmp.data.dataset import Dataset
 
 MEG_FILE = "MEG_data_reduced.csv"
 MEG = Source(
@@ -20,7 +25,7 @@ MEG = Source(
 )
 
 
-def meg(path=None, standardise=True, seed=0):
+def meg(path: str | os.PathLike | None = None, standardise: bool = True, seed: int = 0) -> Dataset:
     """A magnetoencephalogram of 10 channels at 17,730 times.
 
     Parameters
@@ -38,6 +43,11 @@ def meg(path=None, standardise=True, seed=0):
     -------
     Dataset
         One row a time; there is no `y` and no column of ones.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.meg()  # doctest: +SKIP
     """
     table = np.loadtxt(io.BytesIO(MEG.open(path).read(MEG_FILE)), delimiter=",", skiprows=1, ndmin=2).T
     names = [f"channel_{k + 1}" for k in range(table.shape[1])]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from pdmp.data.dataset import Dataset, Ratings, prepare
 
@@ -18,19 +19,19 @@ SEPSIS_COEFFICIENTS = (-0.0436, 0.170, -0.032, 5.584)
 
 
 def synthetic_ratings(
-    n_users,
-    n_items,
-    n_ratings,
+    n_users: int,
+    n_items: int,
+    n_ratings: int,
     *,
-    rank=10,
-    noise=1.0,
-    stars=None,
-    spread=0.0,
-    least=0,
-    test_fraction=0.1,
-    seed=0,
-    name="synthetic ratings",
-):
+    rank: int = 10,
+    noise: float = 1.0,
+    stars: tuple[float, float, float] | None = None,
+    spread: float = 0.0,
+    least: int = 0,
+    test_fraction: float = 0.1,
+    seed: int = 0,
+    name: str = "synthetic ratings",
+) -> Ratings:
     r"""Ratings from a factorisation, at different entries of the matrix.
 
     Without `stars` the rating of item j by user i is uᵢ·vⱼ + noise ε, with standard normal uᵢ, vⱼ and ε: the model of
@@ -54,12 +55,21 @@ def synthetic_ratings(
         Ratings that every user has at least.
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random.
-    seed : int
+    seed : int, default 0
+    name : str
+        What it is called.
 
     Returns
     -------
     Ratings
         Sorted by users, each rating an item once.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_ratings(20, 10, 100, rank=2)
+    >>> ratings.shape, len(ratings)
+    ((20, 10), 100)
     """
     for what, value in (("n_users", n_users), ("n_items", n_items), ("n_ratings", n_ratings), ("rank", rank)):
         if value < 1:
@@ -144,28 +154,96 @@ def _chosen(counts, popularity, n_items, rng):
     return keys // n_items, (keys % n_items).astype(np.int32)
 
 
-def synthetic_movielens_100k(seed=0):
-    """Ratings like `pdmp.data.movielens_100k`: 100,000 by 943 users of 1682 films, a fifth of them to test."""
+def synthetic_movielens_100k(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_100k`: 100,000 by 943 users of 1682 films, a fifth of them to test.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_100k()  # doctest: +SKIP
+    """
     like = {**_LIKE_FILMS, "stars": (1, 5, 1), "test_fraction": 0.2}
     return synthetic_ratings(943, 1682, 100_000, **like, seed=seed, name="synthetic movielens_100k")
 
 
-def synthetic_movielens_1m(seed=0):
-    """Ratings like `pdmp.data.movielens_1m`: 1,000,209 by 6040 users of 3883 films."""
+def synthetic_movielens_1m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_1m`: 1,000,209 by 6040 users of 3883 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_1m()  # doctest: +SKIP
+    """
     return synthetic_ratings(
         6040, 3883, 1_000_209, **_LIKE_FILMS, stars=(1, 5, 1), seed=seed, name="synthetic movielens_1m"
     )
 
 
-def synthetic_movielens_10m(seed=0):
-    """Ratings like `pdmp.data.movielens_10m`: 10,000,054 by 71,567 users of 10,681 films."""
+def synthetic_movielens_10m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_10m`: 10,000,054 by 71,567 users of 10,681 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_10m()  # doctest: +SKIP
+    """
     return synthetic_ratings(
         71_567, 10_681, 10_000_054, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_10m"
     )
 
 
-def synthetic_movielens_20m(seed=0):
-    """Ratings like `pdmp.data.movielens_20m`: 20,000,263 by 138,493 users of 27,278 films."""
+def synthetic_movielens_20m(seed: int = 0) -> Ratings:
+    """Ratings like `pdmp.data.movielens_20m`: 20,000,263 by 138,493 users of 27,278 films.
+
+    Parameters
+    ----------
+    seed : int, default 0
+        Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> ratings = pdmp.data.synthetic_movielens_20m()  # doctest: +SKIP
+    """
     return synthetic_ratings(
         138_493, 27_278, 20_000_263, **_LIKE_FILMS, stars=(0.5, 5, 0.5), seed=seed, name="synthetic movielens_20m"
     )
@@ -174,7 +252,9 @@ def synthetic_movielens_20m(seed=0):
 _LIKE_FILMS = {"spread": 1.0, "least": 20}
 
 
-def synthetic_sepsis(n=110_204, standardise=False, intercept="last", seed=0):
+def synthetic_sepsis(
+    n: int = 110_204, standardise: bool = False, intercept: str | None = "last", seed: int = 0
+) -> Dataset:
     """A table like `pdmp.data.sepsis`: age, sex, number of the episode and a column of ones; alive or dead.
 
     Age is normal of mean 62.7 and standard deviation 24.1, not below 0, sex Bernoulli(0.474), the episode 1 plus
@@ -189,6 +269,12 @@ def synthetic_sepsis(n=110_204, standardise=False, intercept="last", seed=0):
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.synthetic_sepsis(n=100).names
+    ('age', 'sex', 'episode', 'intercept')
     """
     rng = np.random.default_rng(seed)
     age = np.maximum(rng.normal(62.7, 24.1, n), 0.0)
@@ -201,7 +287,9 @@ def synthetic_sepsis(n=110_204, standardise=False, intercept="last", seed=0):
     )
 
 
-def synthetic_arrhythmia(n=430, columns=100, standardise=True, intercept="last", seed=0):
+def synthetic_arrhythmia(
+    n: int = 430, columns: int = 100, standardise: bool = True, intercept: str | None = "last", seed: int = 0
+) -> Dataset:
     """A table like `pdmp.data.arrhythmia`: 430 rows of 100 heavy-tailed, correlated columns and one of ones.
 
     The columns are multivariate t with 4 degrees of freedom and correlations 0.5^|i - j|; the label follows a
@@ -217,6 +305,12 @@ def synthetic_arrhythmia(n=430, columns=100, standardise=True, intercept="last",
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.synthetic_arrhythmia(n=50, columns=5).X.shape
+    (50, 6)
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, columns))
@@ -237,7 +331,7 @@ def _labels(score, rng):
     return (rng.random(len(score)) < 0.5 * (1.0 + np.tanh(0.5 * score))).astype(float)
 
 
-def synthetic_meg(n=17_730, channels=10, standardise=True, seed=0):
+def synthetic_meg(n: int = 17_730, channels: int = 10, standardise: bool = True, seed: int = 0) -> Dataset:
     """A recording like `pdmp.data.meg`: independent sources of the logistic law, mixed by a random rotation.
 
     Parameters
@@ -250,6 +344,12 @@ def synthetic_meg(n=17_730, channels=10, standardise=True, seed=0):
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.synthetic_meg(n=50, channels=3).X.shape
+    (50, 3)
     """
     rng = np.random.default_rng(seed)
     sources = rng.logistic(size=(n, channels))
@@ -262,7 +362,9 @@ def synthetic_meg(n=17_730, channels=10, standardise=True, seed=0):
     )  # fmt: skip
 
 
-def synthetic_mnist(n_train=60_000, n_test=10_000, side=28, dtype=np.float32, seed=0):
+def synthetic_mnist(
+    n_train: int = 60_000, n_test: int = 10_000, side: int = 28, dtype: DTypeLike = np.float32, seed: int = 0
+) -> Dataset:
     """Images like `pdmp.data.mnist`: ten classes, pixels from 0 to 1, most of them exactly 0.
 
     A class is a few strokes (bright discs along a random path), an image of it those strokes shifted by up to two
@@ -280,6 +382,12 @@ def synthetic_mnist(n_train=60_000, n_test=10_000, side=28, dtype=np.float32, se
     Returns
     -------
     Dataset
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.synthetic_mnist(n_train=20, n_test=10, side=8).X.shape
+    (30, 64)
     """
     rng = np.random.default_rng(seed)
     margin = max(1, side // 14)

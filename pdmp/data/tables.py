@@ -7,7 +7,10 @@ nothing is filled in unless it is asked for.
 from __future__ import annotations
 
 import difflib
+import os
 import pathlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,22 +18,25 @@ from pdmp.data.dataset import TEST_FRACTION, Dataset, prepare
 from pdmp.data.formats import MISSING as MISSING
 from pdmp.data.formats import Columns, Matrix, columns_text, listed, read_file
 
+if TYPE_CHECKING:
+    pass
+
 BLOCK = 2**23  #: numbers of a memory-mapped file that are looked at together
 MOST_LEVELS = 100
 
 
 def read(
-    path,
-    target=None,
+    path: str | os.PathLike,
+    target: str | int | None = None,
     *,
-    numeric=False,
-    one_hot=False,
-    drop_constant=False,
-    standardise=True,
-    intercept="first",
-    mmap=False,
-    seed=0,
-):
+    numeric: bool = False,
+    one_hot: bool | Sequence[str] = False,
+    drop_constant: bool = False,
+    standardise: bool = True,
+    intercept: str | None = "first",
+    mmap: bool = False,
+    seed: int = 0,
+) -> Dataset:
     """A table for regression, from a file of one's own.
 
     Parameters
@@ -79,6 +85,15 @@ def read(
     ValueError
         For a table that does not fit: missing or infinite values, text, constant columns, names that occur twice, a
         target that is not there or has not two values; the message names the columns and the row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> rng = np.random.default_rng(0)
+    >>> np.savez('table.npz', X=rng.standard_normal((20, 2)), y=rng.integers(0, 2, 20))
+    >>> pdmp.data.read('table.npz').X.shape
+    (20, 3)
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -298,8 +313,30 @@ def _is_integer(value):
     return isinstance(value, (int, np.integer, str))
 
 
-def did_you_mean(name, known):
-    """ "." or "; did you mean 'x'?" for the closest of `known`, whatever the case."""
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Either "." or "; did you mean 'x'?" for the closest of `known`, whatever the case.
+
+    Parameters
+    ----------
+    name : str
+        What was given.
+    known : iterable of str
+        What there is.
+    name : str
+        What was given.
+    known : iterable of str
+        What there is.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.data.did_you_mean('agee', ['age', 'sex'])
+    "; did you mean 'age'?"
+    """
     by_lower = {str(k).lower(): k for k in known}
     close = difflib.get_close_matches(str(name).lower(), list(by_lower), n=1, cutoff=0.5)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else "."

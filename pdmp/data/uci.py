@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pdmp.data.dataset import prepare
 from pdmp.data.sources import Source
+
+if TYPE_CHECKING:
+    from pdmp.data.dataset import Dataset
 
 SEPSIS_FILE = "s41598-020-73558-3_sepsis_survival_primary_cohort.csv"
 SEPSIS = Source(
@@ -35,7 +40,9 @@ UNCLASSIFIED = 16
 INDEPENDENT = 1e-7  #: least share of a column's length that is not in the span of those before it
 
 
-def sepsis(path=None, standardise=False, intercept="last", seed=0):
+def sepsis(
+    path: str | os.PathLike | None = None, standardise: bool = False, intercept: str | None = "last", seed: int = 0
+) -> Dataset:
     """Survival of hospital admissions with sepsis from age, sex and episode; 110,204 rows, 8,105 deaths.
 
     Chicco & Jurman (2020), Sepsis survival minimal clinical records, UCI Machine Learning Repository, CC BY 4.0. As it
@@ -58,6 +65,11 @@ def sepsis(path=None, standardise=False, intercept="last", seed=0):
     -------
     Dataset
         Label 1: alive.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.sepsis()  # doctest: +SKIP
     """
     table = np.loadtxt(io.BytesIO(SEPSIS.open(path).read(SEPSIS_FILE)), delimiter=",", skiprows=1)
     return prepare(
@@ -76,7 +88,13 @@ def sepsis(path=None, standardise=False, intercept="last", seed=0):
 sepsis.about = "sepsis survival, primary cohort (UCI 827, CC BY 4.0; PDMP_DATA or download): alive or dead"
 
 
-def arrhythmia(path=None, columns=100, standardise=True, intercept="last", seed=0):
+def arrhythmia(
+    path: str | os.PathLike | None = None,
+    columns: int | None = 100,
+    standardise: bool = True,
+    intercept: str | None = "last",
+    seed: int = 0,
+) -> Dataset:
     """Cardiac arrhythmia or none from 100 measurements of an electrocardiogram; 430 rows, 101 columns.
 
     Guvenir, Acar & Muderrisoglu (1998), UCI Machine Learning Repository, CC BY 4.0. The 22 records of the class
@@ -99,6 +117,11 @@ def arrhythmia(path=None, columns=100, standardise=True, intercept="last", seed=
     -------
     Dataset
         Label 1: some arrhythmia (classes 2 to 15), 185 rows; label 0: normal, 245 rows.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = pdmp.data.arrhythmia()  # doctest: +SKIP
     """
     content = ARRHYTHMIA.open(path).read(ARRHYTHMIA_FILE).replace(b"?", b"nan")
     table = np.loadtxt(io.BytesIO(content), delimiter=",", ndmin=2)

@@ -96,6 +96,23 @@ def variance_error(draws: ArrayLike, sd: ArrayLike, relative: bool = False, stre
 def sd_error(draws: ArrayLike, sd: ArrayLike, stretches: int = STRETCHES) -> Estimate:
     """ξ = |sd of the draws - sd|₂ / |sd|₂, over the coordinates; parameters as of `mean_error`.
 
+    Parameters
+    ----------
+    draws : array_like, shape (chains, n, d) or (n, d)
+    sd : array_like, shape (d,)
+        That of the target.
+    stretches : int, default 16
+        For the standard error, see `jackknife`.
+    draws : array_like, shape (chains, n, d) or (n, d)
+    sd : array_like, shape (d,)
+        That of the target.
+    stretches : int, default 16
+        For the standard error, see `jackknife`.
+
+    Returns
+    -------
+    Estimate
+
     Examples
     --------
     >>> import numpy as np

@@ -26,6 +26,15 @@ STRETCHES = 16  #: of all chains together, for the jackknife
 class Estimate:
     """A value and its Monte Carlo standard error; numbers, or arrays of one shape.
 
+    Parameters
+    ----------
+    value : float or ndarray
+    error : float or ndarray
+        Its standard error, of the same shape.
+    value : float or ndarray
+    error : float or ndarray
+        Its standard error, of the same shape.
+
     Examples
     --------
     >>> from pdmp.diagnostics import Estimate

@@ -28,18 +28,41 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import Estimate, jackknife
 
+if TYPE_CHECKING:
+    from pdmp.engine.result import Run
+    from pdmp.models.base import Model
 
-def event_rates(run):
+
+def event_rates(run: Run) -> dict[str, Estimate]:
     """Events of each kind per unit of process time after the warm-up, a dict of `Estimate`.
 
     Of runs that kept no skeleton, over the whole run and without an error (NaN).
+
+    Parameters
+    ----------
+    run : Run
+    run : Run
+
+    Returns
+    -------
+    dict of str to Estimate
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> list(pdmp.diagnostics.event_rates(run))
+    ['flip']
     """
     if run.store != "skeleton":
         time = float(np.sum(run.end))
@@ -65,16 +88,68 @@ def event_rates(run):
     return found
 
 
-def bounce_rate(model, draws):
-    """BPS's rate of bounces at unit speed, E|∇U| c_d, from draws (chains, n, d) or (n, d): an `Estimate`."""
+def bounce_rate(model: Model, draws: ArrayLike) -> Estimate:
+    """BPS's rate of bounces at unit speed, E|∇U| c_d, from draws (chains, n, d) or (n, d): an `Estimate`.
+
+    Parameters
+    ----------
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])
+    >>> draws = np.random.default_rng(0).standard_normal((2_000, 2))
+    >>> rate = pdmp.diagnostics.bounce_rate(model, draws)
+    >>> bool(abs(rate.value - pdmp.diagnostics.gaussian_bounce_rate(np.eye(2))) < 5 * rate.error)
+    True
+    """
     gradients = _gradients(model, draws)
     d = gradients.shape[2]
     constant = math.exp(math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0 * math.sqrt(math.pi))
     return jackknife(lambda g: constant * float(np.linalg.norm(g, axis=1).mean()), gradients)
 
 
-def flip_rates(model, draws):
-    """Zig-Zag's rates of flips E|∂ⱼU| / 2, (d,), from draws (chains, n, d) or (n, d): an `Estimate`."""
+def flip_rates(model: Model, draws: ArrayLike) -> Estimate:
+    """Zig-Zag's rates of flips E|∂ⱼU| / 2, (d,), from draws (chains, n, d) or (n, d): an `Estimate`.
+
+    Parameters
+    ----------
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+    model : Model
+        With the exact gradient.
+    draws : array_like, shape (chains, n, d) or (n, d)
+        Draws from exp(-U).
+
+    Returns
+    -------
+    Estimate
+        Of arrays of shape (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> draws = np.random.default_rng(0).standard_normal((2_000, 2)) / [1.0, 2.0]
+    >>> pdmp.diagnostics.flip_rates(model, draws).value.round(1)
+    array([0.4, 0.8])
+    """
     return jackknife(lambda g: 0.5 * np.abs(g).mean(axis=0), _gradients(model, draws))
 
 
@@ -93,11 +168,29 @@ def _precision(precision):
     return precision
 
 
-def gaussian_bounce_rate(precision):
+def gaussian_bounce_rate(precision: ArrayLike) -> float:
     """`bounce_rate` on a normal law: E √(vᵀΛv) / √(2π) over the unit sphere, by quadrature.
 
     With g standard normal and Q = gᵀΛg, E √(vᵀΛv) = E √Q / E|g|, and E √Q = (2√π)⁻¹ ∫ (1 - E exp(-tQ)) t^(-3/2) dt with
     E exp(-tQ) = Π (1 + 2tλⱼ)^-½.
+
+    Parameters
+    ----------
+    precision : array_like, shape (d, d)
+        Λ of the normal law.
+    precision : array_like, shape (d, d)
+        Λ of the normal law.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> round(pdmp.diagnostics.gaussian_bounce_rate(np.eye(3)), 4)
+    0.3989
     """
     from scipy.integrate import quad
 
@@ -112,12 +205,31 @@ def gaussian_bounce_rate(precision):
     return root / length / math.sqrt(2.0 * math.pi)
 
 
-def gaussian_flip_rates(precision):
-    """`flip_rates` on a normal law: √(Λⱼⱼ / (2π)), (d,)."""
+def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
+    """`flip_rates` on a normal law: √(Λⱼⱼ / (2π)), (d,).
+
+    Parameters
+    ----------
+    precision : array_like, shape (d, d)
+        Λ of the normal law.
+    precision : array_like, shape (d, d)
+        Λ of the normal law.
+
+    Returns
+    -------
+    ndarray, shape (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> pdmp.diagnostics.gaussian_flip_rates(np.diag([1.0, 4.0])).round(4)
+    array([0.3989, 0.7979])
+    """
     return np.sqrt(np.diag(_precision(precision)) / (2.0 * math.pi))
 
 
-def bounds(run):
+def bounds(run: Run) -> dict[str, float]:
     """How tight the bounds were, and what exceeding them may have done: a dict of numbers.
 
     ``acceptance``
@@ -132,6 +244,25 @@ def bounds(run):
     ``law_distance``
         Missed events per unit of time, times the longest correlation time of a coordinate: a guess at the distance of
         the invariant law from the target, see the module's text.
+
+    Parameters
+    ----------
+    run : Run
+        Of a process that thins.
+    run : Run
+        Of a process that thins.
+
+    Returns
+    -------
+    dict of str to float
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> pdmp.diagnostics.bounds(run)['violations']
+    0
     """
     stats = run.stats
     thinned, rejected = stats["thinned"], stats["proposals"] - stats["total_events"]
@@ -151,8 +282,30 @@ def bounds(run):
     }
 
 
-def time_between(run, kind=None):
-    """Process times between consecutive events after the warm-up, all chains, (m,); of one `kind` by name."""
+def time_between(run: Run, kind: str | None = None) -> np.ndarray:
+    """Process times between consecutive events after the warm-up, all chains, (m,); of one `kind` by name.
+
+    Parameters
+    ----------
+    run : Run
+    kind : str, optional
+        Name of a kind of event; all kinds when omitted.
+    run : Run
+    kind : str, optional
+        Name of a kind of event; all kinds when omitted.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> bool((pdmp.diagnostics.time_between(run) > 0.0).all())
+    True
+    """
     names = list(run.stats["events"])
     if kind is not None and kind not in names:
         raise ValueError(f"`kind` must be one of {names}, got {kind!r}.")
@@ -165,7 +318,7 @@ def time_between(run, kind=None):
     return np.concatenate(gaps)
 
 
-def acf(run, lags=100, directions=None, draws=4_000):
+def acf(run: Run, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:
     """Autocorrelation along the widest and the narrowest direction of the posterior, against the data looked at.
 
     Parameters
@@ -193,6 +346,14 @@ def acf(run, lags=100, directions=None, draws=4_000):
     -----
     UserWarning
         Along a direction in which nothing moved, where the correlation is NaN.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> pdmp.diagnostics.acf(run, lags=5, draws=500)['acf'].shape
+    (2, 5)
     """
     x = run.draws(draws)
     if directions is None:
@@ -222,7 +383,7 @@ def acf(run, lags=100, directions=None, draws=4_000):
     return {"acf": correlation, "time": time, "data_terms": terms, "data_passes": passes, "directions": directions}
 
 
-def configurational_temperature(model, draws, form="virial"):
+def configurational_temperature(model: Model, draws: ArrayLike, form: str = "virial") -> Estimate:
     r"""The temperature of positions, 1 for draws from exp(-U): an `Estimate`.
 
     Parameters
@@ -234,11 +395,24 @@ def configurational_temperature(model, draws, form="virial"):
         "virial": <(x - x̄)·∇U> / d, because E (x - m)·∇U = d for any m. "gradient": <|∇U|²> / <ΔU>, the Laplacian by
         central differences, 2 d gradients for each draw; it looks at the steep directions most.
 
+    Returns
+    -------
+    Estimate
+
     Notes
     -----
     A discretised sampler whose gradient is noisy runs hot: SGLD with step γ and gradient noise of variance V at about
     1 + γV/2. Rugh (1997), Dynamical approach to temperature, Phys. Rev. Lett. 78; Leimkuhler & Matthews (2015),
     Molecular dynamics, section 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0], [1.0])
+    >>> draws = 2.0 ** 0.5 * np.random.default_rng(0).standard_normal((10_000, 1))
+    >>> round(pdmp.diagnostics.configurational_temperature(model, draws).value)
+    2
     """
     x, gradients = as_draws(draws), _gradients(model, draws)
     d = x.shape[2]

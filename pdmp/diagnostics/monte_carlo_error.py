@@ -20,21 +20,28 @@ computing autocorrelation time, arXiv:1011.0175 (autoregressions).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.estimates import Estimate
+
+if TYPE_CHECKING:
+    from pdmp.engine.result import Run
 
 METHODS = ("spectral", "batch")
 LEAST_STRETCHES = 8  #: fewer tell nothing
 
 
 def check_method(method):
+    """Raise a `ValueError` for an unknown method."""
     if method not in METHODS:
         raise ValueError(f'`method` must be "spectral" or "batch", got {method!r}.')
     return method
 
 
-def asymptotic_variance(averages, stretch, method="spectral"):
+def asymptotic_variance(averages: ArrayLike, stretch: float, method: str = "spectral") -> np.ndarray:
     """Asymptotic variance of a time average.
 
     Parameters
@@ -55,6 +62,14 @@ def asymptotic_variance(averages, stretch, method="spectral"):
     ------
     ValueError
         If the averages are not finite, or the method is not one of the two.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> averages = np.random.default_rng(0).standard_normal((4_000, 1))
+    >>> bool(0.5 < pdmp.diagnostics.asymptotic_variance(averages, stretch=1.0)[0] < 2.0)
+    True
     """
     check_method(method)
     series = np.asarray(averages, dtype=float)
@@ -146,7 +161,7 @@ def estimate(value, series, stretches, lengths, method="spectral"):
     return Estimate(value, float(error) if np.ndim(error) == 0 else error)
 
 
-def efficiency(run, method="spectral", ess=None):
+def efficiency(run: Run, method: str = "spectral", ess: np.ndarray | None = None) -> dict[str, float]:
     """Effective draws of a run's means, and how many for each unit of what they cost.
 
     Parameters
@@ -163,6 +178,14 @@ def efficiency(run, method="spectral", ess=None):
         chains added up), ``per_event``, ``per_data_pass`` and ``per_gradient``. Costs are those of the whole run, its
         warm-up included. A gradient is one look at all data or at one mini-batch; without data it is a look at the
         rate, or a step. What a run has none of gives NaN.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target), events=2_000, seed=1)
+    >>> sorted(pdmp.diagnostics.efficiency(run))
+    ['ess_median', 'ess_min', 'per_data_pass', 'per_event', 'per_gradient', 'per_second']
     """
     ess = run.ess(method) if ess is None else ess
     moved = ess[np.isfinite(ess)]

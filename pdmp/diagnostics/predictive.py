@@ -13,6 +13,7 @@ Sun & Weinberger (2017), On calibration of modern neural networks, ICML (ECE and
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Probabilities are taken no nearer to 0 and 1 than this where their logarithm is.
 LEAST_PROBABILITY = 1e-12
@@ -45,7 +46,7 @@ def _labels_and_probabilities(y, p, geometric=False):
     return labels, p
 
 
-def log_loss(y, p):
+def log_loss(y: ArrayLike, p: ArrayLike) -> float:
     """Mean of -log p(label) under the mean probabilities of the draws.
 
     Parameters
@@ -54,6 +55,16 @@ def log_loss(y, p):
         Labels 0, 1, ….
     p : array_like
         Probabilities, see the module's text.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> round(diagnostics.log_loss([0, 1], [0.25, 0.75]), 4)
+    0.2877
     """
     from sklearn import metrics
 
@@ -62,19 +73,85 @@ def log_loss(y, p):
     return float(metrics.log_loss(y, p / p.sum(axis=1, keepdims=True), labels=np.arange(p.shape[1])))
 
 
-def accuracy(y, p):
-    """Share of the labels that have the largest probability; parameters as of `log_loss`."""
+def accuracy(y: ArrayLike, p: ArrayLike) -> float:
+    """Share of the labels that have the largest probability; parameters as of `log_loss`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> diagnostics.accuracy([0, 1, 1], [0.2, 0.9, 0.4])
+    0.6666666666666666
+    """
     y, p = _labels_and_probabilities(y, p)
     return float(np.mean(np.argmax(p, axis=1) == y))
 
 
-def log_likelihood(y, p):
-    """Test log-likelihood Σ log p(label) under the posterior predictive probabilities; parameters as of `log_loss`."""
+def log_likelihood(y: ArrayLike, p: ArrayLike) -> float:
+    """Test log-likelihood Σ log p(label) under the posterior predictive probabilities; parameters as of `log_loss`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> round(diagnostics.log_likelihood([0, 1], [0.25, 0.75]), 4)
+    -0.5754
+    """
     return -len(np.asarray(y)) * log_loss(y, p)
 
 
-def running_log_loss(y, p):
-    """Log-loss of the mean probabilities of the first 1, 2, …, P draws, shape (P,); `p` of shape (P, n)."""
+def running_log_loss(y: ArrayLike, p: ArrayLike) -> np.ndarray:
+    """Log-loss of the mean probabilities of the first 1, 2, …, P draws, shape (P,); `p` of shape (P, n).
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like, shape (P, n)
+        Probabilities of label 1, by draw.
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like, shape (P, n)
+        Probabilities of label 1, by draw.
+
+    Returns
+    -------
+    ndarray, shape (P,)
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> diagnostics.running_log_loss([1], [[0.5], [1.0]]).round(4)
+    array([0.6931, 0.2877])
+    """
     p = np.asarray(p, dtype=float)
     if p.ndim != 2 or p.shape[1] != len(y):
         raise ValueError(f"`p` must have shape (draws, {len(y)}), got {p.shape}.")
@@ -86,7 +163,9 @@ def running_log_loss(y, p):
     return -np.log(mean).mean(axis=1)
 
 
-def rmse(y, predictions, lowest=-np.inf, highest=np.inf):
+def rmse(
+    y: ArrayLike, predictions: ArrayLike, lowest: float = -np.inf, highest: float = np.inf
+) -> tuple[np.ndarray, float]:
     """Root mean squared errors of the draws and of their mean.
 
     Parameters
@@ -102,6 +181,13 @@ def rmse(y, predictions, lowest=-np.inf, highest=np.inf):
         Of each draw's predictions.
     of_mean : float
         Of the mean prediction.
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> of_draws, of_mean = diagnostics.rmse([1.0, 2.0], [[1.0, 1.0], [1.0, 3.0]])
+    >>> round(of_mean, 3)
+    0.0
     """
     from sklearn import metrics
 
@@ -120,7 +206,7 @@ def rmse(y, predictions, lowest=-np.inf, highest=np.inf):
 # Calibration
 
 
-def reliability(y, p, bins=10, convention="standard"):
+def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard") -> dict[str, np.ndarray]:
     """Confidence and accuracy of the predicted class, bin by bin.
 
     Parameters
@@ -137,6 +223,13 @@ def reliability(y, p, bins=10, convention="standard"):
     -------
     dict of ndarray, shape (bins,)
         ``left``, ``right``, ``count``, ``confidence`` (mean) and ``accuracy``, NaN for an empty bin.
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> table = diagnostics.reliability([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.6], bins=2)
+    >>> table['count']
+    array([0, 4])
     """
     if convention not in ("standard", "mamba"):
         raise ValueError(f'`convention` must be "standard" or "mamba", got {convention!r}.')
@@ -158,14 +251,70 @@ def reliability(y, p, bins=10, convention="standard"):
     return {"left": edges[:-1], "right": edges[1:], "count": count, "confidence": mean, "accuracy": share}
 
 
-def ece(y, p, bins=10, convention="standard"):
-    """Expected calibration error: Σ (count / n) |accuracy - confidence| over the bins of `reliability`."""
+def ece(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard") -> float:
+    """Expected calibration error: Σ (count / n) |accuracy - confidence| over the bins of `reliability`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    bins : int, default 10
+    convention : {"standard", "mamba"}
+        Of the bins, see `reliability`.
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    bins : int, default 10
+    convention : {"standard", "mamba"}
+        Of the bins, see `reliability`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> round(diagnostics.ece([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.9]), 3)
+    0.1
+    """
     found = reliability(y, p, bins, convention)
     gap = np.abs(found["accuracy"] - found["confidence"])
     return float(np.nansum(found["count"] * gap) / len(np.asarray(y)))
 
 
-def mce(y, p, bins=10, convention="standard"):
-    """Maximum calibration error: the largest |accuracy - confidence| over the bins of `reliability`."""
+def mce(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard") -> float:
+    """Maximum calibration error: the largest |accuracy - confidence| over the bins of `reliability`.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    bins : int, default 10
+    convention : {"standard", "mamba"}
+        Of the bins, see `reliability`.
+    y : array_like, shape (n,)
+        Labels 0, 1, ….
+    p : array_like
+        Probabilities, see the module's text.
+    bins : int, default 10
+    convention : {"standard", "mamba"}
+        Of the bins, see `reliability`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from pdmp import diagnostics
+    >>> round(diagnostics.mce([0, 1, 1, 1], [0.1, 0.9, 0.9, 0.6]), 3)
+    0.4
+    """
     found = reliability(y, p, bins, convention)
     return float(np.nanmax(np.abs(found["accuracy"] - found["confidence"])))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+if TYPE_CHECKING:
+    from pdmp.engine.result import Run
 
-def inclusion(run):
+
+def inclusion(run: Run) -> np.ndarray:
     """Posterior inclusion probabilities: the fraction of time for which each coordinate moves, and is not 0.
 
     Exact along the path, whatever is stored of it, chains pooled in proportion to their lengths.
@@ -24,12 +29,21 @@ def inclusion(run):
     ------
     ValueError
         For a run of another process, or without a path after the warm-up.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
+    >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)
+    >>> run = pdmp.sample(pdmp.StickyZigZag(model), events=2_000, seed=1)
+    >>> pdmp.diagnostics.inclusion(run).shape
+    (2,)
     """
     records = _records(run)
     return sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)
 
 
-def sparsity(run):
+def sparsity(run: Run) -> dict[tuple[int, ...], float]:
     """Posterior probabilities of the models: of each set of coordinates that is included while the others are 0.
 
     Parameters
@@ -48,6 +62,16 @@ def sparsity(run):
     ------
     ValueError
         As `inclusion`; and for more than ten coordinates, unless the skeleton was stored.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
+    >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)
+    >>> run = pdmp.sample(pdmp.StickyZigZag(model), events=2_000, seed=1)
+    >>> most_probable = next(iter(pdmp.diagnostics.sparsity(run)))
+    >>> most_probable
+    (0,)
     """
     records = _records(run)
     sticking, length = records[0].accumulated["sticking"], sum(r.length for r in records)

@@ -40,21 +40,35 @@ that names the bound; one above an approximate bound is counted, with its excess
 shrinks. To write a bound, derive from `Bound`; to have a process thinned by these, see there too.
 """
 
-from pdmp.thinning.affine import Affine as Affine
-from pdmp.thinning.affine import Inversion as Inversion
-from pdmp.thinning.affine import RayInversion as RayInversion
-from pdmp.thinning.bound import Bound as Bound
-from pdmp.thinning.concave_convex import ConcaveConvex as ConcaveConvex
-from pdmp.thinning.conserved import Conserved as Conserved
-from pdmp.thinning.conserved import ConservedParts as ConservedParts
-from pdmp.thinning.constant import Constant as Constant
-from pdmp.thinning.constant import ModelConstant as ModelConstant
-from pdmp.thinning.grid import Grid as Grid
-from pdmp.thinning.hessian import Hessian as Hessian
-from pdmp.thinning.hessian import Lipschitz as Lipschitz
-from pdmp.thinning.hessian import LocalHessian as LocalHessian
-from pdmp.thinning.maxima import Maxima as Maxima
-from pdmp.thinning.narrow import Narrow as Narrow
-from pdmp.thinning.polynomial import Polynomial as Polynomial
-from pdmp.thinning.sinusoid import ProductInversion as ProductInversion
-from pdmp.thinning.sinusoid import Sinusoids as Sinusoids
+from pdmp.thinning.affine import Affine, Inversion, RayInversion
+from pdmp.thinning.bound import Bound
+from pdmp.thinning.concave_convex import ConcaveConvex
+from pdmp.thinning.conserved import Conserved, ConservedParts
+from pdmp.thinning.constant import Constant, ModelConstant
+from pdmp.thinning.grid import Grid
+from pdmp.thinning.hessian import Hessian, Lipschitz, LocalHessian
+from pdmp.thinning.maxima import Maxima
+from pdmp.thinning.narrow import Narrow
+from pdmp.thinning.polynomial import Polynomial
+from pdmp.thinning.sinusoid import ProductInversion, Sinusoids
+
+__all__ = [
+    "Affine",
+    "Bound",
+    "ConcaveConvex",
+    "Conserved",
+    "ConservedParts",
+    "Constant",
+    "Grid",
+    "Hessian",
+    "Inversion",
+    "Lipschitz",
+    "LocalHessian",
+    "Maxima",
+    "ModelConstant",
+    "Narrow",
+    "Polynomial",
+    "ProductInversion",
+    "RayInversion",
+    "Sinusoids",
+]

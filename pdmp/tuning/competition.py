@@ -16,16 +16,25 @@ import contextlib
 import csv
 import itertools
 import math
+import os
 import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.run import cpu_count, extend, sample
 from pdmp.errors import SamplingError
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+    from pdmp.process import Process
 
 #: What a budget is counted in, and the budget of `pdmp.sample` that it becomes.
 CLOCKS = {"seconds": "seconds", "data": "data_passes", "steps": "proposals"}
@@ -49,6 +58,17 @@ class Tuning:
     seed : int
     run : pdmp.Run
         The winner's run.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> def make(refresh_rate):
+    ...     return pdmp.BPS(model, refresh_rate=refresh_rate)
+    >>> arms = pdmp.tuning.grid(refresh_rate=[0.01, 0.1, 1.0])
+    >>> found = pdmp.tuning.grid_search(make, arms, budget=200, clock='steps', seed=1)
+    >>> sorted(found.table[0])[:3]
+    ['draws', 'kept', 'refresh_rate']
     """
 
     best: dict
@@ -59,7 +79,7 @@ class Tuning:
     seed: int
     run: object = field(repr=False)
 
-    def to_csv(self, path):
+    def to_csv(self, path: str | os.PathLike | None) -> None:
         """Write the table to a file, at full precision."""
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(self.table[0]))
@@ -84,16 +104,48 @@ def _short(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def grid(**values):
-    """All combinations of the given values: ``grid(step=[1e-3, 1e-4], size=[10, 100])`` is a list of four arms."""
+def grid(**values: Sequence) -> list[dict]:
+    """All combinations of the given values: ``grid(step=[1e-3, 1e-4], size=[10, 100])`` is a list of four arms.
+
+    Parameters
+    ----------
+    **values : sequence
+        The values of each argument.
+
+    Returns
+    -------
+    list of dict
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.tuning.grid(step=[0.1, 0.2], size=[10])
+    [{'step': 0.1, 'size': 10}, {'step': 0.2, 'size': 10}]
+    """
     for name, some in values.items():
         if len(some) == 0:
             raise ValueError(f"`{name}` is empty: a grid needs at least one value of each.")
     return [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
 
 
-def heuristic_step(model):
-    """The step 1 / N that is often used for lack of a better one (Brosse, Durmus & Moulines, 2018)."""
+def heuristic_step(model: Model) -> float:
+    """The step 1 / N that is often used for lack of a better one (Brosse, Durmus & Moulines, 2018).
+
+    Parameters
+    ----------
+    model : Model
+        A sum over data.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.tuning.heuristic_step(pdmp.models.LogisticRegression([[1.0], [2.0]], [0, 1]))
+    0.5
+    """
     return 1.0 / max(model.n_data, 1)
 
 
@@ -192,22 +244,22 @@ def _pool(workers, clock):
 
 
 def mamba(
-    make,
-    arms,
-    budget,
-    metric="ksd",
-    clock="seconds",
-    eta=3,
-    seed=None,
+    make: Callable[..., Process],
+    arms: Sequence[dict],
+    budget: float,
+    metric: str | Callable = "ksd",
+    clock: str = "seconds",
+    eta: int = 3,
+    seed: int | None = None,
     *,
-    initial=None,
-    draws=1_000,
-    thin=10,
-    window="round",
-    executor=None,
-    workers=None,
-    say=None,
-):
+    initial: ArrayLike | None = None,
+    draws: int = 1_000,
+    thin: int = 10,
+    window: str = "round",
+    executor: Executor | None = None,
+    workers: int | None = None,
+    say: Callable | None = None,
+) -> Tuning:
     """Choose hyper-parameters by successive halving.
 
     Parameters
@@ -252,6 +304,17 @@ def mamba(
         For an empty list of arms, an unknown clock or metric, a budget too small for one round.
     pdmp.SamplingError
         If all arms fail: diverge, or are scored NaN.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> def make(refresh_rate):
+    ...     return pdmp.BPS(model, refresh_rate=refresh_rate)
+    >>> arms = pdmp.tuning.grid(refresh_rate=[0.01, 0.1, 1.0])
+    >>> found = pdmp.tuning.mamba(make, arms, budget=500, clock='steps', seed=1)
+    >>> found.best in arms
+    True
     """
     function, name = _metric(metric)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, window, executor)
@@ -275,24 +338,40 @@ def mamba(
 
 
 def grid_search(
-    make,
-    arms,
-    budget,
-    metric="ksd",
-    clock="seconds",
-    seed=None,
+    make: Callable[..., Process],
+    arms: Sequence[dict],
+    budget: float,
+    metric: str | Callable = "ksd",
+    clock: str = "seconds",
+    seed: int | None = None,
     *,
-    initial=None,
-    draws=1_000,
-    thin=10,
-    executor=None,
-    workers=None,
-):
+    initial: ArrayLike | None = None,
+    draws: int = 1_000,
+    thin: int = 10,
+    executor: Executor | None = None,
+    workers: int | None = None,
+) -> Tuning:
     """Run every arm for the whole budget and take the one with the least metric; parameters as of `mamba`.
+
+    Parameters
+    ----------
+    make, arms, budget, metric, clock, seed, initial, draws, thin, executor, workers :
+        As of `mamba`.
 
     Returns
     -------
     Tuning
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> def make(refresh_rate):
+    ...     return pdmp.BPS(model, refresh_rate=refresh_rate)
+    >>> arms = pdmp.tuning.grid(refresh_rate=[0.01, 0.1, 1.0])
+    >>> found = pdmp.tuning.grid_search(make, arms, budget=200, clock='steps', seed=1)
+    >>> len(found.table)
+    3
     """
     function, name = _metric(metric)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)

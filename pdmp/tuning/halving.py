@@ -16,9 +16,11 @@ Efficient and generalizable tuning strategies for stochastic gradient MCMC, Stat
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Round:
     kept: int
 
 
-def schedule(arms, budget, eta=3):
+def schedule(arms: int, budget: float, eta: int = 3) -> list[Round]:
     """The rounds of successive halving.
 
     Parameters
@@ -50,6 +52,12 @@ def schedule(arms, budget, eta=3):
     ------
     ValueError
         For no arms, a budget that is not positive, or an η below 2.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.tuning.schedule(9, budget=4.0, eta=3)
+    [Round(arms=9, each=1.0, kept=3), Round(arms=3, each=3.0, kept=1)]
     """
     if isinstance(eta, bool) or not isinstance(eta, (int, np.integer)) or eta < 2:
         raise ValueError(f"`eta` must be a whole number, at least 2, got {eta!r}.")
@@ -82,7 +90,9 @@ class Played:
     kept: bool
 
 
-def successive_halving(arms, play, budget, eta=3, map=map):
+def successive_halving(
+    arms: int, play: Callable, budget: float, eta: int = 3, map: Callable = map
+) -> tuple[int | None, list[Played]]:
     """Let arms compete; the lowest score is the best.
 
     Parameters
@@ -103,6 +113,13 @@ def successive_halving(arms, play, budget, eta=3, map=map):
         None if every arm failed.
     played : list of Played
         In the order of rounds and arms.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> best, played = pdmp.tuning.successive_halving(9, lambda arm, spent: abs(arm - 3) / spent, budget=4.0)
+    >>> best
+    3
     """
     alive, spent, played = list(range(arms)), 0.0, []
     rounds = schedule(arms, budget, eta)
@@ -120,7 +137,7 @@ def successive_halving(arms, play, budget, eta=3, map=map):
     return min(last, key=lambda p: p.score).arm, played
 
 
-def failure_bound(gaps, sigma, budget, eta=3):
+def failure_bound(gaps: ArrayLike, sigma: float, budget: float, eta: int = 3) -> float:
     r"""Upper bound on the probability that successive halving drops the best arm.
 
     (2η - 1) ⌊log_η M⌋ exp(-T / (4 η σ² H₂ (log_η M + 1))), with H₂ the largest s / αₛ² over the arms s = 2, …, M in the
@@ -138,6 +155,16 @@ def failure_bound(gaps, sigma, budget, eta=3):
         σ² / rᵢ in a round of length rᵢ.
     budget, eta
         As of `schedule`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> round(pdmp.tuning.failure_bound([1.0, 2.0], sigma=1.0, budget=500.0, eta=3), 4)
+    0.0
     """
     gaps = np.sort(np.asarray(gaps, dtype=float))
     if gaps.ndim != 1 or not np.all(gaps > 0.0):
