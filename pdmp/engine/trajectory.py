@@ -9,8 +9,10 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 #: Largest dense table that is made of a local process's path.
 DENSE_BYTES = 2_000_000_000
@@ -61,9 +63,33 @@ class Trajectory:
         Kinds of the events, indices into `events`.
     coarse, coarse_times : ndarray or None
         For two coupled chains: the other one's positions and their times; None for the rest.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0], [1.0])
+    >>> path = pdmp.sample(pdmp.ZigZag(target), time=100.0, seed=1).trajectories[0]
+    >>> path.at([0.0, 50.0]).shape
+    (2, 1)
     """
 
-    def __init__(self, x, v, times, kinds, which, xs, vs, *, end, kind, events, local, warmup=0.0, centre=None):
+    def __init__(
+        self,
+        x: np.ndarray,
+        v: np.ndarray,
+        times: np.ndarray,
+        kinds: np.ndarray,
+        which: np.ndarray,
+        xs: np.ndarray,
+        vs: np.ndarray,
+        *,
+        end: float,
+        kind: str,
+        events: tuple[str, ...],
+        local: bool,
+        warmup: float = 0.0,
+        centre: np.ndarray | None = None,
+    ) -> None:
         self._x, self._v = x, v
         self._times, self._kinds, self._which, self._xs, self._vs = times, kinds, which, xs, vs
         self.end, self.kind, self.events, self.warmup = float(end), kind, tuple(events), float(warmup)
@@ -75,7 +101,7 @@ class Trajectory:
     def __repr__(self):
         return f"Trajectory({len(self._times)} rows, dim={self.dim}, {self.kind}, end={self.end:.6g})"
 
-    def block(self, first, last, kind=None):
+    def block(self, first: int, last: int, kind: int | None = None) -> Trajectory:
         """The path of coordinates first … last - 1 alone; with `kind`, only its rows (no other may touch them)."""
         rows = slice(None) if kind is None else np.flatnonzero(self._kinds == kind)
         if self.local:
@@ -173,7 +199,7 @@ class Trajectory:
             out[:, j] = there[1] if velocities else there[0]
         return out
 
-    def at(self, t, side="right"):
+    def at(self, t: ArrayLike, side: str = "right") -> np.ndarray:
         """Positions at time t.
 
         Parameters
@@ -199,7 +225,7 @@ class Trajectory:
         out = self._read(flat, side)
         return out[0] if times.ndim == 0 else out
 
-    def discretise(self, n, a=None):
+    def discretise(self, n: int, a: float | None = None) -> np.ndarray:
         """Positions at n equally spaced times: the ends of n equal parts of [a, `end`], (n, d).
 
         A piecewise-constant path is read just before each time, so that n points for n steps of equal length are
@@ -213,7 +239,7 @@ class Trajectory:
         times = np.minimum(a + np.arange(1, n + 1) * ((self.end - a) / n), self.end)
         return self.at(times, side="left")
 
-    def refine(self, times, angle=0.1):
+    def refine(self, times: ArrayLike, angle: float = 0.1) -> np.ndarray:
         """The sorted `times`, and on ellipses more between them, so that chords of at most `angle` draw the curve."""
         if self.kind != "elliptic" or len(times) < 2:
             return times
@@ -231,7 +257,7 @@ class Trajectory:
             raise ValueError(f"the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length.")
         return a, b
 
-    def segments(self, a=None, b=None, cuts=()):
+    def segments(self, a: float | None = None, b: float | None = None, cuts: ArrayLike = ()) -> tuple[np.ndarray, ...]:
         """The path over [a, b] in blocks: lengths (m,), positions (m, d) at the segments' starts, velocities (m, d).
 
         Velocities are None for constant paths. Elliptic segments turn around `centre`. With `cuts`, times within
@@ -250,7 +276,7 @@ class Trajectory:
             v = self._read(part[:-1], "right", velocities=True) if self.moving else None
             yield np.diff(part), x, v
 
-    def integral(self, f=None, a=None, b=None):
+    def integral(self, f: Callable | None = None, a: float | None = None, b: float | None = None) -> np.ndarray:
         """∫ f(x(t)) dt over [a, b]; of x itself without `f`.
 
         Parameters
@@ -275,7 +301,9 @@ class Trajectory:
                     total = total - across @ _bend(x, v, self.centre)
         return total
 
-    def stretches(self, n, f=None, a=None, b=None):
+    def stretches(
+        self, n: int, f: Callable | None = None, a: float | None = None, b: float | None = None
+    ) -> np.ndarray:
         """Averages of f(x(t)), of x itself without `f`, over n equal stretches of [a, b]: (n, ...).
 
         As exact as `integral`.
@@ -371,14 +399,14 @@ class Trajectory:
             second = h * x * x + 2.0 * x * moved + aa * v * v - 2.0 * ac * v * bend + cc * bend * bend
         return tuple(np.bincount(which, weights=part, minlength=self.dim) for part in (first, second))
 
-    def mean(self, a=None, b=None):
+    def mean(self, a: float | None = None, b: float | None = None) -> np.ndarray:
         """Time average of the position over [a, b], (d,)."""
         a, b = self._range(a, b)
         if self.local:
             return self._x + self._local_moments(self._x, a, b)[0] / (b - a)
         return self.integral(None, a, b) / (b - a)
 
-    def var(self, a=None, b=None):
+    def var(self, a: float | None = None, b: float | None = None) -> np.ndarray:
         """Time average of the squared deviation from `mean` over [a, b], (d,)."""
         a, b = self._range(a, b)
         mean, total = self.mean(a, b), 0.0
@@ -394,7 +422,7 @@ class Trajectory:
                     total = total - 2.0 * (across @ (x * bend) + ac @ (v * bend)) + cc @ (bend * bend)
         return total / (b - a)
 
-    def products(self, centre, a=None, b=None):
+    def products(self, centre: ArrayLike, a: float | None = None, b: float | None = None) -> np.ndarray:
         """∫ (x - centre)(x - centre)ᵀ dt over [a, b], (d, d)."""
         size = 8 * self.dim**2
         if size > DENSE_BYTES:
@@ -413,7 +441,7 @@ class Trajectory:
                 total += mixed + mixed.T
         return total
 
-    def cov(self, a=None, b=None):
+    def cov(self, a: float | None = None, b: float | None = None) -> np.ndarray:
         """Time average of the products of deviations from `mean` over [a, b], (d, d)."""
         a, b = self._range(a, b)
         return self.products(self.mean(a, b), a, b) / (b - a)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+from collections.abc import Callable
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, fingerprint
@@ -270,8 +272,14 @@ class FunctionModel(Model):
 
 
 def from_function(
-    potential_and_gradient, dim, initial=None, variables=None, n_data=0, check_gradient=True, transforms=None
-):
+    potential_and_gradient: Callable,
+    dim: int,
+    initial: ArrayLike | None = None,
+    variables: dict[str, tuple[int, ...]] | None = None,
+    n_data: int = 0,
+    check_gradient: bool = True,
+    transforms: dict | None = None,
+) -> Model:
     """A model whose potential and gradient are computed by any Python function.
 
     One gradient in a compiled loop was measured to cost about 1.4 µs on top of the function's own time at dim = 10 and

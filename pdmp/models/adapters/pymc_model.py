@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -16,6 +17,9 @@ from numba import types
 
 from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
 from pdmp.models.transforms import Interval, Log, Ordered, Simplex, Upper
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 
 class PyMCFunction(MachineCode):
@@ -158,7 +162,7 @@ def _known(transform, rv):
     return Log(low) if high is None else Interval(low, high)
 
 
-def from_pymc(model):
+def from_pymc(model: Any) -> Model:
     """A model from a PyMC model with continuous variables, as it is written.
 
     Log density and gradient are compiled by PyTensor's numba mode and called from compiled loops without Python and

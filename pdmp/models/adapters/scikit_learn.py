@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.models.regressions.normal_inverse_gamma import NormalInverseGammaRegression
 from pdmp.models.regressions.poisson import PoissonRegression
 
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+
 #: Distance of an estimator's coefficients from the mode, in posterior standard deviations, that is taken for an error.
 FAR = 1.0
 
 
-def from_sklearn(estimator, X, y):
+def from_sklearn(estimator: Any, X: ArrayLike, y: ArrayLike) -> Model:
     r"""The posterior whose mode are the coefficients of a fitted scikit-learn estimator.
 
     ========================  =======================================  =================================================

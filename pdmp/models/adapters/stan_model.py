@@ -17,15 +17,20 @@ import json
 import math
 import os
 import pathlib
+from typing import TYPE_CHECKING
 
 import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+from numpy.typing import ArrayLike
 
 from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
 from pdmp.models.transforms import Log
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 VOID, INT, TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 #: The functions that are used; a C bool is passed as an int, 0 or 1.
@@ -233,7 +238,9 @@ def _load(path):
     return library
 
 
-def from_stan(library, data=None, initial=None, seed=0):
+def from_stan(
+    library: str | os.PathLike, data: dict | str | None = None, initial: ArrayLike | None = None, seed: int = 0
+) -> Model:
     """A model from a Stan program that BridgeStan compiled.
 
     ``bridgestan.compile_model("model.stan", make_args=["STAN_THREADS=true"])`` makes the library; neither BridgeStan
@@ -263,6 +270,11 @@ def from_stan(library, data=None, initial=None, seed=0):
     ------
     ValueError
         If the library cannot be loaded, is not one of BridgeStan's, or refuses the data; in Stan's words.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.from_stan('model.so', data={'N': 10})  # doctest: +SKIP
     """
     path = os.path.abspath(os.fspath(library))
     if isinstance(data, dict):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import copy
 import math
 import operator
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.factorisations.factorisation import positive_number
 from pdmp.models.factorisations.isotropic import IsotropicPrior
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import exp
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 ACTIVATIONS = ("softmax", "sigmoid", "relu", "tanh")
 SOFTMAX, SIGMOID, RELU, TANH = range(4)
@@ -296,6 +301,15 @@ class BayesianNN(IsotropicPrior):
     ----------
     .. [1] Coullon, South & Nemeth (2023), Efficient and generalizable tuning strategies for stochastic gradient MCMC,
        Stat. Comput. 33, section 4.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> X = np.random.default_rng(0).standard_normal((20, 3))
+    >>> model = pdmp.models.BayesianNN(X, [0, 1] * 10, hidden=4)
+    >>> list(model.variables)
+    ['W1', 'b1', 'W2', 'b2']
     """
 
     data: np.ndarray
@@ -303,7 +317,16 @@ class BayesianNN(IsotropicPrior):
     sizes: np.ndarray
     kind: int
 
-    def __init__(self, X, y, hidden=100, activation="softmax", prior_scale=1.0, n_classes=None, dtype=np.float64):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        hidden: int = 100,
+        activation: str = "softmax",
+        prior_scale: ArrayLike = 1.0,
+        n_classes: int | None = None,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
         if np.dtype(dtype) not in (np.float64, np.float32):
             raise ValueError(f"`dtype` must be float64 or float32, got {np.dtype(dtype)}.")
         if activation not in ACTIVATIONS:
@@ -365,7 +388,7 @@ class BayesianNN(IsotropicPrior):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same model with its data in the order `rows`; itself where that is the order they have."""
         if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
             return self
@@ -374,10 +397,10 @@ class BayesianNN(IsotropicPrior):
         other.n_data = len(other.labels)
         return other
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.full(self.dim, math.sqrt(self.precision / (2.0 * math.pi)))
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """A minimum of U, shape (dim,), or None; of a network of more than 10⁷ / N weights only with `initial`.
 
         It is one of many: the units can be exchanged.
@@ -413,7 +436,7 @@ class BayesianNN(IsotropicPrior):
             out[k] = self._log_probabilities(point, X)
         return out.reshape(*x.shape[:-1], len(X), self.sizes[-1])
 
-    def predict(self, x, X=None):
+    def predict(self, x: ArrayLike, X: ArrayLike | None = None) -> np.ndarray:
         """Probabilities of the classes.
 
         Parameters
@@ -429,7 +452,7 @@ class BayesianNN(IsotropicPrior):
         """
         return np.exp(self._each(x, X))
 
-    def log_likelihood(self, x, X=None, y=None):
+    def log_likelihood(self, x: ArrayLike, X: ArrayLike | None = None, y: ArrayLike | None = None) -> np.ndarray:
         """log p(y | x) of each label.
 
         Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import GaussianFactorisation, positive_number
 from pdmp.models.transforms import Log
@@ -104,6 +105,13 @@ class BPMF(GaussianFactorisation):
        section 5.3.
     .. [2] Coullon, South & Nemeth (2023), Efficient and generalizable tuning strategies for stochastic gradient MCMC,
        Stat. Comput. 33, section 4.2.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> users, items, ratings = [0, 0, 1, 2], [0, 1, 1, 0], [4.0, 3.0, 5.0, 2.0]
+    >>> list(pdmp.models.BPMF(users, items, ratings, rank=2).variables)
+    ['U', 'V', 'mean_U', 'mean_V', 'precision_U', 'precision_V']
     """
 
     shape: float
@@ -112,17 +120,17 @@ class BPMF(GaussianFactorisation):
 
     def __init__(
         self,
-        users,
-        items,
-        ratings,
-        rank,
-        n_users=None,
-        n_items=None,
-        noise_precision=3.0,
-        shape=1.0,
-        rate=5.0,
-        centre=True,
-    ):
+        users: ArrayLike,
+        items: ArrayLike,
+        ratings: ArrayLike,
+        rank: int,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        noise_precision: float = 3.0,
+        shape: float = 1.0,
+        rate: float = 5.0,
+        centre: bool = True,
+    ) -> None:
         def others(model):
             names = ("mean_U", "mean_V", "precision_U", "precision_V")
             return {name: (model.rank,) for name in names}
@@ -163,7 +171,7 @@ class BPMF(GaussianFactorisation):
         parts = np.split(x, ends[:-1])
         return {name: part.reshape(shape) for (name, shape), part in zip(self.variables.items(), parts, strict=True)}
 
-    def curvatures(self, x):
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
         """Diagonal of the Hessian, shape (dim,)."""
         x = self.check(x)
         out = self._data_curvatures(x)

@@ -21,6 +21,7 @@ import copy
 import operator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, vectorised
@@ -221,12 +222,12 @@ class Factorisation(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def tables(self, x):
+    def tables(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The two tables of factors in x, shapes (n_users, rank) and (n_items, rank): views, not copies."""
         a, b = self.rank * self.n_users, self.rank * (self.n_users + self.n_items)
         return x[:a].reshape(self.n_users, self.rank), x[a:b].reshape(self.n_items, self.rank)
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same model with its ratings in the order `rows`; itself where that is the order they have."""
         if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
             return self
@@ -235,7 +236,7 @@ class Factorisation(Model):
         other.n_data = len(other.data)
         return other
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """A minimum of U, shape (dim,), or None; for more than 10⁶ / rank ratings only with `initial`.
 
         It is one of many: rotations of the factors, or permutations and signs, leave U or its likelihood as it is.
@@ -244,7 +245,7 @@ class Factorisation(Model):
             return None
         return super().mode(initial)
 
-    def curvature(self, x, probes=None):
+    def curvature(self, x: ArrayLike, probes: int | None = None) -> float:
         """Trace of the Hessian at x divided by `dim`, or the mean size of its diagonal where that is negative."""
         diagonal = self.curvatures(x)
         mean = float(diagonal.mean())
@@ -274,7 +275,7 @@ class Factorisation(Model):
         out = np.zeros((*x.shape[:-1], n))
         return zip(x.reshape(-1, self.dim), out.reshape(-1, n), strict=True), out
 
-    def predict(self, x, users=None, items=None):
+    def predict(self, x: ArrayLike, users: ArrayLike | None = None, items: ArrayLike | None = None) -> np.ndarray:
         """Expected ratings, on the scale on which they were given.
 
         Parameters
@@ -354,7 +355,13 @@ class GaussianFactorisation(Factorisation):
                 uq[:, k] += np.bincount(j, p[i, k] ** 2, minlength=self.n_items)
         return self.noise_precision * out
 
-    def log_likelihood(self, x, users=None, items=None, ratings=None):
+    def log_likelihood(
+        self,
+        x: ArrayLike,
+        users: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+        ratings: ArrayLike | None = None,
+    ) -> np.ndarray:
         """Log density of each rating.
 
         Parameters

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import positive_number
 from pdmp.models.factorisations.isotropic import IsotropicPrior
 from pdmp.native.classes import allocating, compiled
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import BLOCK, exp
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 
 @allocating
@@ -212,12 +217,20 @@ class ICA(IsotropicPrior):
     ----------
     .. [1] Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Barker dynamics, AISTATS,
        section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> model = pdmp.models.ICA(np.random.default_rng(0).laplace(size=(50, 2)))
+    >>> model.dim, model.n_data
+    (4, 50)
     """
 
     data: np.ndarray
     channels: int
 
-    def __init__(self, X, prior_scale=1.0):
+    def __init__(self, X: ArrayLike, prior_scale: ArrayLike = 1.0) -> None:
         X = _observations(X)
         d = X.shape[1]
         super().__init__(dim=d * d, n_data=len(X), variables={"W": (d, d)})
@@ -274,7 +287,7 @@ class ICA(IsotropicPrior):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same model with its data in the order `rows`; itself where that is the order they have."""
         if len(rows) == self.n_data and np.array_equal(rows, np.arange(self.n_data)):
             return self
@@ -283,10 +296,10 @@ class ICA(IsotropicPrior):
         other.n_data = len(other.data)
         return other
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.full(self.dim, math.sqrt(self.precision / (2.0 * math.pi)))
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, (D², D²): N M_bc M_da for W_ab and W_cd, M = W⁻¹, and blocks Σᵢ ½ sech²(y/2) xᵢxᵢᵀ."""
         d = self.channels
         w = self.check(x).reshape(d, d)
@@ -297,7 +310,7 @@ class ICA(IsotropicPrior):
             hessian[k, :, k, :] += self.data.T @ (weights[:, None] * self.data)
         return hessian.reshape(self.dim, self.dim) + self.precision * np.eye(self.dim)
 
-    def fast_ica(self, seed=0):
+    def fast_ica(self, seed: int = 0) -> np.ndarray:
         """FastICA's unmixing matrix by scikit-learn, scaled as `initial`, shape (D²,): where [1]_ starts."""
         from sklearn.decomposition import FastICA
 
@@ -313,7 +326,7 @@ class ICA(IsotropicPrior):
             raise ValueError(f"`X` must have {self.channels} columns, got {X.shape[1]}.")
         return x.reshape(*x.shape[:-1], self.channels, self.channels), X
 
-    def predict(self, x, X=None):
+    def predict(self, x: ArrayLike, X: ArrayLike | None = None) -> np.ndarray:
         """Sources W x of observations.
 
         Parameters
@@ -330,7 +343,7 @@ class ICA(IsotropicPrior):
         w, X = self._each(x, X)
         return X @ np.swapaxes(w, -1, -2)
 
-    def log_likelihood(self, x, X=None):
+    def log_likelihood(self, x: ArrayLike, X: ArrayLike | None = None) -> np.ndarray:
         """log p(x | W) of each observation: shape (..., n). The mean over held-out data is the score of [1]_.
 
         Parameters

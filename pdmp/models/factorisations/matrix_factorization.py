@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import GaussianFactorisation, positive_number
 from pdmp.native.classes import compiled, vectorised
@@ -68,6 +69,13 @@ class MatrixFactorization(GaussianFactorisation):
     ----------
     .. [1] Durmus, Şimşekli, Moulines, Badeau & Richard (2016), Stochastic gradient Richardson-Romberg Markov chain
        Monte Carlo, NeurIPS, section 5.2.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> users, items, ratings = [0, 0, 1, 2], [0, 1, 1, 0], [4.0, 3.0, 5.0, 2.0]
+    >>> pdmp.models.MatrixFactorization(users, items, ratings, rank=2).dim
+    10
     """
 
     user_precision: float
@@ -75,16 +83,16 @@ class MatrixFactorization(GaussianFactorisation):
 
     def __init__(
         self,
-        users,
-        items,
-        ratings,
-        rank=10,
-        n_users=None,
-        n_items=None,
-        noise_scale=1.0,
-        user_scale=1.0,
-        item_scale=1.0,
-    ):
+        users: ArrayLike,
+        items: ArrayLike,
+        ratings: ArrayLike,
+        rank: int = 10,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        noise_scale: float = 1.0,
+        user_scale: float = 1.0,
+        item_scale: float = 1.0,
+    ) -> None:
         super().__init__(users, items, ratings, rank, n_users, n_items, ("W", "H"), lambda model: {})
         self.noise_precision = positive_number(noise_scale, "noise_scale") ** -2
         self.user_precision = positive_number(user_scale, "user_scale") ** -2
@@ -161,7 +169,7 @@ class MatrixFactorization(GaussianFactorisation):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each rating, on the 2 · rank coordinates of its user and item; one for each prior."""
         k = np.arange(self.rank)
         a = self.rank * self.data["user"].astype(np.int64)
@@ -174,9 +182,9 @@ class MatrixFactorization(GaussianFactorisation):
         middle = self.rank * self.n_users
         return np.repeat([self.user_precision, self.item_precision], [middle, self.dim - middle])
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.sqrt(self._precisions() / (2.0 * math.pi))
 
-    def curvatures(self, x):
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
         """Diagonal of the Hessian, shape (dim,): Σ H_pj² / noise_scale² + 1 / user_scale², and likewise for H."""
         return self._data_curvatures(self.check(x)) + self._precisions()

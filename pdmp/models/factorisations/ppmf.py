@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.factorisations.factorisation import Factorisation, positive_number
 from pdmp.models.transforms import Log
@@ -127,6 +128,13 @@ class PPMF(Factorisation):
     .. [1] Mauri & Zanella (2024), Robust approximate sampling via stochastic gradient Barker dynamics, AISTATS,
        supplement A.4.5; Gopalan, Hofman & Blei (2015), Scalable recommendation with hierarchical Poisson
        factorization, UAI.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> users, items, ratings = [0, 0, 1, 2], [0, 1, 1, 0], [4.0, 3.0, 5.0, 2.0]
+    >>> list(pdmp.models.PPMF(users, items, ratings, rank=2).variables)
+    ['theta', 'beta', 'epsilon', 'nu']
     """
 
     columns: int
@@ -139,19 +147,19 @@ class PPMF(Factorisation):
 
     def __init__(
         self,
-        users,
-        items,
-        ratings,
-        rank=100,
-        n_users=None,
-        n_items=None,
-        user_shape=0.3,
-        item_shape=0.3,
-        activity_shape=0.3,
-        popularity_shape=0.3,
-        activity_mean=1.0,
-        popularity_mean=1.0,
-    ):
+        users: ArrayLike,
+        items: ArrayLike,
+        ratings: ArrayLike,
+        rank: int = 100,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        user_shape: float = 0.3,
+        item_shape: float = 0.3,
+        activity_shape: float = 0.3,
+        popularity_shape: float = 0.3,
+        activity_mean: float = 1.0,
+        popularity_mean: float = 1.0,
+    ) -> None:
         def others(model):
             return {"epsilon": (model.n_users,), "nu": (model.n_items,)}
 
@@ -242,7 +250,7 @@ class PPMF(Factorisation):
     def _factors(self, x):
         return np.exp(x)
 
-    def curvatures(self, x):
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
         """Diagonal of the Hessian, shape (dim,)."""
         factors = np.exp(self.check(x))
         out = np.zeros(self.dim)
@@ -264,7 +272,15 @@ class PPMF(Factorisation):
         out[end:] = nu * (b.sum(axis=1) + self.popularity_rate)
         return out
 
-    def log_likelihood(self, x, users=None, items=None, ratings=None, lowest=0.0, highest=np.inf):
+    def log_likelihood(
+        self,
+        x: ArrayLike,
+        users: ArrayLike | None = None,
+        items: ArrayLike | None = None,
+        ratings: ArrayLike | None = None,
+        lowest: float = 0.0,
+        highest: float = np.inf,
+    ) -> np.ndarray:
         """Log probability of each count.
 
         Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.transforms import Log
@@ -54,7 +55,9 @@ class HierarchicalNormal(Model):
     tau_precision: float
     centred: bool
 
-    def __init__(self, y, sigma, mu_scale=5.0, tau_scale=5.0, centred=False):
+    def __init__(
+        self, y: ArrayLike, sigma: float, mu_scale: float = 5.0, tau_scale: float = 5.0, centred: bool = False
+    ) -> None:
         self.y, self.sigma = np.array(y, dtype=float), np.array(sigma, dtype=float)
         if self.y.ndim != 1 or len(self.y) == 0 or self.sigma.shape != self.y.shape:
             raise ValueError(f"`y` and `sigma` must have one shape (J,), got {self.y.shape} and {self.sigma.shape}.")
@@ -144,20 +147,20 @@ class HierarchicalNormal(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each datum, one for the prior of each group's z, and one for the priors of μ and τ."""
         alone = [[2 + i] for i in range(self.n_data)]
         joint = [[0, 1, 2 + i] for i in range(self.n_data)]
         return [*alone, *joint, [0, 1]] if self.centred else [*joint, *alone, [0, 1]]
 
-    def constrain(self, draws):
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """μ, τ and θ of draws of x (..., dim): arrays (...), (...) and (..., J); also z when not centred."""
         natural = super().constrain(draws)
         if not self.centred:
             natural["theta"] = natural["mu"][..., None] + natural["tau"][..., None] * natural["z"]
         return natural
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, (J + 2, J + 2)."""
         x = self.check(x)
         mu, tau, z = x[0], math.exp(x[1]), x[2:]
@@ -183,7 +186,7 @@ class HierarchicalNormal(Model):
             h[group, group] = 1.0 + tau * tau * p
         return h
 
-    def moments(self, n=2_001):
+    def moments(self, n: int = 2_001) -> tuple[np.ndarray, np.ndarray]:
         """Mean (dim,) and covariance (dim, dim) of x: in closed form given τ, by the trapezium rule over log τ.
 
         Given τ everything else is normal. The rule's `n` nodes lie where the prior of log τ, whose tails fall as
@@ -214,16 +217,28 @@ class HierarchicalNormal(Model):
         mean = weight @ first
         return mean, np.tensordot(weight, second, 1) - np.outer(mean, mean)
 
-    def predict(self, x):
+    def predict(self, x: ArrayLike) -> np.ndarray:
         """The groups' θ at parameters `x` (..., dim): (..., J)."""
         return self.constrain(x)["theta"]
 
-    def log_likelihood(self, x):
+    def log_likelihood(self, x: ArrayLike) -> np.ndarray:
         """log p(yⱼ | x) of each group at parameters `x` (..., dim): (..., J)."""
         z = (self.y - self.predict(x)) / self.sigma
         return -0.5 * z * z - np.log(self.sigma) - 0.5 * math.log(2.0 * math.pi)
 
 
-def EightSchools(centred=False, mu_scale=5.0, tau_scale=5.0):
-    """`HierarchicalNormal` on the eight schools of Rubin (1981), Journal of Educational Statistics 6."""
+def EightSchools(centred: bool = False, mu_scale: float = 5.0, tau_scale: float = 5.0) -> HierarchicalNormal:
+    """`HierarchicalNormal` on the eight schools of Rubin (1981), Journal of Educational Statistics 6.
+
+    Parameters
+    ----------
+    centred : bool, default False
+        Whether the parameters are the schools' effects themselves.
+    mu_scale, tau_scale : float, default 5.0
+        Of the priors, see `HierarchicalNormal`.
+
+    Returns
+    -------
+    HierarchicalNormal
+    """
     return HierarchicalNormal(SCHOOLS_Y, SCHOOLS_SIGMA, mu_scale, tau_scale, centred)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.targets.gaussian import DENSE, Gaussian
@@ -36,6 +38,13 @@ class LogGaussianCox(Model):
     References
     ----------
     .. [1] Møller, Syversveen & Waagepetersen (1998), Log Gaussian Cox processes, Scand. J. Statist. 25.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.LogGaussianCox([3, 1, 4], precision=[1.0, 1.0, 1.0])
+    >>> model.dim
+    3
     """
 
     counts: np.ndarray  #: (cells,)
@@ -45,7 +54,9 @@ class LogGaussianCox(Model):
     coupling: np.ndarray  #: (pairs,) Qᵢⱼ
     rest: np.ndarray  #: (cells,) Qᵢᵢ - Σⱼ |Qᵢⱼ|
 
-    def __init__(self, counts, precision, mean=0.0, area=1.0):
+    def __init__(
+        self, counts: ArrayLike, precision: ArrayLike, mean: ArrayLike | None = 0.0, area: float = 1.0
+    ) -> None:
         counts = np.array(counts, dtype=float)
         if counts.size == 0 or not np.all(counts >= 0.0) or not np.all(counts == np.floor(counts)):
             raise ValueError("`counts` must be whole numbers that are not negative, at least one of them.")
@@ -67,7 +78,9 @@ class LogGaussianCox(Model):
         self.rest = self.field.curvatures() - beside
 
     @classmethod
-    def generated(cls, n=16, variance=1.91, scale=1.0 / 33.0, points=126.0, seed=0):
+    def generated(
+        cls, n: int = 16, variance: float = 1.91, scale: float = 1.0 / 33.0, points: float = 126.0, seed: int = 0
+    ) -> Self:
         """Counts drawn from a field with covariance variance · exp(-distance / (n · scale)) on an n × n grid.
 
         The distance is in cells, and `points` the mean number of points in the unit square that the grid divides, of
@@ -152,29 +165,29 @@ class LogGaussianCox(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each cell, then one for each pair of neighbours in the field."""
         indptr = np.concatenate([np.arange(self.dim), self.dim + 2 * np.arange(len(self.pair) + 1)])
         return indptr, np.concatenate([np.arange(self.dim), self.pair.ravel()])
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Q + diag(area eˣ), (cells, cells)."""
         return self.field.hessian() + np.diag(self.area * np.exp(self.check(x)))
 
-    def curvatures(self, x):
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
         """Diagonal of the Hessian at `x`, (cells,)."""
         return self.field.curvatures() + self.area * np.exp(self.check(x))
 
-    def prior_hessian_bounds(self):
+    def prior_hessian_bounds(self) -> np.ndarray | None:
         """Q, twice; None above 5000 cells."""
         return self.field.hessian_bounds()
 
-    def predict(self, x):
+    def predict(self, x: ArrayLike) -> np.ndarray:
         """Expected counts at fields `x` (..., cells): (..., *shape)."""
         x = np.asarray(x, dtype=float)
         return self.area * np.exp(x).reshape(*x.shape[:-1], *self.shape)
 
-    def log_likelihood(self, x, counts=None):
+    def log_likelihood(self, x: ArrayLike, counts: ArrayLike | None = None) -> np.ndarray:
         """log p(counts | x), summed over the cells, for `x` of shape (cells,); the model's counts by default."""
         from scipy.special import gammaln
 

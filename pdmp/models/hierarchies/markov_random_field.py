@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.targets.gaussian import Gaussian
 
 
-def GaussianMarkovRandomField(graph, mean=0.0, tau=1.0, kappa=1.0, weight="weight"):
+def GaussianMarkovRandomField(
+    graph: Any,
+    mean: ArrayLike | None = 0.0,
+    tau: float = 1.0,
+    kappa: ArrayLike | None = 1.0,
+    weight: str | None = "weight",
+) -> Gaussian:
     r"""A `Gaussian` with a coordinate for each node of a graph, and neighbours that attract each other.
 
     U(x) = τ/2 [Σ_{i~j} wᵢⱼ (yᵢ - yⱼ)² + κ² Σᵢ yᵢ²], y = x - mean [1]_: the precision matrix is τ (L + κ² I), L the

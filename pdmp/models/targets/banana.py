@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
+
+if TYPE_CHECKING:
+    from discrete.schedules import Schedule
 
 
 class Banana(Model):
@@ -36,13 +41,20 @@ class Banana(Model):
     ----------
     .. [1] Haario, Saksman & Tamminen (1999), Adaptive proposal distribution for random walk Metropolis algorithm,
        Computational Statistics 14, section 5.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Banana(bend=0.5)
+    >>> model.moments()[0]
+    array([0. , 0.5])
     """
 
     scale: float
     bend: float
     noise: float
 
-    def __init__(self, dim=2, scale=1.0, bend=1.0, noise=0.5):
+    def __init__(self, dim: int = 2, scale: float | str | Schedule = 1.0, bend: float = 1.0, noise: str = 0.5) -> None:
         if dim < 2:
             raise ValueError(f"`dim` must be at least 2, got {dim}.")
         for name, value in (("scale", scale), ("noise", noise)):
@@ -108,11 +120,11 @@ class Banana(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for x₀, one for x₁ given x₀, one for each further coordinate."""
         return [[0], [0, 1], *([j] for j in range(2, self.dim))]
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, (dim, dim)."""
         x, q = self.check(x), 1.0 / self.noise**2
         hessian = np.eye(self.dim)
@@ -121,11 +133,11 @@ class Banana(Model):
         hessian[1, 1] = q
         return hessian
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """Zeros, (dim,)."""
         return np.zeros(self.dim)
 
-    def moments(self):
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean (dim,) and covariance (dim, dim), in closed form."""
         mean, covariance = np.zeros(self.dim), np.eye(self.dim)
         mean[1] = self.bend * self.scale**2
@@ -133,7 +145,7 @@ class Banana(Model):
         covariance[1, 1] = self.noise**2 + 2.0 * self.bend**2 * self.scale**4
         return mean, covariance
 
-    def exact_draws(self, n, seed=None):
+    def exact_draws(self, n: int, seed: int | None = None) -> np.ndarray:
         """Independent draws from the distribution, (n, dim)."""
         x = np.random.default_rng(seed).standard_normal((n, self.dim))
         x[:, 0] *= self.scale

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
+
+if TYPE_CHECKING:
+    from discrete.schedules import Schedule
 
 
 class Funnel(Model):
@@ -31,11 +36,17 @@ class Funnel(Model):
     References
     ----------
     .. [1] Neal (2003), Slice sampling, Annals of Statistics 31, section 8.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.Funnel(dim=3).exact_draws(100, seed=1).shape
+    (100, 3)
     """
 
     scale: float
 
-    def __init__(self, dim=10, scale=3.0):
+    def __init__(self, dim: int = 10, scale: float | str | Schedule = 3.0) -> None:
         if dim < 2:
             raise ValueError(f"`dim` must be at least 2, got {dim}.")
         if not 0.0 < scale < math.inf:
@@ -74,11 +85,11 @@ class Funnel(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for v, and one for each coordinate of z given v."""
         return [[0], *([0, j] for j in range(1, self.dim))]
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, (dim, dim)."""
         x = self.check(x)
         precision = math.exp(-x[0])
@@ -87,19 +98,19 @@ class Funnel(Model):
         hessian[0, 1:] = hessian[1:, 0] = -precision * x[1:]
         return hessian
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """v = -n scale²/2, z = 0: far down the neck, where hardly any of the mass is."""
         mode = np.zeros(self.dim)
         mode[0] = -0.5 * (self.dim - 1) * self.scale**2
         return mode
 
-    def moments(self):
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean (dim,) and covariance (dim, dim), in closed form: the variance of a zⱼ is E eᵛ = exp(scale²/2)."""
         variance = np.full(self.dim, math.exp(0.5 * self.scale**2))
         variance[0] = self.scale**2
         return np.zeros(self.dim), np.diag(variance)
 
-    def exact_draws(self, n, seed=None):
+    def exact_draws(self, n: int, seed: int | None = None) -> np.ndarray:
         """Independent draws from the distribution, (n, dim)."""
         x = np.random.default_rng(seed).standard_normal((n, self.dim))
         x[:, 0] *= self.scale

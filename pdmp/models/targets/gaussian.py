@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
@@ -71,7 +72,7 @@ class Gaussian(Model):
     #: The same matrix, when it is nearly full; else of shape (0, 0).
     full: np.ndarray
 
-    def __init__(self, mean, precision):
+    def __init__(self, mean: ArrayLike | None, precision: ArrayLike) -> None:
         self.indptr, self.indices, self.data = _rows(precision)
         d = len(self.indptr) - 1
         mean = np.array(mean, dtype=float)
@@ -202,27 +203,27 @@ class Gaussian(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def ray_room(self):
+    def ray_room(self) -> int:
         """Length of the array that holds a ray."""
         return 2 * self.dim + 2
 
-    def neighbours(self):
+    def neighbours(self) -> tuple[np.ndarray, np.ndarray]:
         """Pattern of the precision matrix: (indptr, indices) of its rows, int64, indices ascending in each row."""
         return self.indptr, self.indices
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """The mean, shape (dim,)."""
         return self.mean.copy()
 
-    def hessian(self, x=None):
+    def hessian(self, x: ArrayLike | None = None) -> np.ndarray:
         """The precision matrix, dense, shape (dim, dim); the same at every x."""
         return self._dense()
 
-    def hessian_bounds(self):
+    def hessian_bounds(self) -> np.ndarray | None:
         """The precision matrix twice: it is the Hessian everywhere. None above 5000 dimensions."""
         return None if self.dim > DENSE else (self._dense(), self._dense())
 
-    def covariance(self):
+    def covariance(self) -> np.ndarray:
         """Inverse of the precision matrix, dense, shape (dim, dim), for dim <= 5000."""
         _refuse_dense(self.dim)
         if len(self.data) == self.dim:  # the diagonal alone
@@ -230,11 +231,11 @@ class Gaussian(Model):
         inverse = np.linalg.inv(self._dense())
         return 0.5 * (inverse + inverse.T)
 
-    def curvatures(self, x=None):
+    def curvatures(self, x: ArrayLike | None = None) -> np.ndarray:
         """Diagonal of the precision matrix, shape (dim,); the same at every x."""
         return self.data[self.indices == np.repeat(np.arange(self.dim), np.diff(self.indptr))]
 
-    def curvature(self, x=None, probes=None):
+    def curvature(self, x: ArrayLike | None = None, probes: int | None = None) -> float:
         """Trace of the precision matrix divided by `dim`."""
         return float(np.sum(self.curvatures())) / self.dim
 

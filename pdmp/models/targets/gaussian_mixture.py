@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
@@ -42,7 +43,7 @@ class GaussianMixture(Model):
     precisions: np.ndarray  #: (K, d, d)
     offsets: np.ndarray  #: (K,) log of wₖ |Pₖ|^½ (2π)^(-d/2)
 
-    def __init__(self, means, covariances, weights=None):
+    def __init__(self, means: ArrayLike, covariances: ArrayLike, weights: str | None = None) -> None:
         self.means = np.array(means, dtype=float, order="C")
         if self.means.ndim != 2 or self.means.size == 0:
             raise ValueError(f"`means` must have shape (K, d), K and d at least 1; got {self.means.shape}.")
@@ -135,14 +136,14 @@ class GaussianMixture(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def responsibilities(self, x):
+    def responsibilities(self, x: ArrayLike) -> np.ndarray:
         """Probabilities that points `x` (..., d) are of each component, (..., K)."""
         z = np.asarray(x, dtype=float)[..., None, :] - self.means
         logs = self.offsets - 0.5 * np.einsum("...ki,kij,...kj->...k", z, self.precisions, z)
         shares = np.exp(logs - logs.max(axis=-1, keepdims=True))
         return shares / shares.sum(axis=-1, keepdims=True)
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, (d, d)."""
         x = self.check(x)
         shares = self.responsibilities(x)
@@ -150,13 +151,13 @@ class GaussianMixture(Model):
         mean = shares @ pulls
         return np.tensordot(shares, self.precisions, 1) - (shares * (pulls - mean).T) @ (pulls - mean)
 
-    def moments(self):
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean (d,) and covariance (d, d), in closed form."""
         mean = self.weights @ self.means
         away = self.means - mean
         return mean, np.tensordot(self.weights, self.covariances, 1) + (self.weights * away.T) @ away
 
-    def exact_draws(self, n, seed=None):
+    def exact_draws(self, n: int, seed: int | None = None) -> np.ndarray:
         """Independent draws from the distribution, (n, d)."""
         rng = np.random.default_rng(seed)
         which = rng.choice(len(self.weights), n, p=self.weights)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
@@ -37,13 +39,20 @@ class Hyperboloid(Model):
     ----------
     .. [1] Pakman, Gilboa, Carlson & Paninski (2017), Stochastic bouncy particle sampler. ICML, supplement, section D
        (D.60).
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Hyperboloid([0.9, 1.1, 1.0])
+    >>> model.dim, model.n_data
+    (2, 3)
     """
 
     y: np.ndarray
     noise_precision: float
     prior_precision: float
 
-    def __init__(self, y, noise_scale=1.0, prior_scale=100.0):
+    def __init__(self, y: ArrayLike, noise_scale: float = 1.0, prior_scale: ArrayLike = 100.0) -> None:
         y = np.array(y, dtype=float)
         if y.ndim != 1 or y.size == 0 or not np.all(np.isfinite(y)):
             raise ValueError(f"`y` must be a vector of at least one finite number, got shape {y.shape}.")
@@ -55,7 +64,7 @@ class Hyperboloid(Model):
         self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
 
     @classmethod
-    def generated(cls, n_data=1_000, product=0.0, seed=0, **options):
+    def generated(cls, n_data: int = 1_000, product: float = 0.0, seed: int = 0, **options: Any) -> Self:
         """The model with N data drawn from N(product, noise_scale²); in [1]_ the product is 0, N = 1,000."""
         noise = options.get("noise_scale", 1.0) * np.random.default_rng(seed).standard_normal(n_data)
         return cls(product + noise, **options)
@@ -84,14 +93,14 @@ class Hyperboloid(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """N/σ² · [[w₁², 2w₀w₁ - ȳ], [2w₀w₁ - ȳ, w₀²]] + I/prior_scale², shape (2, 2); indefinite in places."""
         a, b = self.check(x)
         across = 2.0 * a * b - self.y.mean()
         scale = self.n_data * self.noise_precision
         return scale * np.array([[b * b, across], [across, a * a]]) + self.prior_precision * np.eye(2)
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """The minimum of U with w₀ >= 0, shape (2,); its mirror image -w is another.
 
         Both coordinates have the same size there, and their product is ȳ shrunk by the prior towards 0.

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
+
+if TYPE_CHECKING:
+    from discrete.schedules import Schedule
 
 
 @inlined
@@ -45,13 +50,20 @@ class MixtureSum(Model):
     References
     ----------
     .. [1] Pakman, Gilboa, Carlson & Paninski (2017), Stochastic bouncy particle sampler. ICML, supplement, section E.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.MixtureSum.generated(n_data=100, dim=2, seed=1)
+    >>> model.dim, model.n_data
+    (2, 100)
     """
 
     centres: np.ndarray
     precision: float
     factor: float
 
-    def __init__(self, centres, width=0.25, scale="mean"):
+    def __init__(self, centres: ArrayLike, width: float = 0.25, scale: float | str | Schedule = "mean") -> None:
         centres = np.array(centres, dtype=float, order="C")
         if centres.ndim != 2 or centres.size == 0 or centres.shape[1] % 2:
             raise ValueError(f"`centres` must have shape (N, 2 D), N and D at least 1; got {centres.shape}.")
@@ -68,7 +80,7 @@ class MixtureSum(Model):
         self.factor = 1.0 / n_data if scale == "mean" else 1.0
 
     @classmethod
-    def generated(cls, n_data=1_000, dim=2, spread=0.01, seed=0, **options):
+    def generated(cls, n_data: int = 1_000, dim: int = 2, spread: float = 0.01, seed: int = 0, **options: Any) -> Self:
         """The model with centres drawn from N(0, spread²); those of [1]_ by default."""
         return cls(spread * np.random.default_rng(seed).standard_normal((n_data, 2 * dim)), **options)
 
@@ -106,7 +118,7 @@ class MixtureSum(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Diagonal, shape (D, D): f Σᵢ [1/s² - p(1 - p)(a - b)²/s⁴], a and b the distances to the two components."""
         x, d = self.check(x), self.dim
         a, b = x - 1.0 - self.centres[:, :d], x + 1.0 - self.centres[:, d:]
@@ -115,7 +127,7 @@ class MixtureSum(Model):
         both = e / (1.0 + e) ** 2  # p (1 - p)
         return np.diag(self.factor * (self.precision - self.precision**2 * both * (a - b) ** 2).sum(axis=0))
 
-    def marginal(self, k, w):
+    def marginal(self, k: int, w: ArrayLike) -> np.ndarray:
         """Density of coordinate k, normalised by quadrature, at the points `w` of any shape."""
         w = np.asarray(w, dtype=float)
         grid = np.linspace(-1.0 - 12.0 * self.width, 1.0 + 12.0 * self.width, 8_001)
@@ -125,7 +137,7 @@ class MixtureSum(Model):
         mass = np.trapezoid(density[: len(grid)], grid)
         return (density[len(grid) :] / mass).reshape(w.shape)
 
-    def crossing_rate(self, k, speed):
+    def crossing_rate(self, k: int, speed: float) -> float:
         """Crossings of 0 by coordinate k per unit of time, in equilibrium: speed · p(0), `speed` the mean of |vₖ|."""
         return speed * float(self.marginal(k, 0.0))
 

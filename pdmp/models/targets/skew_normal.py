@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
@@ -62,11 +63,17 @@ class SkewNormal(Model):
     References
     ----------
     A. Azzalini, "A class of distributions which includes the normal ones", Scand. J. Statist. 12, 171-178 (1985).
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> round(float(pdmp.models.SkewNormal(2.0).exact_mean), 4)
+    0.7136
     """
 
     shape: float
 
-    def __init__(self, shape):
+    def __init__(self, shape: float | None) -> None:
         if np.ndim(shape) != 0 or not math.isfinite(shape):
             raise ValueError(f"`shape` must be a finite number, got {shape}.")
         super().__init__(dim=1)
@@ -80,18 +87,18 @@ class SkewNormal(Model):
     def add_gradient(self, x, out):
         out[0] += x[0] - self.shape * inverse_mills(self.shape * x[0])
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """U'' = 1 + α² m(αθ) (m(αθ) + αθ), shape (1, 1)."""
         z = self.shape * self.check(x)[0]
         m = inverse_mills(z)
         return np.array([[1.0 + self.shape**2 * m * (m + z)]])
 
     @property
-    def exact_mean(self):
+    def exact_mean(self) -> float:
         """δ √(2/π), δ = α / √(1 + α²)."""
         return self.shape / math.hypot(1.0, self.shape) * math.sqrt(2.0 / math.pi)
 
     @property
-    def exact_variance(self):
+    def exact_variance(self) -> float:
         """1 - 2δ²/π, δ = α / √(1 + α²)."""
         return 1.0 - self.exact_mean**2
