@@ -95,9 +95,15 @@ def count_data(counts, n):
 
 
 @inlined
+def last_moved(moved, j):
+    """When coordinate j last changed; `moved` is that of the `State`, one time for all coordinates or one for each."""
+    return moved[0] if moved.shape[0] == 1 else moved[j]
+
+
+@inlined
 def positions(flow, state, now, out):
     """Write all coordinates at time `now` into `out`, without moving them."""
-    if state.moved.shape[0] == 1:
+    if state.moved.shape[0] == 1:  # a loop of its own, which is vectorised
         s = now - state.moved[0]
         for j in range(out.shape[0]):
             out[j] = flow.position(j, state.x[j], state.v[j], s)
@@ -110,8 +116,7 @@ def positions(flow, state, now, out):
 def velocities(flow, state, now, out):
     """Write all velocities at time `now` into `out`: where paths are curved they change between events too."""
     for j in range(out.shape[0]):
-        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
-        out[j] = flow.velocity(j, state.x[j], state.v[j], now - moved)
+        out[j] = flow.velocity(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
 
 
 class Process(Compiled):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.classes import internal, internal_inlined
-from pdmp.process import interleave
+from pdmp.process import interleave, last_moved
 
 
 class Integrals(NamedTuple):
@@ -86,15 +86,16 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
 
 @internal
 def mark(integrals, flow, xs, vs, moved, now):
-    """Note the integrals at since + stretch, since + 2 stretch … up to `now`; full, every second is kept (batch means).
+    """Keep the integrals at since + stretch, since + 2 stretch … up to `now`, for batch means.
 
-    Costs O(d) at each of these times and nothing at the events between them.
+    When the room for them is full, every second one is dropped and the stretch doubled. The cost is O(d) at each of
+    these times, and nothing at the events between them.
     """
     n, d = integrals.marks.shape
     since = integrals.since[0]
     if now <= since:
         return
-    if integrals.stretch[0] == 0.0:  # about an event of each coordinate altogether, if this is the first one
+    if integrals.stretch[0] == 0.0:  # at the first event: about d events in all n stretches
         integrals.stretch[0] = (now - since) * max(d, n) / n
     while since + (integrals.marked[0] + 1) * integrals.stretch[0] <= now * (1.0 + 1e-14):
         row = integrals.marked[0]
@@ -107,7 +108,7 @@ def mark(integrals, flow, xs, vs, moved, now):
             continue
         t = since + (row + 1) * integrals.stretch[0]
         for j in range(d):
-            at = moved[0] if moved.shape[0] == 1 else moved[j]
+            at = last_moved(moved, j)
             a = max(at, since)
             x, v = flow.position(j, xs[j], vs[j], a - at), flow.velocity(j, xs[j], vs[j], a - at)
             integrals.marks[row, j] = integrals.first[j] + flow.moments(j, x, v, integrals.centre[j], t - a)[0]
@@ -162,8 +163,7 @@ def fill_grid(grid, flow, since, xs, vs, moved, now):
             continue
         t = since + (row + 1) * grid.spacing[0]
         for j in range(d):
-            at = moved[0] if moved.shape[0] == 1 else moved[j]
-            grid.rows[row, j] = flow.position(j, xs[j], vs[j], t - at)
+            grid.rows[row, j] = flow.position(j, xs[j], vs[j], t - last_moved(moved, j))
         grid.used[0] = row + 1
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import Compiled, compiled
-from pdmp.process import CERTAIN, Process
+from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended
 from pdmp.processes.walls import Walls
 
@@ -196,7 +196,7 @@ class Bounded(Extended):
         """When the k-th coordinate with walls hits one; if that is before `before`, note which for its own clock c."""
         j = self.boxed[k]
         centre = self.flow.around(j)
-        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
+        moved = last_moved(state.moved, j)
         y, v, high, low = state.x[j] - centre, state.v[j], self.upper[j] - centre, self.lower[j] - centre
         rise = self.flow.first_passage(y, v, high) if high < math.inf else math.inf
         fall = self.flow.first_passage(-y, -v, -low) if low > -math.inf else math.inf
@@ -211,7 +211,7 @@ class Bounded(Extended):
         y, w, size = -self.around[k], 0.0, abs(self.offsets[k])
         for q in range(self.indptr[k], self.indptr[k + 1]):
             j = self.indices[q]
-            s = now - (state.moved[0] if state.moved.shape[0] == 1 else state.moved[j])
+            s = now - last_moved(state.moved, j)
             term = self.data[q] * self.flow.position(j, state.x[j], state.v[j], s)
             y += term
             size += abs(term)

@@ -27,7 +27,7 @@ import numpy as np
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
-from pdmp.process import CERTAIN
+from pdmp.process import CERTAIN, last_moved
 from pdmp.processes.extended import Extended, InnerReport
 
 #: Of a row of `memory.coordinates`: the velocity that a frozen one remembers, since when it is frozen, for how long it
@@ -144,7 +144,7 @@ class Sticky(Extended):
     def reaches_zero(self, state, j, now):
         """When the moving coordinate j is at 0 next; one that has just thawed leaves first."""
         x, v, centre = state.x[j], state.v[j], self.flow.around(j)
-        moved = state.moved[0] if state.moved.shape[0] == 1 else state.moved[j]
+        moved = last_moved(state.moved, j)
         side = 1.0 if x < 0.0 or (x == 0.0 and v < 0.0) else -1.0
         return max(moved + self.flow.first_passage(side * (x - centre), side * v, -side * centre), now)
 

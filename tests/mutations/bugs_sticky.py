@@ -40,7 +40,7 @@ BUGS = [
         ("boundary: the metric is forgotten in the square", "pdmp/processes/bounded.py", "across += self.data[q] * self.mirrors[k, self.indices[q]]", "across += self.data[q] * self.data[q]", (BOUNDED,)),
         ("boundary: a box ignores the metric", "pdmp/processes/bounded.py", "self.box_mirrors = np.array([covariance(a) for a in np.eye(d)])", "self.box_mirrors = np.eye(d)", (BOUNDED, BOUNDED_LAWS)),
         ("boundary: Zig-Zag turns round", "pdmp/processes/bounded.py", "                v[self.indices[q]] = -v[self.indices[q]]\n", "                v[self.indices[q]] = -v[self.indices[q]] if q == first else v[self.indices[q]]\n", (BOUNDED, BOUNDED_LAWS)),
-        ("boundary: hits counted from the last event", "pdmp/processes/bounded.py", "            s = now - (state.moved[0] if state.moved.shape[0] == 1 else state.moved[j])\n", "            s = 0.0\n", (BOUNDED, BOUNDED_LAWS)),
+        ("boundary: hits counted from the last event", "pdmp/processes/bounded.py", "            s = now - last_moved(state.moved, j)\n", "            s = 0.0\n", (BOUNDED, BOUNDED_LAWS)),
         ("boundary: the wall of an ellipse without its centre", "pdmp/processes/bounded.py", "self.offsets[k] - WALL_MARGIN * size - self.around[k]", "self.offsets[k] - WALL_MARGIN * size", (BOUNDED,)),
         ("boundary: the other wall is noted", "pdmp/processes/bounded.py", "1 if rise < fall else 0", "0 if rise < fall else 1", (BOUNDED,)),
         ("boundary: absorbed, and on it goes", "pdmp/processes/bounded.py", "            state.memory.ended[0] = 1\n", "            pass\n", (BOUNDED,)),
