@@ -3,8 +3,8 @@
 Three checks, all of classes from outside the packages only. `check_methods` reads the methods: each ``self.name`` must
 be a declared field or a compiled method, each ``state.name`` an entry of the state, each global name must exist; what
 must return a value does so on every path; random numbers come from `rng`. `check_target` compares the gradient of a
-model with its potential, once for each model. `rehearse` calls the methods in plain Python, on copies of a chain's first
-state, and looks at what they return.
+model with its potential, once for each model. `rehearse` calls the methods in plain Python, on copies of a chain's
+first state, and looks at what they return.
 """
 
 from __future__ import annotations
