@@ -442,21 +442,21 @@ def test_bounds_on_single_terms_hold_in_100000_states(name):
     z = 4.0 * generator.standard_normal(100_000)
     z[::5] *= 8.0
     y = generator.choice(kinds, len(z))
-    bends = np.array([model.bend(a, b) for a, b in zip(z, y, strict=True)])
-    low, high = (np.broadcast_to(bound, len(z)) for bound in model.bend_bounds(y))
-    tiny = 1e-12 * np.abs(bends).max()
-    assert np.all(low <= bends + tiny) and np.all(bends <= high + tiny)
+    second = np.array([model.second_derivative(a, b) for a, b in zip(z, y, strict=True)])
+    low, high = (np.broadcast_to(bound, len(z)) for bound in model.second_derivative_bounds(y))
+    tiny = 1e-12 * np.abs(second).max()
+    assert np.all(low <= second + tiny) and np.all(second <= high + tiny)
     for kind in kinds:
         own = y == kind
-        assert bends[own].max() > 0.99 * high[own][0]
-        assert bends[own].min() <= 0.99 * low[own][0] + tiny
+        assert second[own].max() > 0.99 * high[own][0]
+        assert second[own].min() <= 0.99 * low[own][0] + tiny
     if name in BOUNDED_SLOPES:
-        slopes = np.array([model.slope(a, b) for a, b in zip(z, y, strict=True)])
-        low, high = (np.broadcast_to(bound, len(z)) for bound in model.slope_bounds(y))
-        assert np.all(low <= slopes + 1e-12) and np.all(slopes <= high + 1e-12)
+        first = np.array([model.first_derivative(a, b) for a, b in zip(z, y, strict=True)])
+        low, high = (np.broadcast_to(bound, len(z)) for bound in model.first_derivative_bounds(y))
+        assert np.all(low <= first + 1e-12) and np.all(first <= high + 1e-12)
         for kind in kinds:
             own = y == kind
-            assert slopes[own].max() >= 0.99 * high[own][0] - 1e-9 and slopes[own].min() <= 0.99 * low[own][0] + 1e-9
+            assert first[own].max() >= 0.99 * high[own][0] - 1e-9 and first[own].min() <= 0.99 * low[own][0] + 1e-9
 
 
 @plain_only
@@ -557,8 +557,8 @@ def test_convex_and_concave_parts(name):
             gradient = model.gradient(x)
             assert_allclose(here[:, 0] + here[:, 1], v * gradient if rows == 3 else v @ gradient, rtol=1e-9, atol=1e-9)
             assert_allclose(here[:, 2], (after - before)[:, 1] / (2.0 * h), rtol=1e-4, atol=1e-4)
-            bends = after - 2.0 * here + before
-            assert np.all(bends[:, 0] >= -1e-10) and np.all(bends[:, 1] <= 1e-10)
+            second = after - 2.0 * here + before
+            assert np.all(second[:, 0] >= -1e-10) and np.all(second[:, 1] <= 1e-10)
 
 
 @plain_only

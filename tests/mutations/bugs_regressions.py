@@ -47,7 +47,7 @@ BUGS = [
         ("Student-t: half the bound on the slope", STUDENT, "most = 0.5 * (self.degrees + 1.0) / math.sqrt", "most = 0.25 * (self.degrees + 1.0) / math.sqrt", "test_bounds_on_single_terms_hold_in_100000_states"),
         ("half-Cauchy: a label is 0", CAUCHY, "super().__init__(x[:, None], np.ones(len(x)), prior_scale)", "super().__init__(x[:, None], np.arange(len(x)) > 0, prior_scale)", "test_half_cauchy"),
         ("logistic rows: the bound of the other label", ROWS, "return -0.5 * (y + 1.0), 0.5 * (1.0 - y)", "return -0.5 * (1.0 - y), 0.5 * (y + 1.0)", "test_bounds_on_single_terms_hold_in_100000_states"),
-        ("logistic rows: unsigned parts", ROWS, "z, slope = sign * self.margin(x, i), sign * self.design.product(v, i)", "z, slope = sign * self.margin(x, i), self.design.product(v, i)", "test_convex_and_concave_parts"),
+        ("logistic rows: unsigned parts", ROWS, "z, along = sign * self.margin(x, i), sign * self.design.product(v, i)", "z, slope = sign * self.margin(x, i), self.design.product(v, i)", "test_convex_and_concave_parts"),
         ("glm: the offset counts in single terms only", GLM, "            weights[k] += model.offset[rows[start + k]]", "            weights[k] += 0.0", "test_batches_are_sums_of_terms_in_every_layout"),
         ("glm: a copy in another order keeps the offsets", GLM, "other.offset = self.offset[rows] if", "other.offset = self.offset if", "test_a_copy_in_another_order"),
         ("glm: differences are sums", GLM, "            weights[k] -= others[k]", "            weights[k] += others[k]", "test_batches_are_sums_of_terms_in_every_layout"),

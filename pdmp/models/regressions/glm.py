@@ -2,21 +2,22 @@ r"""Generalised linear models: terms ℓ(zᵢ, yᵢ) of margins zᵢ = aᵢ·x +
 
 A regression is a class with the term ℓ as a function of the margin z and the target y, and its derivatives by z::
 
-    loss(z, y)    ℓ, up to what does not depend on z
-    slope(z, y)   ℓ'
-    bend(z, y)    ℓ''
+    loss(z, y)                 ℓ, up to what does not depend on z
+    first_derivative(z, y)     ℓ'
+    second_derivative(z, y)    ℓ''
 
 All gradients follow: ∇Uᵢ = ℓ'(zᵢ, yᵢ) aᵢ, at the cost of the entries that are stored of aᵢ. What a class knows beyond
 this gives bounds to the clocks:
 
-=====================  ======================================  =======================================================
-base                   what is known, in a method              what follows
-=====================  ======================================  =======================================================
-`GeneralisedLinear`    nothing                                 grid bounds
-`BoundedHessian`       ``bend_bounds(y)``: low <= ℓ'' <= high  affine bounds for BPS, Zig-Zag and local BPS; control
-                                                               variates with exact sub-sampling
-`BoundedGradient`      ``slope_bounds(y)`` as well             constant bounds on single terms: exact sub-sampling
-=====================  ======================================  =======================================================
+===================  ========================================  =====================================================
+base                 what is known, in a method                what follows
+===================  ========================================  =====================================================
+`GeneralisedLinear`  nothing                                   bounds on a grid
+`BoundedHessian`     ``second_derivative_bounds(y)``:          affine bounds for BPS, Zig-Zag and local BPS; control
+                     low <= ℓ'' <= high                        variates with exact sub-sampling
+`BoundedGradient`    ``first_derivative_bounds(y)`` as well:   constant bounds on single terms: exact sub-sampling
+                     low <= ℓ' <= high
+===================  ========================================  =====================================================
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from pdmp.native.vectors import BLOCK, buffer
 GRAM = 128
 
 # ---------------------------------------------------------------------------------------------------------------
-# Hot loops: margins of a block of rows, their slopes, and the rows weighted by them
+# Hot loops: margins of a block of rows, first derivatives there, and the rows weighted by them
 
 
 @vectorised
-def _slopes(model, x, rows, start, n, weights, targets):
+def _derivatives(model, x, rows, start, n, weights, targets):
     """weights[k] = ℓ' of row rows[start + k], for the next block of the n rows; returns its length."""
     m = min(BLOCK, n - start)
     model.design.products(x, rows, start, n, weights)
@@ -50,7 +51,7 @@ def _slopes(model, x, rows, start, n, weights, targets):
     for k in range(m):
         targets[k] = model.target[rows[start + k]]
     for k in range(m):
-        weights[k] = model.slope(weights[k], targets[k])
+        weights[k] = model.first_derivative(weights[k], targets[k])
     return m
 
 
@@ -66,7 +67,7 @@ def _block_gradient(model, x, first, last, out):
         for k in range(m):
             targets[k] = model.target[start + k]
         for k in range(m):
-            weights[k] = model.slope(weights[k], targets[k])
+            weights[k] = model.first_derivative(weights[k], targets[k])
         model.design.add_block(start, m, weights, out)
 
 
@@ -74,7 +75,7 @@ def _block_gradient(model, x, first, last, out):
 def _batch_gradient(model, x, rows, n, out):
     weights, targets = buffer(), buffer()
     for start in range(0, n, BLOCK):
-        _slopes(model, x, rows, start, n, weights, targets)
+        _derivatives(model, x, rows, start, n, weights, targets)
         model.design.add_rows(rows, start, n, weights, out)
 
 
@@ -82,8 +83,8 @@ def _batch_gradient(model, x, rows, n, out):
 def _batch_difference(model, x, y, rows, n, out):
     weights, others, targets = buffer(), buffer(), buffer()
     for start in range(0, n, BLOCK):
-        m = _slopes(model, x, rows, start, n, weights, targets)
-        _slopes(model, y, rows, start, start + m, others, targets)
+        m = _derivatives(model, x, rows, start, n, weights, targets)
+        _derivatives(model, y, rows, start, start + m, others, targets)
         for k in range(m):
             weights[k] -= others[k]
         model.design.add_rows(rows, start, n, weights, out)
@@ -93,8 +94,8 @@ def _batch_difference(model, x, y, rows, n, out):
 def _weighted_difference(model, x, y, rows, factors, n, out):
     weights, others, targets = buffer(), buffer(), buffer()
     for start in range(0, n, BLOCK):
-        m = _slopes(model, x, rows, start, n, weights, targets)
-        _slopes(model, y, rows, start, start + m, others, targets)
+        m = _derivatives(model, x, rows, start, n, weights, targets)
+        _derivatives(model, y, rows, start, start + m, others, targets)
         for k in range(m):
             weights[k] = factors[start + k] * (weights[k] - others[k])
         model.design.add_rows(rows, start, n, weights, out)
@@ -105,7 +106,7 @@ def _batch_projection(model, x, v, rows, n, out):
     weights, projections, targets = buffer(), buffer(), buffer()
     first, second = 0.0, 0.0
     for start in range(0, n, BLOCK):
-        m = _slopes(model, x, rows, start, n, weights, targets)
+        m = _derivatives(model, x, rows, start, n, weights, targets)
         model.design.add_rows(rows, start, n, weights, out)
         model.design.products(v, rows, start, start + m, projections)
         for k in range(m):
@@ -119,7 +120,7 @@ def _batch_projection(model, x, v, rows, n, out):
 def _batch_squares(model, x, rows, n, out, squares):
     weights, targets = buffer(), buffer()
     for start in range(0, n, BLOCK):
-        m = _slopes(model, x, rows, start, n, weights, targets)
+        m = _derivatives(model, x, rows, start, n, weights, targets)
         model.design.add_squares(rows, start, m, weights, out, squares)
 
 
@@ -187,11 +188,11 @@ class GeneralisedLinear(Model):
         return math.nan
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         return math.nan
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         return math.nan
 
     # -- compiled: what follows -----------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ class GeneralisedLinear(Model):
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        self.design.add_row(i, self.slope(self.margin(x, i), self.target[i]), out)
+        self.design.add_row(i, self.first_derivative(self.margin(x, i), self.target[i]), out)
 
     @compiled
     def fetch(self, i):
@@ -249,11 +250,13 @@ class GeneralisedLinear(Model):
 
     @compiled
     def term_partial(self, x, i, j, scratch):
-        return self.slope(self.margin(x, i), self.target[i]) * self.feature(i, j)
+        return self.first_derivative(self.margin(x, i), self.target[i]) * self.feature(i, j)
 
     @compiled
     def term_partial_difference(self, x, y, i, j, scratch):
-        change = self.slope(self.margin(x, i), self.target[i]) - self.slope(self.margin(y, i), self.target[i])
+        change = self.first_derivative(self.margin(x, i), self.target[i]) - self.first_derivative(
+            self.margin(y, i), self.target[i]
+        )
         return change * self.feature(i, j)
 
     @compiled
@@ -323,16 +326,16 @@ class GeneralisedLinear(Model):
         other.n_data = len(rows)
         return other
 
-    def bends(self, x):
+    def second_derivatives(self, x):
         """ℓ'' of each term at x, shape (N,)."""
         out = np.zeros(self.n_data)
         with readable(type(self).__name__):
-            _bends(self.native, self.check(x), out)
+            _second_derivatives(self.native, self.check(x), out)
         return out
 
     def hessian(self, x):
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
-        return gram(self.X, self.bends(x)) + np.diag(self.precision)
+        return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
 
     def prior_hessian_bounds(self):
         """diag(prior_scale⁻²), twice."""
@@ -404,7 +407,7 @@ class GeneralisedLinear(Model):
 
 
 class BoundedHessian(GeneralisedLinear):
-    """A regression with low <= ℓ''(z, y) <= high for every z, by ``bend_bounds(y)``, low <= 0 <= high."""
+    """A regression with low <= ℓ''(z, y) <= high for every z, by ``second_derivative_bounds(y)``, low <= 0 <= high."""
 
     gram: np.ndarray
 
@@ -415,10 +418,10 @@ class BoundedHessian(GeneralisedLinear):
     def settle(self):
         """Keep Σ high aᵢaᵢᵀ where it is small; to be called when `target` and parameters are set."""
         if self.dim <= min(GRAM, self.n_data):
-            self.gram = gram(self.X, self.all_bend_bounds()[1])
+            self.gram = gram(self.X, self.all_second_derivative_bounds()[1])
 
     @compiled
-    def bend_bounds(self, y):
+    def second_derivative_bounds(self, y):
         return -math.inf, math.inf
 
     @compiled
@@ -428,7 +431,7 @@ class BoundedHessian(GeneralisedLinear):
         if self.gram.shape[0] == 0:
             for i in range(self.n_data):
                 along = self.design.product(v, i)
-                total += self.bend_bounds(self.target[i])[1] * along * along
+                total += self.second_derivative_bounds(self.target[i])[1] * along * along
         else:
             for i in range(self.dim):
                 for j in range(self.dim):
@@ -442,7 +445,7 @@ class BoundedHessian(GeneralisedLinear):
             out[j] = self.precision[j] * v[j] * v[j]
         for i in range(self.n_data):
             along = self.design.product(v, i)
-            low, high = self.bend_bounds(self.target[i])
+            low, high = self.second_derivative_bounds(self.target[i])
             first, last = self.design.row_range(i)
             for k in range(first, last):
                 j = self.design.column(k)
@@ -452,7 +455,7 @@ class BoundedHessian(GeneralisedLinear):
     @compiled
     def term_lipschitz(self, i, scale, out):
         """max |ℓ''| |aᵢⱼ| |scale ∘ aᵢ|."""
-        low, high = self.bend_bounds(self.target[i])
+        low, high = self.second_derivative_bounds(self.target[i])
         total = 0.0
         first, last = self.design.row_range(i)
         for k in range(first, last):
@@ -469,40 +472,40 @@ class BoundedHessian(GeneralisedLinear):
         """The derivative of term f along v where it is, and the most at which it grows; the prior's, exactly."""
         if f < self.n_data:
             along = self.design.product(v, f)
-            high = self.bend_bounds(self.target[f])[1]
-            return self.slope(self.margin(x, f), self.target[f]) * along, high * along * along
+            high = self.second_derivative_bounds(self.target[f])[1]
+            return self.first_derivative(self.margin(x, f), self.target[f]) * along, high * along * along
         j = f - self.n_data
         return self.precision[j] * x[j] * v[j], self.precision[j] * v[j] * v[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def all_bend_bounds(self):
+    def all_second_derivative_bounds(self):
         """Bounds on ℓ'' of each term, two arrays (N,)."""
-        return np.array([np.broadcast_to(bound, self.n_data) for bound in self.bend_bounds(self.target)])
+        return np.array([np.broadcast_to(bound, self.n_data) for bound in self.second_derivative_bounds(self.target)])
 
     def term_lipschitz_norms(self, root, first, last):
         """max |ℓ''| |rootᵀ aᵢ|²."""
-        low, high = self.all_bend_bounds()[:, first:last]
+        low, high = self.all_second_derivative_bounds()[:, first:last]
         return np.maximum(high, -low) * row_norms(self.X[first:last], root) ** 2
 
     def hessian_bounds(self):
         """diag(prior_scale⁻²) plus Σ lowᵢ aᵢaᵢᵀ, and plus Σ highᵢ aᵢaᵢᵀ, (d, d) each."""
-        prior, (low, high) = np.diag(self.precision), self.all_bend_bounds()
+        prior, (low, high) = np.diag(self.precision), self.all_second_derivative_bounds()
         least = gram(self.X, low) if np.any(low) else np.zeros((self.dim, self.dim))
         return prior + least, prior + (self.gram if self.gram.size else gram(self.X, high))
 
 
 class BoundedGradient(BoundedHessian):
-    """And low <= ℓ'(z, y) <= high for every z, by ``slope_bounds(y)``, low <= 0 <= high."""
+    """And low <= ℓ'(z, y) <= high for every z, by ``first_derivative_bounds(y)``, low <= 0 <= high."""
 
     @compiled
-    def slope_bounds(self, y):
+    def first_derivative_bounds(self, y):
         return -math.inf, math.inf
 
     @compiled
     def term_gradient_bounds(self, i, out):
         """max |ℓ'| |aᵢⱼ|."""
-        low, high = self.slope_bounds(self.target[i])
+        low, high = self.first_derivative_bounds(self.target[i])
         first, last = self.design.row_range(i)
         for j in range(self.dim):
             out[j] = 0.0
@@ -511,7 +514,7 @@ class BoundedGradient(BoundedHessian):
 
     @compiled
     def signed_term_bound(self, i, j, sign):
-        low, high = self.slope_bounds(self.target[i])
+        low, high = self.first_derivative_bounds(self.target[i])
         a = sign * self.feature(i, j)
         return max(low * a, high * a)
 
@@ -519,7 +522,7 @@ class BoundedGradient(BoundedHessian):
     def factor_rate_bound(self, x, v, f):
         """Of term f the larger of low aᵢ·v and high aᵢ·v; the prior's derivative is affine."""
         if f < self.n_data:
-            low, high = self.slope_bounds(self.target[f])
+            low, high = self.first_derivative_bounds(self.target[f])
             along = self.design.product(v, f)
             return max(low * along, high * along), 0.0
         j = f - self.n_data
@@ -527,24 +530,24 @@ class BoundedGradient(BoundedHessian):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def largest_slopes(self):
+    def largest_first_derivatives(self):
         """Bounds on |ℓ'| of each term, (N,)."""
-        low, high = self.slope_bounds(self.target)
+        low, high = self.first_derivative_bounds(self.target)
         return np.broadcast_to(np.maximum(high, -np.asarray(low)), self.n_data)
 
     def largest_term_gradient(self):
         """The largest of max |ℓ'| |aᵢ|."""
-        return float((self.largest_slopes() * row_norms(self.X)).max())
+        return float((self.largest_first_derivatives() * row_norms(self.X)).max())
 
     def term_gradient_norms(self, root, first, last):
         """max |ℓ'| |rootᵀ aᵢ|."""
-        return self.largest_slopes()[first:last] * row_norms(self.X[first:last], root)
+        return self.largest_first_derivatives()[first:last] * row_norms(self.X[first:last], root)
 
 
 @entry
-def _bends(model, x, out):
+def _second_derivatives(model, x, out):
     for i in range(model.n_data):
-        out[i] = model.bend(model.margin(x, i), model.target[i])
+        out[i] = model.second_derivative(model.margin(x, i), model.target[i])
 
 
 def read_vector(name, values, n):

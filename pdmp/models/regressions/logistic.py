@@ -508,7 +508,7 @@ class LogisticRegression(Model):
     @compiled
     def add_term_parts(self, x, v, i, out):
         """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
-        z, slope = self.margin(x, i), self.margin(v, i)
+        z, along = self.margin(x, i), self.margin(v, i)
         w = -_expit_of_minus(z)
         steep = -w * (1.0 + w)
         # The convex part c goes on as a straight line above 0; g is the rest.
@@ -516,10 +516,10 @@ class LogisticRegression(Model):
         if z > 0.0:
             c, dc, g, dg = 0.25 * z - 0.5, 0.25, w - (0.25 * z - 0.5), steep - 0.25
         for j in range(out.shape[0]):
-            k = v[j] * self.feature(i, j) if out.shape[0] > 1 else slope
+            k = v[j] * self.feature(i, j) if out.shape[0] > 1 else along
             out[j, 0] += k * c if k > 0.0 else k * g
             out[j, 1] += k * g if k > 0.0 else k * c
-            out[j, 2] += k * slope * (dg if k > 0.0 else dc)
+            out[j, 2] += k * along * (dg if k > 0.0 else dc)
 
     @compiled
     def add_block_gradient(self, x, first, last, out):

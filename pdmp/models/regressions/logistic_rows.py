@@ -20,27 +20,27 @@ class LogisticTerms(BoundedGradient):
         return _softplus_of_minus(y * z)
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         return -y * _expit_of_minus(y * z)
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         w = _expit_of_minus(y * z)
         return w * (1.0 - w)
 
     @compiled
-    def slope_bounds(self, y):
+    def first_derivative_bounds(self, y):
         return -0.5 * (y + 1.0), 0.5 * (1.0 - y)
 
     @compiled
-    def bend_bounds(self, y):
+    def second_derivative_bounds(self, y):
         return 0.0, 0.25
 
     @compiled
     def add_term_parts(self, x, v, i, out):
         """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
         sign = self.target[i]
-        z, slope = sign * self.margin(x, i), sign * self.design.product(v, i)
+        z, along = sign * self.margin(x, i), sign * self.design.product(v, i)
         w = -_expit_of_minus(z)
         steep = -w * (1.0 + w)
         c, dc, g, dg = w, steep, 0.0, 0.0
@@ -49,10 +49,10 @@ class LogisticTerms(BoundedGradient):
         first, last = self.design.row_range(i)
         for place in range(first, last if out.shape[0] > 1 else first + 1):
             j = self.design.column(place) if out.shape[0] > 1 else 0
-            k = sign * v[j] * self.design.entry(i, place) if out.shape[0] > 1 else slope
+            k = sign * v[j] * self.design.entry(i, place) if out.shape[0] > 1 else along
             out[j, 0] += k * c if k > 0.0 else k * g
             out[j, 1] += k * g if k > 0.0 else k * c
-            out[j, 2] += k * slope * (dg if k > 0.0 else dc)
+            out[j, 2] += k * along * (dg if k > 0.0 else dc)
 
     # -- Python ---------------------------------------------------------------------------------------------------
 

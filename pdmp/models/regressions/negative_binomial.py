@@ -58,20 +58,20 @@ class NegativeBinomialRegression(BoundedGradient):
         return (y + self.successes) * (max(z, self.log_successes) + math.log1p(exp(-abs(w)))) - y * z
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         return (y + self.successes) * self.share(z) - y
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         p = self.share(z)
         return (y + self.successes) * p * (1.0 - p)
 
     @compiled
-    def slope_bounds(self, y):
+    def first_derivative_bounds(self, y):
         return -y, self.successes
 
     @compiled
-    def bend_bounds(self, y):
+    def second_derivative_bounds(self, y):
         return 0.0, 0.25 * (y + self.successes)
 
     def mean(self, z):

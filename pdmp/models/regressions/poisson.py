@@ -39,11 +39,11 @@ class PoissonRegression(GeneralisedLinear):
         return exp(z) - y * z
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         return exp(z) - y
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         return exp(z)
 
     @compiled

@@ -45,16 +45,16 @@ class ProbitRegression(BoundedHessian):
         return -log_cdf(y * z)
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         return -y * inverse_mills(y * z)
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         m = inverse_mills(y * z)
         return m * (m + y * z)
 
     @compiled
-    def bend_bounds(self, y):
+    def second_derivative_bounds(self, y):
         return 0.0, 1.0
 
     def mean(self, z):

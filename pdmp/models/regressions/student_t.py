@@ -54,22 +54,22 @@ class StudentTRegression(BoundedGradient):
         return 0.5 * (self.degrees + 1.0) * math.log1p(e * e / self.width())
 
     @compiled
-    def slope(self, z, y):
+    def first_derivative(self, z, y):
         e = y - z
         return -(self.degrees + 1.0) * e / (self.width() + e * e)
 
     @compiled
-    def bend(self, z, y):
+    def second_derivative(self, z, y):
         e, w = y - z, self.width()
         return (self.degrees + 1.0) * (w - e * e) / ((w + e * e) * (w + e * e))
 
     @compiled
-    def slope_bounds(self, y):
+    def first_derivative_bounds(self, y):
         most = 0.5 * (self.degrees + 1.0) / math.sqrt(self.width())
         return -most, most
 
     @compiled
-    def bend_bounds(self, y):
+    def second_derivative_bounds(self, y):
         most = (self.degrees + 1.0) / self.width()
         return -0.125 * most, most
 
