@@ -29,7 +29,7 @@ from pdmp.models import (
     StudentTRegression,
 )
 from pdmp.models.regressions.design import read_design, row_norms
-from pdmp.models.regressions.logistic_rows import LogisticRows
+from pdmp.models.regressions.logistic import LogisticRows
 from pdmp.native.classes import entry
 from tests.checks import plain_only
 

@@ -8,7 +8,7 @@ TESTS = "tests/models/test_regressions.py"
 GLM, DESIGN, ROWS = (
     "pdmp/models/regressions/glm.py",
     "pdmp/models/regressions/design.py",
-    "pdmp/models/regressions/logistic_rows.py",
+    "pdmp/models/regressions/logistic_terms.py",
 )
 PROBIT, POISSON, STUDENT = (
     "pdmp/models/regressions/probit.py",
@@ -20,7 +20,7 @@ BINOMIAL, NIG, CAUCHY = (
     "pdmp/models/regressions/normal_inverse_gamma.py",
     "pdmp/models/regressions/half_cauchy_logistic.py",
 )
-LINEAR = "pdmp/models/regressions/linear_rows.py"
+LINEAR = "pdmp/models/regressions/linear_gaussian.py"
 SPIKES, STICKY, SKLEARN = (
     "pdmp/models/regressions/spike_and_slab.py",
     "pdmp/processes/sticky.py",

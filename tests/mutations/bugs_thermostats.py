@@ -52,8 +52,8 @@ BUGS = [
     Bug(f"batches: {name}", file, old, new, (BATCHES,))
     for name, file, old, new in [
         ("a copy outlives its batch", "pdmp/gradients/minibatch.py", "        memory.is_copied[0] = False\n", ""),
-        ("only the first rows are copied", LOGISTIC, "tiles[start // BLOCK, j, k] = data[rows[start + k], j]", "tiles[start // BLOCK, j, k] = data[rows[k], j]"),
-        ("control variates forget the anchor's weights", LOGISTIC, "weights[k] -= others[k]", "weights[k] -= 0.0"),
+        ("only the first rows are copied", "pdmp/models/regressions/logistic_rows.py", "tiles[start // BLOCK, j, k] = data[rows[start + k], j]", "tiles[start // BLOCK, j, k] = data[rows[k], j]"),
+        ("control variates forget the anchor's weights", "pdmp/models/regressions/logistic_rows.py", "weights[k] -= others[k]", "weights[k] -= 0.0"),
         ("a batch used again is not counted", "pdmp/gradients/minibatch.py", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n", "            self.packed.add_copied_gradient(x, memory.copied, n, out)\n            counts[DATA] -= n\n"),
     ]
 ]  # fmt: skip

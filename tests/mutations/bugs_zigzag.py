@@ -67,8 +67,8 @@ BUGS = [
         (
             "bounds: the noise's precision is forgotten",
             LINEAR,
-            "total = self.noise_precision * math.sqrt(total)",
-            "total = math.sqrt(total)",
+            "total = self.noise_precision * math.sqrt(total)\n        for j in range(self.dim):\n            out[j] = total",
+            "total = math.sqrt(total)\n        for j in range(self.dim):\n            out[j] = total",
             ALIAS,
         ),
         (
@@ -81,8 +81,8 @@ BUGS = [
         (
             "a partial difference the other way round",
             LOGISTIC,
-            "return (_expit_of_minus(w) - _expit_of_minus(z)) * self.feature(i, j)",
-            "return (_expit_of_minus(z) - _expit_of_minus(w)) * self.feature(i, j)",
+            "return (expit_of_minus(w) - expit_of_minus(z)) * self.feature(i, j)",
+            "return (expit_of_minus(z) - expit_of_minus(w)) * self.feature(i, j)",
             ALIAS,
         ),
         # importance
@@ -116,7 +116,7 @@ BUGS = [
         ),
         (
             "importance: differences without weights",
-            LOGISTIC,
+            "pdmp/models/regressions/logistic_rows.py",
             "weights[k] = factors[start + k] * (weights[k] - others[k])",
             "weights[k] = weights[k] - others[k]",
             ALIAS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pdmp.models.regressions.logistic_rows import LogisticTerms
+from pdmp.models.regressions.logistic_terms import LogisticTerms
 
 
 class HalfCauchyLogistic(LogisticTerms):

@@ -10,337 +10,45 @@ import numpy as np
 from pdmp.models.base import Model, data_and_coordinates
 from pdmp.models.regressions.design import stays, with_ones
 from pdmp.models.regressions.glm import read_labels, read_prior
-from pdmp.native.classes import compiled, inlined, positive, vectorised
+from pdmp.models.regressions.logistic_rays import (
+    AT,
+    ONE,
+    PRIOR,
+    PRIOR_SLOPE,
+    QUARTS,
+    RAY,
+    SQUARES,
+    THREE,
+    TWO,
+    add_ray_gradient,
+    ray_advance,
+    ray_derivatives,
+    ray_project,
+    ray_sums,
+)
+from pdmp.models.regressions.logistic_rows import (
+    add_batch_difference,
+    add_batch_gradient,
+    add_batch_projection,
+    add_batch_squares,
+    add_rows_gradient,
+    add_rows_partial_curvatures,
+    add_tiles_gradient,
+    add_weighted_difference,
+    copy_rows,
+    rows_curvature,
+    rows_potential,
+)
+from pdmp.models.regressions.logistic_terms import LogisticTerms, expit, expit_of_minus, softplus_of_minus
+from pdmp.native.classes import compiled, positive
 from pdmp.native.prefetch import LINE, prefetch
-from pdmp.native.vectors import BLOCK, add8, aligned, buffer, columns, dot, exp
+from pdmp.native.vectors import BLOCK, aligned
+
+#: numbers in the copy of a batch
 
 LARGEST_COPY = 2**20  #: numbers in the copy of a batch
 
 logger = logging.getLogger(__name__)
-
-
-@inlined
-def _expit_of_minus(z):
-    return 1.0 / (1.0 + exp(z))
-
-
-@inlined
-def _softplus_of_minus(z):
-    """log(1 + exp(-z)) without overflow."""
-    return max(-z, 0.0) + math.log1p(math.exp(-abs(z)))
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Hot loops
-
-
-@inlined
-def _ahead(start, n):
-    """Half the number of rows in the block after the one at `start`: so many are fetched in each half of the work."""
-    return min(BLOCK, max(n - start - BLOCK, 0)) // 2
-
-
-@inlined
-def _weights(data, x, rows, start, n, weights, wide):
-    """weights[k] = -expit(-z) of row rows[start + k], its factor in the gradient, for one block; its length.
-
-    The first of the rows of the next block are fetched meanwhile: spread over the work, so that memory and arithmetic
-    overlap.
-    """
-    d, m, ahead = x.shape[0], min(BLOCK, n - start), _ahead(start, n)
-    for k in range(m):
-        weights[k] = 0.0
-    for c in range(0, d, BLOCK):
-        eights = columns(x, c, wide)
-        for k in range(ahead):
-            prefetch(data, rows[start + BLOCK + k])
-            weights[2 * k] += dot(data, rows[start + 2 * k], c, wide, eights)
-            weights[2 * k + 1] += dot(data, rows[start + 2 * k + 1], c, wide, eights)
-        for k in range(2 * ahead, m):
-            weights[k] += dot(data, rows[start + k], c, wide, eights)
-        ahead = 0
-    for k in range(m):
-        weights[k] = -_expit_of_minus(weights[k])
-    return m
-
-
-@inlined
-def _add_weighted_rows(data, rows, start, n, weights, eight, out):
-    """out += Σ weights[k] row k of the block; fetches the other rows of the next block."""
-    d, m, ahead = out.shape[0], min(BLOCK, n - start), _ahead(start, n)
-    next_row = start + BLOCK + ahead
-    for c in range(0, d, 8):
-        for j in range(8):
-            eight[j] = 0.0
-        for k in range(ahead):
-            prefetch(data, rows[next_row + k])
-            add8(eight, weights[2 * k], data, rows[start + 2 * k], c)
-            add8(eight, weights[2 * k + 1], data, rows[start + 2 * k + 1], c)
-        for k in range(2 * ahead, m):
-            add8(eight, weights[k], data, rows[start + k], c)
-        ahead = 0
-        for j in range(min(8, d - c)):
-            out[c + j] += eight[j]
-
-
-@vectorised
-def _batch_gradient(data, x, rows, n, out):
-    weights, wide = buffer(), buffer()
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        _weights(data, x, rows, start, n, weights, wide)
-        _add_weighted_rows(data, rows, start, n, weights, wide, out)
-
-
-@vectorised
-def _batch_difference(data, x, y, rows, n, out):
-    """Add the gradient at x less that at y; each row is fetched once."""
-    weights, others, wide = buffer(), buffer(), buffer()
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, wide)
-        _weights(data, y, rows, start, min(n, start + BLOCK), others, wide)  # nothing to fetch
-        for k in range(m):
-            weights[k] -= others[k]
-        _add_weighted_rows(data, rows, start, n, weights, wide, out)
-
-
-@vectorised
-def _weighted_difference(data, x, y, rows, factors, n, out):
-    """`_batch_difference` with a factor for each row."""
-    weights, others, wide = buffer(), buffer(), buffer()
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, wide)
-        _weights(data, y, rows, start, min(n, start + BLOCK), others, wide)  # nothing to fetch
-        for k in range(m):
-            weights[k] = factors[start + k] * (weights[k] - others[k])
-        _add_weighted_rows(data, rows, start, n, weights, wide, out)
-
-
-@vectorised
-def _batch_projection(data, x, v, rows, n, out):
-    weights, projections, wide = buffer(), buffer(), buffer()
-    first, second = 0.0, 0.0
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, wide)
-        _add_weighted_rows(data, rows, start, n, weights, wide, out)
-        for k in range(m):
-            projections[k] = 0.0
-        for c in range(0, v.shape[0], BLOCK):
-            eights = columns(v, c, wide)
-            for k in range(m):
-                projections[k] += dot(data, rows[start + k], c, wide, eights)
-        for k in range(m):
-            p = weights[k] * projections[k]
-            first += p
-            second += p * p
-    return first, second
-
-
-@vectorised
-def _batch_squares(data, x, rows, n, out, squares):
-    weights, wide = buffer(), buffer()
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        m = _weights(data, x, rows, start, n, weights, wide)
-        for k in range(start + BLOCK + _ahead(start, n), min(start + 2 * BLOCK, n)):
-            prefetch(data, rows[k])
-        for k in range(m):
-            i, w = rows[start + k], weights[k]
-            for j in range(out.shape[0]):
-                g = w * data[i, j]
-                out[j] += g
-                squares[j] += g * g
-
-
-@vectorised
-def _rows_gradient(data, x, first, last, out):
-    weights = buffer()
-    d = x.shape[0]
-    for start in range(first, last, BLOCK):
-        m = min(BLOCK, last - start)
-        for k in range(m):
-            z = 0.0
-            for j in range(d):
-                z += data[start + k, j] * x[j]
-            weights[k] = z
-        for k in range(m):
-            weights[k] = -_expit_of_minus(weights[k])
-        for k in range(m):
-            for j in range(d):
-                out[j] += weights[k] * data[start + k, j]
-
-
-@vectorised
-def _rows_potential(data, x):
-    """Σ log(1 + exp(-z)) = Σ max(-z, 0) + log Π (1 + exp(-|z|)), one logarithm for the product of a block.
-
-    A term below 1e-16 rounds to zero; the sum's absolute error is of that order for each term.
-    """
-    margins, wide = buffer(), buffer()
-    d, n, total = x.shape[0], data.shape[0], 0.0
-    for start in range(0, n, BLOCK):
-        m = min(BLOCK, n - start)
-        for k in range(m):
-            margins[k] = 0.0
-        for c in range(0, d, BLOCK):
-            eights = columns(x, c, wide)
-            for k in range(m):
-                margins[k] += dot(data, start + k, c, wide, eights)
-        product = 1.0  # at most 2^64
-        for k in range(m):
-            z = margins[k]
-            product *= 1.0 + exp(-abs(z))
-            total += 0.0 if z > 0.0 else -z
-        total += math.log(product)
-    return total
-
-
-@vectorised
-def _tiles_gradient(tiles, x, first, last, out):
-    weights = buffer()
-    for t in range(first // BLOCK, (last + BLOCK - 1) // BLOCK):
-        for k in range(BLOCK):
-            weights[k] = 0.0
-        for j in range(x.shape[0]):
-            for k in range(BLOCK):
-                weights[k] += x[j] * tiles[t, j, k]
-        for k in range(BLOCK):
-            weights[k] = -_expit_of_minus(weights[k])
-        for k in range(first - t * BLOCK):  # what is in the tile but not in the block
-            weights[k] = 0.0
-        for k in range(last - t * BLOCK, BLOCK):
-            weights[k] = 0.0
-        for j in range(x.shape[0]):
-            total = 0.0
-            for k in range(BLOCK):
-                total += weights[k] * tiles[t, j, k]
-            out[j] += total
-
-
-#: The fourth derivative of log(1 + exp(-z)), which is w (1 - w) (1 - 6 w (1 - w)), is nowhere above this.
-FOURTH = 1.0 / 24.0
-#: A ray in memory: these numbers, then for each datum its margin where the ray began, the speed of its margin, and its
-#: weight w = expit(-margin) at the place `AT`. There the data's derivatives along the ray are `ONE`, `TWO` and `THREE`;
-#: the fourth is at most Σ FOURTH speed⁴, the second Σ speed² / 4. The prior adds PRIOR + s PRIOR_SLOPE to the first.
-AT, ONE, TWO, THREE, QUARTS, SQUARES, PRIOR, PRIOR_SLOPE, RAY = range(9)
-
-
-@vectorised
-def _ray_project(tiles, x, start, ray):
-    """Products of the signed features with x, into the ray from `start`."""
-    margins = buffer()
-    for t in range(tiles.shape[0]):
-        for k in range(BLOCK):
-            margins[k] = 0.0
-        for j in range(x.shape[0]):
-            for k in range(BLOCK):
-                margins[k] += x[j] * tiles[t, j, k]
-        for k in range(BLOCK):
-            ray[start + t * BLOCK + k] = margins[k]
-
-
-@vectorised
-def _ray_advance(room, s, ray):
-    for k in range(RAY, RAY + room):
-        ray[k] += s * ray[room + k]
-
-
-@vectorised
-def _ray_sums(room, ray):
-    """What follows from the speeds: bounds on derivatives, and at weights that are known the derivatives."""
-    one, two, three, squares, quarts = 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(RAY, RAY + room):
-        z, w = ray[room + k], ray[2 * room + k]
-        one -= w * z
-        two += w * (1.0 - w) * z * z
-        three += w * (1.0 - w) * (w + w - 1.0) * z * z * z
-        squares += z * z
-        quarts += z * z * z * z
-    ray[ONE], ray[TWO], ray[THREE], ray[SQUARES], ray[QUARTS] = one, two, three, 0.25 * squares, FOURTH * quarts
-
-
-@vectorised
-def _ray_slopes(room, s, ray):
-    """The weights at s, and the derivatives there."""
-    weights, speeds = buffer(), buffer()  # what is read and written apart from each other becomes vectors
-    one, two, three = 0.0, 0.0, 0.0
-    for start in range(RAY, RAY + room, BLOCK):
-        for k in range(BLOCK):
-            speeds[k] = ray[room + start + k]
-        for k in range(BLOCK):
-            weights[k] = ray[start + k] + s * speeds[k]
-        for k in range(BLOCK):
-            weights[k] = _expit_of_minus(weights[k])
-        a, b, c = 0.0, 0.0, 0.0
-        for k in range(BLOCK):
-            a += weights[k] * speeds[k]
-        for k in range(BLOCK):
-            b += weights[k] * (1.0 - weights[k]) * speeds[k] * speeds[k]
-        for k in range(BLOCK):
-            w, z = weights[k], speeds[k]
-            c += w * (1.0 - w) * (w + w - 1.0) * z * z * z
-        one -= a
-        two += b
-        three += c
-        for k in range(BLOCK):
-            ray[2 * room + start + k] = weights[k]
-    ray[AT], ray[ONE], ray[TWO], ray[THREE] = s, one, two, three
-
-
-@vectorised
-def _ray_gradient(tiles, ray, out):
-    weights, start = buffer(), RAY + 2 * tiles.shape[0] * BLOCK
-    for t in range(tiles.shape[0]):
-        for k in range(BLOCK):
-            weights[k] = ray[start + t * BLOCK + k]
-        for j in range(out.shape[0]):
-            total = 0.0
-            for k in range(BLOCK):
-                total += weights[k] * tiles[t, j, k]
-            out[j] -= total
-
-
-@vectorised
-def _copy_rows(data, rows, n, tiles):
-    for k in range(min(BLOCK, n)):
-        prefetch(data, rows[k])
-    for start in range(0, n, BLOCK):
-        m, ahead = min(BLOCK, n - start), min(BLOCK, max(n - start - BLOCK, 0))
-        for k in range(m):
-            if k < ahead:
-                prefetch(data, rows[start + BLOCK + k])
-            for j in range(tiles.shape[1]):
-                tiles[start // BLOCK, j, k] = data[rows[start + k], j]
-
-
-@vectorised
-def _rows_slope(data, v):
-    total = 0.0
-    for i in range(data.shape[0]):
-        p = 0.0
-        for j in range(v.shape[0]):
-            p += data[i, j] * v[j]
-        total += p * p
-    return total
-
-
-@vectorised
-def _rows_partial_slopes(data, v, out):
-    for i in range(data.shape[0]):
-        p = 0.0
-        for j in range(v.shape[0]):
-            p += data[i, j] * v[j]
-        for j in range(v.shape[0]):
-            q = v[j] * data[i, j] * p
-            out[j] += q if q > 0.0 else 0.0
 
 
 class LogisticRegression(Model):
@@ -354,7 +62,7 @@ class LogisticRegression(Model):
     X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
         Features. A sparse matrix stays sparse, and a memory-mapped array of float32 or float64 in C order, such as
         ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied: the model is then a
-        `pdmp.models.regressions.logistic_rows.LogisticRows`. Anything else is copied for speed, into whole cache lines.
+        `pdmp.models.regressions.logistic.LogisticRows`. Anything else is copied for speed, into whole cache lines.
     y : array_like of shape (N,)
         Labels, in {0, 1} or in {-1, +1}, both present.
     prior_scale : float or array_like of shape (d,), default 1.0
@@ -389,8 +97,6 @@ class LogisticRegression(Model):
 
     def __new__(cls, X=None, *args, **kwargs):
         if cls is LogisticRegression and stays(X):
-            from pdmp.models.regressions.logistic_rows import LogisticRows
-
             return super().__new__(LogisticRows)
         return super().__new__(cls)
 
@@ -444,11 +150,11 @@ class LogisticRegression(Model):
 
     @compiled
     def term_potential(self, x, i):
-        return _softplus_of_minus(self.margin(x, i))
+        return softplus_of_minus(self.margin(x, i))
 
     @compiled
     def total_potential(self, x):
-        return self.prior_potential(x) + _rows_potential(self.data, x)
+        return self.prior_potential(x) + rows_potential(self.data, x)
 
     @compiled
     def prior_partial(self, x, j):
@@ -464,7 +170,7 @@ class LogisticRegression(Model):
 
     @compiled
     def term_partial(self, x, i, j, scratch):
-        return -_expit_of_minus(self.margin(x, i)) * self.feature(i, j)
+        return -expit_of_minus(self.margin(x, i)) * self.feature(i, j)
 
     @compiled
     def term_partial_difference(self, x, y, i, j, scratch):
@@ -473,7 +179,7 @@ class LogisticRegression(Model):
             a = self.feature(i, k)
             z += a * x[k]
             w += a * y[k]
-        return (_expit_of_minus(w) - _expit_of_minus(z)) * self.feature(i, j)
+        return (expit_of_minus(w) - expit_of_minus(z)) * self.feature(i, j)
 
     @compiled
     def term_gradient_bounds(self, i, out):
@@ -494,7 +200,7 @@ class LogisticRegression(Model):
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        weight = _expit_of_minus(self.margin(x, i))
+        weight = expit_of_minus(self.margin(x, i))
         for j in range(self.dim):
             out[j] -= weight * self.feature(i, j)
 
@@ -509,7 +215,7 @@ class LogisticRegression(Model):
     def add_term_parts(self, x, v, i, out):
         """The rate of row j is kⱼ w(z), w(z) = -1 / (1 + eᶻ), z = sᵢaᵢ·x: w is convex below 0 and concave above."""
         z, along = self.margin(x, i), self.margin(v, i)
-        w = -_expit_of_minus(z)
+        w = -expit_of_minus(z)
         steep = -w * (1.0 + w)
         # The convex part c goes on as a straight line above 0; g is the rest.
         c, dc, g, dg = w, steep, 0.0, 0.0
@@ -523,39 +229,39 @@ class LogisticRegression(Model):
 
     @compiled
     def add_block_gradient(self, x, first, last, out):
-        _rows_gradient(self.data, x, first, last, out)
+        add_rows_gradient(self.data, x, first, last, out)
 
     @compiled
     def add_batch_gradient(self, x, rows, n, out):
-        _batch_gradient(self.data, x, rows, n, out)
+        add_batch_gradient(self.data, x, rows, n, out)
 
     @compiled
     def copy_batch(self, rows, n, copied):
-        _copy_rows(self.data, rows, n, copied)
+        copy_rows(self.data, rows, n, copied)
 
     @compiled
     def add_copied_gradient(self, x, copied, n, out):
-        _tiles_gradient(copied, x, 0, n, out)
+        add_tiles_gradient(copied, x, 0, n, out)
 
     @compiled
     def batch_difference(self, x, y, rows, n, scratch, out):
         for j in range(self.dim):
             out[j] = 0.0
-        _batch_difference(self.data, x, y, rows, n, out)
+        add_batch_difference(self.data, x, y, rows, n, out)
 
     @compiled
     def weighted_difference(self, x, y, rows, weights, n, scratch, out):
         for j in range(self.dim):
             out[j] = 0.0
-        _weighted_difference(self.data, x, y, rows, weights, n, out)
+        add_weighted_difference(self.data, x, y, rows, weights, n, out)
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
-        return _batch_projection(self.data, x, v, rows, n, out)
+        return add_batch_projection(self.data, x, v, rows, n, out)
 
     @compiled
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
-        _batch_squares(self.data, x, rows, n, out, squares)
+        add_batch_squares(self.data, x, rows, n, out, squares)
 
     @compiled
     def curvature_bound(self, v):
@@ -564,7 +270,7 @@ class LogisticRegression(Model):
         for j in range(self.dim):
             prior += self.precision[j] * v[j] * v[j]
         if self.gram.shape[0] == 0:
-            return 0.25 * _rows_slope(self.data, v) + prior
+            return 0.25 * rows_curvature(self.data, v) + prior
         for i in range(self.dim):
             for j in range(self.dim):
                 total += v[i] * self.gram[i, j] * v[j]
@@ -575,7 +281,7 @@ class LogisticRegression(Model):
         """Bounds on vᵢ Σⱼ Hᵢⱼ(x) vⱼ for every x: ¼ Σₙ max(0, vᵢ Xₙᵢ (Xv)ₙ) + vᵢ² / prior_scaleᵢ²."""
         for j in range(self.dim):
             out[j] = 0.0
-        _rows_partial_slopes(self.data, v, out)
+        add_rows_partial_curvatures(self.data, v, out)
         for j in range(self.dim):
             out[j] = 0.25 * out[j] + self.precision[j] * v[j] * v[j]
 
@@ -658,7 +364,7 @@ class LogisticRegression(Model):
             if x is None:
                 total += part.T @ part
             else:
-                p = _expit(part @ x)
+                p = expit(part @ x)
                 total += part.T @ (part * (p * (1.0 - p))[:, None])
         return total
 
@@ -698,7 +404,7 @@ class LogisticRegression(Model):
         -------
         ndarray of shape (..., n)
         """
-        return _expit(np.asarray(x, float) @ self._columns(X).T)
+        return expit(np.asarray(x, float) @ self._columns(X).T)
 
     def _columns(self, X):
         X = np.asarray(X, float)
@@ -747,7 +453,7 @@ class _Tiled(LogisticRegression):
 
     @compiled
     def add_block_gradient(self, x, first, last, out):
-        _tiles_gradient(self.data, x, first, last, out)
+        add_tiles_gradient(self.data, x, first, last, out)
 
     @compiled
     def curvature_bound(self, v):
@@ -768,7 +474,7 @@ class _Tiled(LogisticRegression):
 
     @compiled
     def ray_begin(self, x, v, ray):
-        _ray_project(self.data, x, RAY, ray)
+        ray_project(self.data, x, RAY, ray)
         ray[AT] = math.nan
         self.ray_turn(x, 0.0, v, ray)
 
@@ -776,9 +482,9 @@ class _Tiled(LogisticRegression):
     def ray_turn(self, x, s, v, ray):
         room = self.data.shape[0] * BLOCK
         if s != 0.0:
-            _ray_advance(room, s, ray)
-        _ray_project(self.data, v, RAY + room, ray)
-        _ray_sums(room, ray)
+            ray_advance(room, s, ray)
+        ray_project(self.data, v, RAY + room, ray)
+        ray_sums(room, ray)
         ray[AT] = 0.0 if ray[AT] == s else math.nan
         ray[PRIOR], ray[PRIOR_SLOPE] = 0.0, 0.0
         for j in range(self.dim):
@@ -788,7 +494,7 @@ class _Tiled(LogisticRegression):
     @compiled
     def ray_derivatives(self, s, ray):
         if ray[AT] != s:
-            _ray_slopes(self.data.shape[0] * BLOCK, s, ray)
+            ray_derivatives(self.data.shape[0] * BLOCK, s, ray)
         return ray[ONE] + ray[PRIOR] + s * ray[PRIOR_SLOPE], ray[TWO] + ray[PRIOR_SLOPE]
 
     @compiled
@@ -803,10 +509,10 @@ class _Tiled(LogisticRegression):
     @compiled
     def ray_gradient(self, x, s, ray, out):
         if ray[AT] != s:
-            _ray_slopes(self.data.shape[0] * BLOCK, s, ray)
+            ray_derivatives(self.data.shape[0] * BLOCK, s, ray)
         for j in range(self.dim):
             out[j] = self.precision[j] * x[j]
-        _ray_gradient(self.data, ray, out)
+        add_ray_gradient(self.data, ray, out)
 
     def ray_room(self):
         """Length of the array that holds a ray."""
@@ -830,7 +536,7 @@ class _Tiled(LogisticRegression):
         for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
-            weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
+            weight = expit_of_minus(self.margin(y, rows[k])) - expit_of_minus(self.margin(x, rows[k]))
             for j in range(self.dim):
                 out[j] += weights[k] * weight * self.feature(rows[k], j)
 
@@ -839,7 +545,7 @@ class _Tiled(LogisticRegression):
         for j in range(self.dim):
             out[j] = 0.0
         for k in range(n):
-            weight = _expit_of_minus(self.margin(y, rows[k])) - _expit_of_minus(self.margin(x, rows[k]))
+            weight = expit_of_minus(self.margin(y, rows[k])) - expit_of_minus(self.margin(x, rows[k]))
             for j in range(self.dim):
                 out[j] += weight * self.feature(rows[k], j)
 
@@ -847,7 +553,7 @@ class _Tiled(LogisticRegression):
     def add_batch_projection(self, x, v, rows, n, scratch, out):
         first, second = 0.0, 0.0
         for k in range(n):
-            weight, p = -_expit_of_minus(self.margin(x, rows[k])), 0.0
+            weight, p = -expit_of_minus(self.margin(x, rows[k])), 0.0
             for j in range(self.dim):
                 g = weight * self.feature(rows[k], j)
                 out[j] += g
@@ -859,7 +565,7 @@ class _Tiled(LogisticRegression):
     @compiled
     def add_batch_squares(self, x, rows, n, scratch, out, squares):
         for k in range(n):
-            weight = -_expit_of_minus(self.margin(x, rows[k]))
+            weight = -expit_of_minus(self.margin(x, rows[k]))
             for j in range(self.dim):
                 g = weight * self.feature(rows[k], j)
                 out[j] += g
@@ -872,10 +578,39 @@ class _Tiled(LogisticRegression):
         return None  # `X` is not in the order of these data
 
 
-def _expit(z):
-    """1 / (1 + exp(-z)) without overflow."""
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0.0, 1.0, small) / (1.0 + small)
+class LogisticRows(LogisticTerms, LogisticRegression):
+    """What `LogisticRegression` is for a sparse or memory-mapped `X`; see there.
+
+    `offset` is that of `pdmp.models.regressions.glm`.
+
+    Labels are kept apart from the features. A sparse matrix costs what is stored of it, a memory-mapped one what its
+    file does to read; `dtype` is that of the file.
+    """
+
+    def __init__(self, X, y, prior_scale=1.0, dtype=None, intercept=False, offset=None):
+        super().__init__(X, y, prior_scale, intercept, offset, dtype)
+        self.target = 2.0 * self.y - 1.0
+        self.data = np.zeros((0, 0))  # what is signed and in whole cache lines elsewhere
+        self.settle()
+
+    def read_target(self, y, n):
+        return read_labels(y, n)
+
+    @compiled
+    def total_potential(self, x):
+        total = self.prior_potential(x)
+        for i in range(self.n_data):
+            total += self.term_potential(x, i)
+        return total
+
+    @compiled
+    def copy_batch(self, rows, n, copied):
+        pass
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def batch_room(self, size):
+        return Model.batch_room(self, size)
 
 
 def _check_data(X, y):

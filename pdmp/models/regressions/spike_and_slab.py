@@ -15,7 +15,7 @@ import numpy as np
 
 from pdmp.models.regressions.design import stays
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
-from pdmp.models.regressions.logistic import LogisticRegression
+from pdmp.models.regressions.logistic import LogisticRegression, LogisticRows
 
 #: Models are enumerated up to so many coefficients that may be 0.
 ENUMERATED = 16
@@ -173,8 +173,6 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
 
     def __new__(cls, X=None, *args, **kwargs):
         if cls is SpikeAndSlabLogisticRegression and stays(X):
-            from pdmp.models.regressions.spike_and_slab_rows import SpikeAndSlabLogisticRows
-
             cls = SpikeAndSlabLogisticRows
         return super().__new__(cls)
 
@@ -188,3 +186,7 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
             if len(inclusion) == self.dim:
                 inclusion[-1] = 1.0
         self.set_spikes(inclusion, always)
+
+
+class SpikeAndSlabLogisticRows(SpikeAndSlabLogisticRegression, LogisticRows):
+    """What `SpikeAndSlabLogisticRegression` is for a sparse or memory-mapped `X`; see there."""
