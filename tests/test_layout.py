@@ -63,7 +63,7 @@ def test_no_module_is_shadowed(name):
             assert getattr(package, module.name) is here, f"{name}.{module.name} is not the module"
 
 
-@pytest.mark.parametrize("name", ["pdmp"])
+@pytest.mark.parametrize("name", ["pdmp", *(p for p in PACKAGES if p.startswith("pdmp.models"))])
 def test_all_names_what_is_exported(name):
     package = importlib.import_module(name)
     bound = set()

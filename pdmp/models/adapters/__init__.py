@@ -1,1 +1,16 @@
-"""Targets of other packages, and of any Python function."""
+"""Models from functions, and from other packages."""
+
+from pdmp.models.adapters.autodiff import from_jax, from_torch
+from pdmp.models.adapters.function import from_function
+from pdmp.models.adapters.pymc_model import from_pymc
+from pdmp.models.adapters.scikit_learn import from_sklearn
+from pdmp.models.adapters.stan_model import from_stan
+
+__all__ = [
+    "from_function",
+    "from_jax",
+    "from_pymc",
+    "from_sklearn",
+    "from_stan",
+    "from_torch",
+]
