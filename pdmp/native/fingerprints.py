@@ -114,6 +114,10 @@ def _root(module):
     return (module or "").partition(".")[0]
 
 
+def _functions(scope):
+    return [value for value in scope.values() if isinstance(value, types.FunctionType)]
+
+
 class _Walk:
     """One traversal; `seen` keeps what was met alive, so that no other object takes its id."""
 
@@ -265,20 +269,16 @@ class _Walk:
         self.code(function.__code__, resolve)
         self.value(function.__defaults__)
         self.value(function.__kwdefaults__)
-        self.attached(module)
+        self.attached(scope)
 
-    def attached(self, name):
-        """In a module that attaches code to functions: all functions of that module."""
-        module = sys.modules.get(name)
-        if module is None or ("attached", name) in self.seen:
+    def attached(self, scope):
+        """In a file that attaches code to functions: all functions of that file."""
+        if id(scope) in self.seen or not any(value in _ATTACHING for value in _functions(scope)):
             return
-        self.seen["attached", name] = None
-        values = list(vars(module).items())
-        if any(value in _ATTACHING for _, value in values if isinstance(value, types.FunctionType)):
-            for key, value in values:
-                if isinstance(value, types.FunctionType) and value.__module__ == name:
-                    self.add(key)
-                    self.value(value)
+        self.seen[id(scope)] = len(self.seen), scope
+        for value in _functions(scope):
+            if value.__module__ == scope.get("__name__"):
+                self.value(value)
 
     def code(self, code, resolve):
         """The instructions with what they work on; every global name is followed to what it stands for."""

@@ -1,11 +1,4 @@
-"""The machine code against the same methods in plain Python, and against every edit of what it was made from."""
-
-import json
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
+"""The machine code against the same methods in plain Python."""
 
 import numpy as np
 import pytest
@@ -16,26 +9,9 @@ from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from tests.checks import assert_unbiased, run_chain
+from tests.native.processes import JIT, needs_compiler, python
 
-ROOT = pathlib.Path(__file__).parents[2]
-JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 EVENTS, STEPS = 3_000, 1_000
-
-needs_compiler = pytest.mark.skipif(not JIT, reason="compares compiled code with Python")
-
-
-def python(*arguments, cwd=ROOT, **environment):
-    """Run a Python process; its standard output."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(cwd)} | {k: str(v) for k, v in environment.items()},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -126,152 +102,6 @@ def test_compiled_paths_are_those_of_plain_python(tmp_path):
                     rows = np.flatnonzero(np.any((a != b).reshape(len(a), -1), axis=1)) if len(a) == len(b) else [-1]
                     different.append(f"{name}: {part} from row {rows[0]}")
     assert not different, different
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# Never stale
-
-MODEL_FILE = """
-import numpy as np
-import pdmp
-from forces import stiffness
-
-class Quartic(pdmp.Model):
-    scale: float
-
-    def __init__(self, scale):
-        super().__init__(dim=2)
-        self.scale = scale
-
-    @pdmp.compiled
-    def potential(self, x):
-        return 0.25 * self.scale * (x[0] ** 4 + x[1] ** 4) + 0.5 * stiffness() * (x[0] ** 2 + x[1] ** 2)
-
-    @pdmp.compiled
-    def add_gradient(self, x, out):
-        for j in range(2):
-            out[j] += self.scale * x[j] ** 3 + stiffness() * x[j]
-"""
-FORCES_FILE = """
-from numba import njit
-
-@njit
-def stiffness():
-    return 1.0
-"""
-SCRIPT = """
-import json, time
-import pdmp
-from pdmp.engine.scheduler import advance
-from quartic import Quartic
-
-began = time.perf_counter()
-run = pdmp.sample(pdmp.BPS(Quartic(1.0), refresh_rate=0.5), events=200, initial=[0.3, 0.2], seed=1)
-seconds = time.perf_counter() - began
-print(json.dumps({
-    "end": run.trajectories[0].times[-1],
-    "hits": sum(advance.stats.cache_hits.values()),
-    "misses": sum(advance.stats.cache_misses.values()),
-    "seconds": seconds,
-}))
-"""
-
-
-def edit(path, old, new):
-    """Change one place of a file and keep its time of modification: a cache must not depend on that."""
-    text, stat = path.read_text(), path.stat()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, new))
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
-@needs_compiler
-def test_edits_of_the_package_of_a_model_and_of_its_helpers_are_never_answered_with_old_code(tmp_path):
-    for package in ("pdmp", "discrete"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "quartic.py").write_text(MODEL_FILE)
-    (tmp_path / "forces.py").write_text(FORCES_FILE)
-    (tmp_path / "script.py").write_text(SCRIPT)
-
-    def run():
-        # without Python's own cache of bytecode, which goes by times of modification
-        out = python("script.py", cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONDONTWRITEBYTECODE=1)
-        return json.loads(out.splitlines()[-1])
-
-    first = run()
-    assert (first["hits"], first["misses"]) == (0, 1)
-    again = run()
-    assert (again["hits"], again["misses"]) == (1, 0)
-    assert again["end"] == first["end"]
-    print(f"first sample after {first['seconds']:.2f} s, in a second process after {again['seconds']:.2f} s")
-
-    ends = [first["end"]]
-    for path, old, new in (
-        ("pdmp/native/velocities.py", "c = 2.0 * along / square", "c = 1.9 * along / square"),
-        ("quartic.py", "self.scale * x[j] ** 3", "1.1 * self.scale * x[j] ** 3"),
-        ("forces.py", "return 1.0", "return 1.2"),
-    ):
-        edit(tmp_path / path, old, new)
-        after = run()
-        assert after["hits"] == 0, path
-        assert after["end"] not in ends, path
-        ends.append(after["end"])
-
-
-OWN_PROCESS_FILE = """
-from typing import NamedTuple
-import numpy as np
-from pdmp import Process, CERTAIN, compiled
-
-class Seen(NamedTuple):
-    flips: np.ndarray
-
-class Telegraph(Process):
-    events = ("switch",)
-
-    def __init__(self):
-        super().__init__(dim=1)
-
-    @compiled
-    def clock(self, state, i, now, rng):
-        return now + rng.standard_exponential(), CERTAIN
-
-    @compiled
-    def jump(self, state, i, now, rng):
-        state.v[0] = -state.v[0]
-        state.memory.flips[0] += 1.0
-        return 0
-
-    def memory(self, x, rng):
-        return Seen(np.zeros(1))
-"""
-
-
-@needs_compiler
-def test_what_one_script_put_into_the_cache_does_not_disturb_another(tmp_path):
-    """Numba unpickles the whole index of a function: types of classes that are not importable must not stop it."""
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "telegraph.py").write_text(OWN_PROCESS_FILE)
-    script = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import pdmp
-from pdmp.engine import scheduler
-if sys.argv[2] == "own":
-    from telegraph import Telegraph
-    process = Telegraph()
-else:
-    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
-pdmp.sample(process, events=10, seed=1)
-print(sum(scheduler.advance.stats.cache_hits.values()))
-"""
-    (tmp_path / "script.py").write_text(script)
-
-    def hits(folder, what):
-        out = python("script.py", folder, what, cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONPATH=ROOT)
-        return int(out.splitlines()[-1])
-
-    assert [hits("own", "own"), hits("nowhere", "other"), hits("own", "own"), hits("nowhere", "other")] == [0, 0, 1, 1]
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,115 @@
+"""Bugs in how code is compiled, kept on disk and spoken of."""
+
+from tests.mutations.bugs import Bug
+
+FINGERPRINTS, INTERNALS, MESSAGES = (
+    f"pdmp/native/{name}.py" for name in ("fingerprints", "numba_internals", "messages")
+)
+HASHED, DISK = "tests/native/test_fingerprints.py", "tests/native/test_disk.py"
+SAID, CHANGED = "tests/native/test_messages.py", "tests/native/test_numba_internals.py"
+
+BUGS = [
+    Bug(name, file, old, new, tuple(tests.split()))
+    for name, file, old, new, tests in (
+        (
+            "fingerprint: default arguments are left out",
+            FINGERPRINTS,
+            "        self.value(function.__defaults__)\n",
+            "",
+            HASHED,
+        ),
+        (
+            "fingerprint: numpy scalars by their type alone",
+            FINGERPRINTS,
+            "isinstance(value, (np.ndarray, np.generic)):",
+            "isinstance(value, np.ndarray):",
+            f"{HASHED} {DISK}",
+        ),
+        (
+            "fingerprint: arrays as they print",
+            FINGERPRINTS,
+            'self.digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")',
+            "self.add(repr(array))",
+            HASHED,
+        ),
+        (
+            "fingerprint: sets in the order of the day",
+            FINGERPRINTS,
+            "self.add(*sorted(self.apart(item) for item in value))",
+            "self.add(*(self.apart(item) for item in value))",
+            HASHED,
+        ),
+        (
+            "fingerprint: what cannot be hashed is left out",
+            FINGERPRINTS,
+            "        self.complete = False\n        self.add(_PROCESS, id(value))\n",
+            "        pass\n",
+            HASHED,
+        ),
+        (
+            "fingerprint: attributes taken for globals",
+            FINGERPRINTS,
+            "    text = repr((kept, arguments,",
+            "    paths += [[name] for name in code.co_names]\n    text = repr((kept, arguments,",
+            HASHED,
+        ),
+        (
+            "fingerprint: docstrings count",
+            FINGERPRINTS,
+            "    text = repr((kept, arguments,",
+            "    text = repr((code.co_consts, kept, arguments,",
+            HASHED,
+        ),
+        ("fingerprint: attached code is not followed", FINGERPRINTS, "        self.attached(scope)\n", "", HASHED),
+        (
+            "disk: the function itself is not part of the key",
+            INTERNALS,
+            "made_from = fingerprint([self.function]), [",
+            "made_from = [",
+            DISK,
+        ),
+        (
+            "disk: files are not checked",
+            INTERNALS,
+            "if hashlib.sha256(content[32:]).digest() != content[:32]:",
+            "if not content:",
+            DISK,
+        ),
+        (
+            "disk: without a folder nothing runs",
+            INTERNALS,
+            "except (RuntimeError, OSError, TypeError):\n            if",
+            "except OSError:\n            if",
+            DISK,
+        ),
+        (
+            "numba: other arguments are not noticed",
+            INTERNALS,
+            'if list(inspect.signature(getattr(owner, name)).parameters) != ["self", *parameters]:',
+            "if not hasattr(owner, name):",
+            CHANGED,
+        ),
+        (
+            "numba: no fall-back",
+            "pdmp/native/decorators.py",
+            "except (ImportError, AttributeError):",
+            "except ZeroDivisionError:",
+            CHANGED,
+        ),
+        ("messages: the package's own line", MESSAGES, "    if own:\n        return own[0]\n", "", SAID),
+        (
+            "messages: an f-string creates an array",
+            MESSAGES,
+            "            if line and (",
+            "            if not line and (",
+            SAID,
+        ),
+        (
+            "messages: term gradients as numba tells it",
+            "pdmp/models/base.py",
+            "        with readable(type(self).__name__):\n            _add_term_gradients(",
+            "        if True:\n            _add_term_gradients(",
+            SAID,
+        ),
+    )
+]

@@ -1,0 +1,244 @@
+"""Machine code on disk: never out of date, never compiled twice, and a program that runs without it."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from tests.native.processes import ROOT, needs_compiler, python
+
+pytestmark = needs_compiler
+
+MODEL_FILE = """
+import numpy as np
+import pdmp
+from forces import stiffness
+
+PRECISION = np.array([1, 1]).max()
+X = np.random.default_rng().standard_normal(4)  # other data in each process, which `self.X` is not
+
+class Quartic(pdmp.Model):
+    scale: float
+    X: np.ndarray
+
+    def __init__(self, scale):
+        super().__init__(dim=2, n_data=4)
+        self.scale, self.X = scale, X
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.25 * PRECISION * self.scale * (x[0] ** 4 + x[1] ** 4) + 0.5 * stiffness() * (x[0] ** 2 + x[1] ** 2)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += PRECISION * self.scale * x[j] ** 3 + stiffness() * x[j]
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.0 * self.X[i] / self.n_data
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += 0.0 * self.X[i]
+"""
+FORCES_FILE = """
+from numba import njit
+
+@njit
+def stiffness():
+    return 1.0
+"""
+ASKED = """
+import json
+import numpy as np
+from pdmp.models import base
+
+def asked(model):
+    x = np.array([1.0, 2.0])
+    values = model.potential(x), *model.gradient(x), *model.term_gradients(x, [0, 1]).ravel()
+    functions = base._potential, base._add_gradient, base._add_term_gradients
+    counts = [(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values())) for f in functions]
+    return {"values": values, "hits": sum(hits for hits, _ in counts), "misses": sum(misses for _, misses in counts)}
+"""
+SCRIPT = """
+import json, time
+import numpy as np
+import pdmp
+from pdmp.engine.scheduler import advance
+
+began = time.perf_counter()
+process = pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 2.0]), refresh_rate=0.5)
+run = pdmp.sample(process, events=200, initial=[0.3, 0.2], seed=1)
+print(json.dumps({
+    "end": run.trajectories[0].times[-1],
+    "hits": sum(advance.stats.cache_hits.values()),
+    "misses": sum(advance.stats.cache_misses.values()),
+    "seconds": time.perf_counter() - began,
+}))
+"""
+
+
+def edit(path, old, new):
+    """Change one place of a file and keep its time of modification: a cache must not depend on that."""
+    text, stat = path.read_text(), path.stat()
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
+    path.write_text(text.replace(old, new))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def said(script, folder, **environment):
+    """What a script prints last; without Python's own cache of bytecode, which goes by times of modification."""
+    environment = {"NUMBA_CACHE_DIR": folder / "cache", "PYTHONDONTWRITEBYTECODE": 1} | environment
+    return json.loads(python(script, cwd=folder, **environment).splitlines()[-1])
+
+
+def test_edits_of_the_package_are_compiled_and_those_that_compute_nothing_are_not(tmp_path):
+    for package in ("pdmp", "discrete"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    first = said("script.py", tmp_path)
+    assert (first["hits"], first["misses"]) == (0, 1)
+    nothing = "pdmp/engine/result.py", "pdmp/comparison.py"  # files of which nothing is compiled
+    for path in (*nothing, "pdmp/engine/scheduler.py", "pdmp/native/velocities.py", "pdmp/processes/bps.py"):
+        text = (tmp_path / path).read_text()
+        (tmp_path / path).write_text("# A comment.\n" + text.replace('"""', '"""More of a docstring. ', 1))
+    edit(tmp_path / nothing[0], "from __future__ import annotations", "from __future__ import annotations\nA = 1")
+    again = said("script.py", tmp_path)
+    assert (again["hits"], again["misses"]) == (1, 0)
+    assert again["end"] == first["end"]
+    print(f"first sample after {first['seconds']:.2f} s, in a second process after {again['seconds']:.2f} s")
+    edit(tmp_path / "pdmp/native/velocities.py", "c = 2.0 * along / square", "c = 1.9 * along / square")
+    after = said("script.py", tmp_path)
+    assert (after["hits"], after["misses"]) == (0, 1)
+    assert after["end"] != first["end"]
+
+
+@pytest.mark.parametrize("where", ["module", "script"])
+def test_a_model_of_ones_own_is_compiled_once_and_after_each_edit(where, tmp_path):
+    """Asked from Python for potential, gradient and term gradients, in process after process."""
+    (tmp_path / "forces.py").write_text(FORCES_FILE)
+    (tmp_path / "asked.py").write_text(ASKED)
+    ending = "from asked import asked\nprint(__import__('json').dumps(asked(Quartic(1.0))))"
+    model = tmp_path / ("quartic.py" if where == "module" else "script.py")
+    (tmp_path / "script.py").write_text(f"from quartic import Quartic\n{ending}")
+    model.write_text(MODEL_FILE if where == "module" else f"{MODEL_FILE}\n{ending}")
+
+    def run():
+        return said("script.py", tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+
+    first = run()
+    assert (first["hits"], first["misses"]) == (0, 3)
+    assert first["values"][:3] == [0.25 * 17 + 0.5 * 5, 1.0 + 1.0, 8.0 + 2.0]
+    edit(model, "import numpy as np\nimport pdmp\n", "import numpy as np  # a comment\n\nimport pdmp\n")
+    again = run()
+    assert (again["hits"], again["misses"]) == (3, 0)
+    assert again["values"] == first["values"]
+    for path, old, new, potential in (
+        (model, "np.array([1, 1]).max()", "np.array([1, 3]).max()", 0.25 * 3 * 17 + 0.5 * 5),
+        (model, "0.25 * PRECISION", "0.5 * PRECISION", 0.5 * 3 * 17 + 0.5 * 5),
+        (tmp_path / "forces.py", "return 1.0", "return 1.2", 0.5 * 3 * 17 + 0.6 * 5),
+    ):
+        edit(path, old, new)
+        after = run()
+        assert after["hits"] == 0, path
+        assert after["values"][0] == pytest.approx(potential, rel=1e-14)
+
+
+def test_files_that_are_cut_short_or_changed_are_compiled_anew(tmp_path):
+    (tmp_path / "asked.py").write_text(ASKED)
+    ending = "print(json.dumps(asked(pdmp.models.LinearGaussian(np.eye(2), np.ones(2)))))"
+    (tmp_path / "script.py").write_text(
+        f"import json\nimport numpy as np\nimport pdmp\nfrom asked import asked\n{ending}"
+    )
+
+    def run():
+        return said("script.py", tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
+
+    first = run()
+    files = sorted((tmp_path / "cache").rglob("*.code"))
+    assert first["misses"] == len(files) == 3
+    whole = [file.read_bytes() for file in files]
+    files[0].write_bytes(b"")
+    files[1].write_bytes(whole[1][: len(whole[1]) // 2])
+    files[2].write_bytes(whole[2][:-100] + bytes(100))
+    after, again = run(), run()
+    assert (after["misses"], again["misses"], again["hits"]) == (3, 0, 3)
+    assert first["values"] == after["values"] == again["values"]
+
+
+OWN_PROCESS_FILE = """
+from typing import NamedTuple
+import numpy as np
+from pdmp import Process, CERTAIN, compiled
+
+class Seen(NamedTuple):
+    flips: np.ndarray
+
+class Telegraph(Process):
+    events = ("switch",)
+
+    def __init__(self):
+        super().__init__(dim=1)
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        state.v[0] = -state.v[0]
+        state.memory.flips[0] += 1.0
+        return 0
+
+    def memory(self, x, rng):
+        return Seen(np.zeros(1))
+"""
+
+
+def test_what_one_script_put_on_disk_does_not_disturb_another(tmp_path):
+    """Code is kept with the classes that it is for, which the other script cannot import."""
+    for name in ("Telegraph", "Switch"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.py").write_text(OWN_PROCESS_FILE.replace("Telegraph", name))
+    (tmp_path / "script.py").write_text("""
+import importlib, sys
+name = sys.argv[1]
+sys.path.insert(0, name)
+import pdmp
+from pdmp.engine import scheduler
+pdmp.sample(getattr(importlib.import_module(name), name)(), events=10, seed=1)
+print(sum(scheduler.advance.stats.cache_hits.values()))
+""")
+
+    def hits(name):
+        out = python("script.py", name, cwd=tmp_path, NUMBA_CACHE_DIR=tmp_path / "cache", PYTHONPATH=ROOT)
+        return int(out.splitlines()[-1])
+
+    assert [hits(name) for name in ("Telegraph", "Switch", "Telegraph", "Switch")] == [0, 0, 1, 1]
+
+
+def test_without_a_folder_that_can_be_written_everything_runs_and_one_warning_says_so(tmp_path):
+    """Folders in the place of which there is a file: root, as whom containers run, may write what is read-only."""
+    shutil.copytree(ROOT / "pdmp", tmp_path / "pdmp", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [tmp_path / "pdmp", *(path for path in (tmp_path / "pdmp").rglob("*") if path.is_dir())]:
+        (folder / "__pycache__").write_text("a file")
+    (tmp_path / "telegraph.py").write_text(OWN_PROCESS_FILE)
+    (tmp_path / "script.py").write_text("""
+import json, warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import pdmp
+    from telegraph import Telegraph
+    run = pdmp.sample(Telegraph(), events=10, seed=1)
+    value = pdmp.models.Banana().potential([0.5, 0.5])
+kept = [str(w.message) for w in caught if "NUMBA_CACHE_DIR" in str(w.message)]
+print(json.dumps({"warnings": kept, "events": len(run.trajectories[0].times), "value": value}))
+""")
+    nowhere = "/dev/null/nowhere"
+    found = said("script.py", tmp_path, NUMBA_CACHE_DIR="", HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    assert len(found["warnings"]) == 1
+    assert "machine code is not kept" in found["warnings"][0]
+    assert found["events"] > 10
+    assert found["value"] > 0.0

@@ -1,0 +1,90 @@
+"""What happens when numba changes its private parts, and that fingerprints reach all that it compiles."""
+
+import numpy as np
+import pytest
+
+import pdmp
+from tests.native.processes import needs_compiler, python
+
+#: Each as a later numba might be: without a class, and with another argument.
+CHANGES = {
+    "removed": "import numba.core.codegen as c; del c.JITCodeLibrary",
+    "other arguments": """
+from numba.core.codegen import JITCodeLibrary
+original = JITCodeLibrary._optimize_final_module
+JITCodeLibrary._optimize_final_module = lambda self, level=3: original(self)
+""",
+}
+ZIGZAG = """
+import pdmp
+class Bowl(pdmp.Model):
+    def __init__(self):
+        super().__init__(dim=2)
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        return 0.25 * x[0] ** 4 + 0.5 * x[1] ** 2
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        out[0] += x[0] ** 3
+        out[1] += x[1]
+
+run = pdmp.sample(pdmp.ZigZag(Bowl()), events=300, initial=[0.3, 0.2], seed=1)
+"""
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_numba_is_noticed(change):
+    """Both the removal of a class and another argument."""
+    code = "from pdmp.native.decorators import FAST_COMPILATION; print(FAST_COMPILATION)"
+    assert python("-c", f"{CHANGES[change]}\n{code}").strip() == "False"
+    assert python("-c", code).strip() == "True"
+
+
+@needs_compiler
+def test_without_numbas_private_parts_the_path_is_the_same(tmp_path):
+    (tmp_path / "changed.py").write_text(
+        f"{CHANGES['removed']}\n{ZIGZAG}\nimport numpy as np\n"
+        "path = run.trajectories[0]\nnp.savez('path.npz', times=path.times, positions=path.positions)"
+    )
+    python(tmp_path / "changed.py", PYTHONPATH=pdmp.__path__[0][: -len("/pdmp")], cwd=tmp_path)
+    scope = {"__name__": __name__}
+    exec(ZIGZAG, scope)
+    path = scope["run"].trajectories[0]
+    assert len(path.times) > 300
+    with np.load(tmp_path / "path.npz") as other:
+        assert np.array_equal(path.times, other["times"])
+        assert np.array_equal(path.positions, other["positions"])
+
+
+@needs_compiler
+def test_fingerprints_reach_every_function_that_numba_compiles(tmp_path):
+    """Of a run with packed batches, dispatch to intrinsics and discrete steps: what was compiled was hashed."""
+    (tmp_path / "script.py").write_text("""
+import gc
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+from pdmp.native import fingerprints
+
+hashed = set()
+follow = fingerprints._Walk.function
+def function(self, function, compiled=False):
+    hashed.add(function.__code__)
+    return follow(self, function, compiled)
+fingerprints._Walk.function = function
+
+import pdmp, discrete
+X = np.random.default_rng(1).standard_normal((200, 3))
+model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0.0).astype(float))
+pdmp.sample(discrete.SGLD(pdmp.gradients.Minibatch(model, 20), step=1e-3), steps=50, initial=np.zeros(3), seed=1)
+compiled = {
+    d.py_func for d in gc.get_objects() if isinstance(d, Dispatcher) and d.overloads
+    and d.py_func.__module__.split(".")[0] in ("pdmp", "discrete")
+}
+assert len(compiled) > 20, len(compiled)
+print(sorted(f"{f.__module__}.{f.__qualname__}" for f in compiled if f.__code__ not in hashed))
+""")
+    folders = {"PYTHONPATH": pdmp.__path__[0][: -len("/pdmp")], "NUMBA_CACHE_DIR": tmp_path / "cache"}
+    assert python(tmp_path / "script.py", cwd=tmp_path, **folders).strip() == "[]"
