@@ -31,6 +31,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from discrete.baoab import BAOAB
 from discrete.kinetic import mean_square
 from discrete.schedules import Schedule
@@ -89,7 +91,9 @@ class BADODAB(Thermostatted):
         super().__init__(provider, step, diffusion)
         self.mass = float(self.dim) if mass is None else positive("mass", mass)
 
-    def linear_step(self, step, friction, curvature):
+    def linear_step(
+        self, step: float, friction: float, curvature: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """That of BAOAB, which this sampler is when its thermostat is at rest."""
         return BAOAB.linear_step(step, friction, curvature)
 

@@ -103,7 +103,7 @@ class BAOAB(Underdamped):
         return True
 
     @staticmethod
-    def linear_step(step, friction, curvature):
+    def linear_step(step: float, friction: float, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Underdamped.linear_step`. Of (θ, p) before the last B, which does not change θ: a kick of ε, A, O, A."""
         half, decay = 0.5 * step, math.exp(-friction * step)
         drift = np.array([half * (1.0 + decay), decay])  # of a unit of momentum
@@ -114,5 +114,5 @@ class BAOAB(Underdamped):
         ahead = np.array([half, 1.0])
         return transition, step * drift, (1.0 - decay**2) * np.outer(ahead, ahead)
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None

@@ -183,12 +183,12 @@ class Barker(Metropolis):
         super().__init__(target, scale, adapt, target_acceptance)
         self.gaussian, self.single = increments == "gaussian", signs == "single"
 
-    def starting_step(self, hessian):
+    def starting_step(self, hessian: np.ndarray) -> float:
         shape = self.shape if len(hessian) == self.dim else np.ones(1)
         curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
         return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))
 
-    def duration_at(self, size):
+    def duration_at(self, size: float) -> float:
         return size**2 * float(np.mean(self.shape**2))
 
     @compiled

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -121,7 +121,7 @@ class FrozenRates(Process):
             return -1
         return kind
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return FrozenMemory(
             taken=np.zeros(1, np.int64),
             interval_start=np.zeros(1),
@@ -131,5 +131,5 @@ class FrozenRates(Process):
             provider=self.provider.memory(rng),
         )
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         return copy.copy(self)

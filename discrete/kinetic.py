@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,16 +68,16 @@ class Kinetic(Brownian):
     recipe = StepRecipe(featured=False)
     report = KineticReport()
 
-    def checked_or_default(self, name, value):
+    def checked_or_default(self, name: str, value: float | None) -> float:
         """A friction or diffusion; None stands for 1, and for NaN if it will be chosen with an automatic step."""
         if value is None:
             return math.nan if isinstance(self.schedule, Automatic) else 1.0
         return positive(name, value)
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
         return KineticMemory(
             taken=np.zeros(1, np.int64),
@@ -108,7 +108,7 @@ class Underdamped(Kinetic):
         self.friction = self.checked_or_default("friction", friction)
 
     @staticmethod
-    def linear_step(step, friction, curvature):
+    def linear_step(step: float, friction: float, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The step on U = λθ²/2 as a linear map of (θ, p), for each λ of `curvature` (d,).
 
         Returns
@@ -122,19 +122,19 @@ class Underdamped(Kinetic):
         """
         raise NotImplementedError
 
-    def target_covariance(self, hessian):
+    def target_covariance(self, hessian: np.ndarray) -> np.ndarray:
         """Covariance of exp(-U), (d, d)."""
         return np.linalg.inv(hessian)
 
-    def largest(self, hessian):
+    def largest(self, hessian: np.ndarray) -> float:
         """Where the search for a step begins: the leapfrog's stability limit."""
         return 2.0 / math.sqrt(float(np.linalg.eigvalsh(hessian)[-1]))
 
-    def covariance(self, hessian, noise, step):
+    def covariance(self, hessian: np.ndarray, noise: np.ndarray, step: float) -> np.ndarray:
         """Stationary covariance of θ with this step on a Gaussian target, (d, d); None where it is unstable."""
         return kinetic_covariance(hessian, noise, lambda curvature: self.linear_step(step, self.friction, curvature))
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         step, friction, worst = choose_dynamics(
             self.linear_step, hessian, noise, error, exact=self.provider.exact, friction=self.friction
         )

@@ -22,6 +22,7 @@ Bernoulli 2; Roberts & Rosenthal (1998), Optimal scaling of discrete approximati
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -83,7 +84,7 @@ class MALA(Metropolis):
         super().__init__(target, step, adapt, target_acceptance)
         self.diagonal, self.lower = _factor(preconditioner, self.dim)
 
-    def starting_step(self, hessian):
+    def starting_step(self, hessian: np.ndarray) -> float:
         d = len(hessian)
         root = np.tril(self.lower, -1) + np.diag(self.diagonal) if self.lower.size else np.diag(self.diagonal)
         if d != self.dim:
@@ -92,7 +93,7 @@ class MALA(Metropolis):
         return 1.4 / (self.dim ** (1.0 / 3.0) * curvature)
 
     @classmethod
-    def from_h(cls, target: Model | Full, h: float, **options) -> MALA:
+    def from_h(cls, target: Model | Full, h: float, **options: Any) -> MALA:
         """From the convention θ - (h/2) ∇U + √h ξ: γ = h/2.
 
         Parameters

@@ -24,7 +24,7 @@ Hastings (1970), Monte Carlo sampling methods using Markov chains and their appl
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -106,16 +106,16 @@ class Metropolis(Ticking):
         self.regular = True  # whatever the schedule is
         self.target_acceptance = float(target_acceptance)
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         """The step to start from: optimal for independent normal coordinates, all as narrow as the narrowest one."""
         size = self.starting_step(hessian)
         return {"schedule": Constant(size), "duration": self.duration_at(size)}, 0.0
 
-    def starting_step(self, hessian):
+    def starting_step(self, hessian: np.ndarray) -> float:
         """A step to start adapting from, for a target with this Hessian at its mode."""
         raise NotImplementedError
 
-    def duration_at(self, size):
+    def duration_at(self, size: float) -> float:
         """For how long a state is held, for the step `size`."""
         return size
 
@@ -158,7 +158,7 @@ class Metropolis(Ticking):
             memory.log_factor[0] += math.pow(memory.taken[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
         return 0
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         return MetropolisMemory(
             taken=np.zeros(1, np.int64),

@@ -29,6 +29,9 @@ integrators, NeurIPS.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from discrete.kinetic import mean_square, step_from_h
 from discrete.schedules import Schedule
@@ -91,7 +94,7 @@ class MSGNHT(Thermostatted):
         self.thermostats = self.dim
 
     @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options) -> MSGNHT:
+    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> MSGNHT:
         """From the convention in which Euler's scheme is v += -h ∇Û - α∘v + √(2ah) z, θ += v, α += v∘v - h.
 
         In it v = εp, h = ε², a = εA and α = εξ.
@@ -113,7 +116,9 @@ class MSGNHT(Thermostatted):
         eps = step_from_h(h)
         return cls(provider, step=eps, diffusion=positive("a", a) / eps, **options)
 
-    def linear_step(self, step, friction, curvature):
+    def linear_step(
+        self, step: float, friction: float, curvature: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if self.scheme == SPLITTING:
             return SGHMC.linear_step(step, friction, curvature)
         return SGNHT.linear_step(self, step, friction, curvature)

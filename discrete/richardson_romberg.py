@@ -24,7 +24,8 @@ import contextlib
 import copy
 import math
 import warnings
-from typing import NamedTuple
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,6 +47,9 @@ from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 
@@ -187,7 +191,7 @@ class RichardsonRomberg(Process):
         """For how long the state of the coarse chain before its step k is held, in process time."""
         return self.coarse.holding_time(k)
 
-    def tick_length(self):
+    def tick_length(self) -> float | None:
         return self.holding_time(0) if self.regular else None
 
     @compiled
@@ -273,18 +277,18 @@ class RichardsonRomberg(Process):
                 for j in range(d):
                     z[begin + j] += self.shared[j, k - begin] * both + self.own[j, k - begin] * w
 
-    def helper_threads(self, state):
+    def helper_threads(self, state: State) -> AbstractContextManager:
         """The context of the event loop: a helper with two threads, nothing with one."""
         return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
-    def embed(self, x):
+    def embed(self, x: np.ndarray) -> np.ndarray:
         return np.concatenate([x, x]).astype(float)
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         one = self.coarse.velocity(x[: len(x) // 2], rng)
         return np.concatenate([one, one])
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         x = x[: len(x) // 2]
         n = self.coarse.normals * self.coarse.dim
         return CoupledMemory(
@@ -301,7 +305,7 @@ class RichardsonRomberg(Process):
             coarse=self.coarse.memory(x, rng),
         )
 
-    def with_step(self, hessian, noise):
+    def with_step(self, hessian: np.ndarray, noise: np.ndarray) -> Self:
         """A copy with an automatic step for the extrapolated variances."""
         error = self.schedule.error
         with warnings.catch_warnings():
@@ -321,7 +325,7 @@ class RichardsonRomberg(Process):
             warn_of_bias(type(self).__name__, step, worst, error)
         return process
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         if isinstance(self.schedule, Automatic):
             return self.with_step(*local_law(self.provider, x)).resolve(x)
         resolved = copy.copy(self)
@@ -384,8 +388,8 @@ class SGRRLD(RichardsonRomberg):
         order: int | None = None,
         weights: str = "holding",
         threads: int = 1,
-        **options,
-    ):
+        **options: Any,
+    ) -> None:
         super().__init__(SGLD(provider, step, **options), correlation, order, weights, threads)
 
 
@@ -428,13 +432,13 @@ class SGRRHMC(RichardsonRomberg):
         order: int | None = None,
         weights: str = "holding",
         threads: int = 1,
-        **options,
-    ):
+        **options: Any,
+    ) -> None:
         super().__init__(SGHMC(provider, step, friction, scheme, **options), correlation, order, weights, threads)
 
     @classmethod
     def from_h(
-        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options
+        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options: Any
     ) -> SGRRHMC:
         """From the convention of `SGHMC.from_h`, in which the fine chain has h/4, α/2 and β̂/4.
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -185,7 +185,7 @@ class SGBD(Ticking):
             raise ValueError(f"{what} needs the noise of the gradient: `size` of the batches at least 2.")
 
     @classmethod
-    def from_h(cls, provider: Provider | Model, h: ArrayLike, **options) -> SGBD:
+    def from_h(cls, provider: Provider | Model, h: ArrayLike, **options: Any) -> SGBD:
         """From the step h = σ² of the Langevin convention θ - (h/2) ∇Û + √h ξ.
 
         Parameters
@@ -260,7 +260,7 @@ class SGBD(Ticking):
         memory.taken[0] += 1
         return 0
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         scale = self.schedule.step(0) * self.shape
         return SGBDMemory(
@@ -279,7 +279,7 @@ class SGBD(Ticking):
     recipe = SGBDRecipe()
     report = SGBDReport()
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         name = next(name for name, number in ESTIMATORS.items() if number == self.estimator)
         shape = self.shape if len(hessian) == self.dim else float(self.shape.max())
         scale, worst = largest_step(

@@ -26,6 +26,9 @@ arXiv:2406.19051, SG-BPS.
 from __future__ import annotations
 
 import math
+from typing import Self
+
+import numpy as np
 
 from discrete.frozen import FrozenRates
 from discrete.schedules import Schedule
@@ -119,11 +122,11 @@ class SGBPS(FrozenRates):
         rescale(v, 1.0)
         return True
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x)
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

@@ -127,7 +127,7 @@ class SGD(Ticking):
         memory.taken[0] += 1
         return 0 if finite(theta) else -1
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return DescentMemory(
             taken=np.zeros(1, np.int64),
             gradient=np.zeros(self.dim),
@@ -135,7 +135,7 @@ class SGD(Ticking):
             provider=self.provider.memory(rng),
         )
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         return 2.0 / curvature if curvature > 0.0 else None
 
 

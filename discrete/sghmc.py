@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any, Self
 
 import numpy as np
 
@@ -170,7 +171,7 @@ class SGHMC(Underdamped):
 
     @classmethod
     def from_h(
-        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options
+        cls, provider: Provider | Model, h: float, alpha: float = 0.01, beta_hat: float = 0.0, **options: Any
     ) -> SGHMC:
         """From the convention v += -h ∇Û - αv + √(2(α - β̂)h) ξ (Coullon, South & Nemeth, 2023, eq. 6).
 
@@ -214,7 +215,7 @@ class SGHMC(Underdamped):
     def _symmetric(self):
         return self.scheme == SPLITTING or self.scheme == SEMI_IMPLICIT and self.refresh_every == 0
 
-    def halved(self):
+    def halved(self) -> Self:
         """The same sampler with half the step, and momenta refreshed at the same times: after twice as many steps.
 
         The two chains of an extrapolation draw the new momenta independently, which makes it noisier.
@@ -258,12 +259,12 @@ class SGHMC(Underdamped):
         return True
 
     @staticmethod
-    def linear_step(step, friction, curvature):
+    def linear_step(step: float, friction: float, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Underdamped.linear_step`; of the splitting."""
         kick = step * math.exp(-0.5 * friction * step) * np.array([0.5 * step, 1.0])
         return _transition(SPLITTING, step, friction, curvature), kick, 2.0 * friction / step * np.outer(kick, kick)
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         if not curvature > 0.0:
             return None
         D, scale = self.friction, math.sqrt(curvature)

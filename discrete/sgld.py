@@ -48,7 +48,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -316,7 +316,7 @@ class SGLD(Brownian):
             self.normals = 0  # no normals are drawn, so that the random numbers are the same as those of SGD
 
     @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, **options) -> SGLD:
+    def from_h(cls, provider: Provider | Model, h: float, **options: Any) -> SGLD:
         """From the convention θ - (h/2) ∇Û + √h ξ: γ = h/2.
 
         Parameters
@@ -345,7 +345,7 @@ class SGLD(Brownian):
         return cls(provider, step=0.5 * positive("h", h), **options)
 
     @classmethod
-    def from_sigma(cls, provider: Provider | Model, sigma: float, **options) -> SGLD:
+    def from_sigma(cls, provider: Provider | Model, sigma: float, **options: Any) -> SGLD:
         """From the convention θ - (σ²/2) ∇Û + σ ξ, whose σ is comparable to the scale of `SGBD`: γ = σ²/2.
 
         Parameters
@@ -368,7 +368,7 @@ class SGLD(Brownian):
         return cls(provider, step=0.5 * positive("sigma", sigma) ** 2, **options)
 
     @classmethod
-    def from_mean_gradient_step(cls, provider: Provider | Model, eps: float, **options) -> SGLD:
+    def from_mean_gradient_step(cls, provider: Provider | Model, eps: float, **options: Any) -> SGLD:
         """From a step for the gradient of U/N, θ - ε ∇Û/N + √(2ε/N) ξ, where N is the number of data: γ = ε/N.
 
         Parameters
@@ -414,7 +414,7 @@ class SGLD(Brownian):
             x[j] += -gamma * drift + self.correction.noise(self.preconditioner, j, gamma, temperature, z, memory)
         return True
 
-    def halved(self):
+    def halved(self) -> Self:
         if self.schedule.exploring:
             raise ValueError("`step`: a schedule that explores cannot be extrapolated, time stands still in it.")
         fine = super().halved()
@@ -422,7 +422,7 @@ class SGLD(Brownian):
             fine.temperature = Repeated(self.temperature)
         return fine
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         noise, adaptive = d * self.correction.estimates, d * self.preconditioner.adaptive
         return SGLDMemory(
@@ -441,13 +441,13 @@ class SGLD(Brownian):
             provider=self.provider.memory(rng),
         )
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         """2 / `curvature`; None with a preconditioner, since it changes the curvature: see `resolve`."""
         if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
             return None
         return 2.0 / curvature
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         p = self.preconditioner.matrix
         if p is None or isinstance(self.schedule, Automatic):
             return super().resolve(x)
@@ -458,7 +458,7 @@ class SGLD(Brownian):
             self._warn_above(2.0 / largest if largest > 0.0 else None)
         return copy.copy(self)
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         step, worst = largest_step(
             lambda gamma: self.covariance(hessian, noise, gamma),
             self.target_covariance(hessian),
@@ -467,15 +467,15 @@ class SGLD(Brownian):
         )
         return {"schedule": Constant(step)}, worst
 
-    def target_covariance(self, hessian):
+    def target_covariance(self, hessian: np.ndarray) -> np.ndarray:
         """Covariance of exp(-U/T), (d, d)."""
         return max(self.temperature.step(0), 1e-300) * np.linalg.inv(hessian)
 
-    def largest(self, hessian):
+    def largest(self, hessian: np.ndarray) -> float:
         """Where the search for a step begins: the stability limit."""
         return 2.0 / float(np.linalg.eigvals(self._constants(len(hessian)) @ hessian).real.max())
 
-    def covariance(self, hessian, noise, gamma):
+    def covariance(self, hessian: np.ndarray, noise: np.ndarray, gamma: float) -> np.ndarray:
         """Stationary covariance with the step `gamma` on a Gaussian target, (d, d); None where it is unstable.
 
         It is assumed that corrections know the noise of the gradient exactly, and that safeguards never act.

@@ -28,6 +28,7 @@ MCMC, Stat. Comput. 33, eq. 7 (h, a, α; θ is moved by the new velocity).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,7 +100,9 @@ class SGNHT(Thermostatted):
         self.sizes = np.bincount(self.block).astype(float)
         self.thermostats = len(self.sizes)
 
-    def linear_step(self, step, friction, curvature):
+    def linear_step(
+        self, step: float, friction: float, curvature: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         kept = 1.0 - friction * step  # of p, which then moves θ
         turn = step * curvature
         transition = np.stack(
@@ -113,7 +116,7 @@ class SGNHT(Thermostatted):
         return transition, kick, 2.0 * friction / step * np.outer(kick, kick)
 
     @classmethod
-    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options) -> SGNHT:
+    def from_h(cls, provider: Provider | Model, h: float, a: float = 0.01, **options: Any) -> SGNHT:
         """From the convention v += -h ∇Û - αv + √(2ah) z, θ += v, α += |v|²/d - h (Coullon et al., 2023, eq. 7).
 
         In it v = εp, h = ε², a = εA and α = εξ.

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from discrete.frozen import FrozenRates
 from discrete.schedules import Schedule
 from pdmp.gradients import Provider
@@ -85,5 +87,5 @@ class SGZZ(FrozenRates):
         v[j] = -v[j]
         return True
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim)

@@ -40,7 +40,7 @@ arXiv:2301.02537 (unadjusted and adjusted schemes, sub-sampling).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -162,7 +162,7 @@ class Splitting(Ticking):
             memory.counted_steps[0] += 1.0
             memory.acceptance_sum[0] += accept
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         return SplittingMemory(
             taken=np.zeros(1, np.int64),
@@ -220,7 +220,7 @@ class ZigZagSplitting(Splitting):
     def refresh(self, v, eps, rng):
         pass
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim)
 
 
@@ -281,11 +281,11 @@ class BPSSplitting(Splitting):
         if self.refresh_rate > 0.0 and rng.random() < -math.expm1(-eps * self.refresh_rate):
             refresh_on_sphere(v, rng)
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x)
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

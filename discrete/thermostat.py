@@ -17,7 +17,7 @@ step, has diverged, and stops.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,18 +79,20 @@ class Thermostatted(Kinetic):
         super().__init__(provider, step)
         self.diffusion = self.checked_or_default("diffusion", diffusion)
 
-    def linear_step(self, step, friction, curvature):
+    def linear_step(
+        self, step: float, friction: float, curvature: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The step with all thermostats fixed at `friction`; see `discrete.kinetic.Underdamped.linear_step`."""
         raise NotImplementedError
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         """With all thermostats fixed: that they reduce the effect of gradient noise is not taken into account."""
         step, diffusion, worst = choose_dynamics(
             self.linear_step, hessian, noise, error, exact=self.provider.exact, friction=self.diffusion
         )
         return {"schedule": Constant(step), "diffusion": diffusion}, worst
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
         return ThermostatMemory(
             taken=np.zeros(1, np.int64),
@@ -119,6 +121,6 @@ class Thermostatted(Kinetic):
             memory.thermostat_sum[0] += mean(thermostat)
         return True
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         """A necessary condition, that of the leapfrog; with friction Euler's schemes need a slightly smaller step."""
         return 2.0 / math.sqrt(curvature) if curvature > 0.0 else None

@@ -20,7 +20,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -157,24 +157,24 @@ class Ticking(Process):
             return (k + 1) * self.holding_time(k), CERTAIN
         return now + self.holding_time(k), CERTAIN
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return np.zeros(self.dim)
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
         return TickMemory(np.zeros(1, np.int64), np.zeros(d), np.zeros(self.normals * d), self.provider.memory(rng))
 
-    def tick_length(self):
+    def tick_length(self) -> float | None:
         return self.holding_time(0) if self.regular else None
 
     # -- an automatic step -------------------------------------------------------------------------------------------
 
     @classmethod
-    def chooses_step(cls):
+    def chooses_step(cls) -> bool:
         """Whether the sampler has a rule for an automatic step."""
         return cls.choose_settings is not Ticking.choose_settings
 
-    def choose_settings(self, hessian, noise, error):
+    def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         """Settings for a target with this Hessian at its mode and this covariance of the gradient's noise there.
 
         Returns
@@ -186,7 +186,7 @@ class Ticking(Process):
         """
         raise NotImplementedError
 
-    def with_step(self, hessian, noise):
+    def with_step(self, hessian: np.ndarray, noise: np.ndarray) -> Self:
         """A copy with the settings of `choose_settings` in place of an automatic step."""
         process, error = copy.copy(self), self.schedule.error
         settings, worst = self.choose_settings(hessian, noise, error)
@@ -198,7 +198,7 @@ class Ticking(Process):
 
     # -- stability ---------------------------------------------------------------------------------------------------
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         """The step from which on the sampler diverges for a largest curvature of U of `curvature`; None if unknown."""
         return None
 
@@ -210,7 +210,7 @@ class Ticking(Process):
             hessian = self.model.hessian(x)
         return hessian if np.all(np.isfinite(hessian)) else None
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         if isinstance(self.schedule, Automatic):
             return self.with_step(*local_law(self.provider, x)).resolve(x)
         if type(self).stability_limit is not Ticking.stability_limit:

@@ -155,7 +155,7 @@ class UBU(Underdamped):
         return True
 
     @staticmethod
-    def linear_step(step, friction, curvature):
+    def linear_step(step: float, friction: float, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Underdamped.linear_step`: half a U, the kick, half a U."""
         u = 0.5 * friction * step
         e, b = math.exp(-u), math.tanh(0.5 * u) / friction
@@ -168,7 +168,7 @@ class UBU(Underdamped):
         # The noise of the first half passes through the kick.
         return half @ kick @ half, step * half[:, 1], free + half @ (kick @ free @ np.swapaxes(kick, 1, 2)) @ half.T
 
-    def stability_limit(self, curvature):
+    def stability_limit(self, curvature: float) -> float | None:
         """The root of ελ tanh(Dε/2) = 2D."""
         if not curvature > 0.0:
             return None

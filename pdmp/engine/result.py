@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
 import types
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import metadata
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
@@ -23,13 +26,37 @@ from pdmp.engine.trajectory import Trajectory, apply, integrate_function
 from pdmp.models import transforms
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
+if TYPE_CHECKING:
+    from pdmp.diagnostics.estimates import Estimate
+    from pdmp.diagnostics.summary import Summary
+    from pdmp.models.base import Model
+    from pdmp.process import Process
+
 #: Draws for diagnostics, for each chain, and numbers in all of them.
 DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
 STRETCHES = 1_024  #: of each chain, at most, over which the path is averaged for Monte Carlo errors
 
 
-def load(path):
-    """The `Run` that ``run.save(path)`` wrote. Its ``process`` is a text; all the numbers are there."""
+def load(path: str | os.PathLike) -> Run:
+    """The `Run` that ``run.save(path)`` wrote. Its ``process`` is a text; all the numbers are there.
+
+    Parameters
+    ----------
+    path : path
+        A file that `Run.save` wrote.
+
+    Returns
+    -------
+    Run
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=100, seed=1)
+    >>> run.save('run.npz')
+    >>> bool((pdmp.load('run.npz').mean() == run.mean()).all())
+    True
+    """
     header, arrays = storage.read(path, "run")
     records = []
     for i, values in enumerate(header["records"]):
@@ -59,6 +86,17 @@ class Run:
     these are extrapolated: the copies' averages, with the signed weights `copies`. Positions, `draws`, `ess`, `rhat`
     and `to_arviz` are those of the first copy, the fine chain.
 
+    Parameters
+    ----------
+    info : dict
+        How the run was made.
+    records : list of Record
+        What each chain recorded.
+    process : Process, optional
+        What was run; a loaded run has none.
+    chains : list of Chain, optional
+        The chains as they stand, to be continued.
+
     Attributes
     ----------
     process : Process or str
@@ -87,9 +125,16 @@ class Run:
     stats : dict
         Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
         excess, horizons, data terms and passes, seconds of computing, and what the process itself reports.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=1_000, chains=2, seed=1)
+    >>> run.mean().shape, run.cov().shape, run.draws(50).shape
+    ((2,), (2, 2), (2, 50, 2))
     """
 
-    def __init__(self, info, records, process=None, chains=None):
+    def __init__(self, info: dict, records: list, process: Process | None = None, chains: list | None = None) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
@@ -117,23 +162,23 @@ class Run:
         return [Run(self._info, [record]) for record in self._records]
 
     @property
-    def chains(self):
+    def chains(self) -> int:
         return len(self._records)
 
     @property
-    def events(self):
+    def events(self) -> np.ndarray:
         return np.array([int(r.counts[EVENTS]) for r in self._records])
 
     @property
-    def warmup(self):
+    def warmup(self) -> np.ndarray:
         return np.array([r.warmup for r in self._records])
 
     @property
-    def end(self):
+    def end(self) -> np.ndarray:
         return np.array([r.end for r in self._records])
 
     @property
-    def stopped(self):
+    def stopped(self) -> str:
         reasons = {r.stopped for r in self._records}
         for first in ("failed", "interrupted"):
             if first in reasons:
@@ -141,7 +186,7 @@ class Run:
         return ", ".join(sorted(reasons))
 
     @functools.cached_property
-    def stats(self):
+    def stats(self) -> dict[str, Any]:
         counts = sum(r.counts for r in self._records)
         violations, terms, n_data = int(counts[VIOLATIONS]), int(counts[DATA]), max(self._info["n_data"], 1)
         stats = {
@@ -181,12 +226,16 @@ class Run:
         sums = sum(r.integrals.first + (r.integrals.centre - reference) * r.length for r in used)
         return (reference + sums / total).reshape(len(self.copies), self.dim)
 
-    def mean(self, error=False):
+    @overload
+    def mean(self, error: Literal[False] = False) -> np.ndarray: ...
+    @overload
+    def mean(self, error: Literal[True]) -> Estimate: ...
+    def mean(self, error: bool = False) -> np.ndarray | Estimate:
         """Time average of x, (d,); with `error` an `Estimate`, its Monte Carlo standard errors beside it."""
         mean = np.array(self.copies) @ self._block_mean()
         return monte_carlo_error.estimate(mean, *self._stretches()) if error else mean
 
-    def var(self):
+    def var(self) -> np.ndarray:
         """Time average of (x - mean)², (d,).
 
         A `UserWarning` tells when extrapolation has made one negative.
@@ -207,12 +256,12 @@ class Run:
             )
         return var
 
-    def sd(self):
+    def sd(self) -> np.ndarray:
         """Square roots of `var`, (d,); NaN where extrapolation made it negative."""
         with np.errstate(invalid="ignore"):
             return np.sqrt(self.var())
 
-    def cov(self):
+    def cov(self) -> np.ndarray:
         """Time average of (x - mean)(x - mean)ᵀ, (d, d).
 
         Raises
@@ -241,7 +290,7 @@ class Run:
         d = self.dim
         return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
 
-    def expectation(self, f, error=False):
+    def expectation(self, f: Callable, error: bool = False) -> Any:
         """Time average of f(x).
 
         Parameters
@@ -283,7 +332,7 @@ class Run:
             total = total + integrate_function(f, h, x, v, path.centre)
         return total
 
-    def chain_means(self, f=None):
+    def chain_means(self, f: Callable | None = None) -> np.ndarray:
         """Time average of x, or of f(x), for each chain by itself: (chains, d) or (chains, ...)."""
         if f is not None:
             self._refuse("chain_means", "moments")
@@ -301,7 +350,7 @@ class Run:
 
     # -- Monte Carlo errors -----------------------------------------------------------------------------------------
 
-    def _stretches(self, f=None):
+    def _stretches(self, f: Callable | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
 
         From the skeleton for as many stretches as half the events, at most 1,024; else from what was noted on the way.
@@ -333,7 +382,7 @@ class Run:
         self._used()
         return series, each, lengths
 
-    def mcse(self, f=None, method="spectral"):
+    def mcse(self, f: Callable | None = None, method: str = "spectral") -> np.ndarray | float:
         """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
 
         From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing
@@ -349,7 +398,7 @@ class Run:
         error = monte_carlo_error.standard_error(*self._stretches(f), monte_carlo_error.check_method(method))
         return float(error) if np.ndim(error) == 0 else error
 
-    def asymptotic_variance(self, f=None, method="spectral"):
+    def asymptotic_variance(self, f: Callable | None = None, method: str = "spectral") -> np.ndarray:
         """σ² of the time average of x, (d,), or of f(x): its variance times the time it was taken over.
 
         σ² = 2 ∫ cov(f(x(0)), f(x(t))) dt in stationarity, within chains, averaged over them.
@@ -359,7 +408,7 @@ class Run:
         found = np.tensordot(np.array(lengths) / sum(lengths), np.array(found), 1)
         return float(found) if found.ndim == 0 else found
 
-    def efficiency(self):
+    def efficiency(self) -> dict[str, float]:
         """Effective draws, and how many for each unit of what they cost: see `pdmp.diagnostics.efficiency`."""
         return monte_carlo_error.efficiency(self)
 
@@ -388,7 +437,7 @@ class Run:
         ]
 
     @functools.cached_property
-    def trajectories(self):
+    def trajectories(self) -> list[Trajectory]:
         """The path of each chain, a list of `Trajectory`; of coupled copies the first, with the last as ``coarse``."""
         if len(self.copies) == 1:
             return self.paths
@@ -399,12 +448,12 @@ class Run:
             paths.append(fine)
         return paths
 
-    def at(self, t):
+    def at(self, t: ArrayLike) -> np.ndarray:
         """Positions of all chains at time t: (chains, d), or (chains, M, d) for M times."""
         self._refuse("at", "moments", "grid")
         return np.array([path.at(t) for path in self.trajectories])
 
-    def draws(self, n=1_000):
+    def draws(self, n: int = 1_000) -> np.ndarray:
         """Positions at n equally spaced times after the warm-up: (chains, n, d).
 
         From the grid, under ``store="grid"``: the nearest of its points.
@@ -426,7 +475,7 @@ class Run:
             out[i] = r.grid.rows[rows, : self.dim]
         return out
 
-    def diagnostic_draws(self, most=DIAGNOSTIC_DRAWS):
+    def diagnostic_draws(self, most: int = DIAGNOSTIC_DRAWS) -> np.ndarray:
         """At most so many `draws` of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""
         if self.store == "grid":
             n = min(int(r.grid.used[0]) for r in self._records)
@@ -437,7 +486,7 @@ class Run:
             return None
         return self.draws(n)
 
-    def ess(self, method="mean"):
+    def ess(self, method: str = "mean") -> np.ndarray:
         """Effective sample size of each coordinate, all chains together, (d,).
 
         "spectral" and "batch" are those of the exact path, var / mcse² (see `mcse`): no number of draws bounds them.
@@ -470,7 +519,7 @@ class Run:
                 return ess
             most *= 4
 
-    def rhat(self, method="rank"):
+    def rhat(self, method: str = "rank") -> np.ndarray:
         """R-hat of each coordinate, from the chains' halves, (d,).
 
         Under ``store="moments"`` the classical one of means and variances, without ranks.
@@ -489,7 +538,7 @@ class Run:
                 halves.append(r.integrals.centre[:d] + r.batches[:d, part].sum(axis=1) / (whole * stretch))
         return batch_rhat([self._chain_var(r) for r in used], halves)
 
-    def inclusion(self):
+    def inclusion(self) -> np.ndarray:
         """Posterior inclusion probabilities, (d,), of a sticky process: see `pdmp.diagnostics.inclusion`."""
         return inclusion(self)
 
@@ -500,11 +549,11 @@ class Run:
 
     # -- tables and files ---------------------------------------------------------------------------------------
 
-    def names(self):
+    def names(self) -> list[str]:
         """A name for each coordinate of x: "beta[0]", "log(sigma)", …; a list of str."""
         return transforms.coordinate_names(self.variables, self.transforms)
 
-    def constrain(self, draws, model=None):
+    def constrain(self, draws: ArrayLike, model: Model | None = None) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., d), each (..., *shape), by name; see `pdmp.Model.constrain`.
 
         A loaded run knows the names and transforms of its model. A model that computes natural parameters in its own
@@ -520,14 +569,21 @@ class Run:
             )
         return transforms.split(draws, self.variables, self.transforms)
 
-    def summary(self):
+    def summary(self) -> Summary:
         """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and what is wrong.
 
         Errors and ESS are those of the exact path, see `mcse`; warnings say in words what to change.
         """
         return summarise(self)
 
-    def thin(self, n=100, method="stein", candidates=5_000, target=None, preconditioner="covariance"):
+    def thin(
+        self,
+        n: int = 100,
+        method: str = "stein",
+        candidates: int = 5_000,
+        target: Model | None = None,
+        preconditioner: str | ArrayLike = "covariance",
+    ) -> np.ndarray:
         """A few positions that stand for the whole run: (n, d).
 
         Parameters
@@ -557,7 +613,7 @@ class Run:
         x = self.draws(max(min(candidates // self.chains, most), 1)).reshape(-1, self.dim)
         return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Write the run to one file, without pickle; `pdmp.load` reads it."""
         arrays, records = {}, []
         for i, r in enumerate(self._records):
@@ -567,7 +623,7 @@ class Run:
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
         storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
 
-    def to_arviz(self, n=1_000, model=None):
+    def to_arviz(self, n: int = 1_000, model: Model | None = None) -> Any:
         """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
 
         The draws are of natural parameters, see `constrain`, also for `model`. Under ``store="grid"`` all points of the

@@ -10,9 +10,12 @@ import os
 import sys
 import threading
 import warnings
+from concurrent.futures import Executor
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import SKELETON_BYTES, Chain, advance_elsewhere
@@ -36,30 +39,33 @@ from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
 from pdmp.process import DATA, EVENTS, PROPOSALS
 
+if TYPE_CHECKING:
+    from pdmp.process import Process
+
 SEGMENT_SECONDS = 5.0  #: of a chain's work that another process or machine is asked for at a time
 POLL_SECONDS = 0.1  #: between two looks of the main thread at its chains
 
 
 def sample(
-    process,
+    process: Process,
     *,
-    initial=None,
-    time=None,
-    events=None,
-    steps=None,
-    proposals=None,
-    data_passes=None,
-    seconds=None,
-    warmup=0,
-    chains=1,
-    seed=None,
-    store="skeleton",
-    draws=None,
-    covariance=None,
-    progress=None,
-    checkpoint=None,
-    executor=None,
-):
+    initial: ArrayLike | None = None,
+    time: float | None = None,
+    events: int | None = None,
+    steps: int | None = None,
+    proposals: int | None = None,
+    data_passes: float | None = None,
+    seconds: float | None = None,
+    warmup: float = 0,
+    chains: int = 1,
+    seed: int | None = None,
+    store: str = "skeleton",
+    draws: int | None = None,
+    covariance: bool | None = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    executor: Executor | None = None,
+) -> Run:
     """Run a process.
 
     At least one budget is needed: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Each holds for

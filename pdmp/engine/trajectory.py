@@ -132,22 +132,22 @@ class Trajectory:
         return np.flatnonzero(np.concatenate([[True], np.diff(self._times) > 0.0]))
 
     @functools.cached_property
-    def times(self):
+    def times(self) -> np.ndarray:
         return np.concatenate([[0.0], self._times[self._first_rows]])
 
     @functools.cached_property
-    def kinds(self):
+    def kinds(self) -> np.ndarray:
         return self._kinds[self._first_rows]
 
     @functools.cached_property
-    def positions(self):
+    def positions(self) -> np.ndarray:
         if not self.local:
             return np.concatenate([self._x[None], self._xs])
         self._check_dense(len(self.times))
         return self._read(self.times, "right")
 
     @functools.cached_property
-    def velocities(self):
+    def velocities(self) -> np.ndarray:
         if not self.moving:
             return None
         if not self.local:

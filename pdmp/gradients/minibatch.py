@@ -100,12 +100,12 @@ class Minibatch(Provider):
         return packed, FixedBlocks(self.size, self.n_data)
 
     @property
-    def packed(self):
+    def packed(self) -> Model:
         """The model that the batches are taken from: a copy in another order for ``draw="reshuffle"``."""
         return self._arrangement[0]
 
     @property
-    def drawing(self):
+    def drawing(self) -> Compiled:
         """The draw as compiled code knows it."""
         return self._arrangement[1]
 

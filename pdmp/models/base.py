@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.transforms import check_transforms, split
@@ -66,6 +67,28 @@ class Model(Compiled):
     transforms : dict of str to pdmp.models.transforms.Transform, optional
         For parts of x that are not natural parameters: ``{"sigma": Log()}`` says that the part `sigma` of x is log σ.
         Names and draws for ArviZ follow it; the potential is that of x, the Jacobian in it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> class Quadratic(pdmp.Model):
+    ...     precision: float
+    ...     def __init__(self, dim, precision):
+    ...         super().__init__(dim=dim)
+    ...         self.precision = precision
+    ...     @pdmp.compiled
+    ...     def potential(self, x):
+    ...         total = 0.0
+    ...         for j in range(self.dim):
+    ...             total += self.precision * x[j] * x[j]
+    ...         return 0.5 * total
+    ...     @pdmp.compiled
+    ...     def add_gradient(self, x, out):
+    ...         for j in range(self.dim):
+    ...             out[j] += self.precision * x[j]
+    >>> Quadratic(2, 4.0).gradient(np.ones(2))
+    array([4., 4.])
     """
 
     dim: int
@@ -78,7 +101,14 @@ class Model(Compiled):
     #: The exception that a Python function of the model raised in the last run, or None.
     failure = None
 
-    def __init__(self, dim, n_data=0, variables=None, initial=None, transforms=None):
+    def __init__(
+        self,
+        dim: int,
+        n_data: int = 0,
+        variables: dict[str, tuple[int, ...]] | None = None,
+        initial: ArrayLike | None = None,
+        transforms: dict | None = None,
+    ) -> None:
         self.dim = int(dim)
         self.n_data = int(n_data)
         if self.dim < 1:
@@ -385,16 +415,16 @@ class Model(Compiled):
         check_bounds(self, points, steps, seed)
 
     @property
-    def model(self):
+    def model(self) -> Model:
         """Itself: a model is its own exact gradient."""
         return self
 
     @property
-    def constrains(self):
+    def constrains(self) -> bool:
         """Whether natural parameters are computed in a way of the model's own, which a loaded run does not know."""
         return type(self).constrain is not Model.constrain
 
-    def constrain(self, draws):
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x.
 
         Parameters
@@ -409,22 +439,22 @@ class Model(Compiled):
         """
         return split(draws, self.variables, self.transforms)
 
-    def prior_inclusion(self):
+    def prior_inclusion(self) -> np.ndarray | None:
         """Prior probabilities, (dim,), that a coordinate is not 0; None for a prior without spikes."""
         return None
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""
         return None
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
 
         Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
         """
         return None
 
-    def term_partial_bounds(self, first, last):
+    def term_partial_bounds(self, first: int, last: int) -> np.ndarray:
         """Bounds on the partial derivatives of single terms.
 
         Parameters
@@ -445,7 +475,7 @@ class Model(Compiled):
             _term_gradient_bounds(self.native, first, out)
         return out
 
-    def term_partial_lipschitz(self, first, last, scale=None):
+    def term_partial_lipschitz(self, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray:
         """Lipschitz constants of the partial derivatives of single terms.
 
         Parameters
@@ -474,44 +504,44 @@ class Model(Compiled):
             raise ValueError(f"`first` and `last` must lie in 0 … {self.n_data} in this order, got {first}, {last}.")
         return int(first), int(last)
 
-    def curvatures(self, x):
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
         """Diagonal of the Hessian at x, shape (dim,)."""
         return np.diag(self.hessian(x)).copy()
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
 
         A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.
         """
         return None
 
-    def batch_room(self, size):
+    def batch_room(self, size: int) -> np.ndarray:
         """An array for the copy of a batch that is used more than once; an empty one when the model makes none.
 
         A model with this method has ``copy_batch`` and ``add_copied_gradient``.
         """
         return np.zeros(0)
 
-    def check(self, x, name="x"):
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
         array = np.array(x, dtype=float)
         if array.shape != (self.dim,):
             raise ValueError(f"`{name}` must have shape ({self.dim},), got {array.shape}.")
         return array
 
-    def potential(self, x):
+    def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
         with readable(type(self).__name__):
             return _potential(self.native, self.check(x))
 
-    def gradient(self, x):
+    def gradient(self, x: ArrayLike) -> np.ndarray:
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
         out = np.zeros(self.dim)
         with readable(type(self).__name__):
             _add_gradient(self.native, self.check(x), out)
         return out
 
-    def term_gradients(self, x, rows):
+    def term_gradients(self, x: ArrayLike, rows: ArrayLike) -> np.ndarray:
         """∇Uᵢ(x) for i in `rows`, shape (len(rows), dim), the prior not included."""
         rows = np.atleast_1d(np.asarray(rows))
         if rows.size and (rows.min() < 0 or rows.max() >= self.n_data):
@@ -521,7 +551,7 @@ class Model(Compiled):
             _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
         return out
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, shape (dim, dim), by central differences of the gradient unless the model knows better."""
         x = self.check(x)
         step = 1e-5 * np.maximum(1.0, np.abs(x))
@@ -533,7 +563,7 @@ class Model(Compiled):
         hessian = np.array(columns)
         return 0.5 * (hessian + hessian.T)
 
-    def curvature(self, x, probes=32):
+    def curvature(self, x: ArrayLike, probes: int | None = 32) -> float:
         """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes.
 
         Where that is not positive, between modes or far out, the mean of the Hessian's absolute eigenvalues.
@@ -550,16 +580,16 @@ class Model(Compiled):
             total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
         return total / probes / self.dim
 
-    def largest_term_gradient(self):
+    def largest_term_gradient(self) -> float | None:
         """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
         return np.inf
 
-    def term_gradient_norms(self, root, first, last):
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
         bounds = self.term_partial_bounds(first, last)
         return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
 
-    def term_lipschitz_norms(self, root, first, last):
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
         scale = np.linalg.norm(root, axis=1)
         bounds = self.term_partial_lipschitz(first, last, scale)
@@ -567,18 +597,18 @@ class Model(Compiled):
             return None
         return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
 
-    def hessian_bounds(self):
+    def hessian_bounds(self) -> np.ndarray | None:
         """Symmetric matrices with lower <= H(x) <= upper for every x, each (dim, dim); None when the model knows none.
 
         H is the Hessian of U, and A <= B says that B - A has no negative eigenvalue.
         """
         return None
 
-    def prior_hessian_bounds(self):
+    def prior_hessian_bounds(self) -> np.ndarray | None:
         """The same for the prior's part of U alone."""
         return None
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """Minimum of U, shape (dim,); None when none was found."""
         from scipy import optimize
 

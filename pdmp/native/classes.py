@@ -161,12 +161,12 @@ class Compiled:
         cls._tuple = tuple_class
         cls._registered = False
 
-    def identity(self):
+    def identity(self) -> tuple:
         """What tells this object from another one, beside its class and fields; for checkpoints."""
         return ()
 
     @property
-    def native(self):
+    def native(self) -> tuple:
         """The named tuple that compiled code works on."""
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:

@@ -240,5 +240,11 @@ def EightSchools(centred: bool = False, mu_scale: float = 5.0, tau_scale: float 
     Returns
     -------
     HierarchicalNormal
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.EightSchools().dim
+    10
     """
     return HierarchicalNormal(SCHOOLS_Y, SCHOOLS_SIGMA, mu_scale, tau_scale, centred)
