@@ -1,7 +1,7 @@
-r"""Whether the clocks of a process ring at their rates: the random time change, as a test for anyone's own process.
+r"""Whether the clocks of a process ring at their rates, by the random time change theorem.
 
-Between two events of a Poisson clock its rate integrates to an Exp(1) variable, whatever the path does, and these
-variables are independent. That needs no stationarity, no burn-in and no effective sample size, so a silent bias of a
+The integral of a Poisson clock's rate from one of its events to the next is an Exp(1) variable, whatever the path does,
+and these variables are independent. That needs no stationarity, no burn-in and no effective sample size, so a bias of a
 rate shows here long before it shows in a posterior mean.
 
 A process says what its clocks should do by one compiled method, ``true_rates(x, v, scratch, out)``: it writes the
@@ -19,17 +19,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.engine.scheduler import CHUNK, Limits, advance
-from pdmp.native.classes import entry, inlined, internal, readable
-from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, positions, velocities
+from pdmp.native.arguments import positive as positive_number
+from pdmp.native.classes import entry, internal, positive, readable
+from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, velocities
 
 #: Kronrod's seven nodes on [-1, 1], 0 and ± these, and their weights; Gauss's three are among them.
 NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
 WEIGHTS = (0.450916538658474142, 0.401397414775962223, 0.268488089868333441, 0.104656226026467265)
 GAUSS = (8.0 / 9.0, 0.0, 5.0 / 9.0, 0.0)
-LONGEST, NEVER = sys.float_info.max, 2**62  #: limits that no run reaches, below infinity
-DEPTH = 64  #: intervals that one segment may wait to have integrated
+LONGEST, NEVER = sys.float_info.max, 2**62  #: a time and a number of events that no run reaches
+DEPTH = 64  #: most intervals of a segment that wait to be integrated
 SMALLEST = 1e-6  #: part of a segment below which an interval is not split
 
 
@@ -47,15 +49,12 @@ class Work(NamedTuple):
     stack: np.ndarray  #: (DEPTH, 2) intervals still to integrate
     error: np.ndarray  #: (channels,) estimated error of all integrals
     gaps: np.ndarray  #: (events,) integrated rate between two events of the same channel
-    whose: np.ndarray  #: (events,) that channel
-    clock: np.ndarray  #: (channels,) the clock that rang for it last
-    looks: np.ndarray  #: (clocks, 3) proposals thinned, accepted, bounds violated
+    gap_channel: np.ndarray  #: (events,) that channel
+    clock: np.ndarray  #: (channels,) the clock of the channel's last event
+    thinned: np.ndarray  #: (clocks,) proposals whose rate was compared with a bound
+    accepted: np.ndarray  #: (clocks,) those that became events
+    violated: np.ndarray  #: (clocks,) those whose rate exceeded the bound
     done: np.ndarray  #: (1,) events so far
-
-
-@inlined
-def _positive(rate):
-    return 0.0 if rate < 0.0 else rate
 
 
 @internal
@@ -74,20 +73,20 @@ def _integrate(process, flow, work, length, tolerance):
                 work.here[j] = flow.position(j, x[j], v[j], s)
                 work.there[j] = flow.velocity(j, x[j], v[j], s)
             process.true_rates(work.here, work.there, work.scratch, rates[k])
-        # The channel that is known worst; a change of its sign is where to split.
+        # The channel with the largest error; the interval is split where its rate changes sign.
         worst, worst_error, at_end = -1, 0.0, 0
         for c in range(rates.shape[1]):
             fine, coarse = 0.0, 0.0
             for k in range(7):
-                rate = _positive(rates[k, c])
+                rate = positive(rates[k, c])
                 fine += WEIGHTS[abs(k - 3)] * rate
                 coarse += GAUSS[abs(k - 3)] * rate
             error = half * abs(fine - coarse)
             if error > worst_error:
                 worst, worst_error, at_end = c, error, 0
-            # A rate that jumps beyond the last node would not be seen: an event often follows such a jump at once.
+            # A jump of a rate beyond the last node would not be seen, and often an event follows such a jump at once.
             for end in range(2):
-                a, b = _positive(rates[6 * end, c]), _positive(rates[7 + end, c])
+                a, b = positive(rates[6 * end, c]), positive(rates[7 + end, c])
                 error = half * (1.0 - NODES[3]) * max(a, b)
                 if (a > 0.0) != (b > 0.0) and error > worst_error:
                     worst, worst_error, at_end = c, error, 2 * end - 1
@@ -109,7 +108,7 @@ def _integrate(process, flow, work, length, tolerance):
         for c in range(rates.shape[1]):
             fine, coarse = 0.0, 0.0
             for k in range(7):
-                rate = _positive(rates[k, c])
+                rate = positive(rates[k, c])
                 fine += WEIGHTS[abs(k - 3)] * rate
                 coarse += GAUSS[abs(k - 3)] * rate
             work.hazards[c] += half * fine
@@ -128,19 +127,19 @@ def _collect(process, state, recording, work, rows, strict, tolerance, candidate
         status = advance(process, state, recording, limits, 1, rng)
         if status != CHUNK:
             return status
-        i = state.heap[0]  # it has not been redrawn yet
-        work.looks[i, 0] += counts[THINNED] - thinned
-        work.looks[i, 2] += counts[VIOLATIONS] - violated
+        i = state.heap[0]  # the clock that rang: it has not been redrawn yet
+        work.thinned[i] += counts[THINNED] - thinned
+        work.violated[i] += counts[VIOLATIONS] - violated
         if counts[EVENTS] == events:
             continue
         if HORIZON < state.bounds[i] < CERTAIN:
-            work.looks[i, 1] += 1
+            work.accepted[i] += 1
         now = state.now[0]
         _integrate(process, flow, work, now - work.since[0], tolerance)
         c = process.channel(state, i)
         n = work.done[0]
         work.gaps[n] = work.hazards[c]
-        work.whose[n] = c
+        work.gap_channel[n] = c
         work.clock[c] = i
         work.hazards[c] = 0.0
         work.done[0] = n + 1
@@ -152,27 +151,27 @@ def _collect(process, state, recording, work, rows, strict, tolerance, candidate
 
 @dataclass(frozen=True)
 class Clock:
-    """What was found of one clock, or of one of those that it stands for."""
+    """Result for one clock, or for one of several that a clock stands for."""
 
     name: str
-    n: int  #: gaps between its events
-    mean: float  #: of the integrated rate over a gap; the truth is 1
+    n: int  #: number of its gaps, from one event to the next
+    mean: float  #: mean of the integrated rate over a gap; the truth is 1
     se: float  #: standard error of that mean, 1/√n
     second: float  #: its mean square; the truth is 2
     p_mean: float  #: two-sided p values of mean, second moment and Kolmogorov-Smirnov distance
     p_second: float
     p_ks: float
-    acceptance: float  #: part of the proposals under a bound that became events; NaN where nothing is thinned
-    violations: int  #: bounds found below the rate
+    acceptance: float  #: share of the proposals under a bound that became events; NaN where nothing is thinned
+    violations: int  #: number of proposals whose rate exceeded its bound
     error: float  #: estimated error of the quadrature, of the mean
 
     @property
-    def p(self):
+    def p(self) -> float:
         """Three times the smallest p value, at most 1."""
         return min(1.0, 3.0 * min(self.p_mean, self.p_second, self.p_ks))
 
     @property
-    def resolution(self):
+    def resolution(self) -> float:
         """Relative bias of the rate that gives p < 0.003 with a probability of 95 %: 4.95/√n."""
         return 4.95 / math.sqrt(self.n)
 
@@ -183,16 +182,16 @@ class ClockCheck:
 
     process: str
     events: int
-    clocks: tuple  #: of `Clock`
-    skipped: tuple  #: names of clocks that are not Poisson or rang less than twice
+    clocks: tuple[Clock, ...]
+    skipped: tuple[str, ...]  #: names of clocks that are not Poisson or rang less than twice
 
     @property
-    def p(self):
+    def p(self) -> float:
         """Smallest p value of all clocks, times their number."""
         return min(1.0, len(self.clocks) * min(clock.p for clock in self.clocks))
 
     @property
-    def resolution(self):
+    def resolution(self) -> float:
         """Relative bias that would have been seen in every clock tested."""
         return max(clock.resolution for clock in self.clocks)
 
@@ -215,12 +214,19 @@ class ClockCheck:
         return "\n".join(lines)
 
 
-def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-4):
+def check_clocks(
+    process: Process,
+    *,
+    initial: ArrayLike | None = None,
+    events: int = 250_000,
+    seed: int = 0,
+    tolerance: float = 1e-4,
+) -> ClockCheck:
     """Test that the clocks of a process ring at the rates that it claims.
 
-    Runs the process, integrates each clock's true rate along the path from one of its events to the next, and compares
-    these numbers with Exp(1): their mean, their mean square, and their distribution. A mean above 1 says that the clock
-    rings too rarely.
+    The process is run, and each clock's true rate is integrated along the path from one of its events to the next.
+    These integrals should be independent Exp(1) variables: their mean, mean square and distribution are tested. A mean
+    above 1 says that the clock rings too rarely.
 
     250,000 events of a clock show a rate that is off by 1 % with a probability of 95 % (at p < 0.003); the resolution
     falls with the square root of the events, and is printed. The integrals are adaptive, split where a rate changes
@@ -243,7 +249,7 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
     Returns
     -------
     ClockCheck
-        Prints as a table; ``.p`` is the p value of the whole, ``.clocks`` what was found of each.
+        Prints as a table; ``.p`` is the p value of all clocks together, ``.clocks`` has the result for each.
 
     Raises
     ------
@@ -252,7 +258,14 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
     ValueError
         If `events` is less than 100, or no clock rang twice.
     pdmp.SamplingError
-        If the process fails on its way.
+        If the process fails during the run.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> check = pdmp.validation.check_clocks(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=200, seed=1)
+    >>> check.p > 0.001, len(check.clocks)
+    (True, 1)
     """
     from pdmp.engine.chain import Budget, Chain
     from pdmp.engine.checks import check_count, check_initial, check_process, check_seed
@@ -268,8 +281,7 @@ def check_clocks(process, *, initial=None, events=250_000, seed=0, tolerance=1e-
     events = check_count("events", events)
     if events < 100:
         raise ValueError(f"`events` must be at least 100, got {events}.")
-    if not tolerance > 0.0:
-        raise ValueError(f"`tolerance` must be positive, got {tolerance}.")
+    positive_number("tolerance", tolerance)
     x = check_initial(process, initial, 1)[0]
     process = process.resolve(x)
     seed = np.random.SeedSequence(check_seed(seed, None))
@@ -316,9 +328,11 @@ def _new_work(process, state, channels, events):
         stack=np.zeros((DEPTH, 2)),
         error=np.zeros(channels),
         gaps=np.zeros(events),
-        whose=np.zeros(events, np.int64),
+        gap_channel=np.zeros(events, np.int64),
         clock=np.zeros(channels, np.int64),
-        looks=np.zeros((process.clocks, 3), np.int64),
+        thinned=np.zeros(process.clocks, np.int64),
+        accepted=np.zeros(process.clocks, np.int64),
+        violated=np.zeros(process.clocks, np.int64),
         done=np.zeros(1, np.int64),
     )
 
@@ -328,13 +342,14 @@ def _report(process, work, names):
 
     clocks, skipped = [], []
     for c, name in enumerate(names):
-        gaps = work.gaps[work.whose == c]
+        gaps = work.gaps[work.gap_channel == c]
         n = len(gaps)
         if n < 2 or np.isnan(gaps).any():
             skipped.append(name)
             continue
         mean, second = float(gaps.mean()), float((gaps**2).mean())
-        thinned, accepted, violated = work.looks[work.clock[c]].tolist()
+        i = work.clock[c]
+        thinned, accepted, violated = (int(tally[i]) for tally in (work.thinned, work.accepted, work.violated))
         clocks.append(
             Clock(
                 name=name,

@@ -39,7 +39,7 @@ BUGS = [
         ("positive arrival: the line's negative part counts", "pdmp/thinning/piecewise.py", "        begin = width * (left / (left - right))\n        left = 0.0\n", "        left = 0.0\n", BOUNDS),
         ("scheduler: a negative bound is taken", "pdmp/engine/scheduler.py", "if math.isnan(bound) or bound < HORIZON:", "if math.isnan(bound):", BOUNDS),
         ("clocks: hazards are not reset", "pdmp/validation/clocks.py", "        work.hazards[c] = 0.0\n", "", CLOCKS),
-        ("clocks: the negative part counts", "pdmp/validation/clocks.py", "    return 0.0 if rate < 0.0 else rate", "    return rate", CLOCKS),
+        ("clocks: the negative part counts", "pdmp/validation/clocks.py", "            continue\n        for c in range(rates.shape[1]):\n            fine, coarse = 0.0, 0.0\n            for k in range(7):\n                rate = positive(rates[k, c])\n", "            continue\n        for c in range(rates.shape[1]):\n            fine, coarse = 0.0, 0.0\n            for k in range(7):\n                rate = rates[k, c]\n", CLOCKS),
         ("clocks: a jump near the end is not seen", "pdmp/validation/clocks.py", "if (a > 0.0) != (b > 0.0) and error > worst_error:", "if error > 1e9:", CLOCKS),
         ("clocks: the variance of the second moment", "pdmp/validation/clocks.py", "math.sqrt(n / 20.0) * abs(second - 2.0)", "math.sqrt(n) * abs(second - 2.0)", CLOCKS),
         ("clocks: BPS claims the rate of its speeds", "pdmp/processes/bps.py", "            out[BOUNCE] += v[j] * scratch[j]\n", "            out[BOUNCE] += abs(v[j]) * scratch[j]\n", CLOCKS),

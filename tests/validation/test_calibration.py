@@ -177,7 +177,7 @@ def test_p_values_are_those_of_uniform_ranks():
 
 @plain_only
 def test_bad_input():
-    with pytest.raises(ValueError, match="`draws` must be an integer of at least 2"):
+    with pytest.raises(ValueError, match="`draws` must be a whole number, at least 2"):
         calibration(None, None, None, draws=1)
     with pytest.raises(ValueError, match="gave a parameter of dimension 3"):
         simulate, model = linear()

@@ -203,7 +203,7 @@ def test_what_it_cannot_check_it_says():
         check_clocks(GAUSSIAN)
     with pytest.raises(ValueError, match="at least 100"):
         check_clocks(Switches(), initial=[0.0, 0.0], events=10)
-    with pytest.raises(ValueError, match="`tolerance` must be positive"):
+    with pytest.raises(ValueError, match="`tolerance` must be a positive number"):
         check_clocks(Switches(), initial=[0.0, 0.0], tolerance=0.0)
     with pytest.raises(pdmp.SamplingError, match="exceeded .* at event"):
         check_clocks(Switches(trouble=toys.ABOVE_BOUND), initial=[0.0, 0.0])
