@@ -13,7 +13,7 @@ jump      what happens when clock i's proposal is accepted               ``jump(
 
 A proposal becomes an event with probability rate / bound (Poisson thinning, Lewis & Shedler 1979). Two bounds are
 special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or ticks: there is nothing to thin), and
-`HORIZON` (the bound is only valid up to that time: look there, and propose anew).
+`HORIZON` (nothing is proposed before that time; the clock is drawn anew there).
 
 A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
@@ -56,8 +56,8 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.native.classes import Compiled, by_name, compiled, inlined
 
-CERTAIN = np.inf  #: a bound: the proposal is an event, without a look at the rate
-HORIZON = 0.0  #: a bound: nothing is proposed before this time; look and propose anew
+CERTAIN = np.inf  #: a bound: the proposal is an event, whatever the rate
+HORIZON = 0.0  #: a bound: nothing is proposed before this time, at which the clock is drawn anew
 #: Rates and bounds are computed along different routes: only an excess over the bound above this is a violation.
 ROUNDING = 1e-6
 
@@ -365,7 +365,7 @@ def check_methods(cls, base, required, known):
     Parameters
     ----------
     cls : type
-        The class to look at.
+        The class to check.
     base : type
         Whose methods may be redefined.
     required : iterable of str

@@ -1,7 +1,7 @@
 """One chain: a process, its state, its random stream and what is kept of its path, driven chunk by chunk.
 
 A `Chain` can be stopped at any chunk, pickled, written to a checkpoint, and driven on: nothing of its path depends on
-that. `finish` looks at it without touching it and returns a `Record`, the plain arrays of which a `pdmp.Run` is made.
+that. `finish` changes nothing and returns a `Record`, the plain arrays of which a `pdmp.Run` is made.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pdmp.native.classes import by_name, readable
 from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, PROPOSALS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
-CHUNK_SECONDS = 0.1  #: how long the compiled loop may run before Python looks in
+CHUNK_SECONDS = 0.1  #: for which the compiled loop runs before it returns to Python
 FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CHUNK_SECONDS`
 BUFFER_BYTES = 8_000_000  #: of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: least number of stretches for batch means
-#: Candidate times without a look at the data, after which a budget of data passes alone will never be used up.
+#: Candidate times without any data counted, after which a budget of data passes alone will never be used up.
 IDLE_CANDIDATES = 1_000_000
 
 _REASONS = {

@@ -252,7 +252,7 @@ def _rehearse_clock(process, i, state, rng):
 
 def _call(owner, name, *arguments):
     """What the method returns in plain Python; `_FAILED` where that says nothing about compiled code."""
-    if not config.DISABLE_JIT:  # first with plain helpers, on copies: compiled ones do not look at bounds of arrays
+    if not config.DISABLE_JIT:  # first with plain helpers, on copies: compiled ones do not check indices
         _attempt(owner, _plain(owner, {}), name, copy.deepcopy(arguments))
     return _attempt(owner, owner.native, name, arguments)
 
