@@ -30,6 +30,7 @@ def ray_project(tiles, x, start, ray):
 
 @vectorised
 def ray_advance(room, s, ray):
+    """Move the margins by a time s."""
     for k in range(RAY, RAY + room):
         ray[k] += s * ray[room + k]
 
@@ -78,6 +79,7 @@ def ray_derivatives(room, s, ray):
 
 @vectorised
 def add_ray_gradient(tiles, ray, out):
+    """Add the gradient of all terms, at the weights of the ray, to `out`."""
     weights, start = buffer(), RAY + 2 * tiles.shape[0] * BLOCK
     for t in range(tiles.shape[0]):
         for k in range(BLOCK):

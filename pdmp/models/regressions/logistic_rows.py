@@ -65,6 +65,7 @@ def _add_weighted_rows(data, rows, start, n, weights, eight, out):
 
 @vectorised
 def add_batch_gradient(data, x, rows, n, out):
+    """Add the gradient at x of the terms `rows` to `out`."""
     weights, wide = buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
@@ -103,6 +104,7 @@ def add_weighted_difference(data, x, y, rows, factors, n, out):
 
 @vectorised
 def add_batch_projection(data, x, v, rows, n, out):
+    """Add the gradient of the terms `rows` to `out`; the sum of their projections on v, and of the squares of these."""
     weights, projections, wide = buffer(), buffer(), buffer()
     first, second = 0.0, 0.0
     for k in range(min(BLOCK, n)):
@@ -125,6 +127,7 @@ def add_batch_projection(data, x, v, rows, n, out):
 
 @vectorised
 def add_batch_squares(data, x, rows, n, out, squares):
+    """Add the gradient of the terms `rows` to `out`, and the squares of its parts to `squares`."""
     weights, wide = buffer(), buffer()
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
@@ -142,6 +145,7 @@ def add_batch_squares(data, x, rows, n, out, squares):
 
 @vectorised
 def add_rows_gradient(data, x, first, last, out):
+    """Add the gradient of the terms first <= i < last to `out`."""
     weights = buffer()
     d = x.shape[0]
     for start in range(first, last, BLOCK):
@@ -185,6 +189,7 @@ def rows_potential(data, x):
 
 @vectorised
 def add_tiles_gradient(tiles, x, first, last, out):
+    """The same for data in tiles."""
     weights = buffer()
     for t in range(first // BLOCK, (last + BLOCK - 1) // BLOCK):
         for k in range(BLOCK):
@@ -207,6 +212,7 @@ def add_tiles_gradient(tiles, x, first, last, out):
 
 @vectorised
 def copy_rows(data, rows, n, tiles):
+    """Copy the data `rows` into tiles."""
     for k in range(min(BLOCK, n)):
         prefetch(data, rows[k])
     for start in range(0, n, BLOCK):
@@ -220,6 +226,7 @@ def copy_rows(data, rows, n, tiles):
 
 @vectorised
 def rows_curvature(data, v):
+    """Σ (aᵢ·v)² over all data."""
     total = 0.0
     for i in range(data.shape[0]):
         p = 0.0
@@ -231,6 +238,7 @@ def rows_curvature(data, v):
 
 @vectorised
 def add_rows_partial_curvatures(data, v, out):
+    """Add Σ max(0, vⱼ aᵢⱼ aᵢ·v) over all data to out[j]."""
     for i in range(data.shape[0]):
         p = 0.0
         for j in range(v.shape[0]):

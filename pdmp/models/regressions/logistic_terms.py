@@ -13,6 +13,7 @@ from pdmp.native.vectors import exp
 
 @inlined
 def expit_of_minus(z):
+    """1 / (1 + exp(z))."""
     return 1.0 / (1.0 + exp(z))
 
 
