@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.capabilities import CAPABILITIES, missing
-from pdmp.models.transforms import check_transforms, split
+from pdmp.models.transforms import Transform, check_transforms, split
 from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import check_methods
@@ -105,9 +106,9 @@ class Model(Compiled):
         self,
         dim: int,
         n_data: int = 0,
-        variables: dict[str, tuple[int, ...]] | None = None,
+        variables: Mapping[str, tuple[int, ...]] | None = None,
         initial: ArrayLike | None = None,
-        transforms: dict | None = None,
+        transforms: Mapping[str, Transform] | None = None,
     ) -> None:
         self.dim = int(dim)
         self.n_data = int(n_data)
@@ -328,6 +329,7 @@ class Model(Compiled):
 
         Examples
         --------
+        >>> import pdmp
         >>> pdmp.models.Gaussian(0.0, [1.0, 4.0]).has("curvature_bound", "hessian_product")
         True
         """
@@ -383,6 +385,7 @@ class Model(Compiled):
 
         Examples
         --------
+        >>> import pdmp
         >>> pdmp.models.Funnel(3).check_gradient()
         """
         if not check_gradient(self, points, data, seed):
@@ -410,6 +413,7 @@ class Model(Compiled):
 
         Examples
         --------
+        >>> import pdmp
         >>> pdmp.models.Banana().check_bounds()
         """
         check_bounds(self, points, steps, seed)
@@ -447,14 +451,14 @@ class Model(Compiled):
         """Density at 0 of the prior of each coordinate, (dim,), where it is a product; None when that is not known."""
         return None
 
-    def factors(self) -> list | tuple | None:
+    def factors(self) -> Sequence[Sequence[int]] | tuple[np.ndarray, np.ndarray] | None:
         """The coordinates of each factor, lists or compressed rows (indptr, indices); None when they are not known.
 
         Factor f is term f, and the last one the prior, unless the model has its own ``add_factor_gradient``.
         """
         return None
 
-    def term_partial_bounds(self, first: int, last: int) -> np.ndarray:
+    def term_partial_bounds(self, first: int, last: int) -> np.ndarray | None:
         """Bounds on the partial derivatives of single terms.
 
         Parameters
@@ -475,7 +479,7 @@ class Model(Compiled):
             _term_gradient_bounds(self.native, first, out)
         return out
 
-    def term_partial_lipschitz(self, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray:
+    def term_partial_lipschitz(self, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
         """Lipschitz constants of the partial derivatives of single terms.
 
         Parameters
@@ -508,7 +512,7 @@ class Model(Compiled):
         """Diagonal of the Hessian at x, shape (dim,)."""
         return np.diag(self.hessian(x)).copy()
 
-    def rearranged(self, rows: np.ndarray) -> Model | None:
+    def rearranged(self, rows: ArrayLike) -> Model | None:
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
 
         A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.
@@ -580,16 +584,16 @@ class Model(Compiled):
             total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
         return total / probes / self.dim
 
-    def largest_term_gradient(self) -> float | None:
+    def largest_term_gradient(self) -> float:
         """A bound, for every x and i, on the norm of ∇Uᵢ(x); infinite when the model knows none."""
         return np.inf
 
-    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
         """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
         bounds = self.term_partial_bounds(first, last)
         return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
 
-    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
         """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
         scale = np.linalg.norm(root, axis=1)
         bounds = self.term_partial_lipschitz(first, last, scale)
@@ -597,14 +601,14 @@ class Model(Compiled):
             return None
         return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
 
-    def hessian_bounds(self) -> np.ndarray | None:
+    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Symmetric matrices with lower <= H(x) <= upper for every x, each (dim, dim); None when the model knows none.
 
         H is the Hessian of U, and A <= B says that B - A has no negative eigenvalue.
         """
         return None
 
-    def prior_hessian_bounds(self) -> np.ndarray | None:
+    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The same for the prior's part of U alone."""
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.logistic_terms import LogisticTerms
 
@@ -24,9 +25,16 @@ class HalfCauchyLogistic(LogisticTerms):
     ------
     ValueError
         If `x` is not a finite vector, or `prior_scale` is not positive and finite.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.HalfCauchyLogistic([0.5, 1.0, 20.0])
+    >>> model.gradient([0.0])
+    array([-10.75])
     """
 
-    def __init__(self, x, prior_scale=1.0):
+    def __init__(self, x: ArrayLike, prior_scale: float = 1.0):
         x = np.asarray(x, dtype=float)
         if x.ndim != 1 or x.size == 0:
             raise ValueError(f"`x` must have shape (N,), N at least 1, got {x.shape}.")
@@ -41,7 +49,7 @@ class HalfCauchyLogistic(LogisticTerms):
         """The target with `n_data` covariates drawn from the half-Cauchy law with this scale."""
         return cls(np.abs(scale * np.random.default_rng(seed).standard_cauchy(n_data)), prior_scale)
 
-    def posterior(self):
+    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (1,), and covariance, shape (1, 1), of θ under the posterior, by quadrature."""
         from scipy import integrate
 

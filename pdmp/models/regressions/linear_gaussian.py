@@ -6,6 +6,7 @@ import copy
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
@@ -46,6 +47,13 @@ class LinearGaussian(Model):
     ----------
     The linear Gaussian model of Durmus, Şimşekli, Moulines, Badeau & Richard, "Stochastic gradient
     Richardson-Romberg Markov chain Monte Carlo", NeurIPS 2016.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.LinearGaussian([[1.0, 0.0], [1.0, 1.0]], [1.0, 3.0])
+    >>> model.mode()
+    array([1., 1.])
     """
 
     A: np.ndarray
@@ -59,7 +67,7 @@ class LinearGaussian(Model):
             return super().__new__(LinearRows)
         return super().__new__(cls)
 
-    def __init__(self, A, x, noise_scale=1.0, prior_scale=1.0):
+    def __init__(self, A: ArrayLike, x: ArrayLike, noise_scale: float = 1.0, prior_scale: float = 1.0):
         gram, n, d = self.read_features(A)
         y = np.array(x, dtype=float)
         if y.shape != (n,):
@@ -239,7 +247,7 @@ class LinearGaussian(Model):
         """Length of the array that holds a ray."""
         return self.law.ray_room()
 
-    def posterior(self):
+    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""
         return self.law.mode(), self.law.covariance()
 
@@ -247,7 +255,7 @@ class LinearGaussian(Model):
         """Pattern of Λ: (indptr, indices) of its rows."""
         return self.law.neighbours()
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """The posterior mean, shape (dim,)."""
         return self.law.mode()
 
@@ -255,11 +263,11 @@ class LinearGaussian(Model):
         """Λ, shape (dim, dim); the same at every x."""
         return self.law.hessian()
 
-    def hessian_bounds(self):
+    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Λ twice: it is the Hessian everywhere."""
         return self.law.hessian_bounds()
 
-    def prior_hessian_bounds(self):
+    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The prior's precision matrix, twice."""
         precision = self.prior_precision * np.eye(self.dim)
         return precision, precision

@@ -6,6 +6,7 @@ import logging
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.base import Model, data_and_coordinates
 from pdmp.models.regressions.design import stays, with_ones
@@ -87,6 +88,14 @@ class LogisticRegression(Model):
     ValueError
         If `X` is not a finite matrix, `y` does not fit it or is not of two classes, `prior_scale` is not positive, or
         `dtype` is another.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [0, 0, 1]
+    >>> model = pdmp.models.LogisticRegression(X, y, prior_scale=2.0)
+    >>> model.gradient([0.0, 0.0])
+    array([ 0.5, -0.5])
     """
 
     data: np.ndarray
@@ -100,7 +109,14 @@ class LogisticRegression(Model):
             return super().__new__(LogisticRows)
         return super().__new__(cls)
 
-    def __init__(self, X, y, prior_scale=1.0, dtype=np.float64, intercept=False):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_scale: ArrayLike = 1.0,
+        dtype: DTypeLike = np.float64,
+        intercept: bool = False,
+    ):
         X, y = _check_data(X, y)
         if intercept:
             X, self.intercept = with_ones(X), True
@@ -380,13 +396,13 @@ class LogisticRegression(Model):
         """¼ |rootᵀ Xᵢ|²."""
         return 0.25 * self.term_gradient_norms(root, first, last) ** 2
 
-    def hessian_bounds(self):
+    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²) and that plus ¼ XᵀX, (d, d) each: p (1 - p) lies between 0 and ¼."""
         prior = np.diag(self.precision)
         gram = self.gram if self.gram.size else self._weighted_gram(None)
         return prior, prior + 0.25 * gram
 
-    def prior_hessian_bounds(self):
+    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²), twice."""
         return np.diag(self.precision), np.diag(self.precision)
 

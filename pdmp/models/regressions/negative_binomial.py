@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.glm import BoundedGradient, read_counts, read_positive
 from pdmp.native.classes import compiled
@@ -32,12 +33,29 @@ class NegativeBinomialRegression(BoundedGradient):
     ValueError
         For data that do not fit, or are not finite, targets that are no counts, and a `size` or a scale that is not
         positive.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [1, 2, 5]
+    >>> model = pdmp.models.NegativeBinomialRegression(X, y, size=3.0)
+    >>> model.gradient([0.0, 0.0])
+    array([-3.75, -6.75])
     """
 
     successes: float
     log_successes: float
 
-    def __init__(self, X, y, size=1.0, prior_scale=1.0, intercept=False, offset=None, dtype=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        size: float = 1.0,
+        prior_scale: ArrayLike = 1.0,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         self.successes = read_positive("size", size)
         self.log_successes = math.log(self.successes)
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
@@ -74,11 +92,11 @@ class NegativeBinomialRegression(BoundedGradient):
     def second_derivative_bounds(self, y):
         return 0.0, 0.25 * (y + self.successes)
 
-    def mean(self, z):
+    def mean(self, z: np.ndarray) -> np.ndarray:
         """exp(z)."""
         return np.exp(z)
 
-    def log_density(self, z, y):
+    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         from scipy import special
 

@@ -29,6 +29,14 @@ class PoissonRegression(GeneralisedLinear):
     ------
     ValueError
         For data that do not fit, or are not finite, targets that are no counts, and a scale that is not positive.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], [1, 2, 5]
+    >>> model = pdmp.models.PoissonRegression(X, y, prior_scale=2.0)
+    >>> model.gradient([0.0, 0.0])
+    array([-5., -9.])
     """
 
     def read_target(self, y, n):
@@ -91,11 +99,11 @@ class PoissonRegression(GeneralisedLinear):
                 q = v[j] * self.design.entry(i, k) * along
                 out[j] += q * (most if q > 0.0 else least)
 
-    def mean(self, z):
+    def mean(self, z: np.ndarray) -> np.ndarray:
         """exp(z)."""
         return np.exp(z)
 
-    def log_density(self, z, y):
+    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         from scipy import special
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.glm import BoundedHessian, read_labels
 from pdmp.models.targets.skew_normal import inverse_mills, log_cdf
@@ -30,9 +31,25 @@ class ProbitRegression(BoundedHessian):
     References
     ----------
     Albert & Chib (1993), Bayesian analysis of binary and polychotomous response data, JASA 88.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0], [2.0], [-1.0], [0.5]], [1, 1, 0, 0]
+    >>> model = pdmp.models.ProbitRegression(X, y)
+    >>> model.mode().round(3)
+    array([0.679])
     """
 
-    def __init__(self, X, y, prior_scale=1.0, intercept=False, offset=None, dtype=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_scale: ArrayLike = 1.0,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
         self.target = 2.0 * self.y - 1.0
         self.settle()
@@ -57,13 +74,13 @@ class ProbitRegression(BoundedHessian):
     def second_derivative_bounds(self, y):
         return 0.0, 1.0
 
-    def mean(self, z):
+    def mean(self, z: np.ndarray) -> np.ndarray:
         """P(y = 1) = Φ(z)."""
         from scipy import special
 
         return special.ndtr(z)
 
-    def log_density(self, z, y):
+    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         from scipy import special
 

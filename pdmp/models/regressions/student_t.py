@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.glm import BoundedGradient, read_positive
@@ -33,12 +34,30 @@ class StudentTRegression(BoundedGradient):
     ------
     ValueError
         For data that do not fit, or are not finite, and `degrees` or a scale that is not positive.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> X, y = [[1.0], [2.0], [3.0]], [1.0, 2.0, 30.0]
+    >>> model = pdmp.models.StudentTRegression(X, y, degrees=2.0)
+    >>> model.gradient([1.0]).round(3)
+    array([0.668])
     """
 
     degrees: float
     noise_scale: float
 
-    def __init__(self, X, y, degrees=4.0, noise_scale=1.0, prior_scale=1.0, intercept=False, offset=None, dtype=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        degrees: float = 4.0,
+        noise_scale: float = 1.0,
+        prior_scale: ArrayLike = 1.0,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+    ):
         self.degrees, self.noise_scale = read_positive("degrees", degrees), read_positive("noise_scale", noise_scale)
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
         self.settle()
@@ -73,7 +92,7 @@ class StudentTRegression(BoundedGradient):
         most = (self.degrees + 1.0) / self.width()
         return -0.125 * most, most
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """A minimum of U, shape (dim,): without `initial` that which is found from the least-squares fit."""
         if initial is None:
             y = self.y - self.offset if self.offset.size else self.y
@@ -82,11 +101,11 @@ class StudentTRegression(BoundedGradient):
             initial = np.linalg.solve(normal, weight * (self.X.T @ y))
         return super().mode(initial)
 
-    def mean(self, z):
+    def mean(self, z: np.ndarray) -> np.ndarray:
         """z: the centre of the law, which is its mean for ν > 1."""
         return z
 
-    def log_density(self, z, y):
+    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         from scipy import stats
 
