@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import networkx
 import pytest
 
 import pdmp
@@ -51,6 +52,16 @@ def test_the_root_of_the_package_holds_what_a_newcomer_reads_first():
 def test_the_framework_does_not_know_the_fixed_step_package(path):
     assert not any(name.split(".")[0] == OTHER for name in imported(path))
     assert not re.search(rf"\b{OTHER}\b", path.read_text(encoding="utf-8"))
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions are counted; the layers are contracts of import-linter, in pyproject.toml."""
+    grimp = pytest.importorskip("grimp")
+    found = grimp.build_graph("pdmp", OTHER, cache_dir=None, exclude_type_checking_imports=True)
+    graph = networkx.DiGraph()
+    graph.add_edges_from((a, b) for a in found.modules for b in found.find_modules_directly_imported_by(a))
+    assert graph.number_of_edges() > 400
+    assert [sorted(part) for part in networkx.strongly_connected_components(graph) if len(part) > 1] == []
 
 
 @pytest.mark.parametrize("name", PACKAGES)
