@@ -2,17 +2,17 @@ r"""The directional-derivative Bouncy Particle Sampler.
 
 =====  ===============================================================================================
 flow   straight lines, x + v s, with v = L u and L Lᵀ = M⁻¹, by default the inverse Hessian at the mode
-clock  bounce: Poisson, by thinning: with the derivatives U' and U'' along the ray where it looks, and a
-       number b with U'(s + τ) <= U'(s) + b τ for τ <= h, the bound is (U' + b τ)₊; it expires after h,
-       where the clock looks again; refreshment: Poisson of constant rate
+clock  bounce: Poisson, by thinning: with the derivatives U' and U'' along the ray at s, and a number b
+       with U'(s + τ) <= U'(s) + b τ for τ <= h, the bound is (U' + b τ)₊; it expires after h, where
+       the derivatives are evaluated again; refreshment: Poisson of constant rate
 rate   (U'(s))₊, the derivative of U along the ray: (v·∇U)₊
-jump   those of `BPS`; the full gradient is only asked for at bounces
+jump   those of `BPS`; only bounces evaluate the full gradient
 =====  ===============================================================================================
 
-A look costs two derivatives along the ray and no gradient. A regression keeps its linear predictors η = Xx and their
-speeds ζ = Xv: they advance by η + s ζ, so that a look costs O(N) whatever the dimension, and Xv is computed anew, at
-the cost of one pass over the data, only where the velocity changes. In the metric of the default mass U'' is about 1
-everywhere, and almost every proposal is a bounce.
+A proposal costs two derivatives along the ray and no gradient. A regression keeps its linear predictors η = Xx and
+their derivatives in time, ζ = Xv. As η moves to η + s ζ, a proposal costs O(N) whatever the dimension; Xv is computed
+anew, at the cost of one pass over the data, only where the velocity changes. In the metric of the default mass U'' is
+about 1 everywhere, and almost every proposal is a bounce.
 
 References
 ----------
@@ -36,31 +36,37 @@ from pdmp.processes.bps import BOUNCE, BPS
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
 
-#: A ray that is carried on from turn to turn is begun afresh after so many.
+#: What the model keeps of a ray is updated where the velocity changes, and computed afresh after so many changes, to
+#: bound what rounding adds up to.
 CARRIED = 256
-#: A bound whose slope is this many times U'' is taken for all times, and one that is not more often so is halved.
-TIGHT, LOOSE = 1.1, 1.5
-#: The horizon is where this much of the rate U' + U'' τ has been integrated: 5 % of the looks come to nothing.
+#: Where the bound b that holds for all times is at most this many times U'', it is used, and no horizon is needed.
+TIGHT = 1.1
+#: Otherwise the horizon h is halved until b is at most this many times |U''|, or 12 times.
+LOOSE = 1.5
+#: The first horizon that is tried is where the integral of the rate U' + U'' τ is this much: the probability that a
+#: proposal comes later is then exp(-3), 5 %.
 AHEAD = 3.0
-#: Room for a third derivative that is only estimated, in units of the estimate.
+#: Where U''' is only estimated, the bound allows for this many times the estimate.
 SAFETY = 3.0
-
-BEGAN, TIME, FIRST, SECOND, TURNS = range(5)  #: of `memory.look`
 
 
 class Memory(NamedTuple):
     """Beside the path."""
 
     gradient: np.ndarray  #: (d,) ∇U at the last bounce
-    here: np.ndarray  #: (d,) where the process last looked
-    look: np.ndarray  #: (5,) times of the ray's beginning and of the last look, U' and U'' there; turns since `begin`
-    ray: np.ndarray  #: what the model keeps of the ray
+    here: np.ndarray  #: (d,) a position
+    began: np.ndarray  #: (1,) the time at which the ray began; NaN before the first, and after a wall
+    at: np.ndarray  #: (1,) the time at which the derivatives were last evaluated; NaN when they are out of date
+    first_derivative: np.ndarray  #: (1,) U' there
+    second_derivative: np.ndarray  #: (1,) U'' there
+    carried: np.ndarray  #: (1,) changes of velocity since `ray` was last computed afresh
+    ray: object  #: what `ModelRays` or `GradientRays` keeps of the ray
     mass: tuple
     provider: tuple
 
 
 class DirectionalBPS(BPS):
-    """Bouncy Particle Sampler of exp(-U) that looks at derivatives along its ray, and at gradients only at bounces.
+    """Bouncy Particle Sampler of exp(-U) that evaluates derivatives along its ray, and gradients only at bounces.
 
     It is exact where the model bounds the slope of U' along a ray (`ray_bound`, see `pdmp.Model`, or
     `curvature_bound`), and works on every other model by differences of gradients, with an estimated bound: its
@@ -109,11 +115,11 @@ class DirectionalBPS(BPS):
         if i != BOUNCE:
             return now + constant_arrival(self.refresh_rate, rng), CERTAIN
         memory = state.memory
-        if math.isnan(memory.look[BEGAN]):
+        if math.isnan(memory.began[0]):
             self.rays.begin(memory.provider, state.x, state.v, memory.ray, rng, state.counts)
-            memory.look[BEGAN] = now
+            memory.began[0] = now
         self.evaluate(state, now, rng)
-        first, second, s = memory.look[FIRST], memory.look[SECOND], now - memory.look[BEGAN]
+        first, second, s = memory.first_derivative[0], memory.second_derivative[0], now - memory.began[0]
         if not math.isfinite(first + second):
             return math.nan, HORIZON
         h = math.inf
@@ -138,25 +144,25 @@ class DirectionalBPS(BPS):
     @compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
-        return positive(state.memory.look[FIRST])
+        return positive(state.memory.first_derivative[0])
 
     @compiled
     def jump(self, state, i, now, rng):
         memory = state.memory
-        s = now - memory.look[BEGAN]
+        s = now - memory.began[0]
         if i == BOUNCE:
             self.rays.gradient(memory.provider, state.x, s, memory.ray, rng, memory.gradient, state.counts)
             self.mass.bounce(self, state, now, rng)
         else:
             self.mass.refresh(self, state, now, rng)
-        if memory.look[TURNS] < CARRIED:
+        if memory.carried[0] < CARRIED:
             self.rays.turn(memory.provider, state.x, s, state.v, memory.ray, rng, state.counts)
-            memory.look[TURNS] += 1.0
+            memory.carried[0] += 1.0
         else:
             self.rays.begin(memory.provider, state.x, state.v, memory.ray, rng, state.counts)
-            memory.look[TURNS] = 0.0
-        memory.look[BEGAN] = now
-        memory.look[TIME] = math.nan
+            memory.carried[0] = 0.0
+        memory.began[0] = now
+        memory.at[0] = math.nan
         return i
 
     # -- in other words ---------------------------------------------------------------------------------------------
@@ -164,17 +170,16 @@ class DirectionalBPS(BPS):
     @compiled
     def velocity_changed(self, state, now, rng):
         self.mass.velocity_changed(state)
-        state.memory.look[BEGAN], state.memory.look[TIME], state.memory.look[TURNS] = math.nan, math.nan, 0.0
+        state.memory.began[0], state.memory.at[0], state.memory.carried[0] = math.nan, math.nan, 0.0
 
     @compiled
     def evaluate(self, state, now, rng):
-        """U' and U'' at the time `now`, unless that was the last look."""
-        look = state.memory.look
-        if look[TIME] != now:
-            first, second = self.rays.slopes(
-                state.memory.provider, now - look[BEGAN], state.memory.ray, rng, state.counts
-            )
-            look[FIRST], look[SECOND], look[TIME] = first, second, now
+        """Evaluate U' and U'' at the time `now`, unless that was the last thing done."""
+        memory = state.memory
+        if memory.at[0] != now:
+            s = now - memory.began[0]
+            first, second = self.rays.derivatives(memory.provider, s, memory.ray, rng, state.counts)
+            memory.first_derivative[0], memory.second_derivative[0], memory.at[0] = first, second, now
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -193,8 +198,12 @@ class DirectionalBPS(BPS):
         return Memory(
             gradient=np.zeros(self.dim),
             here=np.array(x, dtype=float),
-            look=np.array([math.nan, math.nan, 0.0, 0.0, 0.0]),
-            ray=np.zeros(self.rays.room()),
+            began=np.full(1, math.nan),
+            at=np.full(1, math.nan),
+            first_derivative=np.zeros(1),
+            second_derivative=np.zeros(1),
+            carried=np.zeros(1),
+            ray=self.rays.memory(),
             mass=self.mass.memory(x),
             provider=self.provider.memory(rng),
         )
@@ -225,8 +234,8 @@ class ModelRays(Compiled):
     def __init__(self, model):
         self.model = model
 
-    def room(self):
-        return self.model.ray_room()
+    def memory(self):
+        return np.zeros(self.model.ray_room())
 
     @compiled
     def begin(self, memory, x, v, ray, rng, counts):
@@ -239,7 +248,7 @@ class ModelRays(Compiled):
         counts[DATA] += max(self.model.n_data, 1)
 
     @compiled
-    def slopes(self, memory, s, ray, rng, counts):
+    def derivatives(self, memory, s, ray, rng, counts):
         counts[DATA] += max(self.model.n_data, 1)
         return self.model.ray_derivatives(s, ray)
 
@@ -253,16 +262,24 @@ class ModelRays(Compiled):
         counts[DATA] += max(self.model.n_data, 1)
 
 
-#: Of the ray of `GradientRays`: where U'' was last looked at, U'' there (NaN: not yet), the estimate of |U'''|, and
-#: violations seen so far. Then x, v, the last point, and the gradient there.
-AT, CURVE, THIRD, SEEN, BEFORE = range(5)
+class Ray(NamedTuple):
+    """What `GradientRays` keeps of a ray."""
+
+    x: np.ndarray  #: (d,) where it begins
+    v: np.ndarray  #: (d,) its velocity
+    point: np.ndarray  #: (d,) the last point at which the gradient was evaluated
+    gradient: np.ndarray  #: (d,) the gradient there
+    at: np.ndarray  #: (1,) the time since its begin at which U'' was last evaluated
+    second_derivative: np.ndarray  #: (1,) U'' there, or its bound; NaN before the first evaluation
+    third_derivative: np.ndarray  #: (1,) the estimate of |U'''|
+    violations_seen: np.ndarray  #: (1,) violations that the estimate knows of
 
 
 class GradientRays(Compiled):
     """Any model: U' by a gradient, U'' by a difference of two, and an estimate of U''' from successive looks.
 
-    The estimate follows the largest change of U'' in a unit of time, forgets slowly, and doubles when it was violated.
-    It is not allowed below a fifth of \\|U''\\|^(3/2), which has its units.
+    The estimate of |U'''| is the largest change of U'' per unit of time, lowered by 5 % at each evaluation, and doubled
+    after a violation. It is at least a fifth of |U''|^(3/2), which has its units.
     """
 
     provider: Compiled
@@ -274,16 +291,15 @@ class GradientRays(Compiled):
     def __init__(self, provider):
         self.provider, self.dim = provider, provider.dim
 
-    def room(self):
-        return BEFORE + 5 * self.dim
+    def memory(self):
+        return Ray(*(np.zeros(self.dim) for _ in range(4)), *(np.zeros(1) for _ in range(4)))
 
     @compiled
     def begin(self, memory, x, v, ray, rng, counts):
-        d = self.dim
-        for j in range(d):
-            ray[BEFORE + j] = x[j]
-            ray[BEFORE + d + j] = v[j]
-        ray[CURVE] = math.nan
+        for j in range(self.dim):
+            ray.x[j] = x[j]
+            ray.v[j] = v[j]
+        ray.second_derivative[0] = math.nan
 
     @compiled
     def turn(self, memory, x, s, v, ray, rng, counts):
@@ -292,35 +308,34 @@ class GradientRays(Compiled):
     @compiled
     def along(self, memory, s, ray, rng, counts):
         """U' at s."""
-        d = self.dim
-        x, v = ray[BEFORE : BEFORE + d], ray[BEFORE + d : BEFORE + 2 * d]
-        point, gradient = ray[BEFORE + 2 * d : BEFORE + 3 * d], ray[BEFORE + 3 * d : BEFORE + 4 * d]
-        for j in range(d):
-            point[j] = x[j] + s * v[j]
-        self.provider.gradient(point, memory, rng, gradient, counts)
-        return dot(v, gradient)
+        for j in range(self.dim):
+            ray.point[j] = ray.x[j] + s * ray.v[j]
+        self.provider.gradient(ray.point, memory, rng, ray.gradient, counts)
+        return dot(ray.v, ray.gradient)
 
     @compiled
-    def slopes(self, memory, s, ray, rng, counts):
-        d, size, speed = self.dim, 1.0, 0.0
-        for j in range(d):
-            size = max(size, abs(ray[BEFORE + j]))
-            speed = max(speed, abs(ray[BEFORE + d + j]))
+    def derivatives(self, memory, s, ray, rng, counts):
+        size, speed = 1.0, 0.0
+        for j in range(self.dim):
+            size = max(size, abs(ray.x[j]))
+            speed = max(speed, abs(ray.v[j]))
         step = 1e-5 * size / speed if speed > 0.0 else 1e-5
         first = self.along(memory, s, ray, rng, counts)
         second = (self.along(memory, s + step, ray, rng, counts) - first) / step
-        if not math.isnan(ray[CURVE]) and s > ray[AT]:
-            ray[THIRD] = max(0.95 * ray[THIRD], abs(second - ray[CURVE]) / (s - ray[AT]))
-        ray[THIRD] = max(ray[THIRD], 0.2 * abs(second) ** 1.5)
-        if counts[VIOLATIONS] > ray[SEEN]:
-            ray[SEEN] = counts[VIOLATIONS]
-            ray[THIRD] *= 2.0
-        ray[AT], ray[CURVE] = s, second
+        if not math.isnan(ray.second_derivative[0]) and s > ray.at[0]:
+            ray.third_derivative[0] = max(
+                0.95 * ray.third_derivative[0], abs(second - ray.second_derivative[0]) / (s - ray.at[0])
+            )
+        ray.third_derivative[0] = max(ray.third_derivative[0], 0.2 * abs(second) ** 1.5)
+        if counts[VIOLATIONS] > ray.violations_seen[0]:
+            ray.violations_seen[0] = counts[VIOLATIONS]
+            ray.third_derivative[0] *= 2.0
+        ray.at[0], ray.second_derivative[0] = s, second
         return first, second
 
     @compiled
     def bound(self, s, h, ray, v):
-        return ray[CURVE] + 0.5 * SAFETY * ray[THIRD] * h
+        return ray.second_derivative[0] + 0.5 * SAFETY * ray.third_derivative[0] * h
 
     @compiled
     def gradient(self, memory, x, s, ray, rng, out, counts):
@@ -328,17 +343,16 @@ class GradientRays(Compiled):
 
 
 class BoundedRays(GradientRays):
-    """A model that bounds v·Hv everywhere: that in place of U'', one gradient a look, and no horizon."""
+    """A model that bounds v·Hv everywhere: the bound in place of U'', one gradient an evaluation, and no horizon."""
 
     exact = True
     bound_name = "curvature_bound"
 
     @compiled
-    def slopes(self, memory, s, ray, rng, counts):
-        d = self.dim
-        ray[CURVE] = self.provider.model.curvature_bound(ray[BEFORE + d : BEFORE + 2 * d])
-        return self.along(memory, s, ray, rng, counts), ray[CURVE]
+    def derivatives(self, memory, s, ray, rng, counts):
+        ray.second_derivative[0] = self.provider.model.curvature_bound(ray.v)
+        return self.along(memory, s, ray, rng, counts), ray.second_derivative[0]
 
     @compiled
     def bound(self, s, h, ray, v):
-        return ray[CURVE]
+        return ray.second_derivative[0]

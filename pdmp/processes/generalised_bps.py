@@ -24,7 +24,7 @@ from pdmp.processes.bps import BPS
 
 
 class GeneralisedBPS(BPS):
-    """Bouncy Particle Sampler that draws the component of the velocity orthogonal to the gradient anew at each bounce.
+    r"""Bouncy Particle Sampler that draws the component of the velocity orthogonal to the gradient anew at each bounce.
 
     The component along the gradient changes sign, as in `BPS`. With Gaussian velocities that makes the process
     irreducible, also on isotropic targets: there is no refreshment to tune. Velocities on the sphere keep the length of
@@ -36,7 +36,7 @@ class GeneralisedBPS(BPS):
         What to sample.
     velocities : {"gaussian", "sphere"}, default "gaussian"
         The law of u. Gaussian: the orthogonal component is drawn from N(0, I) in the hyperplane. Sphere: from the
-        uniform law on the sphere in it that keeps \\|u\\| = 1.
+        uniform law on the sphere in it that keeps \|u\| = 1.
     mass, thinning
         As for `BPS`.
     refresh_rate : float, default 0

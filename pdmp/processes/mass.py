@@ -36,7 +36,15 @@ LARGEST = 200
 PRIOR_EVENTS = 20.0
 FIRST_WINDOW = 100  #: events before the first adaptation; each next window is twice as long
 
-LAST, WEIGHT, SEEN, WINDOW, CHANGES = range(5)  #: of `Memory.window`
+
+class Window(NamedTuple):
+    """The part of the path that the next adaptation is made from."""
+
+    last: np.ndarray  #: (1,) the time up to which the path has been integrated
+    time: np.ndarray  #: (1,) how long the window is so far
+    events: np.ndarray  #: (1,) number of events in it
+    length: np.ndarray  #: (1,) number of events at which it is full
+    adaptations: np.ndarray  #: (1,) number of adaptations so far
 
 
 class Memory(NamedTuple):
@@ -50,7 +58,7 @@ class Memory(NamedTuple):
     centre: np.ndarray  #: (d,) what the moments are about
     first: np.ndarray  #: (d,) integral of x - centre over the window
     second: np.ndarray  #: (d,) or (d, d), of the products
-    window: np.ndarray  #: (5,) time of the last look; the window's time, its events and length; adaptations so far
+    window: Window
 
 
 class NoMemory(NamedTuple):
@@ -137,7 +145,7 @@ class _Scaled(Compiled):
             centre=np.array(x, dtype=float),
             first=np.zeros(d),
             second=np.zeros(self.root.shape),
-            window=np.array([0.0, 0.0, 0.0, float(self.window()), 0.0]),
+            window=Window(np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, float(self.window())), np.zeros(1)),
         )
 
     def identity(self):
@@ -168,20 +176,20 @@ class Diagonal(_Scaled):
 
     @compiled(inline=False)
     def learn(self, mass, x, v, now):
-        s = now - mass.window[LAST]
+        s = now - mass.window.last[0]
         for j in range(mass.u.shape[0]):  # straight from x - v s to x
             middle = x[j] - 0.5 * s * v[j] - mass.centre[j]
             mass.first[j] += s * middle
             mass.second[j] += s * (middle * middle + s * s * v[j] * v[j] / 12.0)
         if _window_is_over(mass.window, now, s):
-            share, time = _share(mass.window), mass.window[WEIGHT]
+            share, time = _share(mass.window), mass.window.time[0]
             for j in range(mass.u.shape[0]):
                 mean = mass.first[j] / time
                 variance = max(mass.second[j] / time - mean * mean, 0.0)
                 mass.root[j] = math.sqrt(share * variance + (1.0 - share) * mass.root[j] * mass.root[j])
                 mass.first[j] = 0.0
                 mass.second[j] = 0.0
-            mass.window[CHANGES] += 1.0
+            mass.window.adaptations[0] += 1.0
             _next_window(mass.window)
 
     def transform(self, z):
@@ -233,7 +241,7 @@ class Dense(_Scaled):
 
     @compiled(inline=False)
     def learn(self, mass, x, v, now):
-        d, s = mass.u.shape[0], now - mass.window[LAST]
+        d, s = mass.u.shape[0], now - mass.window.last[0]
         for j in range(d):
             middle = x[j] - 0.5 * s * v[j] - mass.centre[j]
             mass.pulled[j] = middle
@@ -241,7 +249,7 @@ class Dense(_Scaled):
             for k in range(j + 1):
                 mass.second[j, k] += s * (middle * mass.pulled[k] + s * s * v[j] * v[k] / 12.0)
         if _window_is_over(mass.window, now, s):
-            share, time = _share(mass.window), mass.window[WEIGHT]
+            share, time = _share(mass.window), mass.window.time[0]
             for j in range(d):
                 for k in range(j + 1):
                     old = 0.0
@@ -253,7 +261,7 @@ class Dense(_Scaled):
                 for j in range(d):
                     for k in range(j + 1):
                         mass.root[j, k] = mass.columns[j, k]
-                mass.window[CHANGES] += 1.0
+                mass.window.adaptations[0] += 1.0
             for j in range(d):
                 mass.first[j] = 0.0
                 for k in range(d):
@@ -297,23 +305,23 @@ def cholesky(matrix):
 
 @helper
 def _window_is_over(window, now, s):
-    window[LAST] = now
-    window[WEIGHT] += s
-    window[SEEN] += 1.0
-    return window[SEEN] >= window[WINDOW] and window[WEIGHT] > 0.0
+    window.last[0] = now
+    window.time[0] += s
+    window.events[0] += 1.0
+    return window.events[0] >= window.length[0] and window.time[0] > 0.0
 
 
 @helper
 def _share(window):
     """The new covariance's share in the mixture with the old one; events of one path are far from independent."""
-    return window[SEEN] / (window[SEEN] + PRIOR_EVENTS)
+    return window.events[0] / (window.events[0] + PRIOR_EVENTS)
 
 
 @helper
 def _next_window(window):
-    window[WEIGHT] = 0.0
-    window[SEEN] = 0.0
-    window[WINDOW] *= 2.0
+    window.time[0] = 0.0
+    window.events[0] = 0.0
+    window.length[0] *= 2.0
 
 
 # ---------------------------------------------------------------------------------------------------------------

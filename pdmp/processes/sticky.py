@@ -30,21 +30,22 @@ from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, last_moved
 from pdmp.processes.extended import Extended, InnerReport
 
-#: Of a row of `memory.coordinates`: the velocity that a frozen one remembers, since when it is frozen, for how long it
-#: was before.
-KEPT, SINCE, TOTAL = range(3)
-#: Up to so many sticking coordinates the time in each of the 2^m models is accumulated.
+#: Columns of `Memory.coordinates`: the velocity with which a frozen coordinate goes on when it thaws; the time at which
+#: it froze; and for how long it had been frozen before. They are columns of one array, so that an event of one
+#: coordinate touches one place of the memory.
+KEPT_VELOCITY, FROZEN_SINCE, TIME_FROZEN = range(3)
+#: With at most so many sticking coordinates, m, the time in each of the 2^m models is accumulated.
 LISTED = 10
 
 
 class Memory(NamedTuple):
     """Beside the path."""
 
-    coordinates: np.ndarray  #: (d, 3)
+    coordinates: np.ndarray  #: (d, 3), its columns as above
     next: np.ndarray  #: (1,) which coordinate freezes or thaws next, when one clock serves them all
     model: np.ndarray  #: (1,) the present model, bit k for the k-th coordinate that sticks; -1 where they are too many
-    changed: np.ndarray  #: (1,) since when it is
-    occupied: np.ndarray  #: (2^m,) time in each model before
+    changed: np.ndarray  #: (1,) the time at which the present model was entered
+    occupied: np.ndarray  #: (2^m,) the time spent in each model before that
     inner: tuple
 
 
@@ -58,7 +59,7 @@ class StickyReport(InnerReport):
         """
         memory, length = state.memory, end - since
         frozen = (state.x == 0.0) & (state.v == 0.0)
-        spent = memory.coordinates[:, TOTAL] + np.where(frozen, end - memory.coordinates[:, SINCE], 0.0)
+        spent = memory.coordinates[:, TIME_FROZEN] + np.where(frozen, end - memory.coordinates[:, FROZEN_SINCE], 0.0)
         models = memory.occupied.copy()
         if len(models):
             models[memory.model[0]] += end - memory.changed[0]
@@ -138,7 +139,7 @@ class Sticky(Extended):
     @compiled
     def thawing(self, state, j):
         """Rate at which the frozen coordinate j thaws."""
-        return self.kappa[j] * abs(state.memory.coordinates[j, KEPT])
+        return self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])
 
     @compiled
     def reaches_zero(self, state, j, now):
@@ -166,10 +167,10 @@ class Sticky(Extended):
             memory.changed[0] = now
             memory.model[0] ^= 1 << k
         if self.frozen(state, j):
-            state.v[j] = row[j, KEPT]
-            row[j, TOTAL] += now - row[j, SINCE]
+            state.v[j] = row[j, KEPT_VELOCITY]
+            row[j, TIME_FROZEN] += now - row[j, FROZEN_SINCE]
             return self.thaw
-        row[j, KEPT], row[j, SINCE] = state.v[j], now
+        row[j, KEPT_VELOCITY], row[j, FROZEN_SINCE] = state.v[j], now
         state.x[j], state.v[j] = 0.0, 0.0
         return self.freeze
 
@@ -182,7 +183,7 @@ class Sticky(Extended):
 
     def memory(self, x, rng):
         coordinates = np.zeros((self.dim, 3))
-        coordinates[:, KEPT] = self.inner.velocity(x, rng)
+        coordinates[:, KEPT_VELOCITY] = self.inner.velocity(x, rng)
         m = len(self.sticking)
         listed = m <= LISTED
         moving = x[self.sticking] != 0.0
@@ -197,8 +198,8 @@ class Sticky(Extended):
 
     def count_from(self, state, now):
         memory = state.memory
-        memory.coordinates[:, TOTAL] = 0.0
-        memory.coordinates[:, SINCE] = np.maximum(memory.coordinates[:, SINCE], now)
+        memory.coordinates[:, TIME_FROZEN] = 0.0
+        memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)
         memory.occupied[:] = 0.0
         memory.changed[:] = now
 

@@ -45,17 +45,17 @@ BUGS = [
         ("rays: the gradient of a Gaussian where the ray began", GAUSSIAN, "out[j] = ray[j] + s * ray[self.dim + j]", "out[j] = ray[j]"),
         ("directional: the bound is valid for ever", DIRECTIONAL, "        if wait > h:\n            return now + h, HORIZON\n", ""),
         ("directional: the bound has the rate's slope at its start", DIRECTIONAL, "return now + wait, first + slope * wait", "return now + wait, first + second * wait"),
-        ("directional: rays go on from where they began", DIRECTIONAL, "        memory.look[BEGAN] = now\n        memory.look[TIME]", "        memory.look[TIME]"),
-        ("directional: the last look outlives the turn", DIRECTIONAL, "        memory.look[TIME] = math.nan\n", ""),
-        ("directional: the estimate does not double", DIRECTIONAL, "            ray[THIRD] *= 2.0\n", ""),
+        ("directional: rays go on from where they began", DIRECTIONAL, "        memory.began[0] = now\n        memory.at[0]", "        memory.at[0]"),
+        ("directional: the last look outlives the turn", DIRECTIONAL, "        memory.at[0] = math.nan\n", ""),
+        ("directional: the estimate does not double", DIRECTIONAL, "            ray.third_derivative[0] *= 2.0\n", ""),
     ]
 ]  # fmt: skip
 BUGS.append(
     Bug(
         "BPS family: an arrival beyond the horizon of an estimated bound",
         DIRECTIONAL,
-        "return ray[CURVE] + 0.5 * SAFETY * ray[THIRD] * h",
-        "return ray[CURVE]",
+        "return ray.second_derivative[0] + 0.5 * SAFETY * ray.third_derivative[0] * h",
+        "return ray.second_derivative[0]",
         (EXACT, LAWS),
     )
 )

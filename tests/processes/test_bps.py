@@ -141,7 +141,7 @@ def test_a_mass_adapts_to_the_path_in_the_warm_up_and_is_frozen_after_it(mass):
     np.testing.assert_array_equal(chain.state.memory.mass.root, old)
     chain = run_chain(process, MEAN + 1.0, 8, events=4 * window, warmup=0.5)
     root, record = chain.state.memory.mass.root, chain.finish()
-    assert chain.state.memory.mass.window[masses.CHANGES] == 1.0 and chain.state.counts[ADAPTING] == 0
+    assert chain.state.memory.mass.window.adaptations[0] == 1.0 and chain.state.counts[ADAPTING] == 0
 
     xs, times = np.vstack([MEAN + 1.0, record.xs[:window]]), np.append(0.0, record.times[:window])
     first, second = np.zeros(3), np.zeros((3, 3))
@@ -161,8 +161,8 @@ def test_a_mass_adapts_to_the_path_in_the_warm_up_and_is_frozen_after_it(mass):
         np.testing.assert_array_equal(np.triu(chain.state.memory.mass.columns), root.T)
     np.testing.assert_allclose(root, expected, rtol=1e-8, atol=1e-10)
     # The next windows are twice as long, and none is looked at after the warm-up.
-    assert chain.state.memory.mass.window[masses.WINDOW] == 2.0 * window
-    assert chain.state.memory.mass.window[masses.SEEN] == window
+    assert chain.state.memory.mass.window.length[0] == 2.0 * window
+    assert chain.state.memory.mass.window.events[0] == window
     u = chain.state.memory.mass.u
     np.testing.assert_allclose(chain.state.v, root * u if mass == "adaptive" else root @ u, rtol=1e-12)
 
@@ -531,14 +531,14 @@ def test_models_that_know_nothing_of_rays():
         return v @ (at**3 + at), v**2 @ (3.0 * at**2 + 1.0), v**3 @ (6.0 * at)
 
     for s in (0.0, 0.5, 1.0):
-        first, second = kernel.slopes(state.memory.provider, s, ray, rng(), counts)
+        first, second = kernel.derivatives(state.memory.provider, s, ray, rng(), counts)
         assert first == pytest.approx(truth(s)[0], rel=1e-10)
         assert second == pytest.approx(truth(s)[1], rel=1e-3)
     estimate = (truth(1.0)[1] - truth(0.5)[1]) / 0.5
     assert (kernel.bound(1.0, 0.2, ray, v) - second) / (0.5 * 0.2) == pytest.approx(3.0 * estimate, rel=1e-2)
     before = kernel.bound(1.0, 0.2, ray, v) - second
     counts[VIOLATIONS] += 1
-    kernel.slopes(state.memory.provider, 1.0, ray, rng(), counts)
+    kernel.derivatives(state.memory.provider, 1.0, ray, rng(), counts)
     assert kernel.bound(1.0, 0.2, ray, v) - second == pytest.approx(2.0 * before, rel=1e-3)
 
 

@@ -14,7 +14,7 @@ from scipy import sparse, stats
 import pdmp
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.processes import sticky
-from pdmp.processes.sticky import KEPT
+from pdmp.processes.sticky import KEPT_VELOCITY
 from pdmp.processes.sticky_boomerang import MovingBoomerang
 from pdmp.processes.sticky_bps import MovingBPS
 from tests.checks import new_chain, plain_only, run_chain
@@ -59,7 +59,7 @@ def test_the_thawing_rate_balances_the_flux_through_the_spike():
     np.testing.assert_allclose((1.0 - w) / (w * slab) * process.kappa, 1.0, rtol=1e-13)
     state = process.begin(np.zeros(4), rng())
     for v in (-1.0, 0.3, 2.5):
-        state.memory.coordinates[1, KEPT] = v
+        state.memory.coordinates[1, KEPT_VELOCITY] = v
         assert process.native.thawing(state, 1) == pytest.approx(process.kappa[1] * abs(v), rel=1e-14)
 
 
@@ -286,7 +286,7 @@ def test_thawing_is_exponential_at_the_rate_of_the_speed():
 def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
     process, generator = pdmp.StickyBPS(MODEL, kappa=[1.0, 2.0, 3.0, 4.0], refresh_rate=0.5), rng(1)
     state = process.begin(np.zeros(4), generator)
-    state.memory.coordinates[:, KEPT] = [-1.0, 2.0, 0.5, -0.25]
+    state.memory.coordinates[:, KEPT_VELOCITY] = [-1.0, 2.0, 0.5, -0.25]
     rates, first, waits = np.array([1.0, 4.0, 1.5, 1.0]), np.zeros(4), []
     for _ in range(5_000):
         time, _ = process.native.clock(state, process.first, 2.0, generator)
