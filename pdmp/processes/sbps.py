@@ -31,7 +31,8 @@ import numpy as np
 from pdmp.gradients import Minibatch, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import number, one_of
+from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, positions
@@ -40,14 +41,6 @@ from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
-
-#: Of `memory.means`: running means of the waits for a proposal and for a bounce, each with the number behind it, and
-#: the running mean and sum of squares of the fitted slopes with theirs; the time of the last bounce; the running mean
-#: of the noise variances c² with their number, and their sum since the last change of velocity with theirs; the running
-#: mean square of the z-scores of observed against predicted G, with their number.
-WAIT, WAITS, GAP, GAPS, SLOPE, SLOPE_SQUARES, SLOPES, LAST, NOISE, NOISES, RAY, RAYS, MISFIT, MISFITS = range(14)
-#: Of `memory.seen`: fits, fits with a negative slope, the z-scores of observed against predicted G, looks ahead.
-FITS, NEGATIVE, SCORES, SCORE_SUM, SCORE_SQUARES, AHEAD = range(6)
 
 #: The running mean of the noise forgets what is older than so many looks: the first ones may have been far out.
 NOISE_MEMORY = 1_000.0
@@ -58,8 +51,37 @@ LOST = 0.05
 FEW = 500  #: bounces, too few to judge by
 
 
-def _is_number(value):
-    return isinstance(value, (int, float, np.number)) and math.isfinite(value)
+#: A record of running means, each with the number of values behind it.
+MEANS = np.dtype(
+    [
+        ("mean_wait", float),  # of the times from one proposal to the next
+        ("waits", float),
+        ("mean_gap", float),  # of the times from one bounce to the next
+        ("gaps", float),
+        ("last_bounce", float),  # the time of the last bounce
+        ("mean_slope", float),  # of the fitted slopes
+        ("slope_squares", float),  # the sum of the squares of their deviations from the mean
+        ("slopes", float),
+        ("mean_noise", float),  # of the noise variances c²
+        ("noises", float),
+        ("ray_noise", float),  # the sum of the noise variances since the last change of velocity
+        ("ray_noises", float),  # their number
+        ("misfit", float),  # of the squares of the z-scores of observed against predicted G
+        ("misfits", float),
+    ]
+)
+
+#: A record of what the report of a run is made of.
+COUNTS = np.dtype(
+    [
+        ("fits", float),  # number of fits
+        ("negative_slopes", float),  # number of fits with a negative slope
+        ("scores", float),  # number of z-scores of observed against predicted G
+        ("score_sum", float),  # their sum
+        ("score_squares", float),  # the sum of their squares
+        ("auxiliary", float),  # number of observations ahead of the path
+    ]
+)
 
 
 class Memory(NamedTuple):
@@ -71,10 +93,10 @@ class Memory(NamedTuple):
     scale: np.ndarray  #: (d,) the diagonal of P
     square: np.ndarray  #: (d,) running mean square of the gradient, for an adapted P
     scratch: np.ndarray  #: (d,)
-    means: np.ndarray
-    seen: np.ndarray
-    observations: regression.Observations
-    prior: np.ndarray  #: see `pdmp.thinning.regression.learn`
+    means: np.ndarray  #: (1,) of `MEANS`
+    counts: np.ndarray  #: (1,) of `COUNTS`
+    line: np.ndarray  #: (1,) of `pdmp.thinning.regression.LINE`
+    prior: np.ndarray  #: (1,) of `pdmp.thinning.regression.PRIOR`
     provider: tuple
 
 
@@ -101,16 +123,15 @@ class SBPSReport(Report):
         and standard deviation of the z-scores, and of the slope's prior, and the bounces lost to violations as a
         fraction of those that came.
         """
-        names = ("fits", "negative_slopes", "scores", "score_sum", "score_squares", "auxiliary")
-        seen = dict(zip(names, state.memory.seen.tolist(), strict=True))
-        n = max(seen["scores"], 1.0)
-        mean = seen["score_sum"] / n
+        counts = {name: float(state.memory.counts[name][0]) for name in COUNTS.names}
+        n = max(counts["scores"], 1.0)
+        mean = counts["score_sum"] / n
         slope_mean, slope_sd = process.slope_prior(state)
         lost = float(state.excess[0])
-        return seen | {
+        return counts | {
             "capped": float(state.counts[HORIZONS]),
             "mean_score": mean,
-            "mean_score_sd": math.sqrt(max(seen["score_squares"] / n - mean * mean, 0.0)),
+            "mean_score_sd": math.sqrt(max(counts["score_squares"] / n - mean * mean, 0.0)),
             "mean_slope_mean": slope_mean,
             "mean_slope_sd": slope_sd,
             "mean_lost_bounces": lost / max(lost + float(state.counts[KINDS + BOUNCE]), 1.0),
@@ -145,7 +166,7 @@ class SBPS(Process):
         the fitted slopes for the whole run.
     learner : {"moments", "likelihood"}, default "moments"
         "moments": mean and standard deviation of the fitted slopes, the latter at least a quarter of the mean.
-        "likelihood": gradient ascent on the marginal likelihood of the observations, a step at each change of
+        "likelihood": gradient ascent on the marginal likelihood of the line, a step at each change of
         velocity; `slope_mean` and `slope_sd` must then be "auto" or numbers.
     noise : {"pooled", "latest"}, default "pooled"
         The noise variance c² of an observation. "latest" is the variance within its own batch, as in the paper:
@@ -176,11 +197,12 @@ class SBPS(Process):
     refresh_rate: float
     slope_mean: float
     slope_sd: float
-    learn_mean: int  #: 0: never, 1: in the warm-up, 2: throughout
-    learn_sd: int
+    learns_mean: bool  #: whether the mean of the slope's prior is learnt in the warm-up
+    learns_throughout: bool  #: and after it as well
+    learns_sd: bool  #: whether the standard deviation of the slope's prior is learnt in the warm-up
     by_likelihood: bool  #: whether they are learnt by marginal likelihood, not by moments
     pooled: bool
-    cap: float  #: 0: five times the mean gap
+    cap: float  #: 0 stands for five times the mean gap
     nonnegative: bool
     auxiliary: bool
     adapts: bool  #: whether P follows the gradient in the warm-up
@@ -225,23 +247,17 @@ class SBPS(Process):
             )
         self.model, self.anchor = self.provider.model, self.provider.anchor
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
-        if not (_is_number(k) and k >= 0.0):
-            raise ValueError(f"`k` must be a number >= 0, got {k!r}.")
-        self.k = float(k)
+        self.k = number("k", k, least=0.0)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        self.learn_mean = {"auto": 1, "running": 2}.get(slope_mean, 0) if isinstance(slope_mean, str) else 0
-        self.learn_sd = int(isinstance(slope_sd, str))
-        if not (self.learn_mean or _is_number(slope_mean)):
-            raise ValueError(f'`slope_mean` must be a finite number, "auto" or "running", got {slope_mean!r}.')
-        if not (slope_sd == "auto" or _is_number(slope_sd) and slope_sd > 0.0):
-            raise ValueError(f'`slope_sd` must be a number > 0 or "auto", got {slope_sd!r}.')
-        self.slope_mean, self.slope_sd = slope_mean, slope_sd
-        if not (cap == "auto" or _is_number(cap) and cap > 0.0):
-            raise ValueError(f'`cap` must be a number > 0 or "auto", got {cap!r}.')
-        self.cap = 0.0 if cap == "auto" else float(cap)
+        self.slope_mean = number("slope_mean", slope_mean, also=("auto", "running"))
+        self.slope_sd = positive_number("slope_sd", slope_sd, also=("auto",))
+        self.learns_mean, self.learns_sd = isinstance(slope_mean, str), isinstance(slope_sd, str)
+        self.learns_throughout = self.slope_mean == "running"
+        self.cap = positive_number("cap", cap, also=("auto",))
+        self.cap = 0.0 if self.cap == "auto" else self.cap
         one_of("learner", learner, ("moments", "likelihood"))
         one_of("noise", noise, ("pooled", "latest"))
-        if learner == "likelihood" and self.learn_mean == 2:
+        if learner == "likelihood" and self.learns_throughout:
             raise ValueError('`slope_mean="running"` is for learner="moments"; use slope_mean="auto".')
         self.by_likelihood, self.pooled = learner == "likelihood", noise == "pooled"
         self.nonnegative, self.auxiliary = bool(nonnegative_slope), bool(auxiliary)
@@ -259,69 +275,69 @@ class SBPS(Process):
     def clock(self, state, i, now, rng):
         if i == REFRESH:
             return now + constant_arrival(self.refresh_rate, rng), CERTAIN
-        memory, observations = state.memory, state.memory.observations
+        memory, line = state.memory, state.memory.line[0]
         s = now - state.moved[0]
-        if observations.sums[6] == 0.0:
+        if line["count"] == 0.0:
             g, c2 = self.evaluate(state, now, rng)
-            regression.observe(observations, s, g, self.noise(memory, c2))
+            regression.observe(line, s, g, self.noise(memory, c2))
         if self.predict(state) < 0.0 and self.auxiliary:
             self.look_ahead(state, now)
             self.predict(state)
-        cap = self.cap if self.cap > 0.0 else 5.0 * memory.means[GAP]
-        step = min(0.05 * memory.means[WAIT], cap / 8.0)
+        cap = self.cap if self.cap > 0.0 else 5.0 * memory.means[0]["mean_gap"]
+        step = min(0.05 * memory.means[0]["mean_wait"], cap / 8.0)
         k = self.k
         if self.pooled:
-            k *= math.sqrt(max(1.0, memory.means[MISFIT]))
-        wait, bound = regression.first_arrival(observations, k, s, step, cap, rng.standard_exponential())
+            k *= math.sqrt(max(1.0, memory.means[0]["misfit"]))
+        wait, bound = regression.first_arrival(line, k, s, step, cap, rng.standard_exponential())
         return now + wait, bound
 
     @compiled
     def rate(self, state, i, now, rng):
-        memory, observations = state.memory, state.memory.observations
+        memory, line = state.memory, state.memory.line[0]
         g, c2 = self.evaluate(state, now, rng)
         c2 = self.noise(memory, c2)
         s = now - state.moved[0]
         if state.bounds[BOUNCE] > HORIZON:
-            fitted = observations.fit
-            z = (g - fitted[0] - fitted[1] * s) / regression.spread(observations, s, c2)
-            memory.seen[SCORES] += 1.0
-            memory.seen[SCORE_SUM] += z
-            memory.seen[SCORE_SQUARES] += z * z
-            memory.means[MISFITS] = min(memory.means[MISFITS] + 1.0, NOISE_MEMORY)
-            memory.means[MISFIT] += (z * z - memory.means[MISFIT]) / memory.means[MISFITS]
-            memory.means[WAITS] += 1.0
-            memory.means[WAIT] += (now - state.now[0] - memory.means[WAIT]) / memory.means[WAITS]
-        regression.observe(observations, s, g, c2)
+            z = (g - line["intercept"] - line["slope"] * s) / regression.spread(line, s, c2)
+            counts, means = memory.counts[0], memory.means[0]
+            counts["scores"] += 1.0
+            counts["score_sum"] += z
+            counts["score_squares"] += z * z
+            means["misfits"] = min(means["misfits"] + 1.0, NOISE_MEMORY)
+            means["misfit"] += (z * z - means["misfit"]) / means["misfits"]
+            means["waits"] += 1.0
+            means["mean_wait"] += (now - state.now[0] - means["mean_wait"]) / means["waits"]
+        regression.observe(line, s, g, c2)
         return positive(g)
 
     @compiled
     def jump(self, state, i, now, rng):
-        memory, observations, means = state.memory, state.memory.observations, state.memory.means
+        memory, line, means = state.memory, state.memory.line[0], state.memory.means[0]
         if self.by_likelihood and state.counts[ADAPTING] == 1:
-            regression.learn(observations, memory.prior)
-        means[RAY], means[RAYS] = 0.0, 0.0
+            regression.learn(line, memory.prior[0])
+        means["ray_noise"], means["ray_noises"] = 0.0, 0.0
         if i == BOUNCE:
-            means[GAPS] += 1.0
-            means[GAP] += (now - means[LAST] - means[GAP]) / means[GAPS]
-            means[LAST] = now
-            g, c2 = 0.0, observations.sums[5]
+            means["gaps"] += 1.0
+            means["mean_gap"] += (now - means["last_bounce"] - means["mean_gap"]) / means["gaps"]
+            means["last_bounce"] = now
+            g, c2 = 0.0, line["latest_variance"]
             for j in range(self.provider.model.dim):
                 memory.scratch[j] = memory.scale[j] * memory.gradient[j]
                 g += memory.u[j] * memory.scratch[j]
             reflect(memory.u, memory.scratch)
             rescale(memory.u, 1.0)
             self.set_velocity(state)
-            regression.forget(observations)
+            regression.forget(line)
             if not self.adapts or state.counts[ADAPTING] == 0:
-                means[RAY], means[RAYS] = c2, 1.0
-                regression.observe(observations, 0.0, -g, c2)
+                means["ray_noise"], means["ray_noises"] = c2, 1.0
+                regression.observe(line, 0.0, -g, c2)
             # Else P has changed with the velocity, so -g is not exact: the clock draws a batch and observes it.
         else:
             refresh_on_sphere(memory.u, rng)
             self.set_velocity(state)
-            regression.forget(observations)
+            regression.forget(line)
             g, c2 = self.evaluate(state, now, rng)
-            regression.observe(observations, 0.0, g, self.noise(memory, c2))
+            regression.observe(line, 0.0, g, self.noise(memory, c2))
         return i
 
     # -- in other words ---------------------------------------------------------------------------------------------
@@ -340,55 +356,55 @@ class SBPS(Process):
         """The noise variance to go by, after the batch of the last look had c2."""
         if not self.pooled:
             return c2
-        means = memory.means
-        means[NOISES] = min(means[NOISES] + 1.0, NOISE_MEMORY)
-        means[NOISE] += (c2 - means[NOISE]) / means[NOISES]
-        means[RAY] += c2
-        means[RAYS] += 1.0
-        return (means[RAY] + means[NOISE]) / (means[RAYS] + 1.0)
+        means = memory.means[0]
+        means["noises"] = min(means["noises"] + 1.0, NOISE_MEMORY)
+        means["mean_noise"] += (c2 - means["mean_noise"]) / means["noises"]
+        means["ray_noise"] += c2
+        means["ray_noises"] += 1.0
+        return (means["ray_noise"] + means["mean_noise"]) / (means["ray_noises"] + 1.0)
 
     @compiled(inline=False)
     def look_ahead(self, state, now):
         """Observe G with the batch of the last look where ten mean waits will have taken the path."""
         memory = state.memory
-        then, g = now + 10.0 * memory.means[WAIT], 0.0
+        then, g = now + 10.0 * memory.means[0]["mean_wait"], 0.0
         positions(self.flow, state, then, memory.here)
         self.provider.gradient_again(memory.here, memory.provider, memory.scratch, state.counts)
         for j in range(state.v.shape[0]):
             g += state.v[j] * memory.scratch[j]
-        regression.observe(memory.observations, then - state.moved[0], g, memory.observations.sums[5])
-        memory.seen[AHEAD] += 1.0
+        regression.observe(memory.line[0], then - state.moved[0], g, memory.line[0]["latest_variance"])
+        memory.counts[0]["auxiliary"] += 1.0
 
     @compiled
     def slope_prior(self, state):
         """Mean and standard deviation of the slope, as far as they are known."""
-        memory, means = state.memory, state.memory.means
+        memory, means = state.memory, state.memory.means[0]
         mean, sd = self.slope_mean, self.slope_sd
         if self.by_likelihood:
-            mean = memory.prior[regression.MEAN] if self.learn_mean > 0 else mean
-            sd = math.exp(0.5 * memory.prior[regression.LOG_VARIANCE]) if self.learn_sd > 0 else sd
-        elif means[SLOPES] >= 10.0:
-            mean = means[SLOPE] if self.learn_mean > 0 else mean
-            if self.learn_sd > 0:
-                sd = max(math.sqrt(means[SLOPE_SQUARES] / means[SLOPES]), 0.25 * abs(mean))
+            mean = memory.prior[0]["mean"] if self.learns_mean else mean
+            sd = math.exp(0.5 * memory.prior[0]["log_variance"]) if self.learns_sd else sd
+        elif means["slopes"] >= 10.0:
+            mean = means["mean_slope"] if self.learns_mean else mean
+            if self.learns_sd:
+                sd = max(math.sqrt(means["slope_squares"] / means["slopes"]), 0.25 * abs(mean))
         return mean, sd
 
     @compiled
     def predict(self, state):
         """Fit the line to the observations, under the prior of its slope; returns the slope."""
-        memory, observations, means = state.memory, state.memory.observations, state.memory.means
+        memory, line, means = state.memory, state.memory.line[0], state.memory.means[0]
         mean, sd = self.slope_prior(state)
-        slope = regression.fit(observations, mean, sd * sd)
-        memory.seen[FITS] += 1.0
+        slope = regression.fit(line, mean, sd * sd)
+        memory.counts[0]["fits"] += 1.0
         if slope < 0.0:
-            memory.seen[NEGATIVE] += 1.0
-        if observations.sums[6] >= 2.0 and (self.learn_mean == 2 or state.counts[ADAPTING] == 1):
-            means[SLOPES] += 1.0
-            change = slope - means[SLOPE]
-            means[SLOPE] += change / means[SLOPES]
-            means[SLOPE_SQUARES] += change * (slope - means[SLOPE])
+            memory.counts[0]["negative_slopes"] += 1.0
+        if line["count"] >= 2.0 and (self.learns_throughout or state.counts[ADAPTING] == 1):
+            means["slopes"] += 1.0
+            change = slope - means["mean_slope"]
+            means["mean_slope"] += change / means["slopes"]
+            means["slope_squares"] += change * (slope - means["mean_slope"])
         if self.nonnegative and slope < 0.0:
-            regression.with_slope(observations, positive(means[SLOPE] if means[SLOPES] > 0.0 else mean))
+            regression.with_slope(line, positive(means["mean_slope"] if means["slopes"] > 0.0 else mean))
         return slope
 
     @compiled(inline=False)
@@ -433,6 +449,9 @@ class SBPS(Process):
 
     def memory(self, x, rng):
         gap = math.sqrt(2.0 * math.pi / self._curvature)
+        means = np.zeros(1, MEANS)
+        means["mean_wait"], means["waits"], means["mean_gap"], means["gaps"] = 0.2 * gap, 1.0, gap, 1.0
+        means["misfit"], means["misfits"] = 1.0, MISFIT_PRIOR
         return Memory(
             gradient=np.zeros(self.dim),
             here=np.zeros(self.dim),
@@ -440,9 +459,9 @@ class SBPS(Process):
             scale=self._scale.copy(),
             square=np.zeros(self.dim),
             scratch=np.zeros(self.dim),
-            means=np.array([0.2 * gap, 1.0, gap, 1.0, *np.zeros(8), 1.0, MISFIT_PRIOR]),
-            seen=np.zeros(6),
-            observations=regression.no_observations(),
+            means=means,
+            counts=np.zeros(1, COUNTS),
+            line=regression.new_line(),
             prior=regression.new_prior(self.slope_mean, self.slope_sd**2),
             provider=self.provider.memory(rng),
         )

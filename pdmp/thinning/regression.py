@@ -18,139 +18,157 @@ restricted maximum likelihood (Patterson & Thompson 1971).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from pdmp.native.classes import helper, inlined, positive
 from pdmp.thinning.piecewise import segment_arrival
 
+#: A record of sums over the observations since the last change of velocity, and of the line fitted to them.
+LINE = np.dtype(
+    [
+        ("weight", float),  # Σ 1/c²
+        ("weight_s", float),  # Σ s/c²
+        ("weight_ss", float),  # Σ s²/c²
+        ("weight_g", float),  # Σ G/c²
+        ("weight_sg", float),  # Σ sG/c²
+        ("latest_variance", float),  # c² of the latest observation
+        ("count", float),  # number of observations
+        ("intercept", float),  # b₀
+        ("slope", float),  # b₁
+        ("intercept_variance", float),  # Σ₀₀
+        ("covariance", float),  # Σ₀₁
+        ("slope_variance", float),  # Σ₁₁
+    ]
+)
 
-class Observations(NamedTuple):
-    """Sums over the observations since the last change of velocity, and the fit to them."""
-
-    sums: np.ndarray  #: (7,) of 1/c², s/c², s²/c², G/c², sG/c²; the latest c²; their number
-    fit: np.ndarray  #: (5,) b₀, b₁, Σ₀₀, Σ₀₁, Σ₁₁
-
-
-def no_observations():
-    """Empty `Observations`."""
-    return Observations(np.zeros(7), np.zeros(5))
-
-
-@inlined
-def forget(observations):
-    """Drop all observations: the velocity changed."""
-    for k in range(7):
-        observations.sums[k] = 0.0
-
-
-@inlined
-def observe(observations, s, g, c2):
-    """Add G(s) = g with noise variance c2."""
-    sums = observations.sums
-    w = 1.0 / c2
-    sums[0] += w
-    sums[1] += w * s
-    sums[2] += w * s * s
-    sums[3] += w * g
-    sums[4] += w * s * g
-    sums[5] = c2
-    sums[6] += 1.0
+#: A record of the normal prior of the slope, as `learn` changes it.
+PRIOR = np.dtype(
+    [
+        ("mean", float),  # m
+        ("log_variance", float),  # log τ²
+        ("mean_information", float),  # running mean of the information on m
+        ("variance_information", float),  # running mean of the information on log τ²
+        ("steps", float),  # number of steps of gradient ascent
+    ]
+)
 
 
-@inlined
-def fit(observations, mean, variance):
-    """Posterior of (b₀, b₁) under the slope prior N(mean, variance); returns b₁."""
-    sums, out = observations.sums, observations.fit
-    a, b, d = sums[0], sums[1], sums[2] + 1.0 / variance
-    u0, u1 = sums[3], sums[4] + mean / variance
-    det = a * d - b * b
-    out[2] = d / det
-    out[3] = -b / det
-    out[4] = a / det
-    out[0] = out[2] * u0 + out[3] * u1
-    out[1] = out[3] * u0 + out[4] * u1
-    return out[1]
-
-
-#: Of what `learn` changes: mean and log variance of the slope's prior; running means of the information on each; steps.
-MEAN, LOG_VARIANCE, MEAN_INFORMATION, VARIANCE_INFORMATION, STEPS = range(5)
-LEAST_SD = 0.01  #: of the slope's prior, relative to its mean
+def new_line():
+    """Array of one `LINE` without observations."""
+    return np.zeros(1, LINE)
 
 
 def new_prior(mean, variance):
-    """What `learn` starts from."""
-    return np.array([mean, math.log(variance), 0.0, 0.0, 0.0])
+    """Array of one `PRIOR`: what `learn` starts from."""
+    prior = np.zeros(1, PRIOR)
+    prior["mean"], prior["log_variance"] = mean, math.log(variance)
+    return prior
 
 
 @inlined
-def likelihood_gradient(observations, mean, variance):
+def forget(line):
+    """Drop all observations: the velocity changed."""
+    line["weight"], line["weight_s"], line["weight_ss"] = 0.0, 0.0, 0.0
+    line["weight_g"], line["weight_sg"] = 0.0, 0.0
+    line["latest_variance"], line["count"] = 0.0, 0.0
+
+
+@inlined
+def observe(line, s, g, c2):
+    """Add G(s) = g with noise variance c2."""
+    w = 1.0 / c2
+    line["weight"] += w
+    line["weight_s"] += w * s
+    line["weight_ss"] += w * s * s
+    line["weight_g"] += w * g
+    line["weight_sg"] += w * s * g
+    line["latest_variance"] = c2
+    line["count"] += 1.0
+
+
+@inlined
+def fit(line, mean, variance):
+    """Posterior of (b₀, b₁) under the slope prior N(mean, variance); returns b₁."""
+    a, b, d = line["weight"], line["weight_s"], line["weight_ss"] + 1.0 / variance
+    u0, u1 = line["weight_g"], line["weight_sg"] + mean / variance
+    det = a * d - b * b
+    line["intercept_variance"] = d / det
+    line["covariance"] = -b / det
+    line["slope_variance"] = a / det
+    line["intercept"] = line["intercept_variance"] * u0 + line["covariance"] * u1
+    line["slope"] = line["covariance"] * u0 + line["slope_variance"] * u1
+    return line["slope"]
+
+
+#: The standard deviation of the slope's prior is kept above this part of its mean.
+LEAST_SD = 0.01
+
+
+@inlined
+def likelihood_gradient(line, mean, variance):
     """Derivatives of the log marginal likelihood in m and in log τ², and the information on each.
 
     With W = diag(1/c²), P = W - W1(1ᵀW1)⁻¹1ᵀW, q = sᵀPs and t = sᵀP(G - ms), b₀ and b₁ being integrated out:
     ∂/∂m = t / (1 + τ²q) and ∂/∂τ² = -½ [q / (1 + τ²q) - t² / (1 + τ²q)²].
     """
-    sums = observations.sums
-    q = sums[2] - sums[1] * sums[1] / sums[0]
-    t = sums[4] - sums[1] * sums[3] / sums[0] - mean * q
+    q = line["weight_ss"] - line["weight_s"] * line["weight_s"] / line["weight"]
+    t = line["weight_sg"] - line["weight_s"] * line["weight_g"] / line["weight"] - mean * q
     spread = 1.0 + variance * q
     share = variance * q / spread
     return t / spread, 0.5 * (variance * t * t / (spread * spread) - share), q / spread, 0.5 * share * share
 
 
 @inlined
-def learn(observations, prior):
+def learn(line, prior):
     """One step of gradient ascent on the marginal likelihood of three observations or more, in m and in log τ².
 
     Steps are scaled by the mean information so far, and fall like n^-0.6 (Robbins and Monro's conditions).
     """
-    if observations.sums[6] < 3.0:
+    if line["count"] < 3.0:
         return
-    g, h, a, b = likelihood_gradient(observations, prior[MEAN], math.exp(prior[LOG_VARIANCE]))
-    prior[STEPS] += 1.0
-    n = prior[STEPS]
-    prior[MEAN_INFORMATION] += (a - prior[MEAN_INFORMATION]) / n
-    prior[VARIANCE_INFORMATION] += (b - prior[VARIANCE_INFORMATION]) / n
+    g, h, a, b = likelihood_gradient(line, prior["mean"], math.exp(prior["log_variance"]))
+    prior["steps"] += 1.0
+    n = prior["steps"]
+    prior["mean_information"] += (a - prior["mean_information"]) / n
+    prior["variance_information"] += (b - prior["variance_information"]) / n
     step = (n + 1.0) ** -0.6
-    if prior[MEAN_INFORMATION] > 0.0:
-        sd = math.exp(0.5 * prior[LOG_VARIANCE])
-        prior[MEAN] += min(max(step * g / prior[MEAN_INFORMATION], -sd), sd)
-    if prior[VARIANCE_INFORMATION] > 0.0:
-        prior[LOG_VARIANCE] += min(max(step * h / prior[VARIANCE_INFORMATION], -0.5), 0.5)
-    prior[LOG_VARIANCE] = max(prior[LOG_VARIANCE], 2.0 * math.log(LEAST_SD * abs(prior[MEAN]) + 1e-300))
+    if prior["mean_information"] > 0.0:
+        sd = math.exp(0.5 * prior["log_variance"])
+        prior["mean"] += min(max(step * g / prior["mean_information"], -sd), sd)
+    if prior["variance_information"] > 0.0:
+        prior["log_variance"] += min(max(step * h / prior["variance_information"], -0.5), 0.5)
+    prior["log_variance"] = max(prior["log_variance"], 2.0 * math.log(LEAST_SD * abs(prior["mean"]) + 1e-300))
 
 
 @inlined
-def with_slope(observations, slope):
+def with_slope(line, slope):
     """Replace the fitted slope, and refit the intercept to it."""
-    sums, out = observations.sums, observations.fit
-    out[1] = slope
-    out[0] = (sums[3] - slope * sums[1]) / sums[0]
+    line["slope"] = slope
+    line["intercept"] = (line["weight_g"] - slope * line["weight_s"]) / line["weight"]
 
 
 @inlined
-def spread(observations, s, c2):
+def spread(line, s, c2):
     """ρ(s): standard deviation of an observation at s with noise variance c2."""
-    out = observations.fit
-    return math.sqrt(max(0.0, out[2] + 2.0 * out[3] * s + out[4] * s * s) + c2)
+    variance = line["intercept_variance"] + 2.0 * line["covariance"] * s + line["slope_variance"] * s * s
+    return math.sqrt(max(0.0, variance) + c2)
 
 
 @inlined
-def bound_at(observations, k, s):
+def bound_at(line, k, s):
     """λ(s)."""
-    out = observations.fit
-    return positive(out[0] + out[1] * s + k * spread(observations, s, observations.sums[5]))
+    return positive(line["intercept"] + line["slope"] * s + k * spread(line, s, line["latest_variance"]))
 
 
 @helper
-def first_arrival(observations, k, s, step, cap, e):
+def first_arrival(line, k, s, step, cap, e):
     """Arrival after s of λ, interpolated between nodes `step` apart: (wait, λ there), or (cap, 0) when none by then."""
     waited = 0.0
-    left = bound_at(observations, k, s)
+    left = bound_at(line, k, s)
     while waited < cap:
         width = min(step, cap - waited)
-        right = bound_at(observations, k, s + waited + width)
+        right = bound_at(line, k, s + waited + width)
         t = segment_arrival(left, right, width, e)
         if t < math.inf:
             bound = left + (right - left) * (t / width)

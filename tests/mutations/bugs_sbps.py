@@ -11,23 +11,23 @@ SBPS, BOUND, FIT = "pdmp/processes/sbps.py", "pdmp/processes/lipschitz_sbps.py",
 BUGS = [
     Bug(f"sbps: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
-        ("the running mean of the noise does not count", SBPS, "return (means[RAY] + means[NOISE]) / (means[RAYS] + 1.0)", "return means[RAY] / means[RAYS]", OPTIONS),
-        ("the noise of the last ray is kept", SBPS, "        means[RAY], means[RAYS] = 0.0, 0.0\n", "", OPTIONS),
-        ("the misfit lowers the bound", SBPS, "k *= math.sqrt(max(1.0, memory.means[MISFIT]))", "k *= math.sqrt(min(1.0, memory.means[MISFIT]))", OPTIONS),
-        ("the misfit is not squared", SBPS, "memory.means[MISFIT] += (z * z - memory", "memory.means[MISFIT] += (z - memory", OPTIONS),
-        ("a look ahead is placed where the path is", SBPS, "regression.observe(memory.observations, then - state.moved[0], g", "regression.observe(memory.observations, now - state.moved[0], g", OPTIONS),
+        ("the running mean of the noise does not count", SBPS, "return (means[\"ray_noise\"] + means[\"mean_noise\"]) / (means[\"ray_noises\"] + 1.0)", "return means[\"ray_noise\"] / means[\"ray_noises\"]", OPTIONS),
+        ("the noise of the last ray is kept", SBPS, "        means[\"ray_noise\"], means[\"ray_noises\"] = 0.0, 0.0\n", "", OPTIONS),
+        ("the misfit lowers the bound", SBPS, "k *= math.sqrt(max(1.0, memory.means[0][\"misfit\"]))", "k *= math.sqrt(min(1.0, memory.means[0][\"misfit\"]))", OPTIONS),
+        ("the misfit is not squared", SBPS, "means[\"misfit\"] += (z * z - means", "means[\"misfit\"] += (z - means", OPTIONS),
+        ("a look ahead is placed where the path is", SBPS, "regression.observe(memory.line[0], then - state.moved[0], g", "regression.observe(memory.line[0], now - state.moved[0], g", OPTIONS),
         ("a look ahead stays here", SBPS, "positions(self.flow, state, then, memory.here)", "positions(self.flow, state, now, memory.here)", OPTIONS),
         ("no second fit after a look ahead", SBPS, "            self.look_ahead(state, now)\n            self.predict(state)\n", "            self.look_ahead(state, now)\n", OPTIONS),
         ("every fit looks ahead", SBPS, "if self.predict(state) < 0.0 and self.auxiliary:", "if self.predict(state) < 1e9 and self.auxiliary:", OPTIONS),
         ("the prior is learnt after the warm-up too", SBPS, "if self.by_likelihood and state.counts[ADAPTING] == 1:", "if self.by_likelihood:", OPTIONS),
-        ("what was learnt overrides what was given", SBPS, "mean = memory.prior[regression.MEAN] if self.learn_mean > 0 else mean", "mean = memory.prior[regression.MEAN]", OPTIONS),
+        ("what was learnt overrides what was given", SBPS, "mean = memory.prior[0][\"mean\"] if self.learns_mean else mean", "mean = memory.prior[0][\"mean\"]", OPTIONS),
         ("lost bounces are counted, not weighed", SBPS, "        lost = float(state.excess[0])\n        return", "        lost = 0.0 * float(state.excess[0])\n        return", OPTIONS),
         ("nobody is warned", SBPS, "        if lost <= LOST or", "        if True or", OPTIONS),
-        ("the likelihood forgets the unknown intercept", FIT, "q = sums[2] - sums[1] * sums[1] / sums[0]", "q = sums[2]", OPTIONS),
+        ("the likelihood forgets the unknown intercept", FIT, "q = line[\"weight_ss\"] - line[\"weight_s\"] * line[\"weight_s\"] / line[\"weight\"]", "q = line[\"weight_ss\"]", OPTIONS),
         ("the likelihood's τ has half a gradient", FIT, "0.5 * (variance * t * t / (spread * spread) - share)", "0.5 * (variance * t * t / spread - share)", OPTIONS),
-        ("the learner goes downhill", FIT, "prior[MEAN] += min(max(step", "prior[MEAN] -= min(max(step", OPTIONS),
-        ("two observations teach a slope", FIT, "if observations.sums[6] < 3.0:", "if observations.sums[6] < 2.0:", OPTIONS),
-        ("the spread of the slopes may vanish", FIT, "    prior[LOG_VARIANCE] = max(prior[LOG_VARIANCE], 2.0 * math.log(LEAST_SD * abs(prior[MEAN]) + 1e-300))\n", "", OPTIONS),
+        ("the learner goes downhill", FIT, "prior[\"mean\"] += min(max(step", "prior[\"mean\"] -= min(max(step", OPTIONS),
+        ("two observations teach a slope", FIT, "if line[\"count\"] < 3.0:", "if line[\"count\"] < 2.0:", OPTIONS),
+        ("the spread of the slopes may vanish", FIT, "    prior[\"log_variance\"] = max(prior[\"log_variance\"], 2.0 * math.log(LEAST_SD * abs(prior[\"mean\"]) + 1e-300))\n", "", OPTIONS),
     ]
 ] + [
     Bug(f"Lipschitz SBPS: {name}", file, old, new, (tests,))

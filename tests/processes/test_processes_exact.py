@@ -12,7 +12,6 @@ from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import EVENTS, HORIZON, KINDS, PROPOSALS
-from pdmp.processes import sbps
 from pdmp.processes.sbps import BOUNCE, REFRESH
 from pdmp.thinning import regression
 from tests.checks import new_chain, plain_only, run_chain
@@ -333,10 +332,10 @@ def test_the_regression_restarts_exactly_where_a_bounce_or_a_refreshment_leaves_
     before = 0
     for chain in after_each(process, "events", 60):
         memory, v = chain.state.memory, chain.state.v
-        sums = memory.observations.sums
-        assert sums[6] == 1.0 and sums[1] == sums[2] == sums[4] == 0.0
-        observed = sums[3] / sums[0]
-        assert 1.0 / sums[0] == pytest.approx(sums[5], rel=1e-14)
+        line = memory.line[0]
+        assert line["count"] == 1.0 and line["weight_s"] == line["weight_ss"] == line["weight_sg"] == 0.0
+        observed = line["weight_g"] / line["weight"]
+        assert 1.0 / line["weight"] == pytest.approx(line["latest_variance"], rel=1e-14)
         assert observed == pytest.approx(v @ memory.gradient, rel=1e-9, abs=1e-11)
         np.testing.assert_allclose(v, memory.scale * memory.u, rtol=1e-14)
         bounced = int(chain.state.counts[KINDS + BOUNCE])
@@ -352,22 +351,22 @@ def test_the_regression_restarts_exactly_where_a_bounce_or_a_refreshment_leaves_
 @pytest.mark.parametrize("name", SBPS)
 def test_observations_are_placed_at_the_time_since_the_last_change_of_velocity(name):
     process = SBPS[name]()
-    sums, moved, checked = None, None, 0
+    before, moved, checked = None, None, 0
     for chain in after_each(process, "proposals", 60):
-        state, observations = chain.state, chain.state.memory.observations
+        state, line = chain.state, chain.state.memory.line[0]
         now, s = float(state.now[0]), float(state.now[0] - state.moved[0])
-        if sums is not None and moved == state.moved[0] and observations.sums[6] == sums[6] + 1.0:
-            weight = observations.sums[0] - sums[0]
-            assert (observations.sums[1] - sums[1]) / weight == pytest.approx(s, rel=1e-6)
-            assert observations.sums[5] == pytest.approx(1.0 / weight, rel=1e-6)
+        if before is not None and moved == state.moved[0] and line["count"] == before["count"] + 1.0:
+            weight = line["weight"] - before["weight"]
+            assert (line["weight_s"] - before["weight_s"]) / weight == pytest.approx(s, rel=1e-6)
+            assert line["latest_variance"] == pytest.approx(1.0 / weight, rel=1e-6)
             checked += 1
-        sums, moved = observations.sums.copy(), float(state.moved[0])
+        before, moved = line.copy(), float(state.moved[0])
         # The next proposal: its bound is λ at that time, on the same clock.
         kernel = chain.process.native
         time, bound = kernel.clock(state, BOUNCE, now, rng(11))
         if bound > HORIZON:
-            k = kernel.k * math.sqrt(max(1.0, state.memory.means[sbps.MISFIT]))
-            level = regression.bound_at(observations, k, time - moved)
+            k = kernel.k * math.sqrt(max(1.0, state.memory.means[0]["misfit"]))
+            level = regression.bound_at(line, k, time - moved)
             assert level * (1.0 - 1e-9) <= bound <= level * 1.02 + 1e-3
     assert checked > 10
 
@@ -396,7 +395,7 @@ def _with_unit_curvature(process):
 def test_slopes_below_zero_are_replaced_on_request():
     process = pdmp.SBPS(Noisy(MODEL, 3.0), slope_mean=-2.0, slope_sd=0.1, nonnegative_slope=True, refresh_rate=0.3)
     for chain in after_each(process, "proposals", 10):
-        assert chain.state.memory.observations.fit[1] >= 0.0
+        assert chain.state.memory.line[0]["slope"] >= 0.0
 
 
 def test_a_skew_target_is_never_bounced_off_downhill():
@@ -409,14 +408,14 @@ def test_a_skew_target_is_never_bounced_off_downhill():
 def test_a_negative_slope_is_replaced_by_the_mean_of_past_slopes():
     process = pdmp.SBPS(Noisy(MODEL, 3.0), slope_mean=1.0, slope_sd=100.0, nonnegative_slope=True).resolve(MEAN)
     state = process.begin(MEAN, rng(4))
-    means, observations = state.memory.means, state.memory.observations
-    means[sbps.SLOPE], means[sbps.SLOPES] = 1.3, 5.0
+    means, line = state.memory.means[0], state.memory.line[0]
+    means["mean_slope"], means["slopes"] = 1.3, 5.0
     for s, g in ((0.0, 5.0), (1.0, 1.0)):
-        regression.observe(observations, s, g, 0.01)
+        regression.observe(line, s, g, 0.01)
     process.predict(state)
-    assert observations.fit[1] == 1.3
-    assert observations.fit[0] == pytest.approx(3.0 - 1.3 * 0.5, rel=1e-14)  # through the centre of the observations
-    assert state.memory.seen[sbps.NEGATIVE] == 1.0
+    assert line["slope"] == 1.3
+    assert line["intercept"] == pytest.approx(3.0 - 1.3 * 0.5, rel=1e-14)  # through the centre of the observations
+    assert state.memory.counts[0]["negative_slopes"] == 1.0
 
 
 @pytest.mark.parametrize("make", [pdmp.BPS, lambda model: pdmp.SBPS(Noisy(model, 1.0))])

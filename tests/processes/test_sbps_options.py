@@ -33,7 +33,7 @@ def rays(n, mean, sd, seed, least=3):
 
 
 def observed(ray):
-    found = regression.no_observations()
+    found = regression.new_line()[0]
     for row in zip(*ray, strict=True):
         regression.observe(found, *row)
     return found
@@ -83,7 +83,7 @@ def test_the_information_is_the_variance_of_the_gradient():
 @pytest.mark.parametrize("start", [(20.0, 100.0), (0.0, 1e-4)])
 def test_the_learner_finds_the_maximum(start):
     data = list(rays(2_000, 3.0, 0.8, seed=6))
-    prior = regression.new_prior(*start)
+    prior = regression.new_prior(*start)[0]
     for ray in data:
         regression.learn(observed(ray), prior)
 
@@ -93,49 +93,49 @@ def test_the_learner_finds_the_maximum(start):
     best = optimize.minimize(
         loss, [3.0, math.log(0.64)], method="Nelder-Mead", options={"xatol": 1e-2, "fatol": 1e-2}
     ).x
-    assert prior[regression.STEPS] == 2_000.0
-    assert prior[regression.MEAN] == pytest.approx(best[0], abs=0.15)
-    assert math.exp(0.5 * prior[regression.LOG_VARIANCE]) == pytest.approx(math.exp(0.5 * best[1]), abs=0.2)
+    assert prior["steps"] == 2_000.0
+    assert prior["mean"] == pytest.approx(best[0], abs=0.15)
+    assert math.exp(0.5 * prior["log_variance"]) == pytest.approx(math.exp(0.5 * best[1]), abs=0.2)
 
 
 @pytest.mark.exact
 def test_two_observations_teach_nothing_and_the_spread_has_a_floor():
-    prior = regression.new_prior(2.0, 1.0)
+    prior = regression.new_prior(2.0, 1.0)[0]
     for ray in rays(5, 3.0, 1.0, seed=7):
         regression.learn(observed([part[:2] for part in ray]), prior)
-    assert prior.tolist() == regression.new_prior(2.0, 1.0).tolist()
+    assert prior == regression.new_prior(2.0, 1.0)[0]
     for ray in rays(300, 3.0, 0.0, seed=8):  # all slopes equal
         regression.learn(observed(ray), prior)
-    assert math.exp(0.5 * prior[regression.LOG_VARIANCE]) < 0.5
-    prior = regression.new_prior(3.0, 1e-10)
+    assert math.exp(0.5 * prior["log_variance"]) < 0.5
+    prior = regression.new_prior(3.0, 1e-10)[0]
     regression.learn(observed(next(rays(1, 3.0, 0.0, seed=8))), prior)
-    assert math.exp(0.5 * prior[regression.LOG_VARIANCE]) == pytest.approx(0.01 * abs(prior[regression.MEAN]), rel=1e-9)
+    assert math.exp(0.5 * prior["log_variance"]) == pytest.approx(0.01 * abs(prior["mean"]), rel=1e-9)
 
 
 @pytest.mark.exact
 def test_it_learns_in_the_warm_up_at_changes_of_velocity_and_is_used():
     process = pdmp.SBPS(Noisy(MODEL, 0.5), learner="likelihood", slope_mean=30.0, slope_sd="auto", refresh_rate=0.4)
     given = run_chain(process, MEAN, 1, events=30, warmup=0.5)
-    prior = given.state.memory.prior
-    assert prior[regression.MEAN] != 30.0 and prior[regression.STEPS] > 3.0
+    prior = given.state.memory.prior[0]
+    assert prior["mean"] != 30.0 and prior["steps"] > 3.0
     assert given.process.native.slope_prior(given.state)[0] == 30.0  # `slope_mean` was given
     process = pdmp.SBPS(Noisy(MODEL, 0.5), learner="likelihood", refresh_rate=0.4)
     chain = new_chain(process, MEAN, 1, events=300, warmup=0.5)
     chain.advance()
-    learnt = chain.state.memory.prior.copy()
+    learnt = chain.state.memory.prior[0].copy()
     mean, sd = chain.process.native.slope_prior(chain.state)
-    assert (mean, sd) == (learnt[regression.MEAN], math.exp(0.5 * learnt[regression.LOG_VARIANCE]))
+    assert (mean, sd) == (learnt["mean"], math.exp(0.5 * learnt["log_variance"]))
     slopes = np.linalg.eigvalsh(PRECISION)
     assert slopes[0] < mean < slopes[-1] and 0.05 < sd < slopes[-1]
     half = new_chain(process, MEAN, 1, events=300, warmup=0.5)
     while half.warming:
         half.chunk = 1
         half.advance(seconds=0.0)
-    assert half.state.memory.prior.tolist() == learnt.tolist()  # frozen after the warm-up
+    assert half.state.memory.prior[0] == learnt  # frozen after the warm-up
     stats = run_chain(process, MEAN, 1, events=300, warmup=0.5).finish().statistics
     assert (stats["mean_slope_mean"], stats["mean_slope_sd"]) == (mean, sd)
     still = run_chain(process, MEAN, 1, events=50)
-    assert still.state.memory.prior[regression.STEPS] == 0.0  # no warm-up, no learning
+    assert still.state.memory.prior[0]["steps"] == 0.0  # no warm-up, no learning
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_noise_of_an_observation(noise):
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
     kernel, memory, raw, everything = chain.process.native, chain.state.memory, [], [50.0]
     kernel.noise(memory, 50.0)
-    memory.means[[sbps.RAY, sbps.RAYS]] = 0.0  # another ray
+    memory.means[0]["ray_noise"] = memory.means[0]["ray_noises"] = 0.0  # another ray
     for c2 in (3.0, 1.0, 0.2, 8.0):
         raw.append(c2)
         everything.append(c2)
@@ -159,12 +159,12 @@ def test_the_noise_of_an_observation(noise):
     # A bounce goes on from the pooled one; a refreshment from nothing.
     chain.state.counts[ADAPTING] = 0
     kernel.rate(chain.state, BOUNCE, 0.0, chain.rng)
-    pooled = memory.observations.sums[5]
+    pooled = memory.line[0]["latest_variance"]
     kernel.jump(chain.state, BOUNCE, 0.0, chain.rng)
-    assert memory.observations.sums[5] == pytest.approx(pooled, rel=1e-14)
-    assert memory.means[[sbps.RAY, sbps.RAYS]].tolist() == [pooled, 1.0]
+    assert memory.line[0]["latest_variance"] == pytest.approx(pooled, rel=1e-14)
+    assert (memory.means[0]["ray_noise"], memory.means[0]["ray_noises"]) == (pooled, 1.0)
     kernel.jump(chain.state, sbps.REFRESH, 0.0, chain.rng)
-    assert memory.means[sbps.RAYS] == (1.0 if noise == "pooled" else 0.0)
+    assert memory.means[0]["ray_noises"] == (1.0 if noise == "pooled" else 0.0)
 
 
 @pytest.mark.filterwarnings("ignore:pdmp.SBPS lost:UserWarning")
@@ -188,17 +188,17 @@ def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider):
     process = pdmp.SBPS(provider, auxiliary=True, slope_mean=-40.0, slope_sd=0.5, noise="latest", refresh_rate=0.0)
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
     kernel, state = chain.process.native, chain.state
-    memory, sums = state.memory, state.memory.observations.sums
+    memory, line = state.memory, state.memory.line[0]
     kernel.clock(state, BOUNCE, 0.0, chain.rng)
-    assert memory.seen[sbps.AHEAD] == 1.0 and sums[6] == 2.0
-    then = 10.0 * memory.means[sbps.WAIT]
+    assert memory.counts[0]["auxiliary"] == 1.0 and line["count"] == 2.0
+    then = 10.0 * memory.means[0]["mean_wait"]
     gradient, counts = np.zeros(3), state.counts.copy()
     provider.native.gradient_again(state.x + state.v * then, memory.provider, gradient, counts)
-    weight = 1.0 / sums[5]
-    assert sums[0] == pytest.approx(2.0 * weight)
-    assert sums[1] / weight == pytest.approx(then, rel=1e-12)
-    assert sums[4] / weight == pytest.approx(then * (state.v @ gradient), rel=1e-10)
-    assert memory.seen[sbps.FITS] == 2.0 and memory.seen[sbps.NEGATIVE] >= 1.0
+    weight = 1.0 / line["latest_variance"]
+    assert line["weight"] == pytest.approx(2.0 * weight)
+    assert line["weight_s"] / weight == pytest.approx(then, rel=1e-12)
+    assert line["weight_sg"] / weight == pytest.approx(then * (state.v @ gradient), rel=1e-10)
+    assert memory.counts[0]["fits"] == 2.0 and memory.counts[0]["negative_slopes"] >= 1.0
     assert state.counts[DATA] == 2 * (counts[DATA] - state.counts[DATA])  # both looks are paid for
 
 
@@ -208,8 +208,8 @@ def test_nobody_looks_ahead_uphill_or_unasked():
         process = pdmp.SBPS(Noisy(MODEL, 0.5), auxiliary=auxiliary, slope_mean=slope, slope_sd=0.5)
         chain = new_chain(process, MEAN, 9)
         chain.process.native.clock(chain.state, BOUNCE, 0.0, chain.rng)
-        assert chain.state.memory.seen[sbps.AHEAD] == 0.0
-        assert chain.state.memory.observations.sums[6] == 1.0
+        assert chain.state.memory.counts[0]["auxiliary"] == 0.0
+        assert chain.state.memory.line[0]["count"] == 1.0
 
 
 @pytest.mark.exact
@@ -218,15 +218,15 @@ def test_the_bound_rises_with_the_misfit_of_the_line():
     for noise, misfit, factor in (("pooled", 9.0, 3.0), ("pooled", 0.5, 1.0), ("latest", 9.0, 1.0)):
         chain = new_chain(pdmp.SBPS(Noisy(MODEL, 1.0), noise=noise, cap=50.0), MEAN, 9)
         state, kernel = chain.state, chain.process.native
-        state.memory.means[sbps.MISFIT] = misfit
+        state.memory.means[0]["misfit"] = misfit
         time, bound = kernel.clock(state, BOUNCE, 0.0, chain.rng)
-        level = plain(regression.bound_at)(state.memory.observations, 3.0 * factor, time)
+        level = plain(regression.bound_at)(state.memory.line[0], 3.0 * factor, time)
         assert level * (1.0 - 1e-9) <= bound <= level * 1.02 + 1e-3
     chain = run_chain(pdmp.SBPS(Noisy(MODEL, 1.0)), MEAN, 9, proposals=200)
-    means, stats = chain.state.memory.means, chain.finish().statistics
+    means, stats = chain.state.memory.means[0], chain.finish().statistics
     n = 20.0 + stats["scores"]
-    assert means[sbps.MISFITS] == n > 200.0
-    assert means[sbps.MISFIT] == pytest.approx((20.0 + stats["score_squares"]) / n, rel=1e-12)
+    assert means["misfits"] == n > 200.0
+    assert means["misfit"] == pytest.approx((20.0 + stats["score_squares"]) / n, rel=1e-12)
 
 
 def test_between_modes():

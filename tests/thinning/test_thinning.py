@@ -221,7 +221,7 @@ def test_a_rate_that_is_not_a_number_is_reported():
 
 
 def observations(s, g, c2):
-    found = regression.no_observations()
+    found = regression.new_line()[0]
     for row in zip(s, g, c2, strict=True):
         regression.observe(found, *row)
     return found
@@ -246,11 +246,11 @@ def test_the_sums_give_the_dense_normal_equations(n, variance):
     found = observations(s, g, c2)
     slope = regression.fit(found, 0.7, variance)
     coefficients, covariance = dense_fit(s, g, c2, 0.7, variance)
-    np.testing.assert_allclose(found.fit[:2], coefficients, rtol=1e-9)
-    np.testing.assert_allclose(found.fit[2:], covariance[np.triu_indices(2)], rtol=1e-9)
-    assert slope == found.fit[1]
+    np.testing.assert_allclose(list(found)[7:9], coefficients, rtol=1e-9)
+    np.testing.assert_allclose(list(found)[9:], covariance[np.triu_indices(2)], rtol=1e-9)
+    assert slope == found["slope"]
     assert np.all(np.linalg.eigvalsh(covariance) > 0.0)
-    assert found.fit[2] * found.fit[4] >= found.fit[3] ** 2
+    assert found["intercept_variance"] * found["slope_variance"] >= found["covariance"] ** 2
     if variance > 1e6:  # weighted least squares
         np.testing.assert_allclose(np.polyfit(s, g, 1, w=1.0 / np.sqrt(c2)), coefficients[::-1], rtol=1e-6)
 
@@ -258,7 +258,7 @@ def test_the_sums_give_the_dense_normal_equations(n, variance):
 def test_one_observation_gives_itself_and_the_prior():
     found = observations([0.0], [-1.5], [0.4])
     regression.fit(found, 2.0, 0.09)
-    np.testing.assert_allclose(found.fit, [-1.5, 2.0, 0.4, 0.0, 0.09], rtol=1e-14, atol=0.0)
+    np.testing.assert_allclose(list(found)[7:], [-1.5, 2.0, 0.4, 0.0, 0.09], rtol=1e-14, atol=0.0)
 
 
 def test_a_given_slope_refits_the_intercept():
@@ -266,14 +266,14 @@ def test_a_given_slope_refits_the_intercept():
     found = observations(s, g, c2)
     regression.fit(found, 0.0, 1.0)
     regression.with_slope(found, 0.25)
-    assert found.fit[1] == 0.25
-    assert found.fit[0] == pytest.approx(np.average(g - 0.25 * s, weights=1.0 / c2))
+    assert found["slope"] == 0.25
+    assert found["intercept"] == pytest.approx(np.average(g - 0.25 * s, weights=1.0 / c2))
 
 
 def test_forgetting_leaves_nothing():
     found = observations(*some_observations(4))
     regression.forget(found)
-    assert not found.sums.any()
+    assert not any(list(found)[:7])
 
 
 def test_the_spread_is_that_of_a_new_observation_with_the_latest_noise():
@@ -285,7 +285,7 @@ def test_the_spread_is_that_of_a_new_observation_with_the_latest_noise():
         row = np.array([1.0, x])
         rho = math.sqrt(row @ covariance @ row + c2[-1])
         assert regression.spread(found, x, c2[-1]) == pytest.approx(rho)
-        expected = max(0.0, found.fit[0] + found.fit[1] * x + 3.0 * rho)
+        expected = max(0.0, found["intercept"] + found["slope"] * x + 3.0 * rho)
         assert plain(regression.bound_at)(found, 3.0, x) == pytest.approx(expected)
 
 
