@@ -31,9 +31,9 @@ from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.capabilities import missing
+from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
-from pdmp.processes.exact import check_rate
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
@@ -330,9 +330,7 @@ def choose_thinning(thinning, model, quadratic, by_hessian):
 
 def check_refresh_rate(value):
     """A finite number >= 0; 0 warns."""
-    if isinstance(value, str):
-        raise ValueError(f"`refresh_rate` must be a number >= 0, got {value!r}.")
-    value = check_rate("refresh_rate", value)
+    value = number("refresh_rate", value, least=0.0)
     if value == 0.0:
         warnings.warn(
             "`refresh_rate` = 0: without refreshments the process is reducible where the target is Gaussian with the "

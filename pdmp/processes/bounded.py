@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.interfaces.recipe import Recipe
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended
@@ -35,10 +36,12 @@ from pdmp.processes.walls import Walls
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 
-#: A position beyond a box by no more, relatively, is beyond it by rounding: of itself, or late in a run of the time.
+#: A position that lies beyond a wall of the box by at most this part of its own size, the wall's and the velocity's is
+#: taken to be on the wall: it is there because positions are rounded, and because late in a run times are rounded too.
 WALL_ROUNDING = 1e-9
 
-#: The wall of a half-space a·x <= b is put so far inside, relatively, that rounding does not lead beyond it.
+#: The wall of a half-space a·x <= b is moved inwards by this part of the size of its terms, so that a position on it
+#: that is rounded outwards still lies inside.
 WALL_MARGIN = 1e-14
 
 
@@ -47,12 +50,12 @@ class Memory(NamedTuple):
 
     wall: np.ndarray  #: (own clocks,) which wall each hits next: 2j the lower one of coordinate j, 2j + 1 the upper
     #: one, 2d + k half-space k
-    ended: np.ndarray  #: (1,) 1 when the path was absorbed
+    ended: np.ndarray  #: (1,) whether the path was absorbed
     inner: tuple
 
 
 class Within(Compiled):
-    """A flow as the process within a box knows it: rounding does not lead beyond a wall."""
+    """A flow whose positions are never beyond a wall by rounding: the process within a box moves along it."""
 
     path: Compiled
     lower: np.ndarray
@@ -141,8 +144,7 @@ class Bounded(Extended):
                 "pdmp.BPS without an adaptive mass, pdmp.DirectionalBPS where the model bounds U'', or another of "
                 f"`pdmp.processes.walls`; got a {type(process).__name__}."
             )
-        if kind not in ("reflect", "absorb"):
-            raise ValueError(f'`kind` must be "reflect" or "absorb", got {kind!r}.')
+        one_of("kind", kind, ("reflect", "absorb"))
         d = process.dim
         self.lower, self.upper = _box(lower, upper, d)
         self.boxed = np.flatnonzero(np.isfinite(self.lower) | np.isfinite(self.upper))
@@ -170,14 +172,14 @@ class Bounded(Extended):
 
     @compiled
     def clock(self, state, i, now, rng):
-        if state.memory.ended[0] == 1:
+        if state.memory.ended[0]:
             return math.inf, CERTAIN
         if i < self.first:
             for k in range(self.start[i], self.start[i + 1]):
                 j = self.order[k]
                 if j < self.first:
                     break
-                if state.keys[state.place[j]] <= now:  # a wall is hit now: what comes beyond it is not asked
+                if state.keys[state.place[j]] <= now:  # a wall is hit now: beyond it the target may not be defined
                     return math.inf, CERTAIN
             return self.inner.clock(self.inside(state), i, now, rng)
         time = math.inf
@@ -248,7 +250,7 @@ class Bounded(Extended):
         else:
             self.meet_halfspace(state, wall - 2 * self.dimension())
         if self.rule == ABSORB:
-            state.memory.ended[0] = 1
+            state.memory.ended[0] = True
         else:
             self.inner.velocity_changed(self.inside(state), now, rng)
         return self.wall_kind
@@ -344,10 +346,10 @@ class Bounded(Extended):
                 )
 
     def memory(self, x, rng):
-        return Memory(np.zeros(self.own, np.int64), np.zeros(1, np.int64), self.inner.memory(x, rng))
+        return Memory(np.zeros(self.own, np.int64), np.zeros(1, np.bool_), self.inner.memory(x, rng))
 
     def ended(self, state):
-        return "absorbed" if state.memory.ended[0] == 1 else None
+        return "absorbed" if state.memory.ended[0] else None
 
 
 def _box(lower, upper, d):

@@ -29,6 +29,7 @@ import warnings
 import numpy as np
 
 from pdmp.interfaces.report import Report
+from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN
@@ -39,7 +40,8 @@ from pdmp.thinning import RayInversion
 from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
-#: A gradient that is carried along is computed afresh when it has been carried over so many events.
+#: The gradient of a quadratic target, carried along by Hv, is computed afresh after so many events, to bound what
+#: rounding adds up to.
 CARRIED = 256
 
 
@@ -119,13 +121,10 @@ class BPS(Walls, ExactGradient):
         super().__init__(provider, thinning, "directional", clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.inverts = isinstance(self.thinning, RayInversion)
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        if refresh not in ("full", "partial"):
-            raise ValueError(f'`refresh` must be "full" or "partial", got {refresh!r}.')
-        if velocities not in ("sphere", "gaussian"):
-            raise ValueError(f'`velocities` must be "sphere" or "gaussian", got {velocities!r}.')
-        if isinstance(persistence, (str, bool)) or not 0.0 <= persistence < 1.0:
-            raise ValueError(f"`persistence` must be a number in [0, 1), got {persistence!r}.")
-        self.persistence = float(persistence) if refresh == "partial" else 0.0
+        one_of("refresh", refresh, ("full", "partial"))
+        one_of("velocities", velocities, ("sphere", "gaussian"))
+        persistence = fraction("persistence", persistence)
+        self.persistence = persistence if refresh == "partial" else 0.0
         self.gaussian = velocities == "gaussian"
         self.mass = check_mass(mass, self.dim)
         if self.mass is None:
@@ -182,7 +181,7 @@ class BPS(Walls, ExactGradient):
     def velocity_changed(self, state, now, rng):
         self.mass.velocity_changed(state)
 
-    # What the bounds ask for: the one signed rate v·∇U, and what the model knows of it and of its slope v·Hv.
+    # What bounds ask for: the one signed rate v·∇U, and the model's bounds on it and on its derivative in time, v·Hv.
 
     @compiled
     def signed_rates(self, state, now, rng, out):
@@ -203,7 +202,7 @@ class BPS(Walls, ExactGradient):
 
     @compiled
     def carry(self, state, now):
-        """Quadratic targets: bring the gradient to the time `now`, along the ray since the last look."""
+        """Quadratic targets: move the gradient along the ray to the time `now`, by Hv in a unit of time."""
         memory = state.memory
         if self.inverts:
             s = now - memory.at[0]
@@ -213,7 +212,7 @@ class BPS(Walls, ExactGradient):
 
     @compiled
     def affine_rate(self, state, now, rng):
-        """v·∇U at `now` and its slope v·Hv, for a quadratic U."""
+        """v·∇U at `now` and its derivative in time v·Hv, for a quadratic U."""
         memory = state.memory
         if memory.carried[0] < CARRIED and not math.isnan(memory.at[0]):
             self.carry(state, now)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import as_provider
+from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.processes.mass import NoMemory
@@ -167,11 +168,7 @@ def choose_thinning(thinning, model, form):
 
 def check_rate(name, value):
     """A finite number >= 0, or "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return value
-    if not isinstance(value, (int, float, np.number)) or not 0.0 <= value < math.inf:
-        raise ValueError(f'`{name}` must be a number >= 0 or "auto", got {value!r}.')
-    return float(value)
+    return number(name, value, least=0.0, also=("auto",))
 
 
 def sphere(rng, d):

@@ -24,10 +24,13 @@ from __future__ import annotations
 import math
 
 from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
+from pdmp.native.arguments import fraction, number, one_of
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
 
+#: What may happen to the orthogonal component, as a number that compiled code can compare.
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
 _ORTHOGONAL = {"keep": KEEP, "switch": SWITCH, "rotate": ROTATE, "refresh": REFRESH}
 
@@ -72,6 +75,7 @@ class ForwardEventChain(BPS):
 
     events = ("event", "refresh")
     recipe = Recipe(featured=False)
+    report = Report()  # no refreshments are the default here: bounces refresh the velocity
 
     def __init__(
         self,
@@ -86,20 +90,14 @@ class ForwardEventChain(BPS):
         refresh_rate=0.0,
     ):
         super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)
-        if orthogonal not in _ORTHOGONAL:
-            allowed = ", ".join(f'"{name}"' for name in _ORTHOGONAL)
-            raise ValueError(f"`orthogonal` must be one of {allowed}, got {orthogonal!r}.")
+        one_of("orthogonal", orthogonal, _ORTHOGONAL)
         if orthogonal in ("switch", "rotate") and self.dim < 3:
             raise ValueError(
                 f'`orthogonal="{orthogonal}"` needs a plane orthogonal to the gradient, and so 3 dimensions or '
                 f'more; the target has {self.dim}. Use orthogonal="refresh".'
             )
-        if isinstance(probability, (str, bool)) or not 0.0 <= probability <= 1.0:
-            raise ValueError(f"`probability` must be a number in [0, 1], got {probability!r}.")
-        if angle is not None and not math.isfinite(angle):
-            raise ValueError(f"`angle` must be a finite number or None, got {angle!r}.")
-        self.orthogonal, self.probability = _ORTHOGONAL[orthogonal], float(probability)
-        self.angle = math.nan if angle is None else float(angle)
+        self.orthogonal, self.probability = _ORTHOGONAL[orthogonal], fraction("probability", probability, one=True)
+        self.angle = math.nan if angle is None else number("angle", angle)
         self.positive = bool(positive)
 
     @compiled

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 from pdmp.interfaces.recipe import Recipe
+from pdmp.interfaces.report import Report
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
@@ -51,6 +52,7 @@ class GeneralisedBPS(BPS):
     """
 
     recipe = Recipe(featured=False)
+    report = Report()  # no refreshments are the default here: bounces refresh the velocity
 
     def __init__(self, target, velocities="gaussian", mass=None, thinning="auto", refresh_rate=0.0):
         super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)

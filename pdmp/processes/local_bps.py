@@ -39,6 +39,7 @@ from pdmp.factors.terms import Terms, compiled_factors
 from pdmp.gradients import ControlVariate
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.capabilities import missing
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
 from pdmp.processes.bps import isotropic
@@ -105,8 +106,7 @@ class LocalBPS(Walls, Process):
         self.model = target.model if anchored else exact_provider(target, type(self).__name__).model
         self.anchor = target.anchor if anchored else None
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
-        if refresh not in ("auto", "variable", "factor", "global"):
-            raise ValueError(f'`refresh` must be "auto", "variable", "factor" or "global", got {refresh!r}.')
+        one_of("refresh", refresh, ("auto", "variable", "factor", "global"))
         shared = isinstance(thinning, str) and thinning in ("columns", "rows")
         alone = graph is None and isinstance(thinning, str) and thinning == "auto"
         if anchored or shared or alone and self.model.has("signed_term_bound"):

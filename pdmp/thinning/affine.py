@@ -89,7 +89,7 @@ class RayInversion(Bound):
 
 
 class Affine(Bound):
-    """Σ max(0, aᵢ + bᵢ s) with the rates aᵢ at `now` and the model's bounds bᵢ on their slopes, for every s."""
+    """Σ max(0, aᵢ + bᵢ s), with the signed rates aᵢ at `now` and the model's bounds bᵢ on their derivatives in time."""
 
     name = "the model's slope bound"
     wants = ("curvature_bound", "partial_curvature_bounds")

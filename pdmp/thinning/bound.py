@@ -14,7 +14,7 @@ class Scratch(NamedTuple):
     """Memory of a bound that remembers nothing."""
 
     rates: np.ndarray  #: (m,) signed rates
-    slope_bounds: np.ndarray  #: (m,) what bounds their slopes, or themselves
+    slope_bounds: np.ndarray  #: (m,) bounds on their derivatives in time
 
 
 class Bound(Compiled):

@@ -45,7 +45,7 @@ class Energies(NamedTuple):
     """Memory of a bound by the conserved energies."""
 
     rates: np.ndarray  #: (m,) signed rates
-    slope_bounds: np.ndarray  #: (m,) bounds on their slopes
+    slope_bounds: np.ndarray  #: (m,) bounds on their derivatives in time
     radii: np.ndarray  #: (m,) roots of the energies
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
@@ -41,9 +40,7 @@ class Constant(Bound):
     name = "the constant bound"
 
     def __init__(self, level):
-        if not isinstance(level, (int, float, np.number)) or not 0.0 < level < math.inf:
-            raise ValueError(f"`level` must be a positive finite number, a bound on the rate, got {level!r}.")
-        self.level = float(level)
+        self.level = positive_number("level", level)
 
     @compiled
     def propose(self, process, state, i, now, rng):

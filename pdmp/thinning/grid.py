@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning.bound import Bound, events_so_far, next_other
@@ -132,9 +133,7 @@ class Grid(Bound):
     adapts = True
 
     def __init__(self, safety=6.0):
-        if not safety >= 1.0:
-            raise ValueError(f"`safety` must be at least 1, got {safety}.")
-        self.safety = float(safety)
+        self.safety = number("safety", safety, least=1.0)
 
     @compiled
     def propose(self, process, state, i, now, rng):

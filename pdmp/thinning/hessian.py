@@ -1,4 +1,4 @@
-"""Bounds from the size of the Hessian H of the potential: a rate grows along a straight path no faster than v·Hv.
+"""Bounds from the size of the Hessian H of the potential: along a straight path v·∇U has the derivative v·Hv.
 
 References
 ----------
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import HORIZON
 from pdmp.thinning.affine import affine_proposal, first_arrival
@@ -21,7 +22,7 @@ from pdmp.thinning.bound import Bound
 
 
 class _Dominated(Bound):
-    """Of rates v·∇U or vᵢ ∂ᵢU: no others are known to follow the Hessian so."""
+    """Base of bounds on rates v·∇U or vᵢ ∂ᵢU, whose derivatives in time are v·Hv and vᵢ (Hv)ᵢ; refuses others."""
 
     straight = True
 
@@ -36,7 +37,7 @@ class _Dominated(Bound):
 class Lipschitz(_Dominated):
     """A Lipschitz constant L of the gradient: |∇U(x) - ∇U(y)| <= L |x - y| for all x and y.
 
-    The slope of v·∇U is at most L|v|², that of vᵢ ∂ᵢU at most L|vᵢ||v|.
+    The derivative in time of v·∇U is at most L|v|², that of vᵢ ∂ᵢU at most L|vᵢ||v|.
 
     Parameters
     ----------
@@ -54,9 +55,7 @@ class Lipschitz(_Dominated):
     name = "the Lipschitz bound"
 
     def __init__(self, constant):
-        if not isinstance(constant, (int, float, np.number)) or not 0.0 < constant < math.inf:
-            raise ValueError(f"`constant` must be a positive finite number, got {constant!r}.")
-        self.constant = float(constant)
+        self.constant = positive_number("constant", constant)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -76,7 +75,7 @@ class Lipschitz(_Dominated):
 class Hessian(_Dominated):
     """A matrix M that dominates the Hessian entry by entry: |Hᵢⱼ(x)| <= Mᵢⱼ for every x.
 
-    The slope of vᵢ ∂ᵢU is at most |vᵢ| Σⱼ Mᵢⱼ |vⱼ|, that of v·∇U at most the sum of these.
+    The derivative in time of vᵢ ∂ᵢU is at most |vᵢ| Σⱼ Mᵢⱼ |vⱼ|, that of v·∇U at most the sum of these.
 
     Parameters
     ----------
@@ -147,7 +146,7 @@ def adapt_horizon(memory, wait, width):
 
 
 class LocalHessian(Bound):
-    """The model's bounds on the slopes of the rates over the path's next piece; they expire at its end.
+    """The model's bounds on the derivatives of the rates over the next piece of the path; they expire at its end.
 
     For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
     0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` bounds each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length s of the

@@ -1,6 +1,6 @@
 """A constant bound on each cell of an adaptive grid: the maximum of the rate there, found numerically.
 
-The total rate is looked at in the begin, the middle and the end of the cell. When the middle is highest its maximum is
+The total rate is evaluated at the begin, the middle and the end of the cell. When the middle is highest its maximum is
 searched by successive parabolas inside the bracket (golden sections where these do not help: Brent's method); else it
 is at an end. The margin covers what the search leaves, and more where the three rates bend. Widths follow the rules of
 `pdmp.thinning.grid`, and so does the counting of violations: this bound is an approximation.
@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from pdmp.native.arguments import count, number
 from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far, next_other
@@ -44,11 +45,7 @@ class Maxima(Bound):
     adapts = True
 
     def __init__(self, margin=0.25, searches=4):
-        if not margin >= 0.0:
-            raise ValueError(f"`margin` must be >= 0, got {margin}.")
-        if int(searches) != searches or searches < 0:
-            raise ValueError(f"`searches` must be an integer >= 0, got {searches}.")
-        self.margin, self.searches = float(margin), int(searches)
+        self.margin, self.searches = number("margin", margin, least=0.0), count("searches", searches, least=0)
 
     @compiled
     def propose(self, process, state, i, now, rng):

@@ -1,8 +1,8 @@
 r"""Bounds for polynomial potentials: along a line every rate is a polynomial in time with known coefficients.
 
 On s >= 0 the terms cₖ sᵏ with cₖ > 0 are convex and those with cₖ < 0 concave, so that `pdmp.thinning.concave_convex`
-applies. Nothing but the coefficients at the begin of a cell is looked at, and a cell that was laid serves until the
-velocity changes or its end is reached.
+applies. Only the coefficients at the begin of a cell are evaluated, and a cell serves until the velocity changes or its
+end is reached.
 
 References
 ----------
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 
+from pdmp.native.arguments import count
 from pdmp.native.classes import compiled
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.concave_convex import arrive, check_pieces, current, lay, no_lines, settle_cell
@@ -44,9 +45,7 @@ class Polynomial(Bound):
     adapts = True
 
     def __init__(self, degree):
-        if int(degree) != degree or not degree >= 1:
-            raise ValueError(f"`degree` must be an integer >= 1, the degree of the rates, got {degree!r}.")
-        self.degree = int(degree)
+        self.degree = count("degree", degree)
 
     @compiled
     def propose(self, process, state, i, now, rng):

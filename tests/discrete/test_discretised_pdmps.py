@@ -433,7 +433,7 @@ def test_slips_are_one_line(name):
         cls("model", 0.1)
     if "BPS" in name:
         for rate in (-1.0, math.nan, "never"):
-            with pytest.raises(ValueError, match="`refresh_rate` must be a number >= 0"):
+            with pytest.raises(ValueError, match="`refresh_rate` must be a finite number, at least 0"):
                 cls(MODEL, 0.1, refresh_rate=rate)
     if name == "SGBPS":
         with pytest.raises(ValueError, match="`reflection` must be one of 'event', 'look', got 'tick'"):

@@ -451,7 +451,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
 @pytest.mark.parametrize(
     "options, text",
     [
-        ({"refresh_rate": -1.0}, "`refresh_rate` must be a number >= 0"),
+        ({"refresh_rate": -1.0}, "`refresh_rate` must be a finite number, at least 0"),
         ({"refresh": "partial"}, '`refresh` must be "auto", "variable", "factor" or "global"'),
         ({"thinning": "affine"}, "needs bounds on single factors: Gaussian has no `factor_rate_bound`"),
         ({"thinning": "columns"}, '`thinning="columns"` needs terms: Gaussian has none'),
@@ -482,7 +482,7 @@ def test_what_needs_other_models_or_gradients():
         FactorGrid(0.5)
     with pytest.raises(ValueError, match="`partial_curvature_bounds`"):
         pdmp.CoordinateSampler(SkewNormal(2.0), thinning="affine")
-    with pytest.raises(ValueError, match="`refresh_rate` must be a number >= 0"):
+    with pytest.raises(ValueError, match="`refresh_rate` must be a finite number, at least 0"):
         pdmp.CoordinateSampler(GAUSSIAN, refresh_rate=-0.1)
 
 

@@ -43,7 +43,7 @@ BUGS = [
         ("boundary: hits counted from the last event", "pdmp/processes/bounded.py", "            s = now - last_moved(state.moved, j)\n", "            s = 0.0\n", (BOUNDED, BOUNDED_LAWS)),
         ("boundary: the wall of an ellipse without its centre", "pdmp/processes/bounded.py", "self.offsets[k] - WALL_MARGIN * size - self.around[k]", "self.offsets[k] - WALL_MARGIN * size", (BOUNDED,)),
         ("boundary: the other wall is noted", "pdmp/processes/bounded.py", "1 if rise < fall else 0", "0 if rise < fall else 1", (BOUNDED,)),
-        ("boundary: absorbed, and on it goes", "pdmp/processes/bounded.py", "            state.memory.ended[0] = 1\n", "            pass\n", (BOUNDED,)),
+        ("boundary: absorbed, and on it goes", "pdmp/processes/bounded.py", "            state.memory.ended[0] = True\n", "            pass\n", (BOUNDED,)),
         ("boundary: a start outside goes unsaid", "pdmp/processes/bounded.py", "        self.check_inside(x)\n", "", (BOUNDED,)),
         ("boundary: a half-space is passed", "pdmp/processes/bounded.py", "- WALL_MARGIN * size - self", "+ 1e-3 * size - self", (BOUNDED,)),
         ("ellipse: the falling passage", "pdmp/flow.py", "math.atan2(w + 0.0, y) - math.acos(", "math.atan2(w + 0.0, y) + math.acos(", (BOUNDED,)),

@@ -528,7 +528,7 @@ def test_what_does_not_fit_is_refused(make):
         with pytest.raises(TypeError, match=rf"pdmp.{name} takes the exact gradient .*independent mini-batches"):
             make(provider)
     for value in (-1.0, math.inf, "auto", None):
-        with pytest.raises(ValueError, match="`refresh_rate` must be a number"):
+        with pytest.raises(ValueError, match="`refresh_rate` must be a finite number"):
             make(MODEL, refresh_rate=value)
     with pytest.warns(UserWarning, match="`refresh_rate` = 0: .*reducible"):
         make(MODEL, refresh_rate=0.0)

@@ -663,3 +663,13 @@ def test_a_process_without_refreshment_on_an_isotropic_target_warns():
         pdmp.ForwardEventChain(ISOTROPIC),
     ):
         process.resolve(np.zeros(process.dim))
+
+
+def test_the_summary_reminds_of_missing_refreshments_only_where_they_are_not_the_default():
+    for process, said in (
+        (pdmp.BPS(MODEL, refresh_rate=0.0), True),
+        (pdmp.BPS(MODEL, refresh_rate=0.1), False),
+        (pdmp.GeneralisedBPS(MODEL), False),
+        (pdmp.ForwardEventChain(MODEL), False),
+    ):
+        assert bool(process.report.reminders(process)) == said
