@@ -26,10 +26,12 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
-from pdmp.gradients import ControlVariate, Minibatch, as_provider
+from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
@@ -45,7 +47,7 @@ from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.sinusoid import Sinusoids
 
 BOUNCE, REFRESH = 0, 1
-#: Widest cell of the adaptive grid: a parabola is no picture of a larger part of a turn.
+#: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
 WIDEST = 0.5
 
 
@@ -111,7 +113,14 @@ class Boomerang(Walls, Process):
     events = ("bounce", "refresh")
     recipe = Recipe(featured=False)
 
-    def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
+    def __init__(
+        self,
+        provider: Model | Provider,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | str | None = None,
+        refresh_rate: float = 0.5,
+        thinning: str | Bound = "auto",
+    ) -> None:
         provider = boomerang_provider(provider, type(self).__name__)
         self.model = provider.model
         self.mean = self.anchor = reference_mean(mean, provider)
@@ -179,13 +188,13 @@ class Boomerang(Walls, Process):
 
     @compiled
     def along(self, state, now):
-        """v·∇E at time `now`, where the gradient was last looked at."""
+        """v·∇E at time `now`, at which the gradient was last evaluated."""
         total, s = 0.0, now - state.moved[0]
         for j in range(state.v.shape[0]):
             total += self.flow.velocity(j, state.x[j], state.v[j], s) * state.memory.gradient[j]
         return total
 
-    # What the thinning asks for: the signed rate, the waves that it is made of, and the conserved energy.
+    # What bounds ask for: the signed rate, the sinusoids that it is the sum of, and the conserved energy.
 
     @compiled
     def signed_rates(self, state, now, rng, out):
@@ -235,7 +244,7 @@ class Boomerang(Walls, Process):
                 out[BOUNCE] += v[j] * scratch[j]
         out[REFRESH] = self.refresh_rate
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         return self.thinning.describe(self.model, None)
 
     def velocity_covariance(self):
@@ -249,7 +258,7 @@ class Boomerang(Walls, Process):
     def evaluated_at(self, state):
         return state.memory.here, state.memory.at[0]
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)
         self.reference.draw(rng, v)
         return v

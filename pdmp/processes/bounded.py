@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.native.arguments import one_of
@@ -84,7 +85,7 @@ class Bounded(Extended):
     """A process confined to lower <= x <= upper and a·x <= b, with walls that reflect or absorb.
 
     Walls are hit at closed-form times; the position is put on them, to the last bit for a box, to rounding for a
-    half-space. Bounds on rates that look ahead do not look beyond a wall, so the potential need not be defined there.
+    half-space. Rates are never evaluated beyond a wall, so the potential need not be defined there.
     Around a local process the cost of an event does not depend on the dimension.
 
     Parameters
@@ -134,7 +135,14 @@ class Bounded(Extended):
 
     recipe = Recipe(featured=False)
 
-    def __init__(self, process, lower=None, upper=None, halfspaces=None, kind="reflect"):
+    def __init__(
+        self,
+        process: Process,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        halfspaces: object = None,
+        kind: str = "reflect",
+    ) -> None:
         name = type(self).__name__
         if not isinstance(process, Process):
             raise TypeError(f"pdmp.{name} takes a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
@@ -317,7 +325,7 @@ class Bounded(Extended):
             self.mirrors = np.array([covariance(a) for a in normals]).reshape(m, d)
             self.box_mirrors = np.array([covariance(a) for a in np.eye(d)])
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         resolved = super().resolve(x)
         resolved._mirror_in(resolved.inner)
         return resolved

@@ -25,10 +25,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
+from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
@@ -37,6 +41,7 @@ from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, exact_
 from pdmp.processes.mass import Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
+from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
@@ -94,6 +99,14 @@ class BPS(Walls, ExactGradient):
         For a gradient with noise: `SBPS` is the process for that.
     ValueError
         For a rate, an option or a mass that is not one of these, or thinning that the model does not support.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.BPS(model, refresh_rate=0.5), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     refresh_rate: float
@@ -107,14 +120,14 @@ class BPS(Walls, ExactGradient):
 
     def __init__(
         self,
-        target,
-        refresh_rate="auto",
-        refresh="full",
-        velocities="sphere",
-        mass=None,
-        persistence=0.5,
-        thinning="auto",
-    ):
+        target: Model | Provider,
+        refresh_rate: float | str = "auto",
+        refresh: str = "full",
+        velocities: str = "sphere",
+        mass: ArrayLike | str | None = None,
+        persistence: float = 0.5,
+        thinning: str | Bound = "auto",
+    ) -> None:
         provider = exact_provider(target, type(self).__name__)
         if isinstance(thinning, str) and thinning == "auto" and provider.model.has("hessian_product"):
             thinning = RayInversion()
@@ -234,7 +247,7 @@ class BPS(Walls, ExactGradient):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if not isinstance(process.mass, Compiled):
             process.mass = make_mass(process.mass, self.model, x)
@@ -277,7 +290,7 @@ class BPS(Walls, ExactGradient):
                 stacklevel=2,
             )
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
         return self.mass.transform(u)
 

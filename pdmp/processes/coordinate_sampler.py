@@ -22,16 +22,20 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
+from typing import Self
 
 import numpy as np
 
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.processes import exact
 from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
 from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
+from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
 
 SWITCH, REFRESH = 0, 1
@@ -62,6 +66,14 @@ class CoordinateSampler(Walls, ExactGradient):
         For a gradient with noise.
     ValueError
         For a negative or non-finite rate, or thinning that the model does not support.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.CoordinateSampler(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     partials: Compiled
@@ -71,7 +83,9 @@ class CoordinateSampler(Walls, ExactGradient):
     recipe = Recipe(featured=False)
     wall_rule = "flip"  # of all coordinates one moves, so that it goes back the way it came
 
-    def __init__(self, target, refresh_rate="auto", thinning="auto"):
+    def __init__(
+        self, target: Model | Provider, refresh_rate: float | str = "auto", thinning: str | Bound = "auto"
+    ) -> None:
         provider = exact_provider(target, type(self).__name__)
         model = provider.model
         affine = model.has("affine_partial")
@@ -98,7 +112,8 @@ class CoordinateSampler(Walls, ExactGradient):
             time, bound = self.thinning.propose(self, state, state.memory.moving[0], now, rng)
         else:
             time, bound = now + constant_arrival(self.refresh_rate, rng), CERTAIN
-        # `rate` draws what moves next, so it must be asked, also where there is nothing to thin.
+        # `rate` draws the coordinate that moves next. The engine does not call it where the bound is `CERTAIN`, so a
+        # finite one is returned instead.
         return time, 1.0 if bound == CERTAIN else bound
 
     @compiled
@@ -143,7 +158,7 @@ class CoordinateSampler(Walls, ExactGradient):
         state.v[memory.moving[0]] = memory.following[1]
         return i
 
-    # What the thinning asks for: the one signed rate ± ∂_cU, a bound on its slope ∂²U/∂x_c², or its line.
+    # What bounds ask for: the one signed rate ± ∂_cU, and a bound on its derivative in time, ∂²U/∂x_c².
 
     @compiled
     def signed_rates(self, state, now, rng, out):
@@ -169,13 +184,13 @@ class CoordinateSampler(Walls, ExactGradient):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x)
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)
         v[rng.integers(self.dim)] = rng.choice([-1.0, 1.0])
         return v

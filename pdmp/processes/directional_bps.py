@@ -27,8 +27,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import dot
 from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
@@ -87,6 +90,14 @@ class DirectionalBPS(BPS):
         For a gradient with noise.
     ValueError
         For an option or a mass that is not one of these, and for "hessian" where the Hessian is not positive definite.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.DirectionalBPS(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     rays: object
@@ -94,8 +105,14 @@ class DirectionalBPS(BPS):
     recipe = Recipe(featured=False)
 
     def __init__(
-        self, target, refresh_rate="auto", mass="hessian", refresh="full", velocities="sphere", persistence=0.5
-    ):
+        self,
+        target: Model | Provider,
+        refresh_rate: float | str = "auto",
+        mass: ArrayLike | str | None = "hessian",
+        refresh: str = "full",
+        velocities: str = "sphere",
+        persistence: float = 0.5,
+    ) -> None:
         super().__init__(
             target,
             refresh_rate=refresh_rate,
@@ -185,13 +202,13 @@ class DirectionalBPS(BPS):
 
     @property
     def wall_rule(self):
-        """Differences of gradients would look beyond a wall."""
+        """None where derivatives are differences of gradients: those would be evaluated beyond a wall."""
         return super().wall_rule if self.rays.exact else None
 
     def evaluated_at(self, state):
         return None
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"
 
     def memory(self, x, rng):
@@ -276,7 +293,7 @@ class Ray(NamedTuple):
 
 
 class GradientRays(Compiled):
-    """Any model: U' by a gradient, U'' by a difference of two, and an estimate of U''' from successive looks.
+    """Any model: U' by a gradient, U'' by a difference of two, and an estimate of U''' from successive values of it.
 
     The estimate of |U'''| is the largest change of U'' per unit of time, lowered by 5 % at each evaluation, and doubled
     after a violation. It is at least a fifth of |U''|^(3/2), which has its units.

@@ -96,7 +96,7 @@ class ExactGradient(Process):
         self.provider.model.add_coefficients(here, state.v, out)
         state.counts[DATA] += self.provider.model.n_data
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         """What a message calls the bound on the rate, and whose it is."""
         return self.thinning.describe(self.model, self.form)
 

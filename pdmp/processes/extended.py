@@ -1,9 +1,10 @@
-"""A process with further clocks beside those of another: what boundaries and sticky processes share."""
+"""A process that adds clocks to those of another one: what boundaries and sticky processes share."""
 
 from __future__ import annotations
 
 import copy
 import math
+from typing import Self
 
 import numpy as np
 
@@ -23,9 +24,9 @@ class InnerReport(Report):
 class Extended(Process):
     """Base of processes that let another one run and add events of their own.
 
-    The inner process's clocks keep their numbers, those of its own come after them, but are drawn before them. Around a
-    local process with several clocks each further event has a clock; else one stands for all of them, and rings for the
-    earliest.
+    The clocks of the inner process keep their numbers. The further ones are numbered after them, but drawn before them.
+    Around a local process with several clocks each further event has a clock of its own; else one clock stands for all
+    further events, and proposes the earliest.
 
     Parameters
     ----------
@@ -37,11 +38,11 @@ class Extended(Process):
     flow : Compiled, optional
         How the whole moves; as the inner process does, when omitted.
     final : bool, default False
-        Whether an event of its own concerns all clocks, as the last one does.
+        Whether all clocks are redrawn after a further event, because the run ends there.
     """
 
     inner: object
-    first: int  #: number of the first clock of its own
+    first: int  #: number of the first further clock
     one_clock: bool  #: whether one clock stands for all further events
     channels_inside: int  #: of the inner process
 
@@ -123,7 +124,7 @@ class Extended(Process):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def channels(self):
+    def channels(self) -> list[str]:
         return [*self.inner.channels(), "further"]
 
     @property
@@ -134,15 +135,15 @@ class Extended(Process):
     def exact_bounds(self):
         return self.inner.exact_bounds
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         return self.inner.describe_bound()
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         resolved = copy.copy(self)
         resolved.inner = self.inner.resolve(x)
         return resolved
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.inner.velocity(x, rng)
 
     def prepare(self, state):
@@ -174,8 +175,8 @@ def _one_by_one(inner, reach, watched, final):
 
     reaches, watches = matrix(reach, inner.dim), matrix(watched, inner.dim)
     rings = matrix((inner.start, inner.order[: inner.start[-1]]), inner.clocks)
-    # Whoever changes the velocity of coordinate j has all clocks redrawn that this concerns, and perhaps more: take
-    # the least.
+    # After an event that changes the velocity of coordinate j, all clocks whose rates depend on j are redrawn, and
+    # perhaps others. Of the clocks with such events, take the one with the fewest dependents.
     transposed = reaches.T.tocsr()
     size = np.diff(inner.start)[transposed.indices]
     rows = np.repeat(np.arange(inner.dim), np.diff(transposed.indptr))

@@ -23,9 +23,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.boomerang import (
@@ -39,7 +42,7 @@ from pdmp.processes.boomerang import (
 from pdmp.processes.gaussian_bounds import bound_of_entries, bound_of_partial_terms
 from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
-from pdmp.thinning.bound import draw_component
+from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.sinusoid import ProductInversion
 
@@ -88,6 +91,14 @@ class FactorisedBoomerang(Walls, Process):
     ValueError
         For variances that are not positive, shapes that do not fit, a rate that is negative, and bounds that the model
         does not support.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.FactorisedBoomerang(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     provider: Compiled
@@ -103,7 +114,14 @@ class FactorisedBoomerang(Walls, Process):
     recipe = Recipe(featured=False)
     wall_rule = "flip"
 
-    def __init__(self, provider, mean=None, covariance=None, refresh_rate=0.5, thinning="auto"):
+    def __init__(
+        self,
+        provider: Model | Provider,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
+        refresh_rate: float = 0.5,
+        thinning: str | Bound = "auto",
+    ) -> None:
         provider = boomerang_provider(provider, type(self).__name__)
         model = self.model = provider.model
         self.mean = self.anchor = reference_mean(mean, provider)
@@ -230,13 +248,13 @@ class FactorisedBoomerang(Walls, Process):
     def changes(self):
         return None if self.one_clock else (np.arange(2 * self.dim + 1), np.tile(np.arange(self.dim), 2))
 
-    def channels(self):
+    def channels(self) -> list[str]:
         return [f"{event} {j}" for event in self.events for j in range(self.dim)]
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         return self.thinning.describe(self.model, None)
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.reference.sd * rng.standard_normal(self.dim)
 
     def evaluated_at(self, state):

@@ -2,7 +2,7 @@ r"""Forward event-chain Monte Carlo.
 
 =====  ===============================================================================================
 flow   straight lines, x + v s, with v = L u and L Lᵀ = M⁻¹, as in `BPS`
-clock  event: the bounce of `BPS`; no refreshments unless asked for
+clock  event: the bounce of `BPS`; no refreshments by default
 rate   (v·∇U(x))₊
 jump   u ← -r a / |a| + orthogonal part: r is drawn from its law at events, and the orthogonal part is
        kept, or with some probability rotated or drawn anew; a = Lᵀ∇U
@@ -23,12 +23,17 @@ from __future__ import annotations
 
 import math
 
+from numpy.typing import ArrayLike
+
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, number, one_of
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
+from pdmp.thinning.bound import Bound
 
 #: What may happen to the orthogonal component, as a number that compiled code can compare.
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
@@ -44,14 +49,14 @@ class ForwardEventChain(BPS):
         What to sample.
     orthogonal : {"switch", "rotate", "refresh", "keep"}, default "switch"
         What may happen to the direction of the orthogonal component: "switch": in a plane drawn at random its two
-        coordinates change places; "rotate": it is turned in such a plane by `angle`; "refresh": it is drawn anew;
+        coordinates change places; "rotate": it is rotated in such a plane by `angle`; "refresh": it is drawn anew;
         "keep": nothing.
     probability : float, default 0.1
         Probability of that at an event.
     angle : float or None, default None
         Of "rotate", in radians; None: uniform on the circle.
     positive : bool, default True
-        Whether a switched or rotated direction is turned round where it would point against the old one.
+        Whether a switched or rotated direction changes sign where its product with the old one is negative.
     velocities : {"sphere", "gaussian"}, default "sphere"
         The law of u, as for `BPS`.
     mass, thinning
@@ -66,6 +71,14 @@ class ForwardEventChain(BPS):
     ValueError
         For an option that is not one of these, and for "switch" and "rotate" below three dimensions, where there is no
         plane orthogonal to the gradient.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.ForwardEventChain(model, orthogonal="refresh"), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     orthogonal: int
@@ -79,16 +92,16 @@ class ForwardEventChain(BPS):
 
     def __init__(
         self,
-        target,
-        orthogonal="switch",
-        probability=0.1,
-        angle=None,
-        positive=True,
-        velocities="sphere",
-        mass=None,
-        thinning="auto",
-        refresh_rate=0.0,
-    ):
+        target: Model | Provider,
+        orthogonal: str = "switch",
+        probability: float = 0.1,
+        angle: float | None = None,
+        positive: bool = True,
+        velocities: str = "sphere",
+        mass: ArrayLike | str | None = None,
+        thinning: str | Bound = "auto",
+        refresh_rate: float = 0.0,
+    ) -> None:
         super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)
         one_of("orthogonal", orthogonal, _ORTHOGONAL)
         if orthogonal in ("switch", "rotate") and self.dim < 3:

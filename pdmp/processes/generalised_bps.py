@@ -2,7 +2,7 @@ r"""The Generalised Bouncy Particle Sampler.
 
 =====  ===============================================================================================
 flow   straight lines, x + v s, with v = L u and L Lᵀ = M⁻¹, as in `BPS`
-clock  bounce: that of `BPS`; no refreshments unless asked for
+clock  bounce: that of `BPS`; no refreshments by default
 rate   (v·∇U(x))₊
 jump   u ← -(component of u along a) + a new draw of its component orthogonal to a, a = Lᵀ∇U
 =====  ===============================================================================================
@@ -17,11 +17,16 @@ from __future__ import annotations
 
 import math
 
+from numpy.typing import ArrayLike
+
+from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
+from pdmp.thinning.bound import Bound
 
 
 class GeneralisedBPS(BPS):
@@ -49,12 +54,27 @@ class GeneralisedBPS(BPS):
         For a gradient with noise.
     ValueError
         For an option that is not one of these.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.GeneralisedBPS(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     recipe = Recipe(featured=False)
     report = Report()  # no refreshments are the default here: bounces refresh the velocity
 
-    def __init__(self, target, velocities="gaussian", mass=None, thinning="auto", refresh_rate=0.0):
+    def __init__(
+        self,
+        target: Model | Provider,
+        velocities: str = "gaussian",
+        mass: ArrayLike | str | None = None,
+        thinning: str | Bound = "auto",
+        refresh_rate: float = 0.0,
+    ) -> None:
         super().__init__(target, refresh_rate=refresh_rate, velocities=velocities, mass=mass, thinning=thinning)
 
     @compiled

@@ -21,7 +21,7 @@ supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -52,8 +52,8 @@ class LipschitzSBPS(Walls, Process):
     """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
 
     Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, as logistic regression. Each
-    proposal looks at one batch. Batches of one are best where proposals are counted in data: a larger batch
-    is proposed as often, and accepted less often than it is dearer.
+    proposal evaluates one batch. Batches of one have the lowest cost per bounce where the cost is that of the data:
+    larger batches are proposed as often, cost more, and are accepted less often.
 
     Parameters
     ----------
@@ -71,6 +71,15 @@ class LipschitzSBPS(Walls, Process):
         For anything but independent mini-batches of a model.
     ValueError
         For a model without such a bound, or values out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((30, 2))
+    >>> model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0.0).astype(float))
+    >>> run = pdmp.sample(pdmp.LipschitzSBPS(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     provider: object
@@ -81,7 +90,9 @@ class LipschitzSBPS(Walls, Process):
     events = ("bounce", "refresh")
     recipe = Recipe(featured=False)
 
-    def __init__(self, target, refresh_rate="auto", bound=None):
+    def __init__(
+        self, target: Model | Minibatch, refresh_rate: float | str = "auto", bound: float | None = None
+    ) -> None:
         if isinstance(target, Model):
             target = Minibatch(target, 1)
         if not isinstance(target, Minibatch) or not target.independent:
@@ -154,13 +165,13 @@ class LipschitzSBPS(Walls, Process):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x)
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)
 
     def evaluated_at(self, state):

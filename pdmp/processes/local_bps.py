@@ -13,7 +13,7 @@ Coordinates move lazily, so an event costs what its factor and the neighbours co
 
 When is local better than global? Where factors are small and many. On a chain (a Gaussian with 2.1 on the diagonal of
 its precision and -1 beside it) the worst coordinate's ESS per second, next to `pdmp.BPS`, was 0.34, 1.3, 4.7 and 5.7
-times as high at d = 10, 30, 100 and 1,000: a global bounce costs O(d), but a local one turns two coordinates and mixes
+times as high at d = 10, 30, 100 and 1,000: a global bounce costs O(d), but a local one changes two velocities and mixes
 less, so in ten dimensions the global sampler wins. Of a dense target each factor is the whole of it. For data, local
 means one datum a proposal: with N = 100,000 and d = 10, ESS per pass over the data was 17 with the bounds of
 `Columns`, 360 with control variates, and 0.7 for `pdmp.BPS`; per second, 0.06 and 1.8 times that of `pdmp.BPS`, and
@@ -30,14 +30,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Self
 
 import numpy as np
 
 from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
 from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
 from pdmp.factors.terms import Terms, compiled_factors
-from pdmp.gradients import ControlVariate
+from pdmp.gradients import ControlVariate, Provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
@@ -58,7 +60,7 @@ LOCAL_REFRESH = 0.3
 class LocalBPS(Walls, Process):
     """Local Bouncy Particle Sampler of exp(-Σ U_f) on the factor graph of the potential.
 
-    A regression without `graph` has its data as factors, which share one clock, so that a proposal looks at one datum
+    A regression without `graph` has its data as factors, which share one clock, so that a proposal evaluates one datum
     and costs the same for every N: see `pdmp.factors.shared_clock`. All other targets have a clock for each factor.
 
     Parameters
@@ -77,8 +79,8 @@ class LocalBPS(Walls, Process):
         those of a factor's coordinates, each factor has a clock. "global": all of them, by one clock; an event of it
         costs what the whole graph costs. "auto" is "variable", but "global" where data share a clock.
     thinning : "auto", "inversion", "affine", "grid", "columns", "rows" or one of `pdmp.factors.bounds`
-        How a factor's clock rings. "inversion": exact, for quadratic factors. "affine": the model's bounds on its
-        factors, exact. "grid": an adaptive grid for each factor, for models that give no bounds; its violations are
+        How the clock of a factor proposes. "inversion": exact, for quadratic factors. "affine": the model's bounds on
+        its factors, exact. "grid": an adaptive grid for each factor, for models that give no bounds; its violations are
         counted. "columns" and "rows": data that share a clock, at a cost of O(d) a proposal, or with tighter bounds
         that cost O(N d) at each change of velocity. "auto" takes "columns" for a regression without `graph`, else the
         first of the others that the model supports.
@@ -91,6 +93,14 @@ class LocalBPS(Walls, Process):
         For a negative or non-finite rate, thinning that the model does not support, a graph that does not cover the
         potential or its coordinates, factors without a gradient, or, when a run starts, factors that do not add up to
         the potential or depend on more than their coordinates.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> run = pdmp.sample(pdmp.LocalBPS(model), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     factors: Compiled
@@ -101,7 +111,14 @@ class LocalBPS(Walls, Process):
     events = ("bounce", "refresh")
     recipe = Recipe(featured=False)
 
-    def __init__(self, target, graph=None, refresh_rate="auto", refresh="auto", thinning="auto"):
+    def __init__(
+        self,
+        target: Model | Provider,
+        graph: object = None,
+        refresh_rate: float | str = "auto",
+        refresh: str = "auto",
+        thinning: str | Compiled = "auto",
+    ) -> None:
         anchored = isinstance(target, ControlVariate)
         self.model = target.model if anchored else exact_provider(target, type(self).__name__).model
         self.anchor = target.anchor if anchored else None
@@ -171,7 +188,7 @@ class LocalBPS(Walls, Process):
         for i in range(self.bounces, out.shape[0]):
             out[i] = self.refresh_rate
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if process.refresh_rate == "auto":
             process.refresh_rate = refresh_rate_at(self.model, x) * (LOCAL_REFRESH if self.local else 1.0)
@@ -187,7 +204,7 @@ class LocalBPS(Walls, Process):
                 )
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
 
     def memory(self, x, rng):
@@ -198,13 +215,13 @@ class LocalBPS(Walls, Process):
             width = 1.0 / math.sqrt(curvature_at(self.model, x, "the first width of the grid"))
         return self.factors.memory(self.thinning.cells(self.bounces, width))
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         """What a message calls the bound on the rates."""
         return f"{self.thinning.name} of {type(self.model).__name__}"
 
 
 def choose_factor_thinning(thinning, factors, model):
-    """How the clocks of these factors ring; a `ValueError` for what the model does not support."""
+    """The bound by which the clocks of these factors propose; a `ValueError` for what the model does not support."""
     affine = not isinstance(factors, Terms) or model.has("affine_factor")
     if isinstance(thinning, str) and thinning == "auto":
         return FactorInversion() if affine else FactorAffine() if model.has("factor_rate_bound") else FactorGrid()

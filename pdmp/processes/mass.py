@@ -11,7 +11,8 @@ In compiled code each class has two methods, which carry out an event of a proce
 - ``bounce(process, state, now, rng)``: pulls the gradient in ``state.memory.gradient`` back to a, and bounces;
 - ``refresh(process, state, now, rng)``.
 
-Both then set v = L u. An adaptive mass looks at where the path has been first, and adapts L during the warm-up. Where
+Both then set v = L u. In the warm-up an adaptive mass first adds the path since the last event to its moments, and
+adapts L to them from time to time. Where
 a wall has changed v, ``velocity_changed(state)`` brings u along.
 
 References

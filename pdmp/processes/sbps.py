@@ -3,7 +3,7 @@ r"""The Stochastic Bouncy Particle Sampler, and its preconditioned form.
 =====  ================================================================================================
 flow   straight lines, x + P u s, with u on the unit sphere and a diagonal P (the identity by default)
 clock  bounce: Poisson, by thinning under a bound predicted by local linear regression of the observed
-       projected gradients; capped: where nothing is proposed before, look and refit there;
+       projected gradients; where nothing is proposed for the time `cap`, G is observed there and fitted anew;
        refreshment: Poisson of constant rate
 rate   (v·∇Û(x))₊ of a fresh mini-batch
 jump   bounce: u ← u - 2 (u·a) a / |a|², a = P ∇Û of that mini-batch, and the regression restarts from
@@ -24,13 +24,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pdmp.gradients import Minibatch, as_provider
+from pdmp.gradients import Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
+from pdmp.models.base import Model
 from pdmp.native.arguments import number, one_of
 from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, positive
@@ -42,9 +44,10 @@ from pdmp.thinning.constant import constant_arrival
 
 BOUNCE, REFRESH = 0, 1
 
-#: The running mean of the noise forgets what is older than so many looks: the first ones may have been far out.
+#: Running means of the noise and of the misfit weigh new values as if they had seen at most so many: the first values,
+#: from where the run starts, may be far from typical.
 NOISE_MEMORY = 1_000.0
-MISFIT_PRIOR = 20.0  #: so many z-scores with a mean square of 1 are taken for granted
+MISFIT_PRIOR = 20.0  #: the running mean of the squared z-scores starts from 1 with the weight of so many values
 #: Bounces lost to violations, relative to those that came, above which a run warns. On logistic regressions 5 % went
 #: with standard deviations up to 5 % too large, 7 % with up to 15 %, 30 % with up to 25 %.
 LOST = 0.05
@@ -118,10 +121,10 @@ class SBPSReport(Report):
     def statistics(self, process, state):
         """What the predictions were worth.
 
-        Fits, and those with a negative slope; number, sum and sum of squares of the z-scores of the predictions; looks
-        ahead; looks because nothing had been proposed for the length of the cap; and averaged over the chains: mean
-        and standard deviation of the z-scores, and of the slope's prior, and the bounces lost to violations as a
-        fraction of those that came.
+        Numbers of fits, and of those with a negative slope; number, sum and sum of squares of the z-scores of the
+        predictions; number of observations ahead of the path, and of those made because nothing had been proposed for
+        the time `cap`. Averaged over the chains: mean and standard deviation of the z-scores, and of the slope's prior;
+        and the bounces lost to violations, as a fraction of all that there should have been.
         """
         counts = {name: float(state.memory.counts[name][0]) for name in COUNTS.names}
         n = max(counts["scores"], 1.0)
@@ -155,9 +158,11 @@ class SBPS(Process):
     ----------
     provider : pdmp.gradients.Minibatch, ControlVariate or Noisy
         Estimates of the gradient, from independent batches of at least two terms. Gradients without noise are accepted
-        with a warning: the prediction is then sure of itself, and biased where v·∇U is not affine along a ray.
+        with a warning: the predictive standard deviation then goes to zero, and the law is biased where v·∇U is not
+        affine along a ray.
     k : float, default 3
-        The bound is k predictive standard deviations above the predicted rate. Small k is biased, large k slow.
+        The bound is k predictive standard deviations above the predicted rate. A small k gives a biased law, a large
+        one many proposals.
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments per unit of time; "auto" as in `BPS`.
     slope_mean : float, "auto" or "running"; slope_sd : float or "auto"
@@ -176,12 +181,12 @@ class SBPS(Process):
         square of the recent z-scores; the same cost, and several times fewer violations.
     cap : float or "auto", default "auto"
         Longest wait without an observation, in units of time; "auto" is five times the running mean time between
-        bounces. Stopping to look does not change the law.
+        bounces. Observing more often does not change the law.
     nonnegative_slope : bool, default False
         Replace a negative fitted slope by the mean of past slopes, or zero if that is negative too.
     auxiliary : bool, default False
-        For multimodal targets: where the fitted slope is negative, look ten mean waits ahead on the ray, with the same
-        batch, and fit again. A falling G that rises again behind a mode is then foreseen.
+        For multimodal targets: where the fitted slope is negative, G is also observed ten mean waits ahead on the ray,
+        with the same batch, and fitted again. So a G that falls and rises again behind a mode is predicted.
     precondition : None, "adapt" or array_like, shape (d,)
         The diagonal P > 0 (its mean is set to 1). "adapt": 1 / (√(running mean square of the gradient per datum) +
         1e-4), updated at changes of velocity during the warm-up and frozen after it.
@@ -190,6 +195,15 @@ class SBPS(Process):
     ------
     TypeError, ValueError
         For batches that are not independent or too small to estimate their variance, and for values out of range.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((30, 2))
+    >>> model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0.0).astype(float))
+    >>> run = pdmp.sample(pdmp.SBPS(pdmp.gradients.Minibatch(model, size=5)), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     provider: object
@@ -214,18 +228,18 @@ class SBPS(Process):
 
     def __init__(
         self,
-        provider,
-        k=3.0,
-        refresh_rate="auto",
-        slope_mean="auto",
-        slope_sd="auto",
-        cap="auto",
-        nonnegative_slope=False,
-        precondition=None,
-        learner="moments",
-        noise="pooled",
-        auxiliary=False,
-    ):
+        provider: Model | Provider,
+        k: float = 3.0,
+        refresh_rate: float | str = "auto",
+        slope_mean: float | str = "auto",
+        slope_sd: float | str = "auto",
+        cap: float | str = "auto",
+        nonnegative_slope: bool = False,
+        precondition: ArrayLike | str | None = None,
+        learner: str = "moments",
+        noise: str = "pooled",
+        auxiliary: bool = False,
+    ) -> None:
         self.provider = as_provider(provider)
         if not self.provider.independent:
             raise TypeError(
@@ -353,7 +367,7 @@ class SBPS(Process):
 
     @compiled
     def noise(self, memory, c2):
-        """The noise variance to go by, after the batch of the last look had c2."""
+        """The noise variance of an observation, when the variance within its batch is c2."""
         if not self.pooled:
             return c2
         means = memory.means[0]
@@ -365,7 +379,7 @@ class SBPS(Process):
 
     @compiled(inline=False)
     def look_ahead(self, state, now):
-        """Observe G with the batch of the last look where ten mean waits will have taken the path."""
+        """Observe G once more, with the same batch, at the point that the path reaches after ten mean waits."""
         memory = state.memory
         then, g = now + 10.0 * memory.means[0]["mean_wait"], 0.0
         positions(self.flow, state, then, memory.here)
@@ -426,7 +440,7 @@ class SBPS(Process):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def resolve(self, x):
+    def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         curvature = curvature_at(self.model, x, "pdmp.SBPS")
         process._curvature = curvature
@@ -441,7 +455,7 @@ class SBPS(Process):
     def identity(self):
         return (self._scale,)
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self._scale * sphere(rng, self.dim)
 
     def evaluated_at(self, state):

@@ -176,7 +176,7 @@ class Sticky(Extended):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.array(self.inner.velocity(x, rng), dtype=float)
         v[self.sticking[x[self.sticking] == 0.0]] = 0.0
         return v

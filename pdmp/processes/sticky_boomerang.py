@@ -15,11 +15,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from pdmp.gradients import Provider
+from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.processes.boomerang import REFRESH, Boomerang
 from pdmp.processes.exact import exact_provider
 from pdmp.processes.sticky import Sticky
+from pdmp.thinning.bound import Bound
 
 
 class MovingBoomerang(Boomerang):
@@ -84,20 +88,29 @@ class StickyBoomerang(Sticky):
     ------
     TypeError, ValueError
         As in `StickyZigZag` and `Boomerang`, and for a covariance that is not diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((50, 2))
+    >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0], noise_scale=1.0)
+    >>> run = pdmp.sample(pdmp.StickyBoomerang(model, inclusion=0.2), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     def __init__(
         self,
-        target,
-        inclusion=None,
-        always=(),
-        slab_density=None,
-        kappa=None,
-        mean=None,
-        covariance="diagonal",
-        refresh_rate=0.5,
-        thinning="auto",
-    ):
+        target: Model | Provider,
+        inclusion: ArrayLike | None = None,
+        always: ArrayLike = (),
+        slab_density: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | str = "diagonal",
+        refresh_rate: float = 0.5,
+        thinning: str | Bound = "auto",
+    ) -> None:
         if covariance is None or not isinstance(covariance, str) and np.ndim(covariance) > 1:
             raise ValueError(
                 '`covariance` must be "diagonal", a number or a vector of variances: coordinates freeze one by one.'

@@ -13,10 +13,15 @@ from __future__ import annotations
 
 import math
 
+from numpy.typing import ArrayLike
+
+from pdmp.gradients import Provider
+from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.processes.bps import BPS
 from pdmp.processes.exact import exact_provider
 from pdmp.processes.sticky import Sticky
+from pdmp.thinning.bound import Bound
 
 
 class MovingBPS(BPS):
@@ -60,20 +65,29 @@ class StickyBPS(Sticky):
     ------
     TypeError, ValueError
         As in `StickyZigZag` and `BPS`.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((50, 2))
+    >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0], noise_scale=1.0)
+    >>> run = pdmp.sample(pdmp.StickyBPS(model, inclusion=0.2), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     def __init__(
         self,
-        target,
-        inclusion=None,
-        always=(),
-        slab_density=None,
-        kappa=None,
-        refresh_rate="auto",
-        refresh="full",
-        persistence=0.5,
-        thinning="auto",
-    ):
+        target: Model | Provider,
+        inclusion: ArrayLike | None = None,
+        always: ArrayLike = (),
+        slab_density: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
+        refresh_rate: float | str = "auto",
+        refresh: str = "full",
+        persistence: float = 0.5,
+        thinning: str | Bound = "auto",
+    ) -> None:
         provider = exact_provider(target, type(self).__name__)
         inner = MovingBPS(provider, refresh_rate, refresh, "gaussian", None, persistence, thinning)
         super().__init__(inner, inclusion, always, slab_density, kappa)

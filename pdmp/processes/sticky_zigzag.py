@@ -8,6 +8,10 @@ Comput. 33.
 
 from __future__ import annotations
 
+from numpy.typing import ArrayLike
+
+from pdmp.gradients import Provider
+from pdmp.models.base import Model
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.zigzag import ZigZag
 
@@ -55,5 +59,13 @@ class StickyZigZag(Sticky):
     True
     """
 
-    def __init__(self, provider, inclusion=None, always=(), slab_density=None, kappa=None, **options):
+    def __init__(
+        self,
+        provider: Model | Provider,
+        inclusion: ArrayLike | None = None,
+        always: ArrayLike = (),
+        slab_density: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
+        **options: object,
+    ) -> None:
         super().__init__(ZigZag(provider, **options), inclusion, always, slab_density, kappa)

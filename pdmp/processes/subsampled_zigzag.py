@@ -20,7 +20,8 @@ with the anchor a, |∂ⱼUᵢ| <= Mᵢⱼ, |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= L
 part, and √d = |v/σ|. Importance draws i in proportion to Cᵢ = Σⱼ σⱼ Lᵢⱼ, so that Σⱼ σⱼ Σ wᵢ Lᵢⱼ = Σᵢ Cᵢ whatever the
 batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known.
 
-No batch depends on the state, so they are drawn ahead, and the memory is asked for them while others are looked at.
+No batch depends on the state. So batches are drawn ahead of their use, and their data are prefetched from main memory
+while others are evaluated.
 
 References
 ----------
@@ -60,10 +61,10 @@ class Memory(NamedTuple):
     pace: np.ndarray  #: (1,) √d, at which that grows at most in a unit of time; 0 without control variates
     bounds: np.ndarray  #: (d,) Bⱼ
     flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
-    tickets: np.ndarray  #: (ring, n) batches that have been begun, see `pdmp.gradients`
+    tickets: np.ndarray  #: (ring, n) batches after the first step of drawing, see `pdmp.gradients`
     rows: np.ndarray  #: (ring, n) their data
     weights: np.ndarray  #: (ring, n)
-    turn: np.ndarray  #: (1,) the place in the ring; -1 while it is empty
+    turn: np.ndarray  #: (1,) the place of the next batch in the ring buffer; -1 while it is empty
     lipschitz: np.ndarray  #: (d,)
     scratch: np.ndarray  #: (d,)
     provider: tuple

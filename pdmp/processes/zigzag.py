@@ -9,7 +9,7 @@ jump   vᵢ ← -vᵢ
 =====  =================================================================================================
 
 The excess rates γᵢ >= 0 do not change the law that is sampled: they are the same before and after a flip. With
-mini-batches in place of ∂ᵢU it is `pdmp.processes.subsampled_zigzag`.
+mini-batches in place of ∂ᵢU the rates are those of `pdmp.processes.subsampled_zigzag`.
 
 References
 ----------
@@ -41,19 +41,20 @@ class ZigZag(Walls, ExactGradient):
     """Zig-Zag process of exp(-U), with the exact gradient or exactly sub-sampled.
 
     A model or `pdmp.gradients.Full` stands for the exact gradient. With `pdmp.gradients.Minibatch` or
-    `pdmp.gradients.ControlVariate` each proposal looks at the data of one fresh batch only and the law sampled is still
-    exp(-U), without any error: the model's bounds on single terms bound the rates.
+    `pdmp.gradients.ControlVariate` each proposal evaluates one fresh batch only, and the law sampled is still exp(-U),
+    without any error: the model's bounds on single terms bound the rates.
 
     Parameters
     ----------
     provider : Model, pdmp.gradients.Full, Minibatch or ControlVariate
         What to sample. Batches must be drawn independently: ``draw="iid"`` or ``"distinct"``, ``"uniform"`` or
-        ``"importance"``. One term a batch is best, unless reading a datum is much more than looking at it.
+        ``"importance"``. Batches of one term are best, unless reading a datum from memory costs much more than
+        evaluating it.
     thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
-        event does not depend on the dimension. "affine": the model's bounds on the slopes of the rates, exact.
-        "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the first of
-        these that the model supports, and is the only choice for batches: the model's bounds on single terms.
+        event does not depend on the dimension. "affine": the model's bounds on the derivatives of the rates in time,
+        exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the first
+        of these that the model supports, and is the only choice for batches: the model's bounds on single terms.
     speed : float, array_like of shape (dim,) or "auto", default 1.0
         |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
         starts, so that a unit of time is about a standard deviation in every coordinate.
@@ -66,6 +67,15 @@ class ZigZag(Walls, ExactGradient):
         For noise that is not a batch, or batches that are not drawn independently.
     ValueError
         For thinning or batches that the model has no bounds for, speeds that are not positive, or negative rates.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((30, 2))
+    >>> model = pdmp.models.LogisticRegression(X, (X[:, 0] > 0.0).astype(float))
+    >>> run = pdmp.sample(pdmp.ZigZag(pdmp.gradients.ControlVariate(model, size=1)), events=100, seed=1)
+    >>> run.draws(5).shape
+    (1, 5, 2)
     """
 
     rates: object  #: `ExactRates`, or `SubsampledRates` for batches
@@ -168,13 +178,13 @@ class ZigZag(Walls, ExactGradient):
     def channel(self, state, i):
         return state.memory.flipping[0] if self.one_clock else i
 
-    def describe_bound(self):
+    def describe_bound(self) -> str:
         return self.rates.describe_bound(self)
 
     def changes(self):
         return None if self.one_clock else (np.arange(self.dim + 1), np.arange(self.dim))
 
-    def channels(self):
+    def channels(self) -> list[str]:
         return [f"coordinate {j}" for j in range(self.dim)]
 
     def resolve(self, x: np.ndarray) -> ZigZag:
@@ -186,7 +196,7 @@ class ZigZag(Walls, ExactGradient):
                 process.provider, process.thinning = process.rates.provider, process.rates.bounds
         return process
 
-    def velocity(self, x, rng):
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
 
     def memory(self, x, rng):

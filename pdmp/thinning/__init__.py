@@ -1,41 +1,35 @@
 """Bounds on the rates of clocks, and the first arrivals under them: one file each.
 
-A bound is asked ``propose(process, state, i, now, rng)`` and answers (time, bound): when clock i proposes next, and
-what its rate cannot exceed there; or (time, `pdmp.HORIZON`): nothing comes before that time, propose anew there. A
-process takes an instance, or a name, as its argument ``thinning``.
+``propose(process, state, i, now, rng)`` of a bound returns (time, bound): when clock i proposes next, and a number that
+its rate does not exceed there; or (time, `pdmp.HORIZON`): there is no event before that time, and the clock proposes
+anew then. A process takes an instance, or a name, as its argument ``thinning``.
 
-==================  =================================================  =======  ======================================
-bound               what it needs                                      exact    cost of one proposal
-==================  =================================================  =======  ======================================
-`Inversion`         a quadratic potential (``affine_partial``)         yes      one partial derivative; never rejected
-`RayInversion`      a quadratic potential (``hessian_product``)         yes      one product Hv; never rejected
-`Constant`          a number                                           yes      nothing
-`ModelConstant`     the model's ``directional_derivative_bound`` or               yes      nothing
-                    ``partial_derivative_bounds``
-`Affine`            the model's ``curvature_bound`` or               yes      nothing: the rates where it was last
-                    ``partial_curvature_bounds``                                          rejected are known
-`Lipschitz`         a Lipschitz constant of the gradient               yes      as `Affine`
-`Hessian`           a matrix that dominates the Hessian                yes      as `Affine`, and one product with it
-`LocalHessian`      the model's ``curvature_bound_within`` or        yes      as `Affine`; horizons between
-                    ``partial_curvature_bounds_within``
-`ConcaveConvex`     the model's ``add_prior_parts`` and                yes      two passes over the parts for each cell
-                    ``add_term_parts``
-`Polynomial`        the model's ``add_prior_coefficients`` and         yes      one pass over them for each cell
-                    ``add_term_coefficients``
-`Grid`              nothing                                            no       two gradients for each cell, and one
-                                                                                for each of its halvings
-`Maxima`            nothing                                            no       as `Grid`, and up to four more where
-                                                                                the middle of the cell is highest
-`Conserved`         bounds on the Hessian, or on each term's        yes      as `Affine`; nothing for mini-batches
-                    gradient (`pdmp.Boomerang`)
-`ConservedParts`    the same (`pdmp.FactorisedBoomerang`)              yes      the same
-`Sinusoids`         a quadratic potential (`pdmp.Boomerang`)           yes      two gradients; rarely rejected
-`ProductInversion`  a quadratic potential                              yes      one partial derivative; never rejected
-                    (`pdmp.FactorisedBoomerang`)
-`regression`        noisy observations of the rate (`pdmp.SBPS`)       no       nothing
-==================  =================================================  =======  ======================================
+==================  =================================================================  =====  ================================================
+bound               what it needs of the model                                         exact  cost of one proposal
+==================  =================================================================  =====  ================================================
+`Inversion`         a quadratic potential (``affine_partial``)                         yes    one partial derivative; never rejected
+`RayInversion`      a quadratic potential (``hessian_product``)                        yes    one product Hv; never rejected
+`Constant`          a number                                                           yes    nothing
+`ModelConstant`     ``directional_derivative_bound`` or ``partial_derivative_bounds``  yes    nothing
+`Affine`            ``curvature_bound`` or ``partial_curvature_bounds``                yes    nothing after a rejection, where rates are known
+`Lipschitz`         a Lipschitz constant of the gradient                               yes    as `Affine`
+`Hessian`           a matrix that dominates the Hessian                                yes    as `Affine`, and one product with it
+`LocalHessian`      ``curvature_bound_within`` or ``partial_curvature_bounds_within``  yes    as `Affine`; horizons between
+`ConcaveConvex`     ``add_prior_parts`` and ``add_term_parts``                         yes    two passes over the parts for each cell
+`Polynomial`        ``add_prior_coefficients`` and ``add_term_coefficients``           yes    one pass over them for each cell
+`Grid`              nothing                                                            no     two gradients a cell, one for each halving
+`Maxima`            nothing                                                            no     as `Grid`, and up to four more at a maximum
+`Conserved`         bounds on the Hessian, or on each term's gradient                  yes    as `Affine`; nothing for mini-batches
+`ConservedParts`    the same                                                           yes    the same
+`Sinusoids`         a quadratic potential                                              yes    two gradients; rarely rejected
+`ProductInversion`  a quadratic potential                                              yes    one partial derivative; never rejected
+`regression`        noisy observations of the rate                                     no     nothing
+==================  =================================================================  =====  ================================================
 
-To each comes the look at the true rate where the clock rings. A rate above an exact bound stops the run with an error
+`Conserved` and `Sinusoids` are for `pdmp.Boomerang`, `ConservedParts` and `ProductInversion` for
+`pdmp.FactorisedBoomerang`, `regression` is the bound of `pdmp.SBPS`.
+
+Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error
 that names the bound; one above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon
 shrinks. To write a bound, derive from `Bound`; to have a process thinned by these, see there too.
 """

@@ -127,9 +127,10 @@ def events_so_far(state):
 
 @inlined
 def next_other(state, i, now):
-    """The earliest time after `now` at which another clock is known to ring; infinite when none is.
+    """The earliest time after `now` for which another clock is known to propose; infinite when none is.
 
-    Left out are clock i and the one that has just rung: the earliest of the others is among the heap's first seven.
+    Clock i and the one that has just proposed are left out. The earliest of the others is among the first seven of the
+    heap.
     """
     other = np.inf
     for k in range(min(7, state.heap.shape[0])):

@@ -10,9 +10,8 @@ be suspected.
 The width follows two rules. Economy: it is adapted so that a quarter of the cells pass without an arrival. Accuracy: a
 cell over which the bend of the rates would be worth more than half an event ends at its inner point instead, at the
 cost of one more gradient, and the next one is at most twice as wide; so wide cells of a tail do not jump over the
-centre. A cell ends
-where another clock is known to ring. After a rejected proposal the rest of the cell serves on; at its end the gradient
-already known there starts the next one.
+centre. A cell ends where another clock is known to propose. After a rejected proposal the rest of the cell serves on;
+at its end the gradient already known there starts the next one.
 
 When the true rate is found above the bound, both rules become stricter; those violations are counted, with their
 excess: this bound is an approximation. What it cannot see are features of the rate narrower than a cell, between its
@@ -79,7 +78,7 @@ def no_cell(m, width):
 
 @inlined
 def current(memory, state, i, now):
-    """Whether the cell laid last still holds: the path has gone straight on, and has not left it."""
+    """Whether the cell laid last still holds: there was no event since, and `now` lies in it."""
     return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
 
 
