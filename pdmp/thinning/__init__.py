@@ -4,34 +4,38 @@
 its rate does not exceed there; or (time, `pdmp.HORIZON`): there is no event before that time, and the clock proposes
 anew then. A process takes an instance, or a name, as its argument ``thinning``.
 
-==================  =================================================================  =====  ================================================
-bound               what it needs of the model                                         exact  cost of one proposal
-==================  =================================================================  =====  ================================================
-`Inversion`         a quadratic potential (``affine_partial``)                         yes    one partial derivative; never rejected
-`RayInversion`      a quadratic potential (``hessian_product``)                        yes    one product Hv; never rejected
-`Constant`          a number                                                           yes    nothing
-`ModelConstant`     ``directional_derivative_bound`` or ``partial_derivative_bounds``  yes    nothing
-`Affine`            ``curvature_bound`` or ``partial_curvature_bounds``                yes    nothing after a rejection, where rates are known
-`Lipschitz`         a Lipschitz constant of the gradient                               yes    as `Affine`
-`Hessian`           a matrix that dominates the Hessian                                yes    as `Affine`, and one product with it
-`LocalHessian`      ``curvature_bound_within`` or ``partial_curvature_bounds_within``  yes    as `Affine`; horizons between
-`ConcaveConvex`     ``add_prior_parts`` and ``add_term_parts``                         yes    two passes over the parts for each cell
-`Polynomial`        ``add_prior_coefficients`` and ``add_term_coefficients``           yes    one pass over them for each cell
-`Grid`              nothing                                                            no     two gradients a cell, one for each halving
-`Maxima`            nothing                                                            no     as `Grid`, and up to four more at a maximum
-`Conserved`         bounds on the Hessian, or on each term's gradient                  yes    as `Affine`; nothing for mini-batches
-`ConservedParts`    the same                                                           yes    the same
-`Sinusoids`         a quadratic potential                                              yes    two gradients; rarely rejected
-`ProductInversion`  a quadratic potential                                              yes    one partial derivative; never rejected
-`regression`        noisy observations of the rate                                     no     nothing
-==================  =================================================================  =====  ================================================
+==================  ================================================  =====  ===========================================
+bound               what it needs of the model                        exact  cost of one proposal
+==================  ================================================  =====  ===========================================
+`Inversion`         a quadratic potential: ``affine_partial``         yes    one partial derivative; never rejected
+`RayInversion`      a quadratic potential: ``hessian_product``        yes    one product Hv; never rejected
+`Constant`          a number                                          yes    nothing
+`ModelConstant`     ``directional_derivative_bound``,                 yes    nothing
+                    ``partial_derivative_bounds``
+`Affine`            ``curvature_bound``,                              yes    nothing after a rejection:
+                    ``partial_curvature_bounds``                             the rates are known there
+`Lipschitz`         a Lipschitz constant of the gradient              yes    as `Affine`
+`Hessian`           a matrix that dominates the Hessian               yes    as `Affine`, and one product with it
+`LocalHessian`      ``curvature_bound_within``,                       yes    as `Affine`; horizons between
+                    ``partial_curvature_bounds_within``
+`ConcaveConvex`     ``add_prior_parts``, ``add_term_parts``           yes    two passes over the parts for each cell
+`Polynomial`        ``add_prior_coefficients``,                       yes    one pass over them for each cell
+                    ``add_term_coefficients``
+`Grid`              nothing                                           no     two gradients a cell, one for each halving
+`Maxima`            nothing                                           no     as `Grid`, and up to four more at a maximum
+`Conserved`         bounds on the Hessian or on each term's gradient  yes    as `Affine`; nothing for mini-batches
+`ConservedParts`    the same                                          yes    the same
+`Sinusoids`         a quadratic potential                             yes    two gradients; rarely rejected
+`ProductInversion`  a quadratic potential                             yes    one partial derivative; never rejected
+`regression`        noisy observations of the rate                    no     nothing
+==================  ================================================  =====  ===========================================
 
 `Conserved` and `Sinusoids` are for `pdmp.Boomerang`, `ConservedParts` and `ProductInversion` for
 `pdmp.FactorisedBoomerang`, `regression` is the bound of `pdmp.SBPS`.
 
-Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error
-that names the bound; one above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon
-shrinks. To write a bound, derive from `Bound`; to have a process thinned by these, see there too.
+Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error that names it; one
+above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon shrinks. To write a bound,
+derive from `Bound`; what a process gives to these bounds is said there too.
 """
 
 from pdmp.thinning.affine import Affine, Inversion, RayInversion
