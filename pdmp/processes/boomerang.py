@@ -277,9 +277,9 @@ class Boomerang(Walls, Process):
         )
 
 
-def boomerang_provider(target, name):
-    """The provider that `target` is or stands for, or a `TypeError` that says what fits."""
-    provider = as_provider(target)
+def boomerang_provider(provider, name):
+    """The provider that `provider` is or stands for, or a `TypeError` that says what fits."""
+    provider = as_provider(provider, "provider")
     if not provider.exact and not (isinstance(provider, (Minibatch, ControlVariate)) and provider.independent):
         drawn = f" with draw={provider.draw!r}" if isinstance(provider, Minibatch) else ""
         raise TypeError(

@@ -29,6 +29,7 @@ from pdmp.gradients import Minibatch
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
+from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, positive
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import CERTAIN, Process, positions
@@ -57,7 +58,7 @@ class LipschitzSBPS(Walls, Process):
 
     Parameters
     ----------
-    target : Model or pdmp.gradients.Minibatch
+    provider : Model or pdmp.gradients.Minibatch
         What to sample; a model stands for ``Minibatch(model, 1)``. Batches must be independent.
     refresh_rate : float or "auto", default "auto"
         Rate of the refreshments per unit of time; "auto" as in `BPS`.
@@ -91,17 +92,17 @@ class LipschitzSBPS(Walls, Process):
     recipe = Recipe(featured=False)
 
     def __init__(
-        self, target: Model | Minibatch, refresh_rate: float | str = "auto", bound: float | None = None
+        self, provider: Model | Minibatch, refresh_rate: float | str = "auto", bound: float | None = None
     ) -> None:
-        if isinstance(target, Model):
-            target = Minibatch(target, 1)
-        if not isinstance(target, Minibatch) or not target.independent:
-            what = f'draw="{target.draw}"' if isinstance(target, Minibatch) else f"a {type(target).__name__}"
+        if isinstance(provider, Model):
+            provider = Minibatch(provider, 1)
+        if not isinstance(provider, Minibatch) or not provider.independent:
+            what = f'draw="{provider.draw}"' if isinstance(provider, Minibatch) else f"a {type(provider).__name__}"
             raise TypeError(
                 "pdmp.LipschitzSBPS needs a model or independent mini-batches of one: pdmp.gradients.Minibatch(model, "
                 f'size, draw=...) with draw="iid" or "distinct", got {what}.'
             )
-        self.provider, self.model = target, target.model
+        self.provider, self.model = provider, provider.model
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)
         self.no_prior = not self.model.has("add_prior_gradient")
@@ -112,8 +113,8 @@ class LipschitzSBPS(Walls, Process):
             if not 0.0 < bound < math.inf:
                 instead = f"Give `bound=` if there is one. {instead}"
                 raise ValueError(missing(self.model, "largest_term_gradient", "pdmp.LipschitzSBPS needs", instead))
-        elif isinstance(bound, bool) or not isinstance(bound, (int, float, np.number)) or not 0.0 < bound < math.inf:
-            raise ValueError(f"`bound` must be a positive number, got {bound!r}.")
+        else:
+            bound = positive_number("bound", bound)
         self.level = self.model.n_data * float(bound)
 
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------

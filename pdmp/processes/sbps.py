@@ -240,7 +240,7 @@ class SBPS(Process):
         noise: str = "pooled",
         auxiliary: bool = False,
     ) -> None:
-        self.provider = as_provider(provider)
+        self.provider = as_provider(provider, "provider")
         if not self.provider.independent:
             raise TypeError(
                 "pdmp.SBPS needs independent batches: pdmp.gradients.Minibatch(model, size, draw=...) with "

@@ -1,5 +1,6 @@
 """Zig-Zag with exact sub-sampling, with speeds and with excess rates: its rates, bounds, events and laws."""
 
+import copy
 import functools
 import itertools
 import pickle
@@ -301,8 +302,9 @@ def test_speeds_are_the_providers_units_and_auto_is_a_standard_deviation():
     assert set(np.abs(sampler.velocity(ANCHOR, np.random.default_rng(1)))) == set(sampler.speed)
     gaussian = pdmp.ZigZag(Gaussian(0.0, [4.0, 0.25]), speed="auto").resolve(np.zeros(2))
     np.testing.assert_array_equal(gaussian.speed, [0.5, 2.0])
-    again = pickle.loads(pickle.dumps(sampler))
-    assert type(again) is type(sampler) and again.thinning.total == sampler.thinning.total
+    for again in (pickle.loads(pickle.dumps(sampler)), copy.copy(sampler)):
+        assert type(again) is pdmp.ZigZag and again.thinning.total == sampler.thinning.total
+    assert type(gaussian) is pdmp.ZigZag
 
 
 class Unknown(pdmp.Model):
