@@ -1,4 +1,4 @@
-"""What the processes with an exact gradient and one clock for the whole target share: when it was last evaluated."""
+"""What the processes with the gradient of the whole target share: it is evaluated once for each time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ class Memory(NamedTuple):
     at: np.ndarray  #: (1,) that time; NaN before the first evaluation
     here: np.ndarray  #: (d,) the position there
     rates: np.ndarray  #: (m,) signed rates
-    hessian_product: (
-        np.ndarray
-    )  #: (d,) Hv, by which the gradient of a quadratic target changes along the ray; else (1,)
+    hessian_product: np.ndarray  #: (d,) BPS: Hv, by which the gradient of a quadratic target changes along the ray
     carried: np.ndarray  #: (1,) BPS: number of events since the gradient was last computed afresh
     flipping: np.ndarray  #: (1,) Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
@@ -33,7 +31,7 @@ class Memory(NamedTuple):
 
 
 class ExactGradient(Process):
-    """Base of processes whose bounce rates are built from the full gradient.
+    """Base of processes whose rates are built from the gradient of the whole target, under a bound of `pdmp.thinning`.
 
     Parameters
     ----------
