@@ -132,8 +132,8 @@ BUGS = [
     Bug(
         "regression: the prior's mean is not weighted",
         "pdmp/thinning/regression.py",
-        "u0, u1 = line[\"weight_g\"], line[\"weight_sg\"] + mean / variance",
-        "u0, u1 = line[\"weight_g\"], line[\"weight_sg\"] + mean",
+        'u0, u1 = line["weight_g"], line["weight_sg"] + mean / variance',
+        'u0, u1 = line["weight_g"], line["weight_sg"] + mean',
         (THINNING,),
     ),
     # BPS and Zig-Zag
@@ -232,15 +232,15 @@ BUGS = [
     Bug(
         "SBPS: the clock of the regression restarts at each proposal",
         "pdmp/processes/sbps.py",
-        "        s = now - state.moved[0]\n        if line[\"count\"] == 0.0:",
-        "        s = 0.0\n        if line[\"count\"] == 0.0:",
+        '        s = now - state.moved[0]\n        if line["count"] == 0.0:',
+        '        s = 0.0\n        if line["count"] == 0.0:',
         (EXACT, PAPER),
     ),
     Bug(
         "SBPS: k is forgotten",
         "pdmp/thinning/regression.py",
-        "line[\"slope\"] * s + k * spread(",
-        "line[\"slope\"] * s + 0.0 * k * spread(",
+        'line["slope"] * s + k * spread(',
+        'line["slope"] * s + 0.0 * k * spread(',
         (THINNING,),
     ),
     # gradients
