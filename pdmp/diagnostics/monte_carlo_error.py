@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pdmp.engine.result import Run
 
 METHODS = ("spectral", "batch")
-LEAST_STRETCHES = 8  #: fewer tell nothing
+LEAST_STRETCHES = 8  #: with fewer the variance is NaN
 
 
 def check_method(method):

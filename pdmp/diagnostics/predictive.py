@@ -15,7 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-#: Probabilities are taken no nearer to 0 and 1 than this where their logarithm is.
+from pdmp.native import arguments
+
+#: Probabilities are clipped to this distance from 0 and 1 before their logarithm is taken.
 LEAST_PROBABILITY = 1e-12
 
 
@@ -231,11 +233,9 @@ def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "s
     >>> table['count']
     array([0, 4])
     """
-    if convention not in ("standard", "mamba"):
-        raise ValueError(f'`convention` must be "standard" or "mamba", got {convention!r}.')
+    arguments.one_of("convention", convention, ("standard", "mamba"))
     y, p = _labels_and_probabilities(y, p, geometric=convention == "mamba")
-    if isinstance(bins, bool) or not isinstance(bins, (int, np.integer)) or bins < 1:
-        raise ValueError(f"`bins` must be a whole number, at least 1, got {bins!r}.")
+    bins = arguments.count("bins", bins)
     confidence, right = p.max(axis=1), np.argmax(p, axis=1) == y
     if convention == "standard":
         edges = np.linspace(0.0, 1.0, bins + 1)

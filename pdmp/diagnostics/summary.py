@@ -80,9 +80,9 @@ def summarise(run):
 def sd_errors(draws):
     """Relative Monte Carlo errors of the standard deviations (d,) of equally spaced draws (chains, n, d).
 
-    Half those of the variances. Where lengths mix slowly, as those of bouncing paths do that are seldom refreshed, they
-    are much larger than the errors of the means let one expect. 0 where squares are not correlated: there the number of
-    the draws limits what they say, not the path, of which they may be few.
+    They are half those of the variances. Where |x - mean| mixes slowly, as on bouncing paths that are seldom refreshed,
+    they are much larger than the errors of the means suggest. Where squares are not correlated the result is 0: there
+    the number of draws limits the precision, not the path.
     """
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
