@@ -197,3 +197,9 @@ def test_defaults():
 def test_what_has_no_automatic_step(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("step", ["0.1", True])
+def test_steps_are_numbers(step):
+    with pytest.raises(TypeError, match="`step` must be a number"):
+        discrete.SGLD(MODEL, step=step)

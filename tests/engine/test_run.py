@@ -919,3 +919,40 @@ def test_live_counts_belong_to_the_chain():
     run = pdmp.sample(Telegraph(), events=10, seed=1)
     run_module.extend(run, events=20)
     assert run.events[0] == 10 and run._chains[0].state.counts[EVENTS] == 20
+
+
+@pytest.mark.exact
+def test_a_checkpoint_of_another_function_or_preconditioner_is_refused(tmp_path):
+    def run(process, name):
+        return pdmp.sample(process, events=50, seed=1, initial=np.zeros(2), checkpoint=tmp_path / name)
+
+    run(pdmp.ZigZag(pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 2)), "function.npz")
+    with pytest.raises(ValueError, match="another call: `process` differs"):
+        run(pdmp.ZigZag(pdmp.models.from_function(lambda x: (5.0 * x @ x, 10.0 * x), 2)), "function.npz")
+    noisy = pdmp.gradients.Noisy(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), 1.0)
+    run(pdmp.SBPS(noisy, precondition=[1.0, 9.0]), "scale.npz")
+    with pytest.raises(ValueError, match="another call: `process` differs"):
+        run(pdmp.SBPS(noisy, precondition=[9.0, 1.0]), "scale.npz")
+
+
+@pytest.mark.exact
+def test_a_run_is_not_extended_backwards():
+    run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), time=20.0, seed=1)
+    with pytest.raises(ValueError, match="smaller than what the run has already spent"):
+        run_module.extend(run, time=10.0)
+
+
+@pytest.mark.exact
+def test_a_damaged_file_is_said_to_be_so(tmp_path):
+    path = tmp_path / "run.npz"
+    pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=50, seed=1).save(path)
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match="is damaged, or not a file that this package wrote"):
+        pdmp.load(path)
+
+
+@pytest.mark.exact
+def test_a_budget_of_data_without_end_is_a_number_like_any_other():
+    model = pdmp.models.LinearGaussian(np.ones((4, 1)), np.zeros(4), 1.0, 1.0)
+    run = pdmp.sample(discrete.SGLD(model, step=0.1), data_passes=1e300, steps=3, seed=1)
+    assert run.stats["data_terms"] == 12

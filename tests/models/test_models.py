@@ -761,3 +761,9 @@ def test_points_are_checked():
         model.potential(np.zeros(3))
     with pytest.raises(ValueError, match="`rows` must lie in 0 … 39"):
         model.term_gradients(np.zeros(4), [40])
+
+
+def test_a_minimum_at_infinity_is_not_a_mode():
+    X = np.array([[1.0, 0.9], [2.0, 2.2], [-1.0, -1.1], [-1.5, -1.0]])
+    model = pdmp.models.LogisticRegression(X, [1.0, 1.0, 0.0, 0.0], prior_scale=np.inf)
+    assert model.mode() is None

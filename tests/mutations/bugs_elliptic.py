@@ -2,7 +2,7 @@
 
 from tests.mutations.bugs import Bug
 
-PATHS = ("tests/engine/test_elliptic.py",)
+PATHS = ("tests/test_flow.py", "tests/engine/test_elliptic_paths.py")
 SAMPLERS = ("tests/processes/test_boomerang.py",)
 CONSERVED, SINUSOID = "pdmp/thinning/conserved.py", "pdmp/thinning/sinusoid.py"
 BOOMERANG, FACTORISED = "pdmp/processes/boomerang.py", "pdmp/processes/factorised_boomerang.py"

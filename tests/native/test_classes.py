@@ -158,3 +158,48 @@ def test_a_missing_a_misspelt_and_an_unmarked_method_are_one_line_each():
             type("Wrong", (Process,), methods)
         assert "\n" not in str(raised.value)
         assert "Wrong" in str(raised.value)
+
+
+def redefined(power):
+    """A class that always has the same name: what a notebook cell becomes when it is edited and run again."""
+
+    class Target(pdmp.Model):
+        s: float
+
+        def __init__(self):
+            super().__init__(dim=1)
+            self.s = 1.0
+
+        @pdmp.compiled
+        def potential(self, x):
+            return x[0] ** power / power
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += x[0] ** (power - 1)
+
+    return Target()
+
+
+@pytest.mark.exact
+def test_classes_of_the_same_name_do_not_share_their_machine_code():
+    models = [redefined(2), redefined(4)]
+    assert [float(m.gradient([2.0])[0]) for m in models] == [2.0, 8.0]
+    variances = [pdmp.sample(pdmp.ZigZag(m), events=4_000, seed=1).var()[0] for m in models]
+    assert 0.9 < variances[0] < 1.1 and 0.6 < variances[1] < 0.75  # 1 and 0.676
+
+
+@needs_compiler
+@pytest.mark.quick
+def test_a_method_that_creates_arrays_is_told_how():
+    class Creates(pdmp.Model):
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * (x * x).sum()
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out += x
+
+    with pytest.raises(TypeError, match=r"Creates does not compile.*creates an array.*allocates=True"):
+        Creates(dim=2).potential([1.0, 2.0])

@@ -282,3 +282,9 @@ def test_bad_input(name):
     make, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.exact
+def test_sbps_warns_of_gradients_without_noise():
+    with pytest.warns(UserWarning, match="without noise.*pdmp.BPS"):
+        pdmp.SBPS(MODEL)

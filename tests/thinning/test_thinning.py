@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+import pdmp
 from pdmp.engine.scheduler import reschedule
 from pdmp.process import HORIZON, VIOLATIONS
 from pdmp.thinning import affine, grid, regression
@@ -352,3 +353,24 @@ def test_the_heap_sorts_by_time_and_then_by_index(n, values):
         found.append(int(heap[0]))
         set_time(found[-1], math.inf)
     assert found == expected
+
+
+def test_the_grid_stops_where_the_target_ends():
+    """A density that ends inside its support stops the run at the edge; looking over it from inside does not."""
+
+    def half(x):
+        return (0.5 * x @ x, x) if x[0] < 1.0 else (np.nan, np.full(2, np.nan))
+
+    with pytest.raises(pdmp.SamplingError, match="not finite") as caught:
+        pdmp.sample(pdmp.BPS(pdmp.models.from_function(half, 2)), events=1_000, seed=1)
+    assert caught.value.position[0] == pytest.approx(1.0, abs=1e-6)
+
+    def barrier(x):  # U grows without bound at the edge: the path turns before it
+        if x[0] <= 0.0:
+            return np.nan, np.full(1, np.nan)
+        return x[0] - 3.0 * np.log(x[0]), 1.0 - 3.0 / x
+
+    run = pdmp.sample(
+        pdmp.BPS(pdmp.models.from_function(barrier, 1, initial=[3.0]), refresh_rate=0.2), events=3_000, seed=1
+    )
+    assert run.mean()[0] == pytest.approx(4.0, abs=0.5)  # Gamma(4, 1)
