@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
-
-if TYPE_CHECKING:
-    from discrete.schedules import Schedule
 
 
 class Banana(Model):
@@ -54,7 +50,7 @@ class Banana(Model):
     bend: float
     noise: float
 
-    def __init__(self, dim: int = 2, scale: float | str | Schedule = 1.0, bend: float = 1.0, noise: str = 0.5) -> None:
+    def __init__(self, dim: int = 2, scale: float = 1.0, bend: float = 1.0, noise: float = 0.5) -> None:
         if dim < 2:
             raise ValueError(f"`dim` must be at least 2, got {dim}.")
         for name, value in (("scale", scale), ("noise", noise)):

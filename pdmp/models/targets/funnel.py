@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
-
-if TYPE_CHECKING:
-    from discrete.schedules import Schedule
 
 
 class Funnel(Model):
@@ -46,7 +42,7 @@ class Funnel(Model):
 
     scale: float
 
-    def __init__(self, dim: int = 10, scale: float | str | Schedule = 3.0) -> None:
+    def __init__(self, dim: int = 10, scale: float = 3.0) -> None:
         if dim < 2:
             raise ValueError(f"`dim` must be at least 2, got {dim}.")
         if not 0.0 < scale < math.inf:

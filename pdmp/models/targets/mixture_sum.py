@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
-
-if TYPE_CHECKING:
-    from discrete.schedules import Schedule
 
 
 @inlined
@@ -63,7 +60,7 @@ class MixtureSum(Model):
     precision: float
     factor: float
 
-    def __init__(self, centres: ArrayLike, width: float = 0.25, scale: float | str | Schedule = "mean") -> None:
+    def __init__(self, centres: ArrayLike, width: float = 0.25, scale: float | str = "mean") -> None:
         centres = np.array(centres, dtype=float, order="C")
         if centres.ndim != 2 or centres.size == 0 or centres.shape[1] % 2:
             raise ValueError(f"`centres` must have shape (N, 2 D), N and D at least 1; got {centres.shape}.")
