@@ -123,7 +123,7 @@ class ControlVariate(Provider):
         self.has_variance = self.size >= 2
 
     @functools.cached_property
-    def drawing(self):
+    def drawing(self) -> Compiled:
         """The draw as compiled code knows it."""
         if self.draw == "uniform":
             return WithReplacement(self.size, self.n_data)

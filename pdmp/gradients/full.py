@@ -19,7 +19,7 @@ class AllTerms(Provider):
     packed: Compiled
 
     @functools.cached_property
-    def packed(self):
+    def packed(self) -> Model:
         """The model that the gradient is taken from: a copy laid out for blocks if the model has such a layout."""
         return self.model.rearranged(np.arange(self.n_data)) or self.model
 

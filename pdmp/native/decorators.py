@@ -17,6 +17,9 @@ levels of helpers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
 import numba
 
 from pdmp.native.messages import warn_not_kept
@@ -59,7 +62,14 @@ def method_options(method):
     return {**options, "_nrt": method.__allocates__} if "_nrt" in options else options
 
 
-def compiled(function=None, *, allocates=False, inline=True):
+F = TypeVar("F", bound=Callable)
+
+
+@overload
+def compiled(function: F) -> F: ...
+@overload
+def compiled(*, allocates: bool = False, inline: bool = True) -> Callable[[F], F]: ...
+def compiled(function: Any = None, *, allocates: bool = False, inline: bool = True) -> Any:
     """Mark a method of a `Compiled` class as one that compiled code may call.
 
     Compiled methods work in place on what they are given.

@@ -53,7 +53,7 @@ def calibration(
     draws: int = 19,
     warmup: float = 0.1,
     seed: int = 0,
-    **budget,
+    **budget: float,
 ) -> Calibration:
     """Rank parameters drawn from the prior among draws from the posterior of data that they generated.
 

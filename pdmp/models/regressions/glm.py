@@ -26,6 +26,7 @@ import copy
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model, data_and_coordinates
@@ -159,7 +160,15 @@ class GeneralisedLinear(Model):
     #: Whether the last column of `X` was added to the data given.
     intercept = False
 
-    def __init__(self, X, y, prior_scale=1.0, intercept=False, offset=None, dtype=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_scale: ArrayLike = 1.0,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         coefficients = d - bool(intercept)
@@ -177,7 +186,7 @@ class GeneralisedLinear(Model):
             self.offset = read_vector("offset", offset, n)
         self.precision, self.prior_scale = read_prior(prior_scale, d, self.intercept), prior_scale
 
-    def read_target(self, y, n):
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         """The targets as a float array (n,), or a `ValueError`."""
         return read_vector("y", y, n)
 
@@ -305,14 +314,14 @@ class GeneralisedLinear(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
         return data_and_coordinates(self.X)
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.sqrt(self.precision / (2.0 * math.pi))
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same posterior with its data in the order `rows`; None for data that stay in a file."""
         rows = np.asarray(rows)
         if np.array_equal(rows, np.arange(self.n_data)):
@@ -326,22 +335,22 @@ class GeneralisedLinear(Model):
         other.n_data = len(rows)
         return other
 
-    def second_derivatives(self, x):
+    def second_derivatives(self, x: ArrayLike) -> np.ndarray:
         """ℓ'' of each term at x, shape (N,)."""
         out = np.zeros(self.n_data)
         with readable(type(self).__name__):
             _second_derivatives(self.native, self.check(x), out)
         return out
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
         return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
 
-    def prior_hessian_bounds(self):
+    def prior_hessian_bounds(self) -> np.ndarray | None:
         """diag(prior_scale⁻²), twice."""
         return np.diag(self.precision), np.diag(self.precision)
 
-    def margins(self, x, X=None, offset=None):
+    def margins(self, x: ArrayLike, X: ArrayLike | None = None, offset: ArrayLike | None = None) -> np.ndarray:
         """Margins of the model's data, or of others, for positions x (..., d): shape (..., n)."""
         x = np.asarray(x, dtype=float)
         if x.shape[-1:] != (self.dim,):
@@ -358,7 +367,7 @@ class GeneralisedLinear(Model):
             raise ValueError(f"`X` must have shape (n, {self.dim - self.intercept}), got {X.shape}.")
         return with_ones(X) if self.intercept else X
 
-    def predict(self, x, X, offset=None):
+    def predict(self, x: ArrayLike, X: ArrayLike, offset: ArrayLike | None = None) -> np.ndarray:
         """Expected targets.
 
         Parameters
@@ -376,7 +385,14 @@ class GeneralisedLinear(Model):
         """
         return self.mean(self.margins(x, X, offset))
 
-    def log_likelihood(self, x, X=None, y=None, offset=None, pointwise=False):
+    def log_likelihood(
+        self,
+        x: ArrayLike,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        pointwise: bool = False,
+    ) -> np.ndarray:
         """log p(y | X, x), of the model's data or of others.
 
         Parameters
@@ -415,7 +431,7 @@ class BoundedHessian(GeneralisedLinear):
         super().__init__(*args, **kwargs)
         self.gram = np.zeros((0, 0))
 
-    def settle(self):
+    def settle(self) -> None:
         """Keep Σ high aᵢaᵢᵀ where it is small; to be called when `target` and parameters are set."""
         if self.dim <= min(GRAM, self.n_data):
             self.gram = gram(self.X, self.all_second_derivative_bounds()[1])
@@ -479,16 +495,16 @@ class BoundedHessian(GeneralisedLinear):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def all_second_derivative_bounds(self):
+    def all_second_derivative_bounds(self) -> np.ndarray:
         """Bounds on ℓ'' of each term, two arrays (N,)."""
         return np.array([np.broadcast_to(bound, self.n_data) for bound in self.second_derivative_bounds(self.target)])
 
-    def term_lipschitz_norms(self, root, first, last):
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """max |ℓ''| |rootᵀ aᵢ|²."""
         low, high = self.all_second_derivative_bounds()[:, first:last]
         return np.maximum(high, -low) * row_norms(self.X[first:last], root) ** 2
 
-    def hessian_bounds(self):
+    def hessian_bounds(self) -> np.ndarray | None:
         """diag(prior_scale⁻²) plus Σ lowᵢ aᵢaᵢᵀ, and plus Σ highᵢ aᵢaᵢᵀ, (d, d) each."""
         prior, (low, high) = np.diag(self.precision), self.all_second_derivative_bounds()
         least = gram(self.X, low) if np.any(low) else np.zeros((self.dim, self.dim))
@@ -530,16 +546,16 @@ class BoundedGradient(BoundedHessian):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def largest_first_derivatives(self):
+    def largest_first_derivatives(self) -> np.ndarray:
         """Bounds on |ℓ'| of each term, (N,)."""
         low, high = self.first_derivative_bounds(self.target)
         return np.broadcast_to(np.maximum(high, -np.asarray(low)), self.n_data)
 
-    def largest_term_gradient(self):
+    def largest_term_gradient(self) -> float | None:
         """The largest of max |ℓ'| |aᵢ|."""
         return float((self.largest_first_derivatives() * row_norms(self.X)).max())
 
-    def term_gradient_norms(self, root, first, last):
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """max |ℓ'| |rootᵀ aᵢ|."""
         return self.largest_first_derivatives()[first:last] * row_norms(self.X[first:last], root)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -45,7 +47,7 @@ class HalfCauchyLogistic(LogisticTerms):
         self.settle()
 
     @classmethod
-    def generated(cls, scale=3.0, n_data=100, prior_scale=1.0, seed=0):
+    def generated(cls, scale: float = 3.0, n_data: int = 100, prior_scale: float = 1.0, seed: int = 0) -> Self:
         """The target with `n_data` covariates drawn from the half-Cauchy law with this scale."""
         return cls(np.abs(scale * np.random.default_rng(seed).standard_cauchy(n_data)), prior_scale)
 

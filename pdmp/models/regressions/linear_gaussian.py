@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,7 +91,7 @@ class LinearGaussian(Model):
             precision = 0.5 * (precision + precision.T)
             self.law = Gaussian(np.linalg.solve(precision, pull), precision)
 
-    def read_features(self, A):
+    def read_features(self, A: ArrayLike) -> Any:
         """Keep the features; AᵀA, N and d."""
         if sparse.issparse(A):
             raise ValueError(
@@ -104,7 +105,7 @@ class LinearGaussian(Model):
         self.A = A
         return A.T @ A, *A.shape
 
-    def features_times(self, y):
+    def features_times(self, y: ArrayLike) -> np.ndarray:
         """Aᵀy."""
         return self.A.T @ y
 
@@ -236,14 +237,14 @@ class LinearGaussian(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each datum, on the coordinates where its row of `A` is not zero; one for each prior."""
         return data_and_coordinates(self.A)
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.full(self.dim, math.sqrt(self.prior_precision / (2.0 * math.pi)))
 
-    def ray_room(self):
+    def ray_room(self) -> int:
         """Length of the array that holds a ray."""
         return self.law.ray_room()
 
@@ -251,7 +252,7 @@ class LinearGaussian(Model):
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior."""
         return self.law.mode(), self.law.covariance()
 
-    def neighbours(self):
+    def neighbours(self) -> tuple[np.ndarray, np.ndarray]:
         """Pattern of Λ: (indptr, indices) of its rows."""
         return self.law.neighbours()
 
@@ -259,7 +260,7 @@ class LinearGaussian(Model):
         """The posterior mean, shape (dim,)."""
         return self.law.mode()
 
-    def hessian(self, x=None):
+    def hessian(self, x: ArrayLike | None = None) -> np.ndarray:
         """Λ, shape (dim, dim); the same at every x."""
         return self.law.hessian()
 
@@ -272,22 +273,22 @@ class LinearGaussian(Model):
         precision = self.prior_precision * np.eye(self.dim)
         return precision, precision
 
-    def curvature(self, x=None, probes=None):
+    def curvature(self, x: ArrayLike | None = None, probes: int | None = None) -> float:
         """Trace of Λ divided by `dim`."""
         return self.law.curvature()
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same model with its data in the order `rows`."""
         other = copy.copy(self)
         other.A, other.y = np.ascontiguousarray(self.A[rows]), self.y[rows]
         other.n_data = len(other.y)
         return other
 
-    def predict(self, x, A):
+    def predict(self, x: ArrayLike, A: ArrayLike) -> np.ndarray:
         """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
         return np.asarray(x, dtype=float) @ np.asarray(A, dtype=float).T
 
-    def log_likelihood(self, x, A, y):
+    def log_likelihood(self, x: ArrayLike, A: ArrayLike, y: ArrayLike | None) -> np.ndarray:
         """Log density of each observation in y, shape (n,), at positions x, shape (..., d): shape (..., n)."""
         residuals = np.asarray(y, dtype=float) - self.predict(x, A)
         return 0.5 * (math.log(self.noise_precision / (2.0 * math.pi)) - self.noise_precision * residuals**2)

@@ -333,12 +333,12 @@ class LogisticRegression(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def largest_term_gradient(self):
+    def largest_term_gradient(self) -> float | None:
         """The largest norm of a row of `X`: the gradient of a term is its row times a number in (-1, 1)."""
         pieces = np.array_split(self.X, self.n_data // 100_000 + 1)
         return math.sqrt(max(float(np.einsum("ij,ij->i", a, a).max()) for a in pieces))
 
-    def factors(self):
+    def factors(self) -> list | tuple | None:
         """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
         return data_and_coordinates(self.X)
 
@@ -349,7 +349,7 @@ class LogisticRegression(Model):
             data[...] = self.data
             self.data = data
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same posterior with its data in the order `rows`, in tiles of 64 data, feature by feature.
 
         A block of consecutive data is then read in long vectors. `X` and `y` of the copy stay in the order given.
@@ -364,11 +364,11 @@ class LogisticRegression(Model):
             copy.data[tile, :, : len(part)] = part.T
         return copy
 
-    def batch_room(self, size):
+    def batch_room(self, size: int) -> np.ndarray:
         tiles = -(-size // BLOCK) if size * self.dim <= LARGEST_COPY else 0
         return np.zeros((tiles, self.dim, BLOCK), self.data.dtype)
 
-    def slab_density(self):
+    def slab_density(self) -> np.ndarray | None:
         return np.sqrt(self.precision / (2.0 * math.pi))
 
     def _weighted_gram(self, x):
@@ -384,15 +384,15 @@ class LogisticRegression(Model):
                 total += part.T @ (part * (p * (1.0 - p))[:, None])
         return total
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(p (1 - p)) X + diag(prior_scale⁻²)."""
         return self._weighted_gram(self.check(x)) + np.diag(self.precision)
 
-    def term_gradient_norms(self, root, first, last):
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """|rootᵀ Xᵢ|."""
         return np.linalg.norm(self.X[first:last] @ root, axis=1)
 
-    def term_lipschitz_norms(self, root, first, last):
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray:
         """¼ |rootᵀ Xᵢ|²."""
         return 0.25 * self.term_gradient_norms(root, first, last) ** 2
 
@@ -406,7 +406,7 @@ class LogisticRegression(Model):
         """diag(prior_scale⁻²), twice."""
         return np.diag(self.precision), np.diag(self.precision)
 
-    def predict(self, x, X):
+    def predict(self, x: ArrayLike, X: ArrayLike | None) -> np.ndarray:
         """Probabilities of the label 1.
 
         Parameters
@@ -426,7 +426,9 @@ class LogisticRegression(Model):
         X = np.asarray(X, float)
         return with_ones(X) if self.intercept else X
 
-    def log_likelihood(self, x, X=None, y=None, pointwise=False):
+    def log_likelihood(
+        self, x: ArrayLike, X: ArrayLike | None = None, y: ArrayLike | None = None, pointwise: bool = False
+    ) -> np.ndarray:
         """log p(y | X, x) of the model's data or of others.
 
         Parameters

@@ -75,10 +75,10 @@ class LogisticTerms(BoundedGradient):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def mean(self, z):
+    def mean(self, z: np.ndarray) -> np.ndarray:
         """P(y = 1)."""
         return expit(z)
 
-    def log_density(self, z, y):
+    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         return -np.logaddexp(0.0, -np.where(y > 0.0, 1.0, -1.0) * z)

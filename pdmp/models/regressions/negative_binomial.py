@@ -61,7 +61,7 @@ class NegativeBinomialRegression(BoundedGradient):
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
         self.settle()
 
-    def read_target(self, y, n):
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         return read_counts(y, n)
 
     @compiled

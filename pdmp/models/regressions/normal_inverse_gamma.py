@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
@@ -14,6 +16,9 @@ from pdmp.models.regressions.glm import read_vector
 from pdmp.models.transforms import Log
 from pdmp.native.classes import Compiled, compiled, vectorised
 from pdmp.native.vectors import BLOCK, buffer, exp
+
+if TYPE_CHECKING:
+    from discrete.schedules import Schedule
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -40,7 +45,9 @@ class NormalInverseGamma(Model):
     scale: float
     weight: float
 
-    def __init__(self, mean, precision, shape, scale):
+    def __init__(
+        self, mean: ArrayLike | None, precision: ArrayLike, shape: float | None, scale: float | str | Schedule
+    ) -> None:
         mean = np.array(mean, dtype=float)
         d = len(mean)
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
@@ -120,11 +127,11 @@ class NormalInverseGamma(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """(mean, log(scale / (shape + d/2))), shape (d + 1,): of the density of (β, γ)."""
         return np.append(self.mean, math.log(self.scale / self.weight))
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, shape (d + 1, d + 1)."""
         x = self.check(x)
         e, delta = math.exp(-x[-1]), x[:-1] - self.mean
@@ -132,7 +139,7 @@ class NormalInverseGamma(Model):
         corner = self.scale + 0.5 * delta @ pulled
         return e * np.block([[self.precision, -pulled[:, None]], [-pulled[None, :], np.array([[corner]])]])
 
-    def posterior(self):
+    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ); infinite where they do not exist.
 
         β has mean `mean` and covariance scale / (shape - 1) Λ⁻¹; γ has mean log(scale) - ψ(shape) and variance
@@ -147,14 +154,14 @@ class NormalInverseGamma(Model):
         covariance[:-1, :-1] = factor * np.linalg.inv(self.precision)
         return mean, covariance
 
-    def coefficients_law(self):
+    def coefficients_law(self) -> Any:
         """The marginal law of β, a frozen `scipy.stats.multivariate_t` with 2 shape degrees of freedom."""
         from scipy import stats
 
         spread = self.scale / self.shape * np.linalg.inv(self.precision)
         return stats.multivariate_t(self.mean, 0.5 * (spread + spread.T), df=2.0 * self.shape)
 
-    def variance_law(self):
+    def variance_law(self) -> Any:
         """The marginal law of σ², a frozen `scipy.stats.invgamma`."""
         from scipy import stats
 
@@ -273,7 +280,17 @@ class NormalInverseGammaRegression(Model):
     weight: float
     law: Compiled
 
-    def __init__(self, X, y, prior_mean=0.0, prior_covariance=100.0, shape=1.0, scale=1.0, intercept=False, dtype=None):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_mean: ArrayLike = 0.0,
+        prior_covariance: ArrayLike = 100.0,
+        shape: float | None = 1.0,
+        scale: float | str | Schedule = 1.0,
+        intercept: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         variables = {"coefficients": (d - bool(intercept),), "intercept": (), "variance": ()}
@@ -387,7 +404,7 @@ class NormalInverseGammaRegression(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def rearranged(self, rows):
+    def rearranged(self, rows: np.ndarray) -> Model | None:
         """The same posterior with its data in the order `rows`; None for data that stay in a file."""
         rows = np.asarray(rows)
         if np.array_equal(rows, np.arange(self.n_data)):
@@ -400,19 +417,19 @@ class NormalInverseGammaRegression(Model):
         other.n_data = len(rows)
         return other
 
-    def posterior(self):
+    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d + 1,), and covariance, shape (d + 1, d + 1), of (β, γ) under the posterior."""
         return self.law.posterior()
 
-    def mode(self, initial=None):
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """Of the density of (β, γ), shape (d + 1,)."""
         return self.law.mode()
 
-    def hessian(self, x):
+    def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at x, shape (d + 1, d + 1)."""
         return self.law.hessian(self.check(x))
 
-    def predict(self, x, X):
+    def predict(self, x: ArrayLike, X: ArrayLike) -> np.ndarray:
         """Expected targets for positions x, shape (..., d + 1), and features X, shape (n, d): shape (..., n)."""
         x = np.asarray(x, dtype=float)
         if x.shape[-1:] != (self.dim,):
@@ -427,7 +444,9 @@ class NormalInverseGammaRegression(Model):
         flat = x.reshape(-1, self.dim)[:, :-1]
         return np.asarray((X @ flat.T).T).reshape(*x.shape[:-1], X.shape[0])
 
-    def log_likelihood(self, x, X=None, y=None, pointwise=False):
+    def log_likelihood(
+        self, x: ArrayLike, X: ArrayLike | None = None, y: ArrayLike | None = None, pointwise: bool = False
+    ) -> np.ndarray:
         """log p(y | X, x) of the model's data or of others.
 
         Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.models.regressions.glm import GeneralisedLinear, read_counts
 from pdmp.native.classes import compiled
@@ -39,7 +40,7 @@ class PoissonRegression(GeneralisedLinear):
     array([-5., -9.])
     """
 
-    def read_target(self, y, n):
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         return read_counts(y, n)
 
     @compiled

@@ -54,7 +54,7 @@ class ProbitRegression(BoundedHessian):
         self.target = 2.0 * self.y - 1.0
         self.settle()
 
-    def read_target(self, y, n):
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
         return read_labels(y, n)
 
     @compiled

@@ -12,6 +12,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.design import stays
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
@@ -35,7 +36,7 @@ class Enumeration(NamedTuple):
 class _SpikeAndSlab:
     """What both regressions say of their spikes."""
 
-    def set_spikes(self, inclusion, always):
+    def set_spikes(self, inclusion: ArrayLike, always: ArrayLike) -> None:
         """Check and keep the prior inclusion probabilities, 1 for those in `always`."""
         values = np.array(inclusion, dtype=float)
         if values.shape not in ((), (self.dim,)):
@@ -56,7 +57,7 @@ class _SpikeAndSlab:
             raise ValueError("no coefficient is left that may be 0: every one has `inclusion` 1 or is in `always`.")
         self._inclusion = values
 
-    def prior_inclusion(self):
+    def prior_inclusion(self) -> np.ndarray | None:
         """Prior probabilities, (dim,), that a coefficient is not 0; 1 for those that are always in the model."""
         return self._inclusion.copy()
 
@@ -94,12 +95,20 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
     >>> run = pdmp.sample(pdmp.StickyZigZag(model), time=1_000.0, seed=1)
     """
 
-    def __init__(self, X, y, noise_scale=1.0, slab_scale=1.0, inclusion=0.5, always=()):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        noise_scale: float = 1.0,
+        slab_scale: ArrayLike = 1.0,
+        inclusion: ArrayLike | None = 0.5,
+        always: ArrayLike = (),
+    ) -> None:
         super().__init__(X, y, noise_scale, slab_scale)
         self.variables = {"coefficients": (self.dim,)}
         self.set_spikes(inclusion, always)
 
-    def enumerate(self):
+    def enumerate(self) -> Enumeration:
         """The exact posterior, model by model.
 
         Returns
@@ -143,7 +152,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
         inclusion = probabilities @ models
         return Enumeration(models, probabilities, inclusion, mean, seconds, float(largest + math.log(total)))
 
-    def posterior(self):
+    def posterior(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean, shape (d,), and covariance, shape (d, d), of the posterior with its spikes, by `enumerate`."""
         found = self.enumerate()
         return found.mean, found.covariance
@@ -176,7 +185,16 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
             cls = SpikeAndSlabLogisticRows
         return super().__new__(cls)
 
-    def __init__(self, X, y, slab_scale=1.0, inclusion=0.5, always=(), dtype=None, intercept=False):
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        slab_scale: ArrayLike = 1.0,
+        inclusion: ArrayLike | None = 0.5,
+        always: ArrayLike = (),
+        dtype: DTypeLike | None = None,
+        intercept: bool = False,
+    ) -> None:
         if dtype is None and not stays(X):
             dtype = np.float64
         super().__init__(X, y, slab_scale, dtype, intercept)

@@ -110,7 +110,7 @@ class Hyperboloid(Model):
         return math.sqrt(size) * np.array([1.0, math.copysign(1.0, mean)])
 
     @functools.cached_property
-    def product_moments(self):
+    def product_moments(self) -> tuple[float, float]:
         """Mean and variance of w₀w₁ under the posterior, by quadrature.
 
         Its density is proportional to K₀(c |p|) exp(-N (p - ȳ)² / (2σ²)) with c = 1/prior_scale²: the Bessel function
