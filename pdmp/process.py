@@ -145,6 +145,25 @@ class Process(Compiled):
         Names of the kinds of event, in the order of the numbers that `jump` returns.
     ticks : int
         For a fixed-step process the number of recorded jumps in one step, else 0.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> class Switch(pdmp.Process):
+    ...     switch_rate: float
+    ...     events = ('switch',)
+    ...     def __init__(self, switch_rate):
+    ...         super().__init__(dim=1)
+    ...         self.switch_rate = switch_rate
+    ...     @pdmp.compiled
+    ...     def clock(self, state, i, now, rng):
+    ...         return now + rng.standard_exponential() / self.switch_rate, pdmp.CERTAIN
+    ...     @pdmp.compiled
+    ...     def jump(self, state, i, now, rng):
+    ...         state.v[0] = -state.v[0]
+    ...         return 0
+    >>> pdmp.sample(Switch(1.0), initial=[0.0], time=10.0, seed=1).end
+    array([10.])
     """
 
     dim: int

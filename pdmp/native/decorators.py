@@ -83,6 +83,16 @@ def compiled(function: Any = None, *, allocates: bool = False, inline: bool = Tr
     inline : bool, default True
         Whether the method is inlined wherever it is called. A long one that is called from several places compiles
         faster with False.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> class Halving(pdmp.native.classes.Compiled):
+    ...     @pdmp.compiled
+    ...     def half(self, x):
+    ...         return 0.5 * x
+    >>> Halving().half(3.0)
+    1.5
     """
     if function is None:
         return lambda method: compiled(method, allocates=allocates, inline=inline)

@@ -23,7 +23,8 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +46,9 @@ from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.sinusoid import Sinusoids
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
@@ -247,7 +251,7 @@ class Boomerang(Walls, Process):
     def describe_bound(self) -> str:
         return self.thinning.describe(self.model, None)
 
-    def velocity_covariance(self):
+    def velocity_covariance(self) -> Callable[[np.ndarray], np.ndarray] | None:
         def product(vector):
             out = np.zeros(self.dim)
             self.reference.raised(np.array(vector, dtype=float), out)
@@ -255,7 +259,7 @@ class Boomerang(Walls, Process):
 
         return product
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -263,7 +267,7 @@ class Boomerang(Walls, Process):
         self.reference.draw(rng, v)
         return v
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         return Memory(
             gradient=np.zeros(d),

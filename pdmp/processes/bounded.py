@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,9 @@ from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended
 from pdmp.processes.walls import Walls
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 
@@ -308,7 +311,7 @@ class Bounded(Extended):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @property
-    def anchor(self):
+    def anchor(self) -> np.ndarray | None:
         """The start of the process within; for a box the point inside that is closest to it."""
         x = self.inner.anchor
         if x is None and self.model is not None:
@@ -330,11 +333,11 @@ class Bounded(Extended):
         resolved._mirror_in(resolved.inner)
         return resolved
 
-    def begin(self, x, rng):
+    def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         self.check_inside(x)
         return super().begin(x, rng)
 
-    def check_inside(self, x):
+    def check_inside(self, x: np.ndarray) -> None:
         """Raise a `ValueError` that names the first wall beyond which x (d,) lies."""
         for name, outside, wall in (("lower", x < self.lower, self.lower), ("upper", x > self.upper, self.upper)):
             if np.any(outside):
@@ -353,10 +356,10 @@ class Bounded(Extended):
                     f"{b:.6g}; give `initial=` a point inside."
                 )
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return Memory(np.zeros(self.own, np.int64), np.zeros(1, np.bool_), self.inner.memory(x, rng))
 
-    def ended(self, state):
+    def ended(self, state: State) -> str | None:
         return "absorbed" if state.memory.ended[0] else None
 
 

@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +44,9 @@ from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 #: The gradient of a quadratic target, carried along by Hv, is computed afresh after so many events, to bound what
@@ -258,19 +262,19 @@ class BPS(Walls, ExactGradient):
         return process
 
     @property
-    def wall_rule(self):
+    def wall_rule(self) -> str | None:
         """A wall reflects in the metric of the mass, which must not change in the run."""
         option = isinstance(self.mass, str) and self.mass.startswith("adaptive")
         return None if option or getattr(self.mass, "adaptive", False) else "reflect"
 
-    def velocity_covariance(self):
+    def velocity_covariance(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """A function that multiplies by M⁻¹; None for the identity, and before `resolve` has made the mass."""
         mass = self.mass
         if isinstance(mass, Identity) or not isinstance(mass, Compiled):
             return None
         return lambda vector: mass.transform(mass.transposed(vector))
 
-    def automatic_rate(self, mass, x):
+    def automatic_rate(self, mass: Compiled, x: np.ndarray) -> float:
         """0.1 |v| √(tr(M⁻¹H) / (2πd)): a tenth of the bounce rate on a Gaussian with this curvature."""
         if isinstance(mass, Identity):
             curvature = curvature_at(self.model, x, '`refresh_rate="auto"`')
@@ -280,7 +284,7 @@ class BPS(Walls, ExactGradient):
                 curvature = 1.0
         return 0.1 * math.sqrt(curvature * (self.dim if self.gaussian else 1.0) / (2.0 * math.pi))
 
-    def warn_if_reducible(self, mass, x):
+    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
         """Warn where level sets are spheres in the metric of the mass: bounces then keep |x ∧ v|."""
         if self.dim > 1 and isotropic(self.model, mass, x):
             warnings.warn(
@@ -294,11 +298,11 @@ class BPS(Walls, ExactGradient):
         u = rng.standard_normal(self.dim) if self.gaussian else sphere(rng, self.dim)
         return self.mass.transform(u)
 
-    def prepare(self, state):
+    def prepare(self, state: State) -> None:
         if not isinstance(self.mass, Identity):
             state.memory.mass.u[:] = self.mass.inverse(state.v)
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         memory = self.exact_memory(x, rng, components=1)
         return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 SWITCH, REFRESH = 0, 1
 
@@ -195,7 +198,7 @@ class CoordinateSampler(Walls, ExactGradient):
         v[rng.integers(self.dim)] = rng.choice([-1.0, 1.0])
         return v
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         kept = self.exact_memory(x, rng, components=1)
         tree, curvatures = np.zeros(0), np.zeros(0)
         if isinstance(self.partials, Neighbours):
@@ -204,11 +207,11 @@ class CoordinateSampler(Walls, ExactGradient):
         elif self.thinning.exact:
             curvatures = np.zeros(self.dim)
             _curvatures(self.model.native, np.zeros(self.dim), np.zeros(self.dim), curvatures)
-        return Memory(
+        return Memory(  # type: ignore[call-arg]  # its fields are those of another record and these
             *kept, tree=tree, moving=np.zeros(1, np.int64), following=np.zeros(2, np.int64), curvatures=curvatures
         )
 
-    def prepare(self, state):
+    def prepare(self, state: State) -> None:
         state.memory.moving[0] = np.argmax(np.abs(state.v))
 
 

@@ -24,7 +24,7 @@ Bounds from Taylor's formula along the ray: Sutton & Fearnhead (2023), Concave-C
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +38,9 @@ from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
 from pdmp.processes.bps import BOUNCE, BPS
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 #: What the model keeps of a ray is updated where the velocity changes, and computed afresh after so many changes, to
 #: bound what rounding adds up to.
@@ -201,17 +204,17 @@ class DirectionalBPS(BPS):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     @property
-    def wall_rule(self):
+    def wall_rule(self) -> str | None:
         """None where derivatives are differences of gradients: those would be evaluated beyond a wall."""
         return super().wall_rule if self.rays.exact else None
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return None
 
     def describe_bound(self) -> str:
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return Memory(
             gradient=np.zeros(self.dim),
             here=np.array(x, dtype=float),

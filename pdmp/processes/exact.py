@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.processes.mass import NoMemory
 from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, RayInversion
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 
 class Memory(NamedTuple):
@@ -98,10 +101,10 @@ class ExactGradient(Process):
         """What a message calls the bound on the rate, and whose it is."""
         return self.thinning.describe(self.model, self.form)
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def exact_memory(self, x, rng, components):
+    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int) -> Memory:
         """Empty `Memory` for rates with this many components."""
         curvature = 1.0
         if self.thinning.adapts:

@@ -128,11 +128,12 @@ class Extended(Process):
         return [*self.inner.channels(), "further"]
 
     @property
-    def anchor(self):
+    def anchor(self) -> np.ndarray | None:
+        """That of the process within."""
         return self.inner.anchor
 
     @property
-    def exact_bounds(self):
+    def exact_bounds(self) -> bool:
         return self.inner.exact_bounds
 
     def describe_bound(self) -> str:
@@ -146,10 +147,10 @@ class Extended(Process):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.inner.velocity(x, rng)
 
-    def prepare(self, state):
+    def prepare(self, state: State) -> None:
         self.inner.prepare(state._replace(memory=state.memory.inner))
 
-    def begin(self, x, rng):
+    def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         state = super().begin(x, rng)
         state.pending[:] = self.start[-1], len(self.order), DEPENDENTS
         return state

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,9 @@ from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.sinusoid import ProductInversion
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 FLIP, REFRESH = 0, 1
 
@@ -245,7 +248,7 @@ class FactorisedBoomerang(Walls, Process):
     def channel(self, state, i):
         return self.zeros.shape[0] * i + self.touches(state, i)[0] if self.one_clock else i
 
-    def changes(self):
+    def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
         return None if self.one_clock else (np.arange(2 * self.dim + 1), np.tile(np.arange(self.dim), 2))
 
     def channels(self) -> list[str]:
@@ -257,10 +260,10 @@ class FactorisedBoomerang(Walls, Process):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.reference.sd * rng.standard_normal(self.dim)
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d, parts = self.dim, self.dim if self.one_clock else 1
         return Memory(
             gradient=np.zeros(d),

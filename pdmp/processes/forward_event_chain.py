@@ -22,7 +22,9 @@ orthogonal switch, and its positive form.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
@@ -34,6 +36,9 @@ from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
 from pdmp.thinning.bound import Bound
+
+if TYPE_CHECKING:
+    from pdmp.native.classes import Compiled
 
 #: What may happen to the orthogonal component, as a number that compiled code can compare.
 KEEP, SWITCH, ROTATE, REFRESH = range(4)
@@ -160,7 +165,7 @@ class ForwardEventChain(BPS):
         for j in range(u.shape[0]):
             u[j] = sign * (u[j] + (new_p - p) * e[j] + (new_q - q) * f[j])
 
-    def warn_if_reducible(self, mass, x):
+    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
         """Warn only where nothing ever changes the plane of the path."""
         if self.orthogonal == KEEP or self.probability == 0.0:
             super().warn_if_reducible(mass, x)

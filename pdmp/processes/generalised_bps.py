@@ -16,7 +16,9 @@ Wu & Robert (2020), Coordinate sampler: a non-reversible Gibbs-like MCMC sampler
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
@@ -27,6 +29,9 @@ from pdmp.native.classes import compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
 from pdmp.thinning.bound import Bound
+
+if TYPE_CHECKING:
+    from pdmp.native.classes import Compiled
 
 
 class GeneralisedBPS(BPS):
@@ -92,7 +97,7 @@ class GeneralisedBPS(BPS):
         if not self.gaussian:
             rescale(u, 1.0)
 
-    def warn_if_reducible(self, mass, x):
+    def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
         """Gaussian velocities change the length of their orthogonal component; those on the sphere do not."""
         if not self.gaussian:
             super().warn_if_reducible(mass, x)

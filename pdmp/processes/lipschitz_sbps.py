@@ -21,7 +21,7 @@ supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 
@@ -175,8 +178,8 @@ class LipschitzSBPS(Walls, Process):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, None
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return Memory(np.zeros(self.dim), np.zeros(self.dim), self.provider.memory(rng))

@@ -207,7 +207,7 @@ class LocalBPS(Walls, Process):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         if not self.local:
             return self.factors.memory()
         width = 1.0

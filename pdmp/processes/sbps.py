@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,6 +41,9 @@ from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Process, p
 from pdmp.processes.exact import check_rate, curvature_at, refresh_rate_at, sphere
 from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 
@@ -452,16 +455,16 @@ class SBPS(Process):
             process.slope_sd = curvature
         return process
 
-    def identity(self):
+    def identity(self) -> tuple:
         return (self._scale,)
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self._scale * sphere(rng, self.dim)
 
-    def evaluated_at(self, state):
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, None
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         gap = math.sqrt(2.0 * math.pi / self._curvature)
         means = np.zeros(1, MEANS)
         means["mean_wait"], means["waits"], means["mean_gap"], means["gaps"] = 0.2 * gap, 1.0, gap, 1.0
@@ -480,5 +483,5 @@ class SBPS(Process):
             provider=self.provider.memory(rng),
         )
 
-    def prepare(self, state):
+    def prepare(self, state: State) -> None:
         state.memory.u[:] = state.v / self._scale

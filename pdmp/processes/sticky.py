@@ -21,7 +21,7 @@ Comput. 33.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, last_moved
 from pdmp.processes.extended import Extended, InnerReport
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 #: Columns of `Memory.coordinates`: the velocity with which a frozen coordinate goes on when it thaws; the time at which
 #: it froze; and for how long it had been frozen before. They are columns of one array, so that an event of one
@@ -181,7 +184,7 @@ class Sticky(Extended):
         v[self.sticking[x[self.sticking] == 0.0]] = 0.0
         return v
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         coordinates = np.zeros((self.dim, 3))
         coordinates[:, KEPT_VELOCITY] = self.inner.velocity(x, rng)
         m = len(self.sticking)
@@ -196,7 +199,7 @@ class Sticky(Extended):
             inner=self.inner.memory(x, rng),
         )
 
-    def count_from(self, state, now):
+    def count_from(self, state: State, now: float) -> None:
         memory = state.memory
         memory.coordinates[:, TIME_FROZEN] = 0.0
         memory.coordinates[:, FROZEN_SINCE] = np.maximum(memory.coordinates[:, FROZEN_SINCE], now)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from pdmp.native.classes import compiled
 
 
@@ -12,7 +16,7 @@ class Walls:
     #: changes wherever nⱼ ≠ 0; None: this process cannot be confined.
     wall_rule = "reflect"
 
-    def velocity_covariance(self):
+    def velocity_covariance(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """A function that multiplies a vector (d,) by the covariance of the velocities; None if isotropic."""
         return None
 

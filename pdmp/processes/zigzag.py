@@ -181,7 +181,7 @@ class ZigZag(Walls, ExactGradient):
     def describe_bound(self) -> str:
         return self.rates.describe_bound(self)
 
-    def changes(self):
+    def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
         return None if self.one_clock else (np.arange(self.dim + 1), np.arange(self.dim))
 
     def channels(self) -> list[str]:
@@ -199,7 +199,7 @@ class ZigZag(Walls, ExactGradient):
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
 
-    def memory(self, x, rng):
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return self.rates.memory(self, x, rng)
 
 

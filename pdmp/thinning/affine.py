@@ -9,10 +9,15 @@ Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+    from pdmp.native.classes import Compiled
 
 
 @inlined
@@ -54,12 +59,21 @@ def affine_proposal(a, b, now, rng):
 
 
 class Inversion(Bound):
-    """Exact arrivals of Zig-Zag's clock i for a quadratic potential: nothing is thinned."""
+    """Exact arrivals of Zig-Zag's clock i for a quadratic potential: nothing is thinned.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target, thinning=pdmp.thinning.Inversion()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
+    """
 
     name = "exact inversion"
     straight = True
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         super().check(model, form, flow, components)
         if form == "directional":
             raise ValueError('`thinning="inversion"` is for the clocks of single coordinates; use thinning="auto".')
@@ -76,6 +90,14 @@ class RayInversion(Bound):
     """Exact arrivals of v·∇U for a quadratic potential: max(0, a + b s) along the ray, and nothing is thinned.
 
     It asks the process for ``affine_rate(state, now, rng)``, which returns a and b.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.BPS(target, thinning=pdmp.thinning.RayInversion()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     name = "exact inversion"
@@ -89,7 +111,16 @@ class RayInversion(Bound):
 
 
 class Affine(Bound):
-    """Σ max(0, aᵢ + bᵢ s), with the signed rates aᵢ at `now` and the model's bounds bᵢ on their derivatives in time."""
+    """Σ max(0, aᵢ + bᵢ s), with the signed rates aᵢ at `now` and the model's bounds bᵢ on their derivatives in time.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target, thinning=pdmp.thinning.Affine()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
+    """
 
     name = "the model's slope bound"
     wants = ("curvature_bound", "partial_curvature_bounds")

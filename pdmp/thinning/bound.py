@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pdmp.native.classes import Compiled, compiled, inlined, positive
 from pdmp.process import KINDS
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
 
 
 class Scratch(NamedTuple):
@@ -40,6 +43,12 @@ class Bound(Compiled):
         Whether it holds on straight paths only.
     adapts : bool
         Whether it has a horizon that adapts, starting from `width`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.Grid().exact, pdmp.thinning.Affine().exact
+    (False, True)
     """
 
     name = "a bound"
@@ -53,7 +62,7 @@ class Bound(Compiled):
         """When clock i proposes next, and the bound there; or (time, HORIZON) when nothing comes before that time."""
         return np.nan, np.nan
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         """What one chain keeps for this bound: a named tuple of arrays.
 
         Parameters
@@ -67,7 +76,7 @@ class Bound(Compiled):
         """
         return Scratch(np.zeros(m), np.zeros(m))
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         """Raise a `ValueError` that says what is missing, if this bound does not fit.
 
         Parameters
@@ -89,13 +98,13 @@ class Bound(Compiled):
                 raise ValueError(f'{who} does not know the rates of this process; use thinning="grid".')
             model.require(f"{who} needs", method, instead='Use thinning="grid".')
 
-    def method(self, form):
+    def method(self, form: str | None) -> str | None:
         """Name of the model's method that it is made of; None without one."""
         if not self.wants or form is None:
             return None
         return self.wants[0 if form == "directional" else -1]
 
-    def describe(self, model, form):
+    def describe(self, model: Model, form: str | None) -> str:
         """What a message calls it: the bound, and whose it is."""
         method = self.method(form)
         if method is not None:

@@ -15,7 +15,7 @@ Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far
 from pdmp.thinning.hessian import adapt_horizon
 from pdmp.thinning.piecewise import positive_arrival
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+    from pdmp.native.classes import Compiled
 
 #: Columns of the tables that a model fills: the convex part c of a rate, its concave part g, and dg/ds.
 CONVEX, CONCAVE, SLOPE = range(3)
@@ -140,6 +144,16 @@ class ConcaveConvex(Bound):
     The model defines, beside each gradient, ``add_prior_parts(x, v, out)`` and ``add_term_parts(x, v, i, out)``. They
     add the parts, at s = 0, of s ↦ vⱼ ∂ⱼU(x + sv) to row j of `out` (d, 3) — or, when `out` has one row, those of
     v·∇U to this: the convex part c, the concave part g, and dg/ds.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((10, 2))
+    >>> model = pdmp.models.PoissonRegression(X, np.arange(10))
+    >>> run = pdmp.sample(pdmp.BPS(model, thinning=pdmp.thinning.ConcaveConvex()), events=50, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     name = "the concave-convex bound"
@@ -184,13 +198,13 @@ class ConcaveConvex(Bound):
             settle_cell(memory, state, i, now, width)
         return arrive(memory, now, rng)
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return no_lines(m, dim, 3, width)
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         check_pieces(self, model, form, flow, "parts")
 
-    def describe(self, model, form):
+    def describe(self, model: Model, form: str | None) -> str:
         return f"the sum of `add_prior_parts` and `add_term_parts` of {type(model).__name__}"
 
 

@@ -22,6 +22,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN
@@ -58,6 +59,12 @@ class Conserved(Bound):
         A and B.
     slope : bool
         Whether B bounds the Hessian of E too, and the rate is not random: then it grows no faster than that line.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.Conserved.exact
+    True
     """
 
     offset: float
@@ -66,7 +73,7 @@ class Conserved(Bound):
 
     name = "the bound by the conserved energy"
 
-    def __init__(self, offset, growth, slope):
+    def __init__(self, offset: ArrayLike | None, growth: float, slope: float) -> None:
         self.offset, self.growth, self.bounds_slope = float(offset), float(growth), bool(slope)
 
     @compiled
@@ -103,6 +110,12 @@ class ConservedParts(Bound):
         Cᵢ, for bounds Aᵢ + Σⱼ Bᵢⱼ |yⱼ| + Cᵢ |y|, as those on single data are.
     slope : bool
         Whether B bounds the entries of the Hessian of E too, C is zero, and the rates are not random.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.ConservedParts.exact
+    True
     """
 
     offset: np.ndarray
@@ -112,7 +125,7 @@ class ConservedParts(Bound):
 
     name = "the bound by the conserved energies"
 
-    def __init__(self, offset, growth, common, slope):
+    def __init__(self, offset: ArrayLike | None, growth: float, common: float, slope: float) -> None:
         self.offset, self.common = np.array(offset, dtype=float), np.array(common, dtype=float)
         self.growth, self.bounds_slope = np.ascontiguousarray(growth, dtype=float), bool(slope)
 
@@ -154,5 +167,5 @@ class ConservedParts(Bound):
     def level(self, radii, slopes, j):
         return slopes[j] - 0.5 * self.growth[j, j] * radii[j] * radii[j]
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return Energies(np.zeros(m), np.zeros(m), np.zeros(m))

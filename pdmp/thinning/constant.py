@@ -33,13 +33,19 @@ class Constant(Bound):
     ------
     ValueError
         Unless `level` is a positive finite number.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.Constant(2.0).level
+    2.0
     """
 
     level: float
 
     name = "the constant bound"
 
-    def __init__(self, level):
+    def __init__(self, level: float) -> None:
         self.level = positive_number("level", level)
 
     @compiled
@@ -48,7 +54,15 @@ class Constant(Bound):
 
 
 class ModelConstant(Bound):
-    """The model's bounds on the signed rates themselves, for every x."""
+    """The model's bounds on the signed rates themselves, for every x.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> bound = pdmp.thinning.ModelConstant()
+    >>> bound.exact
+    True
+    """
 
     name = "the model's constant bound"
     wants = ("directional_derivative_bound", "partial_derivative_bounds")

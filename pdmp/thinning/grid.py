@@ -123,6 +123,14 @@ class Grid(Bound):
         Room for curvature, in units of what the parabola through the cell's three rates needs. With 6 a single jump of
         the rate is covered wherever it lies in the cell, and so are two equal ones, before and after its inner point.
         On quadratic targets it is free.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target, thinning=pdmp.thinning.Grid()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     safety: float
@@ -131,7 +139,7 @@ class Grid(Bound):
     exact = False
     adapts = True
 
-    def __init__(self, safety=6.0):
+    def __init__(self, safety: float = 6.0) -> None:
         self.safety = number("safety", safety, least=1.0)
 
     @compiled
@@ -210,5 +218,5 @@ class Grid(Bound):
         memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return no_cell(m, width)

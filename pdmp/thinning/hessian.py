@@ -10,9 +10,10 @@ Sampler, JASA 113, section 2.3.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled, inlined, positive
@@ -20,13 +21,17 @@ from pdmp.process import HORIZON
 from pdmp.thinning.affine import affine_proposal, first_arrival
 from pdmp.thinning.bound import Bound
 
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+    from pdmp.native.classes import Compiled
+
 
 class _Dominated(Bound):
     """Base of bounds on rates v·∇U or vᵢ ∂ᵢU, whose derivatives in time are v·Hv and vᵢ (Hv)ᵢ; refuses others."""
 
     straight = True
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         super().check(model, form, flow, components)
         if form is None:
             raise ValueError(
@@ -48,13 +53,21 @@ class Lipschitz(_Dominated):
     ------
     ValueError
         Unless `constant` is a positive finite number.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.BPS(target, thinning=pdmp.thinning.Lipschitz(4.0)), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     constant: float
 
     name = "the Lipschitz bound"
 
-    def __init__(self, constant):
+    def __init__(self, constant: float) -> None:
         self.constant = positive_number("constant", constant)
 
     @compiled
@@ -86,13 +99,22 @@ class Hessian(_Dominated):
     ------
     ValueError
         If M is not square, or not finite and >= 0, or does not fit the model.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> bound = pdmp.thinning.Hessian([[1.0, 0.0], [0.0, 4.0]])
+    >>> run = pdmp.sample(pdmp.BPS(target, thinning=bound), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     matrix: np.ndarray
 
     name = "the Hessian bound"
 
-    def __init__(self, matrix):
+    def __init__(self, matrix: ArrayLike) -> None:
         matrix = np.ascontiguousarray(matrix, dtype=float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"`matrix` must have shape (d, d), got {matrix.shape}.")
@@ -100,7 +122,7 @@ class Hessian(_Dominated):
             raise ValueError("`matrix` must be finite and >= 0: it bounds absolute values of the Hessian's entries.")
         self.matrix = matrix
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         super().check(model, form, flow, components)
         if len(self.matrix) != model.dim:
             raise ValueError(f"`matrix` must have shape ({model.dim}, {model.dim}), got {self.matrix.shape}.")
@@ -151,6 +173,16 @@ class LocalHessian(Bound):
     For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
     0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` bounds each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length s of the
     piece adapts.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).standard_normal((10, 2))
+    >>> model = pdmp.models.PoissonRegression(X, np.arange(10))
+    >>> run = pdmp.sample(pdmp.BPS(model, thinning=pdmp.thinning.LocalHessian()), events=50, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     name = "the model's local slope bound"
@@ -183,5 +215,5 @@ class LocalHessian(Bound):
             bound += positive(a[j] + b[j] * s)
         return now + s, bound
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return Expiring(np.zeros(m), np.zeros(m), np.full(1, width), np.zeros(1))

@@ -35,6 +35,14 @@ class Maxima(Bound):
         What is added to the maximum found, in units of the bend of the cell's three rates (their second difference).
     searches : int, default 4
         Evaluations inside a cell whose middle is highest.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.ZigZag(target, thinning=pdmp.thinning.Maxima()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     margin: float
@@ -44,7 +52,7 @@ class Maxima(Bound):
     exact = False
     adapts = True
 
-    def __init__(self, margin=0.25, searches=4):
+    def __init__(self, margin: float = 0.25, searches: int = 4) -> None:
         self.margin, self.searches = number("margin", margin, least=0.0), count("searches", searches, least=0)
 
     @compiled
@@ -133,5 +141,5 @@ class Maxima(Bound):
                 a, low = t, found
         return middle
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return no_cell(m, width)

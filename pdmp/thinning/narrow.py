@@ -13,6 +13,12 @@ class Narrow(Bound):
     ----------
     bound : Grid or Maxima
     widest : float
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.Narrow(pdmp.thinning.Grid(), widest=1.0).widest
+    1.0
     """
 
     bound: Compiled
@@ -21,11 +27,11 @@ class Narrow(Bound):
     exact = False
     adapts = True
 
-    def __init__(self, bound, widest):
+    def __init__(self, bound: float | None, widest: float) -> None:
         self.bound, self.widest = bound, float(widest)
 
     @property
-    def name(self):
+    def name(self) -> str:
         return self.bound.name
 
     @compiled
@@ -34,5 +40,5 @@ class Narrow(Bound):
         width[0] = min(width[0], self.widest)
         return self.bound.propose(process, state, i, now, rng)
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return self.bound.memory(m, dim, min(width, self.widest))

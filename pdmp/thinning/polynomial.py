@@ -12,11 +12,16 @@ Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from pdmp.native.arguments import count
 from pdmp.native.classes import compiled
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.concave_convex import arrive, check_pieces, current, lay, no_lines, settle_cell
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+    from pdmp.native.classes import Compiled
 
 
 class Polynomial(Bound):
@@ -35,6 +40,14 @@ class Polynomial(Bound):
     ------
     ValueError
         Unless `degree` is an integer >= 1.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Banana()
+    >>> run = pdmp.sample(pdmp.BPS(model, thinning=pdmp.thinning.Polynomial(degree=3)), events=50, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     degree: int
@@ -44,7 +57,7 @@ class Polynomial(Bound):
     straight = True
     adapts = True
 
-    def __init__(self, degree):
+    def __init__(self, degree: int) -> None:
         self.degree = count("degree", degree)
 
     @compiled
@@ -70,11 +83,11 @@ class Polynomial(Bound):
             settle_cell(memory, state, i, now, h)
         return arrive(memory, now, rng)
 
-    def memory(self, m, dim, width):
+    def memory(self, m: int, dim: int, width: float) -> tuple:
         return no_lines(m, dim, self.degree + 1, width)
 
-    def check(self, model, form, flow, components):
+    def check(self, model: Model, form: str | None, flow: Compiled, components: int) -> None:
         check_pieces(self, model, form, flow, "coefficients")
 
-    def describe(self, model, form):
+    def describe(self, model: Model, form: str | None) -> str:
         return f"the sum of `add_prior_coefficients` and `add_term_coefficients` of {type(model).__name__}"

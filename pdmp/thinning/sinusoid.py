@@ -135,6 +135,14 @@ class Sinusoids(Bound):
 
     Where the reference's mean is the mode there is one alone, and its arrivals are exact; the process's
     ``harmonics(state, now, rng)`` returns a₁, b₁, a₂, b₂ and the conserved energy.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.Boomerang(target, thinning=pdmp.thinning.Sinusoids()), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
     """
 
     name = "the sum of two sinusoids"
@@ -160,7 +168,17 @@ class Sinusoids(Bound):
 
 
 class ProductInversion(Bound):
-    """Exact arrivals of the factorised Boomerang's clock i for a quadratic potential: nothing is thinned."""
+    """Exact arrivals of the factorised Boomerang's clock i for a quadratic potential: nothing is thinned.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> bound = pdmp.thinning.ProductInversion()
+    >>> run = pdmp.sample(pdmp.FactorisedBoomerang(target, thinning=bound), events=200, seed=1)
+    >>> run.mean().shape
+    (2,)
+    """
 
     name = "exact inversion"
 

@@ -37,6 +37,13 @@ class NormalInverseGamma(Model):
         Λ, positive definite.
     shape, scale : float
         Of the inverse gamma law, positive.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.NormalInverseGamma([0.0], [[1.0]], shape=3.0, scale=2.0)
+    >>> model.dim
+    2
     """
 
     mean: np.ndarray
@@ -269,6 +276,16 @@ class NormalInverseGammaRegression(Model):
     References
     ----------
     Gelman et al. (2013), Bayesian Data Analysis, 3rd ed., chapter 14.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20, 2))
+    >>> model = pdmp.models.NormalInverseGammaRegression(X, X @ [1.0, -1.0])
+    >>> model.posterior()[0].shape
+    (3,)
     """
 
     design: Compiled

@@ -178,6 +178,16 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
     ------
     ValueError
         As `LogisticRegression`, and if `inclusion` is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pdmp
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((20, 2))
+    >>> model = pdmp.models.SpikeAndSlabLogisticRegression(X, rng.integers(0, 2, 20), inclusion=0.2)
+    >>> model.prior_inclusion()
+    array([0.2, 0.2])
     """
 
     def __new__(cls, X=None, *args, **kwargs):
