@@ -1,0 +1,195 @@
+"""What a user calls from Python is annotated, documented as numpydoc asks, and its examples run."""
+
+import doctest
+import functools
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+from numpydoc.docscrape import NumpyDocString
+
+import discrete
+import pdmp
+from tests.checks import plain_only
+
+pytestmark = pytest.mark.exact
+
+PACKAGES = (
+    "pdmp",
+    "pdmp.models",
+    "pdmp.gradients",
+    "pdmp.diagnostics",
+    "pdmp.validation",
+    "pdmp.tuning",
+    "pdmp.data",
+    "pdmp.plots",
+    "pdmp.thinning",
+    "discrete",
+    "discrete.schedules",
+    "discrete.preconditioners",
+)
+OURS = ("pdmp", "discrete")
+
+
+def is_ours(thing):
+    return getattr(thing, "__module__", "").partition(".")[0] in OURS
+
+
+def exported():
+    """Everything in the `__all__` of these packages that is a class or a function, by where it lives."""
+    found = {}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and is_ours(thing):
+                found[f"{thing.__module__}.{thing.__qualname__}"] = thing
+    return found
+
+
+def methods(cls):
+    """What a user calls on instances of `cls`, with the class that defines it; without compiled methods."""
+    for owner in cls.__mro__:
+        if is_ours(owner):
+            for name, member in vars(owner).items():
+                if name.startswith("_") or isinstance(member, type):
+                    continue
+                if isinstance(member, (staticmethod, classmethod)):
+                    member = member.__func__
+                if isinstance(member, property):
+                    yield name, owner, member.fget
+                elif isinstance(member, functools.cached_property):
+                    yield name, owner, member.func
+                elif inspect.isfunction(member) and not getattr(member, "__compiled__", False):
+                    yield name, owner, member
+
+
+EXPORTED = exported()
+CLASSES = {name: thing for name, thing in EXPORTED.items() if inspect.isclass(thing)}
+FUNCTIONS = {name: thing for name, thing in EXPORTED.items() if not inspect.isclass(thing)}
+METHODS = {
+    f"{owner.__module__}.{owner.__qualname__}.{name}": (owner, name, function)
+    for cls in CLASSES.values()
+    for name, owner, function in methods(cls)
+}
+
+
+def constructor(cls):
+    """What is called when an instance is made, or None for an exception or a named tuple, which have no code for it."""
+    made = cls.__init__ if cls.__init__ is not object.__init__ else cls.__new__
+    return made if inspect.isfunction(made) and is_ours(made) else None
+
+
+def parameters(function):
+    """Parameters by name, without self and cls."""
+    found = inspect.signature(function).parameters
+    return {name: p for name, p in found.items() if name not in ("self", "cls") and not name.startswith("_")}
+
+
+def missing_annotations(function):
+    """Names of arguments without annotation, and "return"."""
+    names = [name for name, p in parameters(function).items() if p.annotation is inspect.Parameter.empty]
+    if inspect.signature(function).return_annotation is inspect.Signature.empty and function.__name__ != "__init__":
+        names.append("return")
+    return names
+
+
+def documented(doc, *sections):
+    """Names in these sections: `*args` and `x, y` as they are written."""
+    return {name.strip().lstrip("*") for s in sections for p in doc[s] for name in p.name.split(",")}
+
+
+def undocumented_arguments(doc, function):
+    return sorted(
+        parameters(function).keys() - documented(doc, "Parameters", "Attributes") if function is not None else ()
+    )
+
+
+def unknown_arguments(doc, function):
+    """What is documented, but is no argument: a name that has changed since."""
+    known = parameters(function)
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
+        return []
+    return sorted(documented(doc, "Parameters") - known.keys())
+
+
+def says_what_comes_back(doc, function):
+    returned = inspect.signature(function).return_annotation
+    return str(returned) in ("None", "NoReturn", "Any") or bool(doc["Returns"] or doc["Yields"])
+
+
+def overrides(owner, name):
+    """Whether a class further up documents this method."""
+    return any(inspect.getdoc(vars(base)[name]) for base in owner.__mro__[1:] if name in vars(base) and is_ours(base))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    function = FUNCTIONS[name]
+    assert function.__doc__, "no docstring"
+    doc = NumpyDocString(inspect.getdoc(function))
+    assert missing_annotations(function) == []
+    assert undocumented_arguments(doc, function) == []
+    assert unknown_arguments(doc, function) == []
+    assert says_what_comes_back(doc, function), "no section Returns"
+    assert doc["Examples"], "no section Examples"
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(name):
+    cls = CLASSES[name]
+    assert cls.__doc__, "no docstring"
+    doc = NumpyDocString(inspect.getdoc(cls))
+    made = constructor(cls)
+    if made is not None:
+        assert missing_annotations(made) == []
+        assert undocumented_arguments(doc, made) == []
+        assert unknown_arguments(doc, made) == []
+    assert doc["Examples"], "no section Examples"
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods(name):
+    owner, method, function = METHODS[name]
+    if overrides(owner, method):  # annotated and documented where it is declared
+        return
+    assert missing_annotations(function) == []
+    if method in documented(NumpyDocString(inspect.getdoc(owner) or ""), "Attributes"):
+        return
+    assert function.__doc__, "no docstring"
+    doc = NumpyDocString(inspect.getdoc(function))
+    if doc["Parameters"]:
+        assert undocumented_arguments(doc, function) == []
+        assert unknown_arguments(doc, function) == []
+
+
+def modules():
+    for package in (pdmp, discrete):
+        yield package.__name__
+        yield from (m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
+
+
+@plain_only
+@pytest.mark.parametrize("name", [m for m in modules() if not m.endswith("__main__")])
+def test_examples_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    tests = doctest.DocTestFinder(exclude_empty=True).find(
+        module, extraglobs={"pdmp": pdmp, "discrete": discrete, "np": np}
+    )
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    said = []
+    with np.printoptions(precision=6, suppress=False):
+        for test in tests:
+            runner.run(test, out=said.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(said)
+
+
+def test_there_are_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    assert (
+        sum(len(t.examples) for m in modules() if "__main__" not in m for t in finder.find(importlib.import_module(m)))
+        > 100
+    )
