@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pdmp.engine.result import Run
 
 
 class SamplingError(RuntimeError):
@@ -36,7 +33,7 @@ class SamplingError(RuntimeError):
         self,
         message: str,
         *,
-        run: Run | None = None,
+        run: Any | None = None,
         chain: int | None = None,
         event: int | None = None,
         time: float | None = None,

@@ -1,7 +1,6 @@
 """The skeletons of docs/contributing.md are complete: each is run as it stands, and samples the law it should."""
 
 import importlib
-import math
 import pathlib
 import re
 import tomllib
@@ -98,15 +97,11 @@ def test_entry_point():
 def test_what_the_page_names_exists():
     for path in re.findall(r"`((?:pdmp|discrete|tests|examples|docs)/[\w/.]*)`", PAGE):
         assert (ROOT / path).exists(), path
-    for name in re.findall(r"`((?:pdmp|discrete)(?:\.\w+)+)", PAGE):
+    lines = (line.rpartition("|")[0].rpartition("|")[0] if line.startswith("|") else line for line in PAGE.splitlines())
+    text = "\n".join(lines)
+    for name in re.findall(r"`((?:pdmp|discrete)(?:\.\w+)+)", text):
         if name == "pdmp.processes":  # the group of entry points
             continue
         thing = importlib.import_module(name.partition(".")[0])
         for part in name.split(".")[1:]:
             thing = getattr(thing, part)
-
-
-def test_names_that_were_rejected_are_gone():
-    """No function, method, argument or field of the package has a name from the last column of the table."""
-    table = [line.split("|") for line in PAGE.splitlines() if line.startswith("| `") and line.count("|") > 3]
-    assert math.isfinite(len(table))

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,11 +38,10 @@ from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import Estimate, jackknife
 
 if TYPE_CHECKING:
-    from pdmp.engine.result import Run
     from pdmp.models.base import Model
 
 
-def event_rates(run: Run) -> dict[str, Estimate]:
+def event_rates(run: Any) -> dict[str, Estimate]:
     """Events of each kind per unit of process time after the warm-up, a dict of `Estimate`.
 
     Of runs that kept no skeleton, over the whole run and without an error (NaN).
@@ -229,7 +228,7 @@ def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
     return np.sqrt(np.diag(_precision(precision)) / (2.0 * math.pi))
 
 
-def bounds(run: Run) -> dict[str, float]:
+def bounds(run: Any) -> dict[str, float]:
     """How tight the bounds were, and what exceeding them may have done: a dict of numbers.
 
     ``acceptance``
@@ -282,7 +281,7 @@ def bounds(run: Run) -> dict[str, float]:
     }
 
 
-def time_between(run: Run, kind: str | None = None) -> np.ndarray:
+def time_between(run: Any, kind: str | None = None) -> np.ndarray:
     """Process times between consecutive events after the warm-up, all chains, (m,); of one `kind` by name.
 
     Parameters
@@ -318,7 +317,7 @@ def time_between(run: Run, kind: str | None = None) -> np.ndarray:
     return np.concatenate(gaps)
 
 
-def acf(run: Run, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:
+def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:
     """Autocorrelation along the widest and the narrowest direction of the posterior, against the data looked at.
 
     Parameters

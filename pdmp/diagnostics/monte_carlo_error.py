@@ -20,15 +20,12 @@ computing autocorrelation time, arXiv:1011.0175 (autoregressions).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.estimates import Estimate
-
-if TYPE_CHECKING:
-    from pdmp.engine.result import Run
 
 METHODS = ("spectral", "batch")
 LEAST_STRETCHES = 8  #: with fewer the variance is NaN
@@ -161,7 +158,7 @@ def estimate(value, series, stretches, lengths, method="spectral"):
     return Estimate(value, float(error) if np.ndim(error) == 0 else error)
 
 
-def efficiency(run: Run, method: str = "spectral", ess: np.ndarray | None = None) -> dict[str, float]:
+def efficiency(run: Any, method: str = "spectral", ess: np.ndarray | None = None) -> dict[str, float]:
     """Effective draws of a run's means, and how many for each unit of what they cost.
 
     Parameters

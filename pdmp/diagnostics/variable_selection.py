@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pdmp.engine.result import Run
 
-
-def inclusion(run: Run) -> np.ndarray:
+def inclusion(run: Any) -> np.ndarray:
     """Posterior inclusion probabilities: the fraction of time for which each coordinate moves, and is not 0.
 
     Exact along the path, whatever is stored of it, chains pooled in proportion to their lengths.
@@ -43,7 +40,7 @@ def inclusion(run: Run) -> np.ndarray:
     return sum(r.accumulated["included"] for r in records) / sum(r.length for r in records)
 
 
-def sparsity(run: Run) -> dict[tuple[int, ...], float]:
+def sparsity(run: Any) -> dict[tuple[int, ...], float]:
     """Posterior probabilities of the models: of each set of coordinates that is included while the others are 0.
 
     Parameters

@@ -9,10 +9,7 @@ where what it says is wrong. H is the Hessian of U, Uᵢ the term of datum i, U_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
+from typing import Any, NamedTuple
 
 
 class Capability(NamedTuple):
@@ -245,7 +242,7 @@ CAPABILITIES = {
 }
 
 
-def missing(model: Model, name: str, asked: str, instead: str = "") -> str:
+def missing(model: Any, name: str, asked: str, instead: str = "") -> str:
     """The text of the error for a model without a capability that was asked for.
 
     Parameters

@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from pdmp.models.capabilities import CAPABILITIES
 from pdmp.native.classes import readable
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
 
 #: A difference is an error where it exceeds this share of what is compared: errors of sign, of a factor, or of a column
 #: are far above it, what is lost by differences that are not infinitely small is far below.
@@ -82,7 +79,7 @@ def _points(model, rng, n, potential):
 # -- gradients --------------------------------------------------------------------------------------------------------
 
 
-def check_gradient(model: Model, points: int, data: int, seed: int, seconds: float = np.inf) -> bool:
+def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float = np.inf) -> bool:
     """See `pdmp.Model.check_gradient`; after `seconds` no comparison begins but the first of each part.
 
     Returns
@@ -244,7 +241,7 @@ class Case:
         return other
 
 
-def check_bounds(model: Model, points: int = 30, steps: int = 60, seed: int = 0) -> None:
+def check_bounds(model: Any, points: int = 30, steps: int = 60, seed: int = 0) -> None:
     """See `pdmp.Model.check_bounds`."""
     rng, name = np.random.default_rng(seed), type(model).__name__
 

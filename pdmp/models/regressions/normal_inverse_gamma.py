@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -16,9 +16,6 @@ from pdmp.models.regressions.glm import read_vector
 from pdmp.models.transforms import Log
 from pdmp.native.classes import Compiled, compiled, vectorised
 from pdmp.native.vectors import BLOCK, buffer, exp
-
-if TYPE_CHECKING:
-    from discrete.schedules import Schedule
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -52,9 +49,7 @@ class NormalInverseGamma(Model):
     scale: float
     weight: float
 
-    def __init__(
-        self, mean: ArrayLike | None, precision: ArrayLike, shape: float | None, scale: float | str | Schedule
-    ) -> None:
+    def __init__(self, mean: ArrayLike, precision: ArrayLike, shape: float, scale: float) -> None:
         mean = np.array(mean, dtype=float)
         d = len(mean)
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
@@ -304,7 +299,7 @@ class NormalInverseGammaRegression(Model):
         prior_mean: ArrayLike = 0.0,
         prior_covariance: ArrayLike = 100.0,
         shape: float | None = 1.0,
-        scale: float | str | Schedule = 1.0,
+        scale: float = 1.0,
         intercept: bool = False,
         dtype: DTypeLike | None = None,
     ) -> None:

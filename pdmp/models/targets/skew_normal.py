@@ -73,7 +73,7 @@ class SkewNormal(Model):
 
     shape: float
 
-    def __init__(self, shape: float | None) -> None:
+    def __init__(self, shape: float) -> None:
         if np.ndim(shape) != 0 or not math.isfinite(shape):
             raise ValueError(f"`shape` must be a finite number, got {shape}.")
         super().__init__(dim=1)
