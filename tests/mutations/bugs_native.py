@@ -106,7 +106,7 @@ BUGS = [
         ),
         (
             "messages: term gradients as numba tells it",
-            "pdmp/models/base.py",
+            "pdmp/models/numerical.py",
             "        with readable(type(self).__name__):\n            _add_term_gradients(",
             "        if True:\n            _add_term_gradients(",
             SAID,

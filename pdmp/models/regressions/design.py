@@ -439,3 +439,14 @@ def row_norms(X, root=None):
     if sparse.issparse(X):
         return np.sqrt(X.multiply(X).sum(axis=1))
     return np.concatenate([np.linalg.norm(np.asarray(X[s], float), axis=1) for s in pieces(X)])
+
+
+def data_and_coordinates(X):
+    """Factors of a regression in compressed rows: for each row of `X` where it is not zero, then each coordinate."""
+    d = X.shape[1]
+    filled = X != 0.0
+    sizes = filled.sum(axis=1)
+    if np.any(sizes == 0):
+        raise ValueError(f"row {int(np.argmin(sizes))} of the features is zero: its factor depends on no coordinate.")
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes, np.ones(d, np.int64)]))])
+    return indptr, np.concatenate([np.nonzero(filled)[1], np.arange(d)])

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
-from pdmp.models.base import Model, data_and_coordinates
-from pdmp.models.regressions.design import gram, read_design, row_norms, with_ones
+from pdmp.models.base import Model
+from pdmp.models.regressions.design import data_and_coordinates, gram, read_design, row_norms, with_ones
 from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
 from pdmp.native.vectors import BLOCK, buffer
 

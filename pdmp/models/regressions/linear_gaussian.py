@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse import linalg
 
-from pdmp.models.base import Model, data_and_coordinates
-from pdmp.models.regressions.design import gram, read_design, stays
+from pdmp.models.base import Model
+from pdmp.models.regressions.design import data_and_coordinates, gram, read_design, stays
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled
 

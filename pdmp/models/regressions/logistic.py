@@ -8,8 +8,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from pdmp.models.base import Model, data_and_coordinates
-from pdmp.models.regressions.design import stays, with_ones
+from pdmp.models.base import Model
+from pdmp.models.regressions.design import data_and_coordinates, stays, with_ones
 from pdmp.models.regressions.glm import read_labels, read_prior
 from pdmp.models.regressions.logistic_rays import (
     AT,

@@ -1,0 +1,254 @@
+"""What Python computes with a model: values, derivatives, the mode, bounds of single terms, checks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.verification import check_bounds, check_gradient
+from pdmp.native.classes import entry, readable
+
+
+class Numerical:
+    """Methods of a model that Python calls. They run the compiled methods of its `native`."""
+
+    def potential(self, x: ArrayLike) -> float:
+        """U(x) = -log density up to a constant; x of shape (dim,)."""
+        with readable(type(self).__name__):
+            return _potential(self.native, self.check(x))
+
+    def gradient(self, x: ArrayLike) -> np.ndarray:
+        """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
+        out = np.zeros(self.dim)
+        with readable(type(self).__name__):
+            _add_gradient(self.native, self.check(x), out)
+        return out
+
+    def term_gradients(self, x: ArrayLike, rows: ArrayLike) -> np.ndarray:
+        """∇Uᵢ(x) for i in `rows`, shape (len(rows), dim), the prior not included."""
+        rows = np.atleast_1d(np.asarray(rows))
+        if rows.size and (rows.min() < 0 or rows.max() >= self.n_data):
+            raise ValueError(f"`rows` must lie in 0 … {self.n_data - 1}.")
+        out = np.zeros((len(rows), self.dim))
+        with readable(type(self).__name__):
+            _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
+        return out
+
+    def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
+        """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
+        array = np.array(x, dtype=float)
+        if array.shape != (self.dim,):
+            raise ValueError(f"`{name}` must have shape ({self.dim},), got {array.shape}.")
+        return array
+
+    def check_gradient(self, points: int = 5, data: int = 10, seed: int = 0) -> None:
+        """Raise a `ValueError` if a gradient is not that of its potential.
+
+        The gradients of the prior and of single terms are compared, in plain Python, with central differences of
+        their potentials at random points; what is already in `out` must stay there; and what the class computes in
+        a faster way of its own (``add_batch_gradient``, ``total_potential``, …) must be what its terms add up to. The
+        step is ε^(1/3), ε the rounding error of one number, and the tolerance 10⁻⁴ of what is compared, besides what
+        rounding and the next term of the expansion may spoil. At a kink a derivative between the slopes to the left
+        and to the right is right. The first run of a model of your own calls this with a few points and data.
+
+        Parameters
+        ----------
+        points : int, default 5
+            Number of points, drawn around `initial`, where U is finite.
+        data : int, default 10
+            Number of terms to look at: the first, the last, and others drawn at random.
+        seed : int, default 0
+            Of points, terms and, above 12 dimensions, of the coordinates that are compared at each point.
+
+        Raises
+        ------
+        ValueError
+            Naming the method, the coordinate, the point and the two values; or when U is finite at no point.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> pdmp.models.Funnel(3).check_gradient()
+        """
+        if not check_gradient(self, points, data, seed):
+            raise ValueError(f"the potential of {type(self).__name__} is not finite at any point near `initial`.")
+
+    def check_bounds(self, points: int = 30, steps: int = 60, seed: int = 0) -> None:
+        """Raise a `ValueError` if a point is found where a bound, or another capability, is wrong.
+
+        Each capability of `pdmp.models.capabilities` that the model defines is tried at random points, velocities,
+        data and times, and then around the worst of these by a random search that goes where it is worse. That finds
+        wrong bounds, and proves none right. A relative excess of 10⁻⁶ passes as rounding.
+
+        Parameters
+        ----------
+        points : int, default 30
+            Number of random points.
+        steps : int, default 60
+            Number of steps of the search, for each capability.
+        seed : int, default 0
+
+        Raises
+        ------
+        ValueError
+            Naming the capability, the point and the velocity, what was claimed and what was found.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> pdmp.models.Banana().check_bounds()
+        """
+        check_bounds(self, points, steps, seed)
+
+    def hessian(self, x: ArrayLike) -> np.ndarray:
+        """Hessian of U at x, shape (dim, dim), by central differences of the gradient unless the model knows better."""
+        x = self.check(x)
+        step = 1e-5 * np.maximum(1.0, np.abs(x))
+        columns = []
+        for j in range(self.dim):
+            e = np.zeros(self.dim)
+            e[j] = step[j]
+            columns.append((self.gradient(x + e) - self.gradient(x - e)) / (2.0 * step[j]))
+        hessian = np.array(columns)
+        return 0.5 * (hessian + hessian.T)
+
+    def curvatures(self, x: ArrayLike) -> np.ndarray:
+        """Diagonal of the Hessian at x, shape (dim,)."""
+        return np.diag(self.hessian(x)).copy()
+
+    def curvature(self, x: ArrayLike, probes: int | None = 32) -> float:
+        """Trace of the Hessian at x divided by `dim`: the mean curvature. Above 200 dimensions by random probes.
+
+        Where that is not positive, between modes or far out, the mean of the Hessian's absolute eigenvalues.
+        """
+        if self.dim <= 200:
+            hessian = self.hessian(x)
+            mean = float(np.trace(hessian)) / self.dim
+            if not mean > 0.0 and np.all(np.isfinite(hessian)):
+                mean = float(np.abs(np.linalg.eigvalsh(hessian)).mean())
+            return mean
+        x, rng, total = self.check(x), np.random.default_rng(0), 0.0
+        for _ in range(probes):
+            z = rng.choice([-1.0, 1.0], self.dim) * 1e-5
+            total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
+        return total / probes / self.dim
+
+    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
+        """Minimum of U, shape (dim,); None when none was found."""
+        from scipy import optimize
+
+        x = self.initial if initial is None else self.check(initial, "initial")
+        result = optimize.minimize(self.potential, x, jac=self.gradient, method="L-BFGS-B", options={"maxiter": 2000})
+        if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
+            return None
+        x = result.x
+        if self.dim <= 200:  # polish: a quasi-Newton stops early where U is large
+            for _ in range(20):
+                gradient, hessian = self.gradient(x), self.hessian(x)
+                try:
+                    step = np.linalg.solve(hessian, gradient)
+                    np.linalg.cholesky(hessian)
+                except np.linalg.LinAlgError:
+                    break
+                if not self.potential(x - step) <= self.potential(x) + 1e-9:
+                    break
+                x = x - step
+                if step @ gradient < 1e-16:
+                    break
+            # A minimum at infinity (separable data without a prior): U is flat where the search gave up.
+            largest = np.abs(self.hessian(x)).max()
+            if largest < 1e-8 * np.abs(self.hessian(self.initial if initial is None else initial)).max():
+                return None
+        scale = np.sqrt(max(self.curvature(x), 0.0)) if self.dim <= 200 else 1.0
+        return x if np.linalg.norm(self.gradient(x)) <= 1e-3 * max(scale, 1.0) * np.sqrt(self.dim) else None
+
+    def term_partial_bounds(self, first: int, last: int) -> np.ndarray | None:
+        """Bounds on the partial derivatives of single terms.
+
+        Parameters
+        ----------
+        first, last : int
+            The terms first <= i < last.
+
+        Returns
+        -------
+        ndarray of shape (last - first, dim) or None
+            A bound on |∂ⱼUᵢ(x)| over all x; None when the model knows none.
+        """
+        if not self.has("term_gradient_bounds"):
+            return None
+        first, last = self._check_range(first, last)
+        out = np.zeros((last - first, self.dim))
+        with readable(type(self).__name__):
+            _term_gradient_bounds(self.native, first, out)
+        return out
+
+    def term_partial_lipschitz(self, first: int, last: int, scale: ArrayLike | None = None) -> np.ndarray | None:
+        """Lipschitz constants of the partial derivatives of single terms.
+
+        Parameters
+        ----------
+        first, last : int
+            The terms first <= i < last.
+        scale : array_like of shape (dim,), optional
+            Units in which distances are measured, coordinate by coordinate; ones when omitted.
+
+        Returns
+        -------
+        ndarray of shape (last - first, dim) or None
+            Lᵢⱼ with |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|₂ for all x and y; None when the model knows none.
+        """
+        if not self.has("term_lipschitz"):
+            return None
+        first, last = self._check_range(first, last)
+        scale = np.ones(self.dim) if scale is None else self.check(scale, "scale")
+        out = np.zeros((last - first, self.dim))
+        with readable(type(self).__name__):
+            _term_lipschitz(self.native, first, scale, out)
+        return out
+
+    def term_gradient_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
+        """Bounds on |rootᵀ ∇Uᵢ(x)| over all x for first <= i < last, a matrix `root` (dim, dim); None without any."""
+        bounds = self.term_partial_bounds(first, last)
+        return None if bounds is None else np.linalg.norm(bounds @ np.abs(root), axis=1)
+
+    def term_lipschitz_norms(self, root: np.ndarray, first: int, last: int) -> np.ndarray | None:
+        """Λᵢ with |rootᵀ (∇Uᵢ(root y) - ∇Uᵢ(root z))| <= Λᵢ |y - z| for first <= i < last; None without any."""
+        scale = np.linalg.norm(root, axis=1)
+        bounds = self.term_partial_lipschitz(first, last, scale)
+        if bounds is None:
+            return None
+        return np.linalg.norm(bounds @ np.abs(root), axis=1) * np.linalg.norm(root / scale[:, None], 2)
+
+    def _check_range(self, first, last):
+        if not 0 <= first <= last <= self.n_data:
+            raise ValueError(f"`first` and `last` must lie in 0 … {self.n_data} in this order, got {first}, {last}.")
+        return int(first), int(last)
+
+
+@entry
+def _potential(model, x):
+    return model.total_potential(x)
+
+
+@entry
+def _add_gradient(model, x, out):
+    model.add_gradient(x, out)
+
+
+@entry
+def _add_term_gradients(model, x, rows, out):
+    for k in range(rows.shape[0]):
+        model.add_term_gradient(x, rows[k], out[k])
+
+
+@entry
+def _term_gradient_bounds(model, first, out):
+    for k in range(out.shape[0]):
+        model.term_gradient_bounds(first + k, out[k])
+
+
+@entry
+def _term_lipschitz(model, first, scale, out):
+    for k in range(out.shape[0]):
+        model.term_lipschitz(first + k, scale, out[k])
