@@ -1,6 +1,9 @@
 """Checks that run samplers: clocks against their rates, simulation-based calibration."""
 
+from pdmp import diagnostics
 from pdmp.validation.clocks import check_clocks
 from pdmp.validation.simulation import calibration
 
 __all__ = ["calibration", "check_clocks"]
+
+diagnostics.MOVED.update(check_clocks=check_clocks, calibration=calibration)
