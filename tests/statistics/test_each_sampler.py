@@ -22,7 +22,7 @@ from tests.lattice_laws import frozen_law, noisy, splitting_law
 from tests.statistics.test_thermostat_laws import gaussian_kicks, kernel_law
 
 RESOLUTION = 0.1
-EVENTS = 20_000
+EVENTS = 40_000
 STEPS = 60_000
 
 # ---------------------------------------------------------------------------------------------------------------
