@@ -161,8 +161,6 @@ def synthetic_movielens_100k(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
-    seed : int, default 0
-        Of the data and of the split.
 
     Returns
     -------
@@ -182,8 +180,6 @@ def synthetic_movielens_1m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
-    seed : int, default 0
-        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 
@@ -208,8 +204,6 @@ def synthetic_movielens_10m(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
-    seed : int, default 0
-        Of the data and of the split.
 
     Returns
     -------
@@ -230,8 +224,6 @@ def synthetic_movielens_20m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
-    seed : int, default 0
-        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 
