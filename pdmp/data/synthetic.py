@@ -161,6 +161,8 @@ def synthetic_movielens_100k(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
 
     Returns
     -------
@@ -180,6 +182,8 @@ def synthetic_movielens_1m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
+    seed : int, default 0
+        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 
@@ -204,6 +208,8 @@ def synthetic_movielens_10m(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
+    seed : int, default 0
+        Of the data and of the split.
 
     Returns
     -------
@@ -224,6 +230,8 @@ def synthetic_movielens_20m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
+    seed : int, default 0
+        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 

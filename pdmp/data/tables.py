@@ -322,6 +322,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         What was given.
     known : iterable of str
         What there is.
+    name : str
+        What was given.
+    known : iterable of str
+        What there is.
 
     Returns
     -------

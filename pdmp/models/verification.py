@@ -10,6 +10,7 @@ Both are functions of the model and the seed alone.
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from typing import Any
 
@@ -233,8 +234,7 @@ class Case:
 
     def moved(self, rng, size):
         """A copy a step away."""
-        other = object.__new__(Case)
-        other.__dict__.update(self.__dict__)
+        other = copy.copy(self)
         for name in "xvy":
             value = getattr(self, name)
             setattr(other, name, value + size * np.maximum(0.1, np.abs(value)) * rng.standard_normal(len(value)))

@@ -1,11 +1,9 @@
-"""An adaptive bound with a largest width of its cells: a cell as long as a period of the rate would miss its maxima."""
+"""An adaptive bound whose cells are never wider than a given time: where rates repeat, wider ones would not see it."""
 
 from __future__ import annotations
 
-from pdmp.native.classes import compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.thinning.bound import Bound
-from pdmp.thinning.grid import Grid
-from pdmp.thinning.maxima import Maxima
 
 
 class Narrow(Bound):
@@ -14,9 +12,7 @@ class Narrow(Bound):
     Parameters
     ----------
     bound : Grid or Maxima
-        The bound whose cells are limited.
     widest : float
-        The largest width of a cell, in process time.
 
     Examples
     --------
@@ -25,13 +21,13 @@ class Narrow(Bound):
     1.0
     """
 
-    bound: Grid | Maxima
+    bound: Compiled
     widest: float
 
     exact = False
     adapts = True
 
-    def __init__(self, bound: Grid | Maxima, widest: float) -> None:
+    def __init__(self, bound: float | None, widest: float) -> None:
         self.bound, self.widest = bound, float(widest)
 
     @property

@@ -9,7 +9,7 @@ BPS, MASS, VELOCITIES = "pdmp/processes/bps.py", "pdmp/processes/mass.py", "pdmp
 DIRECTIONAL, GENERALISED = "pdmp/processes/directional_bps.py", "pdmp/processes/generalised_bps.py"
 FORWARD, LOGISTIC, GAUSSIAN = (
     "pdmp/processes/forward_event_chain.py",
-    "pdmp/models/regressions/logistic.py",
+    "pdmp/models/regressions/logistic_signed.py",
     "pdmp/models/targets/gaussian.py",
 )
 

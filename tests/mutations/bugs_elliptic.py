@@ -56,7 +56,7 @@ BUGS = [
         ("products: zeros of one factor only", SINUSOID, "    if abs(c0) < amplitude:\n", "    if abs(c0) < 0.0:\n", SAMPLERS),
         ("products: no whole turns", SINUSOID, "        return math.tau * turns + t\n", "        return t\n", SAMPLERS),
         ("narrow: any width", "pdmp/thinning/narrow.py", "width[0] = min(width[0], self.widest)", "width[0] = width[0]", SAMPLERS),
-        ("models: half the bound on terms", "pdmp/models/regressions/logistic.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
+        ("models: half the bound on terms", "pdmp/models/regressions/logistic_signed.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
         ("models: Lipschitz norms without the units", "pdmp/models/numerical.py", " * np.linalg.norm(root / scale[:, None], 2)", "", SAMPLERS),
     ]
 ]  # fmt: skip

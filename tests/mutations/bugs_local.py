@@ -239,7 +239,7 @@ BUGS = [
         ),
         (
             "the bound of logistic data has the other sign",
-            "pdmp/models/regressions/logistic.py",
+            "pdmp/models/regressions/logistic_signed.py",
             "return positive(-self.margin(v, f)), 0.0",
             "return positive(self.margin(v, f)), 0.0",
             LOCAL,

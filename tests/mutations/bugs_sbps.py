@@ -39,8 +39,8 @@ BUGS = [
         ("refreshments go on without a rate", "pdmp/thinning/constant.py", "if rate == 0.0:", "if rate < 0.0:", LIPSCHITZ),
         ("the velocity is not reflected", BOUND, "            reflect(state.v, state.memory.gradient)\n", "", LIPSCHITZ),
         ("dependent batches are welcome", BOUND, "if not isinstance(provider, Minibatch) or not provider.independent:", "if not isinstance(provider, Minibatch):", LIPSCHITZ),
-        ("the shortest row bounds them all", "pdmp/models/regressions/logistic.py", 'np.einsum("ij,ij->i", a, a).max()', 'np.einsum("ij,ij->i", a, a).min()', LIPSCHITZ),
-        ("the prior slope is off", "pdmp/models/regressions/logistic.py", '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = 0.0', '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = -0.1', LIPSCHITZ),
+        ("the shortest row bounds them all", "pdmp/models/regressions/logistic_signed.py", 'np.einsum("ij,ij->i", a, a).max()', 'np.einsum("ij,ij->i", a, a).min()', LIPSCHITZ),
+        ("the prior slope is off", "pdmp/models/regressions/glm.py", '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = 0.0', '"""Σⱼ vⱼ² / prior_scaleⱼ², exactly."""\n        total = -0.1', LIPSCHITZ),
     ]
 ] + [
     Bug(f"models: {name}", file, old, new, (MODELS,))

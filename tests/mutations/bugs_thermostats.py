@@ -7,7 +7,7 @@ from tests.mutations.bugs import Bug
 EXACT = "tests/discrete/test_thermostats.py"
 LAWS = "tests/statistics/test_thermostat_laws.py"
 BATCHES = "tests/gradients/test_batches.py"
-LOGISTIC = "pdmp/models/regressions/logistic.py"
+LOGISTIC = "pdmp/models/regressions/logistic_signed.py"
 SGNHT, MSGNHT, BADODAB, SHARED = (f"discrete/{name}.py" for name in ("sgnht", "msgnht", "badodab", "thermostat"))
 
 BUGS = [

@@ -7,7 +7,7 @@ from tests.mutations.bugs import Bug
 ALIAS, ZIGZAG = "tests/gradients/test_alias.py", "tests/processes/test_subsampled_zigzag.py"
 SUBSAMPLED, EXACT = "pdmp/processes/subsampled_zigzag.py", "pdmp/processes/zigzag.py"
 TABLE = "pdmp/gradients/alias.py"
-LOGISTIC, LINEAR = "pdmp/models/regressions/logistic.py", "pdmp/models/regressions/linear_gaussian.py"
+LOGISTIC, LINEAR = "pdmp/models/regressions/logistic_signed.py", "pdmp/models/regressions/linear_gaussian.py"
 
 BUGS = [
     Bug(f"zigzag: {name}", file, old, new, (tests,))
@@ -67,13 +67,13 @@ BUGS = [
         (
             "bounds: the noise's precision is forgotten",
             LINEAR,
-            "total = self.noise_precision * math.sqrt(total)\n        for j in range(self.dim):\n            out[j] = total",
-            "total = math.sqrt(total)\n        for j in range(self.dim):\n            out[j] = total",
+            "total = self.noise_precision * math.sqrt(total)\n        for j in range(self.A.shape[1]):\n            out[j] = total",
+            "total = math.sqrt(total)\n        for j in range(self.A.shape[1]):\n            out[j] = total",
             ALIAS,
         ),
         (
             "bounds: a slope without the speed's square",
-            LOGISTIC,
+            "pdmp/models/regressions/glm.py",
             "    def prior_partial_curvature_bound(self, v, j):\n        return self.precision[j] * v[j] * v[j]",
             "    def prior_partial_curvature_bound(self, v, j):\n        return self.precision[j] * v[j]",
             ALIAS,

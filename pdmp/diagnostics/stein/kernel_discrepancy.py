@@ -92,21 +92,7 @@ def stein_matrix(
     *,
     preconditioner: ArrayLike | str | None = None,
 ) -> np.ndarray:
-    """The matrix of all k_π(xᵢ, xⱼ).
-
-    Parameters
-    ----------
-    x, scores : array_like, shape (P, d)
-        As of `ksd`.
-    kernel : {"imq", "gaussian"} or SteinKernel
-        As of `ksd`.
-    preconditioner : array_like or "covariance", optional
-        As of `ksd`.
-
-    Returns
-    -------
-    ndarray, shape (P, P)
-    """
+    """All k_π(xᵢ, xⱼ), shape (P, P); parameters as of `ksd`."""
     x, scores = check_draws(x, scores)
     pairs = Pairs(x, scores, kernel, preconditioner)
     out = np.zeros((len(x), len(x)))

@@ -25,11 +25,11 @@ def scores(target: Model | Provider, x: ArrayLike, seed: int = 0) -> np.ndarray:
     Parameters
     ----------
     target : Model, or any of `pdmp.gradients`
-        A model gives the exact scores, mini-batches unbiased estimates of them.
+        A model gives the exact scores; mini-batches noisy ones, of which the U-statistic is still unbiased.
     x : array_like, shape (P, d)
         Draws.
     seed : int
-        Seed of the mini-batches.
+        Of the mini-batches.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Stein thinning: a subset of draws with a small Stein discrepancy."""
+"""Stein thinning: the draws that represent the target best."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ def stein_thin(
     *,
     preconditioner: ArrayLike | str | None = "covariance",
 ) -> np.ndarray:
-    """Stein thinning: a subset of draws with a small Stein discrepancy, chosen one at a time.
+    """Stein thinning: the draws that represent the target best, chosen one at a time.
 
     Parameters
     ----------
-    x, scores : array_like, shape (P, d)
-        As of `ksd`.
-    kernel : {"imq", "gaussian"} or SteinKernel
+    x, scores, kernel
         As of `ksd`.
     size : int
-        Number of draws to choose. A draw can be chosen more than once.
-    preconditioner : array_like or "covariance", optional
+        How many to choose. A draw can be chosen more than once.
+    preconditioner
         As of `ksd`; by default the draws' covariance, so that units do not matter.
 
     Returns

@@ -125,97 +125,34 @@ def _batch_squares(model, x, rows, n, out, squares):
         model.design.add_squares(rows, start, m, weights, out, squares)
 
 
-class GeneralisedLinear(Model):
-    r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
+class GaussianPrior(Model):
+    """Base of models with independent Gaussian priors on the coefficients of features `X`, and one factor a datum.
 
     Parameters
     ----------
-    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
-        Features. A sparse matrix stays sparse: a term costs what is stored of its row. A memory-mapped array of float32
-        or float64 in C order, such as ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied.
-    y : array_like of shape (N,)
-        Targets.
-    prior_scale : float or array_like of shape (d,), default 1.0
-        Standard deviations of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
-        prior is then flat.
-    intercept : bool, default False
-        Whether to append a column of ones to `X`; its coefficient comes last.
-    offset : array_like of shape (N,), optional
-        Known parts oᵢ of the margins.
-    dtype : {numpy.float64, numpy.float32}, optional
-        How features are stored for compiled code, which computes in double precision either way: float64, or as a
-        memory-mapped array has them, when omitted.
-
-    Attributes
-    ----------
-    X, y : ndarray (or csr_array) of shape (N, d) and ndarray of shape (N,)
-        The data, with the column of ones if there is one.
+    X : ndarray, memory-mapped array or scipy.sparse.csr_array, shape (N, dim)
+        Features.
+    n_data : int
+        Number of terms.
+    precision : ndarray, shape (dim,)
+        Of the prior; 0 for a flat one.
+    variables : dict of str to tuple of int, optional
+        As in `pdmp.Model`.
     """
 
-    design: Compiled
-    target: np.ndarray
-    offset: np.ndarray
     precision: np.ndarray
-
-    #: Whether the last column of `X` was added to the data given.
-    intercept = False
 
     def __init__(
         self,
         X: ArrayLike,
-        y: ArrayLike,
-        prior_scale: ArrayLike = 1.0,
-        intercept: bool = False,
-        offset: ArrayLike | None = None,
-        dtype: DTypeLike | None = None,
+        n_data: int,
+        precision: np.ndarray,
+        variables: dict[str, tuple[int, ...]] | None = None,
     ) -> None:
-        X, design = read_design(X, dtype, intercept)
-        n, d = X.shape
-        coefficients = d - bool(intercept)
-        Model.__init__(  # a class may be another regression as well
-            self,
-            dim=d,
-            n_data=n,
-            variables={"coefficients": (coefficients,), "intercept": ()} if intercept else {"coefficients": (d,)},
-        )
-        self.X, self.design, self.intercept = X, design, bool(intercept)
-        self.y = self.read_target(y, n)
-        self.target = self.y
-        self.offset = np.zeros(0)
-        if offset is not None:
-            self.offset = read_vector("offset", offset, n)
-        self.precision, self.prior_scale = read_prior(prior_scale, d, self.intercept), prior_scale
+        super().__init__(dim=X.shape[1], n_data=n_data, variables=variables)
+        self.X, self.precision = X, precision
 
-    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
-        """The targets as a float array (n,), or a `ValueError`."""
-        return read_vector("y", y, n)
-
-    # -- compiled: what a regression defines ----------------------------------------------------------------------
-
-    @compiled
-    def loss(self, z, y):
-        return math.nan
-
-    @compiled
-    def first_derivative(self, z, y):
-        return math.nan
-
-    @compiled
-    def second_derivative(self, z, y):
-        return math.nan
-
-    # -- compiled: what follows -----------------------------------------------------------------------------------
-
-    @compiled
-    def feature(self, i, j):
-        """Entry j of row i."""
-        return self.design.feature(i, j)
-
-    @compiled
-    def margin(self, x, i):
-        """aᵢ·x + oᵢ."""
-        z = self.design.product(x, i)
-        return z + self.offset[i] if self.offset.shape[0] > 0 else z
+    # -- compiled -------------------------------------------------------------------------------------------------
 
     @compiled
     def prior_potential(self, x):
@@ -246,57 +183,6 @@ class GeneralisedLinear(Model):
         return total
 
     @compiled
-    def term_potential(self, x, i):
-        return self.loss(self.margin(x, i), self.target[i])
-
-    @compiled
-    def add_term_gradient(self, x, i, out):
-        self.design.add_row(i, self.first_derivative(self.margin(x, i), self.target[i]), out)
-
-    @compiled
-    def fetch(self, i):
-        self.design.fetch(i)
-
-    @compiled
-    def term_partial(self, x, i, j, scratch):
-        return self.first_derivative(self.margin(x, i), self.target[i]) * self.feature(i, j)
-
-    @compiled
-    def term_partial_difference(self, x, y, i, j, scratch):
-        change = self.first_derivative(self.margin(x, i), self.target[i]) - self.first_derivative(
-            self.margin(y, i), self.target[i]
-        )
-        return change * self.feature(i, j)
-
-    @compiled
-    def add_block_gradient(self, x, first, last, out):
-        _block_gradient(self, x, first, last, out)
-
-    @compiled
-    def add_batch_gradient(self, x, rows, n, out):
-        _batch_gradient(self, x, rows, n, out)
-
-    @compiled
-    def batch_difference(self, x, y, rows, n, scratch, out):
-        for j in range(self.dim):
-            out[j] = 0.0
-        _batch_difference(self, x, y, rows, n, out)
-
-    @compiled
-    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
-        for j in range(self.dim):
-            out[j] = 0.0
-        _weighted_difference(self, x, y, rows, weights, n, out)
-
-    @compiled
-    def add_batch_projection(self, x, v, rows, n, scratch, out):
-        return _batch_projection(self, x, v, rows, n, out)
-
-    @compiled
-    def add_batch_squares(self, x, rows, n, scratch, out, squares):
-        _batch_squares(self, x, rows, n, out, squares)
-
-    @compiled
     def add_prior_parts(self, x, v, out):
         for j in range(self.dim):
             row = j if out.shape[0] > 1 else 0
@@ -314,41 +200,27 @@ class GeneralisedLinear(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
-    def factors(self) -> list | tuple | None:
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
         return data_and_coordinates(self.X)
 
-    def slab_density(self) -> np.ndarray | None:
+    def slab_density(self) -> np.ndarray:
         return np.sqrt(self.precision / (2.0 * math.pi))
 
-    def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
-        rows = np.asarray(rows)
-        if np.array_equal(rows, np.arange(self.n_data)):
-            return self
-        design = self.design.taken(rows)
-        if design is None:
-            return None
-        other = copy.copy(self)
-        other.design, other.target = design, self.target[rows]
-        other.offset = self.offset[rows] if self.offset.size else self.offset
-        other.n_data = len(rows)
-        return other
-
-    def second_derivatives(self, x: ArrayLike) -> np.ndarray:
-        """ℓ'' of each term at x, shape (N,)."""
-        out = np.zeros(self.n_data)
-        with readable(type(self).__name__):
-            _second_derivatives(self.native, self.check(x), out)
-        return out
-
-    def hessian(self, x: ArrayLike) -> np.ndarray:
-        """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
-        return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
-
-    def prior_hessian_bounds(self) -> np.ndarray | None:
+    def prior_hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²), twice."""
         return np.diag(self.precision), np.diag(self.precision)
+
+
+class LinearPredictions:
+    """What a regression says of new data, from its laws ``mean(z)`` and ``log_density(z, y)`` of a margin z."""
+
+    #: Whether the last column of `X` was added to the data given.
+    intercept = False
+
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
+        """The targets as a float array (n,), or a `ValueError`."""
+        return read_vector("y", y, n)
 
     def margins(self, x: ArrayLike, X: ArrayLike | None = None, offset: ArrayLike | None = None) -> np.ndarray:
         """Margins of the model's data, or of others, for positions x (..., d): shape (..., n)."""
@@ -358,7 +230,7 @@ class GeneralisedLinear(Model):
         X = self.X if X is None else self._columns(X)
         flat = x.reshape(-1, self.dim)
         z = np.asarray((X @ flat.T).T if sparse.issparse(X) else flat @ X.T).reshape(*x.shape[:-1], X.shape[0])
-        return z if offset is None or np.size(offset) == 0 else z + offset
+        return z if offset is None or np.size(offset) == 0 else z + read_vector("offset", offset, X.shape[0])
 
     def _columns(self, X):
         """New features with as many columns as there are coefficients."""
@@ -420,6 +292,161 @@ class GeneralisedLinear(Model):
             return found
         total = found.sum(axis=-1)
         return float(total) if total.ndim == 0 else total
+
+
+class GeneralisedLinear(LinearPredictions, GaussianPrior):
+    r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
+
+    Parameters
+    ----------
+    X : array_like, scipy.sparse matrix or memory-mapped array, shape (N, d)
+        Features. A sparse matrix stays sparse: a term costs what is stored of its row. A memory-mapped array of float32
+        or float64 in C order, such as ``numpy.load(path, mmap_mode="r")``, is read where it is and never copied.
+    y : array_like of shape (N,)
+        Targets.
+    prior_scale : float or array_like of shape (d,), default 1.0
+        Standard deviations of the Gaussian prior; ``np.inf`` is a flat prior. A number is not for the intercept, whose
+        prior is then flat.
+    intercept : bool, default False
+        Whether to append a column of ones to `X`; its coefficient comes last.
+    offset : array_like of shape (N,), optional
+        Known parts oᵢ of the margins.
+    dtype : {numpy.float64, numpy.float32}, optional
+        How features are stored for compiled code, which computes in double precision either way: float64, or as a
+        memory-mapped array has them, when omitted.
+
+    Attributes
+    ----------
+    X, y : ndarray (or csr_array) of shape (N, d) and ndarray of shape (N,)
+        The data, with the column of ones if there is one.
+    """
+
+    design: Compiled
+    target: np.ndarray
+    offset: np.ndarray
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_scale: ArrayLike = 1.0,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
+        X, design = read_design(X, dtype, intercept)
+        n, d = X.shape
+        y = self.read_target(y, n)
+        offset = np.zeros(0) if offset is None else read_vector("offset", offset, n)
+        variables = {"coefficients": (d - 1,), "intercept": ()} if intercept else {"coefficients": (d,)}
+        super().__init__(X, n, read_prior(prior_scale, d, bool(intercept)), variables)
+        self.design, self.intercept, self.prior_scale = design, bool(intercept), prior_scale
+        self.y, self.target, self.offset = y, y, offset
+
+    # -- compiled: what a regression defines ----------------------------------------------------------------------
+
+    @compiled
+    def loss(self, z, y):
+        return math.nan
+
+    @compiled
+    def first_derivative(self, z, y):
+        return math.nan
+
+    @compiled
+    def second_derivative(self, z, y):
+        return math.nan
+
+    # -- compiled: what follows -----------------------------------------------------------------------------------
+
+    @compiled
+    def feature(self, i, j):
+        """Entry j of row i."""
+        return self.design.feature(i, j)
+
+    @compiled
+    def margin(self, x, i):
+        """aᵢ·x + oᵢ."""
+        z = self.design.product(x, i)
+        return z + self.offset[i] if self.offset.shape[0] > 0 else z
+
+    @compiled
+    def term_potential(self, x, i):
+        return self.loss(self.margin(x, i), self.target[i])
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        self.design.add_row(i, self.first_derivative(self.margin(x, i), self.target[i]), out)
+
+    @compiled
+    def fetch(self, i):
+        self.design.fetch(i)
+
+    @compiled
+    def term_partial(self, x, i, j, scratch):
+        return self.first_derivative(self.margin(x, i), self.target[i]) * self.feature(i, j)
+
+    @compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        change = self.first_derivative(self.margin(x, i), self.target[i]) - self.first_derivative(
+            self.margin(y, i), self.target[i]
+        )
+        return change * self.feature(i, j)
+
+    @compiled
+    def add_block_gradient(self, x, first, last, out):
+        _block_gradient(self, x, first, last, out)
+
+    @compiled
+    def add_batch_gradient(self, x, rows, n, out):
+        _batch_gradient(self, x, rows, n, out)
+
+    @compiled
+    def batch_difference(self, x, y, rows, n, scratch, out):
+        for j in range(self.dim):
+            out[j] = 0.0
+        _batch_difference(self, x, y, rows, n, out)
+
+    @compiled
+    def weighted_difference(self, x, y, rows, weights, n, scratch, out):
+        for j in range(self.dim):
+            out[j] = 0.0
+        _weighted_difference(self, x, y, rows, weights, n, out)
+
+    @compiled
+    def add_batch_projection(self, x, v, rows, n, scratch, out):
+        return _batch_projection(self, x, v, rows, n, out)
+
+    @compiled
+    def add_batch_squares(self, x, rows, n, scratch, out, squares):
+        _batch_squares(self, x, rows, n, out, squares)
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def rearranged(self, rows: np.ndarray) -> Model | None:
+        """The same posterior with its data in the order `rows`; None for data that stay in a file."""
+        rows = np.asarray(rows)
+        if np.array_equal(rows, np.arange(self.n_data)):
+            return self
+        design = self.design.taken(rows)
+        if design is None:
+            return None
+        other = copy.copy(self)
+        other.design, other.target = design, self.target[rows]
+        other.offset = self.offset[rows] if self.offset.size else self.offset
+        other.n_data = len(rows)
+        return other
+
+    def second_derivatives(self, x: ArrayLike) -> np.ndarray:
+        """ℓ'' of each term at x, shape (N,)."""
+        out = np.zeros(self.n_data)
+        with readable(type(self).__name__):
+            _second_derivatives(self.native, self.check(x), out)
+        return out
+
+    def hessian(self, x: ArrayLike) -> np.ndarray:
+        """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
+        return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
 
 
 class BoundedHessian(GeneralisedLinear):
@@ -504,7 +531,7 @@ class BoundedHessian(GeneralisedLinear):
         low, high = self.all_second_derivative_bounds()[:, first:last]
         return np.maximum(high, -low) * row_norms(self.X[first:last], root) ** 2
 
-    def hessian_bounds(self) -> np.ndarray | None:
+    def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²) plus Σ lowᵢ aᵢaᵢᵀ, and plus Σ highᵢ aᵢaᵢᵀ, (d, d) each."""
         prior, (low, high) = np.diag(self.precision), self.all_second_derivative_bounds()
         least = gram(self.X, low) if np.any(low) else np.zeros((self.dim, self.dim))
@@ -551,7 +578,7 @@ class BoundedGradient(BoundedHessian):
         low, high = self.first_derivative_bounds(self.target)
         return np.broadcast_to(np.maximum(high, -np.asarray(low)), self.n_data)
 
-    def largest_term_gradient(self) -> float | None:
+    def largest_term_gradient(self) -> float:
         """The largest of max |ℓ'| |aᵢ|."""
         return float((self.largest_first_derivatives() * row_norms(self.X)).max())
 

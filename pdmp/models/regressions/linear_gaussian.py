@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +14,151 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.design import data_and_coordinates, gram, read_design, stays
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled
+
+
+class DenseTerms(Compiled):
+    """The terms (yᵢ - aᵢ·x)² noise_precision / 2 of rows aᵢ of an array."""
+
+    A: np.ndarray
+    y: np.ndarray
+    noise_precision: float
+
+    def __init__(self, A, y, noise_precision):
+        super().__init__()
+        self.A, self.y, self.noise_precision = A, y, noise_precision
+
+    @compiled
+    def lipschitz(self, i, scale, out):
+        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
+        total = 0.0
+        for j in range(self.A.shape[1]):
+            a = scale[j] * self.A[i, j]
+            total += a * a
+        total = self.noise_precision * math.sqrt(total)
+        for j in range(self.A.shape[1]):
+            out[j] = total * abs(self.A[i, j])
+
+    @compiled
+    def potential(self, x, i):
+        residual = self.y[i]
+        for j in range(self.A.shape[1]):
+            residual -= self.A[i, j] * x[j]
+        return 0.5 * self.noise_precision * (residual * residual)
+
+    @compiled
+    def add_gradient(self, x, i, out):
+        residual = self.y[i]
+        for j in range(self.A.shape[1]):
+            residual -= self.A[i, j] * x[j]
+        weight = -self.noise_precision * residual
+        for j in range(self.A.shape[1]):
+            out[j] += weight * self.A[i, j]
+
+    @compiled
+    def add_projection(self, x, v, rows, n, out):
+        first, second = 0.0, 0.0
+        for k in range(n):
+            i = rows[k]
+            residual, along = self.y[i], 0.0
+            for j in range(self.A.shape[1]):
+                residual -= self.A[i, j] * x[j]
+                along += self.A[i, j] * v[j]
+            weight = -self.noise_precision * residual
+            for j in range(self.A.shape[1]):
+                out[j] += weight * self.A[i, j]
+            p = weight * along
+            first += p
+            second += p * p
+        return first, second
+
+    @compiled
+    def affine(self, x, v, moved, now, i):
+        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+        residual, along = self.y[i], 0.0
+        for j in range(self.A.shape[1]):
+            residual -= self.A[i, j] * (x[j] + v[j] * (now - moved[j]))
+            along += self.A[i, j] * v[j]
+        return -self.noise_precision * residual * along, self.noise_precision * along * along
+
+    @compiled
+    def fetch(self, i):
+        pass
+
+    def taken(self, rows):
+        """The same with its data in the order `rows`."""
+        return DenseTerms(np.ascontiguousarray(self.A[rows]), self.y[rows], self.noise_precision)
+
+
+class DesignTerms(Compiled):
+    """The same terms of rows of a sparse or memory-mapped matrix; a term costs what is stored of its row."""
+
+    design: Compiled
+    y: np.ndarray
+    noise_precision: float
+
+    def __init__(self, design, y, noise_precision):
+        super().__init__()
+        self.design, self.y, self.noise_precision = design, y, noise_precision
+
+    @compiled
+    def residual(self, x, i):
+        """aᵢ·x - yᵢ."""
+        return self.design.product(x, i) - self.y[i]
+
+    @compiled
+    def lipschitz(self, i, scale, out):
+        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
+        total = 0.0
+        first, last = self.design.row_range(i)
+        for k in range(first, last):
+            a = scale[self.design.column(k)] * self.design.entry(i, k)
+            total += a * a
+        total = self.noise_precision * math.sqrt(total)
+        for j in range(out.shape[0]):
+            out[j] = 0.0
+        for k in range(first, last):
+            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
+
+    @compiled
+    def potential(self, x, i):
+        residual = self.residual(x, i)
+        return 0.5 * self.noise_precision * (residual * residual)
+
+    @compiled
+    def add_gradient(self, x, i, out):
+        self.design.add_row(i, self.noise_precision * self.residual(x, i), out)
+
+    @compiled
+    def add_projection(self, x, v, rows, n, out):
+        first, second = 0.0, 0.0
+        for k in range(n):
+            weight = self.noise_precision * self.residual(x, rows[k])
+            self.design.add_row(rows[k], weight, out)
+            p = weight * self.design.product(v, rows[k])
+            first += p
+            second += p * p
+        return first, second
+
+    @compiled
+    def affine(self, x, v, moved, now, i):
+        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+        residual, along = -self.y[i], 0.0
+        first, last = self.design.row_range(i)
+        for k in range(first, last):
+            j = self.design.column(k)
+            a = self.design.entry(i, k)
+            residual += a * (x[j] + v[j] * (now - moved[j]))
+            along += a * v[j]
+        return self.noise_precision * residual * along, self.noise_precision * along * along
+
+    @compiled
+    def fetch(self, i):
+        self.design.fetch(i)
+
+    def taken(self, rows):
+        """The same with its data in the order `rows`; None for data that stay in a file."""
+        design = self.design.taken(rows)
+        return None if design is None else DesignTerms(design, self.y[rows], self.noise_precision)
 
 
 class LinearGaussian(Model):
@@ -30,7 +174,7 @@ class LinearGaussian(Model):
         Row n is aₙ. A sparse matrix stays sparse, and so does Λ; a memory-mapped array of float32 or float64 in C order
         is read where it is.
     x : array_like, shape (N,)
-        What was observed. Kept as the attribute `y`.
+        What was observed.
     noise_scale, prior_scale : float
         Standard deviations of one observation and of one coordinate under the prior.
 
@@ -41,6 +185,12 @@ class LinearGaussian(Model):
 
     Attributes
     ----------
+    A : ndarray or scipy.sparse.csr_array, shape (N, d)
+        The features. They are also called `X`, as in other regressions.
+    y : ndarray, shape (N,)
+        What was observed.
+    terms : DenseTerms or DesignTerms
+        How compiled code reads the data: a dense copy, or a sparse or memory-mapped matrix.
     law : Gaussian
         The posterior, as a target without data.
 
@@ -57,19 +207,13 @@ class LinearGaussian(Model):
     array([1., 1.])
     """
 
-    A: np.ndarray
-    y: np.ndarray
-    noise_precision: float
+    terms: Compiled
     prior_precision: float
     law: Compiled
 
-    def __new__(cls, A=None, *args, **kwargs):
-        if cls is LinearGaussian and stays(A):
-            return super().__new__(LinearRows)
-        return super().__new__(cls)
-
     def __init__(self, A: ArrayLike, x: ArrayLike, noise_scale: float = 1.0, prior_scale: float = 1.0):
-        gram, n, d = self.read_features(A)
+        A, design = read_design(A) if stays(A) else (_dense(A), None)
+        n, d = A.shape
         y = np.array(x, dtype=float)
         if y.shape != (n,):
             raise ValueError(f"`x` must have one entry for each row of `A`, shape ({n},); got {y.shape}.")
@@ -79,35 +223,27 @@ class LinearGaussian(Model):
             if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
                 raise ValueError(f"`{name}` must be a positive number, got {scale}.")
         super().__init__(dim=d, n_data=n)
-        self.y = y
+        self.A, self.y = A, y
         self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
-        pull = self.noise_precision * self.features_times(y)
-        if sparse.issparse(gram):
-            precision = sparse.csc_array(self.noise_precision * gram + self.prior_precision * sparse.eye_array(d))
+        if design is None:
+            self.terms = DenseTerms(A, y, self.noise_precision)
+        else:
+            self.terms = DesignTerms(design, y, self.noise_precision)
+        pull = self.noise_precision * np.asarray(A.T @ y, dtype=float)
+        if sparse.issparse(A):
+            precision = sparse.csc_array(self.noise_precision * (A.T @ A) + self.prior_precision * sparse.eye_array(d))
             precision = 0.5 * (precision + precision.T)
             self.law = Gaussian(np.atleast_1d(linalg.spsolve(precision, pull)), precision)
         else:
-            precision = self.noise_precision * gram + self.prior_precision * np.eye(d)
+            products = A.T @ A if design is None else gram(A)
+            precision = self.noise_precision * products + self.prior_precision * np.eye(d)
             precision = 0.5 * (precision + precision.T)
             self.law = Gaussian(np.linalg.solve(precision, pull), precision)
 
-    def read_features(self, A: ArrayLike) -> Any:
-        """Keep the features; AᵀA, N and d."""
-        if sparse.issparse(A):
-            raise ValueError(
-                f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
-            )
-        A = np.array(A, dtype=float, order="C")
-        if A.ndim != 2 or A.size == 0:
-            raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
-        if not np.all(np.isfinite(A)):
-            raise ValueError("`A` must be finite.")
-        self.A = A
-        return A.T @ A, *A.shape
-
-    def features_times(self, y: ArrayLike) -> np.ndarray:
-        """Aᵀy."""
-        return self.A.T @ y
+    @property
+    def X(self) -> np.ndarray:
+        """The features, as `A`."""
+        return self.A
 
     # -- compiled -------------------------------------------------------------------------------------------------
 
@@ -134,46 +270,23 @@ class LinearGaussian(Model):
     @compiled
     def term_lipschitz(self, i, scale, out):
         """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        total = 0.0
-        for j in range(self.dim):
-            a = scale[j] * self.A[i, j]
-            total += a * a
-        total = self.noise_precision * math.sqrt(total)
-        for j in range(self.dim):
-            out[j] = total * abs(self.A[i, j])
+        self.terms.lipschitz(i, scale, out)
 
     @compiled
     def term_potential(self, x, i):
-        residual = self.y[i]
-        for j in range(self.dim):
-            residual -= self.A[i, j] * x[j]
-        return 0.5 * self.noise_precision * (residual * residual)
+        return self.terms.potential(x, i)
 
     @compiled
     def add_term_gradient(self, x, i, out):
-        residual = self.y[i]
-        for j in range(self.dim):
-            residual -= self.A[i, j] * x[j]
-        weight = -self.noise_precision * residual
-        for j in range(self.dim):
-            out[j] += weight * self.A[i, j]
+        self.terms.add_gradient(x, i, out)
+
+    @compiled
+    def fetch(self, i):
+        self.terms.fetch(i)
 
     @compiled
     def add_batch_projection(self, x, v, rows, n, scratch, out):
-        first, second = 0.0, 0.0
-        for k in range(n):
-            i = rows[k]
-            residual, along = self.y[i], 0.0
-            for j in range(self.dim):
-                residual -= self.A[i, j] * x[j]
-                along += self.A[i, j] * v[j]
-            weight = -self.noise_precision * residual
-            for j in range(self.dim):
-                out[j] += weight * self.A[i, j]
-            p = weight * along
-            first += p
-            second += p * p
-        return first, second
+        return self.terms.add_projection(x, v, rows, n, out)
 
     @compiled
     def curvature_bound(self, v):
@@ -229,11 +342,7 @@ class LinearGaussian(Model):
         if f >= self.n_data:
             j, p = f - self.n_data, self.prior_precision
             return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
-        residual, along = self.y[f], 0.0
-        for j in range(self.dim):
-            residual -= self.A[f, j] * (x[j] + v[j] * (now - moved[j]))
-            along += self.A[f, j] * v[j]
-        return -self.noise_precision * residual * along, self.noise_precision * along * along
+        return self.terms.affine(x, v, moved, now, f)
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -277,16 +386,23 @@ class LinearGaussian(Model):
         """Trace of Λ divided by `dim`."""
         return self.law.curvature()
 
-    def rearranged(self, rows: np.ndarray) -> Model | None:
-        """The same model with its data in the order `rows`."""
+    def rearranged(self, rows: ArrayLike) -> LinearGaussian | None:
+        """The same model with its data in the order `rows`; None for data that stay in a file."""
+        terms = self.terms.taken(rows)
+        if terms is None:
+            return None
         other = copy.copy(self)
-        other.A, other.y = np.ascontiguousarray(self.A[rows]), self.y[rows]
+        other.terms, other.y = terms, terms.y
+        other.A = self.A[rows] if sparse.issparse(self.A) else terms.A
         other.n_data = len(other.y)
         return other
 
     def predict(self, x: ArrayLike, A: ArrayLike) -> np.ndarray:
         """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
-        return np.asarray(x, dtype=float) @ np.asarray(A, dtype=float).T
+        x = np.asarray(x, dtype=float)
+        if sparse.issparse(A):
+            return np.asarray((A @ x.reshape(-1, self.dim).T).T).reshape(*x.shape[:-1], A.shape[0])
+        return x @ np.asarray(A, dtype=float).T
 
     def log_likelihood(self, x: ArrayLike, A: ArrayLike, y: ArrayLike | None) -> np.ndarray:
         """Log density of each observation in y, shape (n,), at positions x, shape (..., d): shape (..., n)."""
@@ -294,95 +410,11 @@ class LinearGaussian(Model):
         return 0.5 * (math.log(self.noise_precision / (2.0 * math.pi)) - self.noise_precision * residuals**2)
 
 
-class LinearRows(LinearGaussian):
-    """What `LinearGaussian` is for a sparse or memory-mapped `A`; see there. The features are the attribute `X`."""
-
-    design: Compiled
-
-    def read_features(self, A):
-        self.X, self.design = read_design(A)
-        self.A = np.zeros((0, 0))  # what the dense model keeps
-        return self.X.T @ self.X if sparse.issparse(self.X) else gram(self.X), *self.X.shape
-
-    def features_times(self, y):
-        return np.asarray(self.X.T @ y, dtype=float)
-
-    # -- compiled -------------------------------------------------------------------------------------------------
-
-    @compiled
-    def residual(self, x, i):
-        """aᵢ·x - yᵢ."""
-        return self.design.product(x, i) - self.y[i]
-
-    @compiled
-    def term_lipschitz(self, i, scale, out):
-        """|aᵢⱼ| |scale ∘ aᵢ| / noise_scale²."""
-        total = 0.0
-        first, last = self.design.row_range(i)
-        for k in range(first, last):
-            a = scale[self.design.column(k)] * self.design.entry(i, k)
-            total += a * a
-        total = self.noise_precision * math.sqrt(total)
-        for j in range(self.dim):
-            out[j] = 0.0
-        for k in range(first, last):
-            out[self.design.column(k)] = total * abs(self.design.entry(i, k))
-
-    @compiled
-    def term_potential(self, x, i):
-        residual = self.residual(x, i)
-        return 0.5 * self.noise_precision * (residual * residual)
-
-    @compiled
-    def add_term_gradient(self, x, i, out):
-        self.design.add_row(i, self.noise_precision * self.residual(x, i), out)
-
-    @compiled
-    def add_batch_projection(self, x, v, rows, n, scratch, out):
-        first, second = 0.0, 0.0
-        for k in range(n):
-            weight = self.noise_precision * self.residual(x, rows[k])
-            self.design.add_row(rows[k], weight, out)
-            p = weight * self.design.product(v, rows[k])
-            first += p
-            second += p * p
-        return first, second
-
-    @compiled
-    def fetch(self, i):
-        self.design.fetch(i)
-
-    @compiled
-    def affine_factor(self, x, v, moved, now, f):
-        if f >= self.n_data:
-            j, p = f - self.n_data, self.prior_precision
-            return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
-        residual, along = -self.y[f], 0.0
-        first, last = self.design.row_range(f)
-        for k in range(first, last):
-            j = self.design.column(k)
-            a = self.design.entry(f, k)
-            residual += a * (x[j] + v[j] * (now - moved[j]))
-            along += a * v[j]
-        return self.noise_precision * residual * along, self.noise_precision * along * along
-
-    # -- Python ---------------------------------------------------------------------------------------------------
-
-    def factors(self):
-        return data_and_coordinates(self.X)
-
-    def rearranged(self, rows):
-        design = self.design.taken(rows)
-        if design is None:
-            return None
-        other = copy.copy(self)
-        other.X, other.design, other.y = self.X[rows], design, self.y[rows]
-        other.n_data = len(other.y)
-        return other
-
-    def predict(self, x, A):
-        """Expected observations A·x for positions x, shape (..., d), and rows A, shape (n, d): shape (..., n)."""
-        if sparse.issparse(A):
-            x = np.asarray(x, dtype=float)
-            return np.asarray((A @ x.reshape(-1, self.dim).T).T).reshape(*x.shape[:-1], A.shape[0])
-        return super().predict(x, A)
+def _dense(A):
+    """A copy of the features as a finite matrix, or a `ValueError`."""
+    A = np.array(A, dtype=float, order="C")
+    if A.ndim != 2 or A.size == 0:
+        raise ValueError(f"`A` must have shape (N, d), N and d at least 1; got {A.shape}.")
+    if not np.all(np.isfinite(A)):
+        raise ValueError("`A` must be finite.")
+    return A

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from pdmp.models.regressions.glm import BoundedGradient
+from pdmp.models.regressions.glm import BoundedGradient, read_labels
 from pdmp.native.classes import compiled, inlined
 from pdmp.native.vectors import exp
 
@@ -82,3 +83,32 @@ class LogisticTerms(BoundedGradient):
     def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
         """log p(y | z)."""
         return -np.logaddexp(0.0, -np.where(y > 0.0, 1.0, -1.0) * z)
+
+
+class LogisticRows(LogisticTerms):
+    """How `LogisticRegression` reads a sparse or memory-mapped `X`: labels are kept apart from the features.
+
+    A sparse matrix costs what is stored of it, a memory-mapped one what its file does to read. Features in memory are
+    taken as well; `LogisticRegression` reads them so where there is an `offset`.
+
+    Parameters
+    ----------
+    X, y, prior_scale, dtype, intercept, offset
+        As in `LogisticRegression`.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        prior_scale: ArrayLike = 1.0,
+        dtype: DTypeLike | None = None,
+        intercept: bool = False,
+        offset: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(X, y, prior_scale, intercept, offset, dtype)
+        self.target = 2.0 * self.y - 1.0
+        self.settle()
+
+    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
+        return read_labels(y, n)

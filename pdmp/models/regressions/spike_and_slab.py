@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
 
-from pdmp.models.regressions.design import stays
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
-from pdmp.models.regressions.logistic import LogisticRegression, LogisticRows
+from pdmp.models.regressions.logistic import LogisticRegression
 
 #: Models are enumerated up to so many coefficients that may be 0.
 ENUMERATED = 16
@@ -104,7 +104,11 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
         inclusion: ArrayLike | None = 0.5,
         always: ArrayLike = (),
     ) -> None:
-        super().__init__(X, y, noise_scale, slab_scale)
+        if sparse.issparse(X):
+            raise ValueError(
+                f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
+            )
+        super().__init__(np.array(X, dtype=float), y, noise_scale, slab_scale)
         self.variables = {"coefficients": (self.dim,)}
         self.set_spikes(inclusion, always)
 
@@ -190,11 +194,6 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
     array([0.2, 0.2])
     """
 
-    def __new__(cls, X=None, *args, **kwargs):
-        if cls is SpikeAndSlabLogisticRegression and stays(X):
-            cls = SpikeAndSlabLogisticRows
-        return super().__new__(cls)
-
     def __init__(
         self,
         X: ArrayLike,
@@ -205,8 +204,6 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
         dtype: DTypeLike | None = None,
         intercept: bool = False,
     ) -> None:
-        if dtype is None and not stays(X):
-            dtype = np.float64
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
             values = np.array(inclusion, dtype=float)
@@ -214,7 +211,3 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
             if len(inclusion) == self.dim:
                 inclusion[-1] = 1.0
         self.set_spikes(inclusion, always)
-
-
-class SpikeAndSlabLogisticRows(SpikeAndSlabLogisticRegression, LogisticRows):
-    """What `SpikeAndSlabLogisticRegression` is for a sparse or memory-mapped `X`; see there."""
