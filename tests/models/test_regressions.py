@@ -316,6 +316,19 @@ def test_logistic_regression_is_the_same_in_every_layout(tmp_path):
 
 
 @plain_only
+def test_logistic_regression_with_an_offset():
+    X = features()
+    y, offset = targets(X)["binary"], np.linspace(-1.0, 1.0, N)
+    model, x = LogisticRegression(X, y, offset=offset), np.array([0.2, -0.4, 0.3])
+    expected = stats.bernoulli.logpmf(y, special.expit(X @ x + offset))
+    assert_allclose(model.log_likelihood(x, pointwise=True), expected, rtol=1e-10)
+    assert_allclose(model.potential(x), 0.5 * x @ x - expected.sum(), rtol=1e-12)
+    assert_allclose(model.gradient(x), differences(model.potential, x), rtol=1e-6)
+    with pytest.raises(ValueError, match="`offset` must have shape"):
+        model.log_likelihood(x, X, y, True)  # `pointwise`, by position
+
+
+@plain_only
 def test_features_in_a_file_are_not_copied(tmp_path):
     X = mapped(tmp_path, features())
     for model in (LogisticRegression(X, targets(features())["binary"]), build("Poisson", X), normal_inverse_gamma(X)):
