@@ -100,7 +100,7 @@ __all__ = [
     "validation",
 ]
 
-#: Imported when they are first asked for, so that ``import pdmp`` stays light: modules, and functions of modules.
+#: Imported at their first use, so that ``import pdmp`` is fast: modules, and functions with their modules.
 _LAZY = {
     "cli": None,
     "compare": "comparison",

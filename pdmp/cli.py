@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import pathlib
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import numpy as np
 import typer
@@ -19,12 +20,12 @@ from pdmp.models.regressions.logistic import LogisticRegression
 
 DEFAULT_PROBLEM = "breast_cancer"
 PRIOR_SCALE = 1.0
-TERMS = 3e7  #: data terms that each chain may look at unless told otherwise, within the limits below
+TERMS = 3e7  #: data terms that each chain evaluates by default, within the limits on passes below
 LEAST_PASSES, MOST_PASSES = 200, 10_000
-QUICK = 10  #: by how much --quick divides
-TUNING = 10  #: the passes of the setting that wins a tuning, as a share of those of a run
+QUICK = 10  #: divides the data passes under --quick
+TUNING = 10  #: a run has so many times the data passes of the setting that wins a tuning
 REFERENCE_ESS = 3_000
-MOST_NUMBERS = 2**28  #: in a sparse table whose zeros are filled in, 2 GB
+MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
 app = typer.Typer(
     add_completion=False,
@@ -59,7 +60,7 @@ Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [
 
 
 class UserError(Exception):
-    """What the user can put right: one line, exit code 2."""
+    """An error that the user can correct: one line, exit code 2."""
 
 
 @app.command()
@@ -82,10 +83,10 @@ def compare(
         bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
     ] = False,
 ):
-    """Samplers side by side on Bayesian logistic regression.
+    """Compare samplers on Bayesian logistic regression.
 
     Every sampler gets the same number of data passes (a full gradient costs one) and the same starting points, and is
-    held against a long run of an exact sampler. Prints a table; writes compare.png and compare.csv.
+    compared with a long run of an exact sampler. Prints a table; writes compare.png and compare.csv.
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
@@ -146,7 +147,7 @@ def sample(
         pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
     ] = None,
 ):
-    """One sampler on Bayesian logistic regression: the posterior of each coefficient.
+    """Run one sampler on Bayesian logistic regression: the posterior of each coefficient.
 
     Example: pdmp sample ZigZag --problem wine --data-passes 20000
     """
@@ -205,10 +206,10 @@ def tune(
         pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
     ] = pathlib.Path("."),
 ):
-    """Choose a sampler's step, batch size ... by successive halving, with no reference to compare with.
+    """Choose a sampler's step, batch size ... by successive halving; no reference is needed.
 
-    The settings compete: all run for a while, the third with the least Stein discrepancy to the posterior runs on.
-    Prints every round; writes tuning.png and tuning.csv.
+    All settings run for a while; the third with the smallest Stein discrepancies to the posterior continues, and so
+    on. Prints every round; writes tuning.png and tuning.csv.
 
     Example: pdmp tune SGLD --problem wine
     """
@@ -256,7 +257,7 @@ def tune(
 
 @app.command("list")
 def list_():
-    """The samplers that are installed, and the built-in data sets.
+    """List the samplers that are installed, and the built-in data sets.
 
     Example: pdmp list
     """
@@ -268,8 +269,8 @@ def list_():
         typer.echo(f"  {name:14} {load.about}")
 
 
-def default_passes(n_data):
-    """Data passes for each chain: about 30 million data terms, between 200 and 10,000 passes, in round numbers."""
+def default_passes(n_data: int) -> float:
+    """Data passes for each chain: about 30 million data terms, from 200 to 10,000 passes, rounded."""
     passes = min(max(TERMS / n_data, LEAST_PASSES), MOST_PASSES)
     unit = 10.0 ** math.floor(math.log10(passes))
     return unit * round(passes / unit)
@@ -331,7 +332,7 @@ def _model(dataset):
 
 
 def _choose(samplers):
-    """Classes by name, and the labels to keep of what they offer (none: all)."""
+    """Classes by name, and the labels of their processes to keep (an empty set: all)."""
     known = comparison.registered()
     if not known:
         raise UserError("no sampler is registered; install the package: pip install .")
@@ -342,7 +343,7 @@ def _choose(samplers):
     for asked in filter(None, (part.strip() for part in samplers.split(","))):
         name = by_lower.get(asked.lower())
         variant = None
-        if name is None:  # "SGBD corrected": one of the labels that a class offers
+        if name is None:  # "SGBD corrected": the label of one process of a class
             name, variant = by_lower.get(asked.lower().partition(" ")[0]), asked
         if name is None:
             raise UserError(
@@ -361,12 +362,12 @@ def _choose(samplers):
             )
         labels |= set(found)
     if not classes:
-        raise UserError("--samplers names none.")
+        raise UserError("--samplers names no sampler.")
     return classes, labels
 
 
 def _labels(cls):
-    """The labels of what a class offers, from a small problem."""
+    """The labels of the processes of a class, from a small problem."""
     X = np.column_stack([np.ones(40), np.linspace(-1.0, 1.0, 40)])
     small = LogisticRegression(X, np.arange(40) % 2)
     return list(comparison.configured(small, np.zeros(2), {cls.__name__: cls}))
@@ -388,7 +389,7 @@ def _make_folder(out):
 
 
 def _say(text):
-    """Progress on stderr: on a terminal one line that is written over."""
+    """Write progress to stderr: on a terminal one line, overwritten each time."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[2K{text}")
         sys.stderr.flush()
@@ -396,8 +397,8 @@ def _say(text):
         print(text, file=sys.stderr, flush=True)
 
 
-def main(arguments=None):
-    """Entry point of the command; whatever the user can put right is one line on stderr and exit code 2."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command; an error that the user can correct is one line on stderr and exit code 2."""
     try:
         code = app(args=arguments, prog_name="pdmp", standalone_mode=False)
     except (typer.Exit, SystemExit) as stop:
@@ -419,9 +420,9 @@ def _is_usage(error):
 
     if isinstance(error, (UserError, OSError, ImportError, SamplingError)):
         return True
-    if hasattr(error, "format_message"):  # of the command line: an unknown option, a value that is not a number
+    if hasattr(error, "format_message"):  # from typer: an unknown option, a value that is not a number
         return True
-    # A ValueError is the user's if it was raised where arguments are checked; anything else is a bug and shows itself.
+    # A ValueError is the user's if it was raised where arguments are checked; any other is a bug: show its traceback.
     if isinstance(error, ValueError):
         innermost = inspect.getinnerframes(error.__traceback__)[-1]
         module = innermost.frame.f_globals.get("__name__", "")

@@ -1,7 +1,7 @@
-"""Samplers side by side: equal data passes, the same starts, one reference that they are all held to.
+"""Comparisons of samplers: equal data passes, the same starts, one reference.
 
-`compare` runs them, `reference` makes what they are compared with, `registered` finds the samplers that this package
-and others have registered, and `configured` sets them up for a target by the one rule that each class states itself.
+`compare` runs the samplers, `reference` makes the reference, `registered` finds the samplers that this package and
+others have registered, and `configured` sets them up for a target by the `recipe` of each class.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import inspect
 import math
+import os
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -32,34 +33,39 @@ if TYPE_CHECKING:
 GROUP = "pdmp.processes"  #: the entry points under which samplers register
 STEP_ERROR = 0.1  #: relative error of a marginal variance at which a fixed-step sampler chooses its step
 WARMUP = 0.02  #: fraction of the data passes that no estimate uses
-POINTS = 14  #: of the error against the data passes
-DRAWS = 1_000  #: of each chain that are kept for pictures
-LARGEST_RHAT = 1.01  #: of a reference
-LARGEST_Z = 5.0  #: between the two samplers of a reference
-COMPILING_SECONDS = 0.3  #: after which a preparation is said to be compiling
+POINTS = 14  #: number of points of the curve of the error against the data passes
+DRAWS = 1_000  #: number of draws of each chain that are kept for pictures
+LARGEST_RHAT = 1.01  #: largest R-hat of a reference
+LARGEST_Z = 5.0  #: largest difference of the two samplers of a reference, in standard errors
+COMPILING_SECONDS = 0.3  #: after which a message says that a sampler is being compiled
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Which samplers, and how they are set up
 
 
-def registered():
+def registered() -> dict[str, type[Process]]:
     """Sampler classes by name: the entry points of the group ``pdmp.processes`` of all installed packages.
 
-    Registered is what samples the law of a model from the model alone. Not `pdmp.Bounded`, which needs a process and
-    walls, nor the sticky processes, which sample another law, with spikes at 0: a comparison would hold them against
-    the wrong reference.
+    Samplers that need only a model, and sample its law, are registered. Those that are not: `pdmp.Bounded`, which needs
+    a process and walls, and the sticky processes, whose law has atoms at 0, so that the reference would be wrong.
+
+    Returns
+    -------
+    dict of str to class
     """
     from importlib import metadata
 
     return {point.name: point.load() for point in sorted(metadata.entry_points(group=GROUP))}
 
 
-def configured(model, mode, samplers=None, size=None):
+def configured(
+    model: Model, mode: np.ndarray, samplers: dict[str, type[Process]] | None = None, size: int | None = None
+) -> dict[str, Process]:
     """Processes for a comparison on `model`, by label.
 
-    Each class is set up by its own `pdmp.interfaces.Recipe`: a fixed-step sampler takes the largest step at which no
-    marginal variance of its stationary law is off by more than a tenth, as predicted at the mode.
+    Each class is set up by its own `pdmp.interfaces.Recipe`. A fixed-step sampler takes the largest step at which no
+    marginal variance of its stationary law, predicted at the mode, has a relative error above 10 %.
 
     Parameters
     ----------
@@ -67,10 +73,13 @@ def configured(model, mode, samplers=None, size=None):
     mode : ndarray, shape (d,)
         Its mode.
     samplers : dict of str to class, optional
-        As from `registered`; by default those of them that are `featured`.
+        As returned by `registered`; by default those whose recipes are `featured`.
     size : int, optional
-        Of the mini-batches; by default a tenth of the data, at least 20 and at most 500. They are drawn without
-        replacement.
+        Size of the mini-batches, drawn without replacement; by default a tenth of the data, from 20 to 500.
+
+    Returns
+    -------
+    dict of str to Process
     """
     if size is None:
         size = min(max(model.n_data // 10, 20), 500, model.n_data)
@@ -80,7 +89,7 @@ def configured(model, mode, samplers=None, size=None):
         samplers = {name: cls for name, cls in registered().items() if cls.recipe.featured}
     for cls in samplers.values():
         found |= cls.recipe.processes(cls, model, batch, mode, STEP_ERROR)
-    # Those that move first; sorting keeps the order within each kind.
+    # Continuous-time samplers first; sorting keeps the order within each kind.
     return dict(sorted(found.items(), key=lambda item: item[1].flow.kind == "constant"))
 
 
@@ -90,7 +99,7 @@ def configured(model, mode, samplers=None, size=None):
 
 @dataclass(frozen=True)
 class Reference:
-    """What samplers are compared with.
+    """Moments and draws of a target, with which samplers are compared.
 
     Attributes
     ----------
@@ -100,9 +109,10 @@ class Reference:
     rhat, ess : float
         Largest R-hat and smallest effective sample size of any coordinate.
     max_z : float
-        Largest difference of a mean to that of the second sampler, in standard errors of the difference; NaN without.
+        Largest difference between the means of two samplers, in standard errors of the difference; NaN if there is
+        only one.
     text : str
-        Where it comes from, in one line.
+        How it was made, in one line.
     """
 
     mean: np.ndarray
@@ -122,30 +132,30 @@ def reference(
     seed: int = 0,
     chains: int = 4,
     mode: np.ndarray | None = None,
-    say: Callable | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Reference:
-    r"""Moments and draws of a target, from an exact sampler that ran long enough, checked against another one.
+    r"""Moments and draws of a target from a long run of an exact sampler, checked against another one.
 
-    The Bouncy Particle Sampler runs until R-hat < 1.01 and the effective sample size is `ess` for every mean (a quarter
-    of that for every standard deviation); then Zig-Zag runs until it has a quarter of that, and the means must agree.
+    The Bouncy Particle Sampler runs until R-hat < 1.01 and the effective sample size is at least `ess` for every mean
+    and `ess` / 4 for every standard deviation. Zig-Zag then runs until its effective sample sizes are a quarter of
+    these, and the means of the two must agree.
 
-    A logistic regression is sampled in other coordinates, in which its posterior is nearly a standard normal: θ = V z
-    with VᵀHV = 1 and VᵀPV = Λ diagonal (a generalised eigenproblem), H the Hessian at the mode and P the prior's
-    precision. In z it is the logistic regression of the features XV with independent priors N(0, 1/Λ): the same
-    posterior, exactly, with the same bounds.
+    A logistic regression is sampled in coordinates z in which its posterior is nearly standard normal: θ = V z with
+    VᵀHV = I and VᵀPV = Λ diagonal (a generalised eigenproblem), H the Hessian at the mode and P the prior's precision.
+    In z the model is exactly the logistic regression on the features XV with independent priors N(0, 1/Λ).
 
     Parameters
     ----------
     model : Model
     ess : float, default 3000
-        Wanted effective sample size.
+        Smallest effective sample size of the means.
     seed : int, default 0
     chains : int, default 4
-        From over-dispersed starts: normal around the mode, twice as wide as the posterior.
+        Their starts are over-dispersed: normal around the mode, with twice the standard deviation of the posterior.
     mode : ndarray, shape (d,), optional
         The mode, if it is known.
     say : callable, optional
-        Is told what goes on, a str at a time.
+        Called with messages on the progress, each a str.
 
     Returns
     -------
@@ -154,7 +164,9 @@ def reference(
     Raises
     ------
     SamplingError
-        If it did not converge, or the two samplers disagree.
+        If a sampler did not converge, or the two disagree.
+    ValueError
+        If no mode of the model was found.
 
     Examples
     --------
@@ -174,12 +186,13 @@ def reference(
         start, spread = mode, _root(np.linalg.inv(hessian))
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
-    # On a standard normal half the bounce rate: without it |x| mixes slowly, and with it the standard deviations.
+    # On a standard normal, half the rate of the bounces: with fewer refreshments |x| mixes slowly, and so do the
+    # standard deviations.
     first = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
     one = _long_enough(first, starts, ess, seed, say)
     two = _long_enough(ZigZag(target), starts, ess / 4, seed + 1, say)
     standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
-    # In the sampler's coordinates: nearly independent, so that the largest of d is what it seems.
+    # In the sampler's coordinates, which are nearly independent: the maximum of d nearly independent z values.
     max_z = float(np.max(np.abs(one.mean() - two.mean()) / standard_error))
     rhat, smallest = float(np.max(one.rhat())), float(np.min(one.ess()))
     text = (
@@ -196,7 +209,7 @@ def reference(
 
 
 def _whitened(model, hessian):
-    """The same posterior in coordinates z, θ = Vz, of unit curvature at the mode, and V."""
+    """The same posterior in coordinates z, θ = Vz, in which the Hessian at the mode is the identity; and V."""
     from scipy import linalg
 
     prior, V = linalg.eigh(np.diag(model.precision), hessian)
@@ -245,7 +258,7 @@ def _long_enough(process, starts, ess, seed, say):
 
 
 def as_reference(given, dim):
-    """A `Reference` from one, or from a run that is good enough."""
+    """The `Reference` itself, or one made from a run."""
     if isinstance(given, Run):
         if given.dim != dim:
             raise ValueError(f"`reference` has dimension {given.dim}, the target {dim}.")
@@ -269,43 +282,44 @@ def as_reference(given, dim):
 
 @dataclass(frozen=True)
 class Path:
-    """A stretch of one chain's path, for a picture: its events, points of the curve between them, and how it moves."""
+    """The beginning of one chain's path, for a picture."""
 
-    positions: np.ndarray  #: (K, d)
-    passes: np.ndarray  #: (K,) data passes since the start
-    events: np.ndarray  #: those of them at which there was an event
+    positions: np.ndarray  #: (K, d) positions at events, and on ellipses also between them
+    passes: np.ndarray  #: (K,) data passes from the start to each position
+    events: np.ndarray  #: those of the `passes` at which there was an event
     kind: str  #: "linear", "elliptic" or "constant"
 
 
 @dataclass
 class Comparison:
-    """What `compare` returns; prints as a table.
+    """The result of `compare`; prints as a table.
 
     Attributes
     ----------
     rows : list of dict
-        One for each sampler, with the keys `COLUMNS`: what ``pandas.DataFrame`` takes. Averages over the chains.
+        One for each sampler, with the keys `COLUMNS`, as ``pandas.DataFrame`` takes them. Averages over the chains.
     errors_by_pass : dict of str to (ndarray, ndarray)
-        For each sampler data passes (m,) and the error of the means of one chain after them (m,): mean over the
-        coordinates, in posterior standard deviations, averaged over the chains.
+        For each sampler numbers of data passes (m,), and the errors of the means of one chain after them (m,), in
+        posterior standard deviations, averaged over coordinates and chains.
     reference : Reference
     names : list of str
-        Of the coordinates.
+        Names of the coordinates.
     draws : dict of str to ndarray, shape (chains, n, d)
     paths : dict of str to Path
-    title, notes : str, list of str
+    title : str
+    notes : list of str
     """
 
-    rows: list
-    errors_by_pass: dict
+    rows: list[dict]
+    errors_by_pass: dict[str, tuple[np.ndarray, np.ndarray]]
     reference: Reference
-    names: list
-    draws: dict = field(repr=False)
-    paths: dict = field(repr=False)
+    names: list[str]
+    draws: dict[str, np.ndarray] = field(repr=False)
+    paths: dict[str, Path] = field(repr=False)
     title: str = ""
-    notes: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
-    #: key: heading, form
+    #: for each key its heading and its format
     COLUMNS = {
         "sampler": ("sampler", "{}"),
         "data_passes": ("passes", "{:,.0f}"),
@@ -336,8 +350,8 @@ class Comparison:
             text.append("  ".join(cells).rstrip())
         return "\n".join([*text, *self.notes])
 
-    def to_csv(self, path):
-        """Write the rows to a file, at full precision."""
+    def to_csv(self, path: str | os.PathLike) -> None:
+        """Write the rows to a CSV file, at full precision."""
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(self.COLUMNS))
             writer.writeheader()
@@ -362,9 +376,9 @@ def compare(
     warmup: float = WARMUP,
     names: Sequence[str] | None = None,
     title: str = "",
-    say: Callable | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Comparison:
-    """Run several samplers of one target at equal data passes and hold them against a reference.
+    """Run several samplers of one target for equal data passes and compare them with a reference.
 
     Parameters
     ----------
@@ -376,18 +390,19 @@ def compare(
         By default ``pdmp.reference(model)``.
     seed : int, optional
     chains : int, default 4
-        What the table says is the average of what single chains did.
+        The table gives averages over chains, each measured by itself.
     test : (array_like, array_like), optional
-        Features and labels held out, for models with a ``predict``.
+        Held-out features (n, d) and labels (n,), for models with a method ``predict``.
     initial : array_like, shape (d,) or (chains, d), optional
         Where all samplers start; by default at draws from the normal approximation at the mode.
     warmup : float, default 0.02
         Fraction of the data passes that is left out.
     names : sequence of str, optional
-        Of the coordinates.
-    title : str
+        Names of the coordinates.
+    title : str, default ""
+        First line of the table.
     say : callable, optional
-        Is told what goes on, a str at a time.
+        Called with messages on the progress, each a str.
 
     Returns
     -------
@@ -396,7 +411,9 @@ def compare(
     Raises
     ------
     ValueError, TypeError
-        Before anything runs, naming the argument.
+        For an invalid argument, before anything runs.
+    SamplingError
+        If the reference fails. A sampler that fails has a row of NaN and a note.
 
     Examples
     --------
@@ -478,10 +495,10 @@ def _prepare(process, start, label, say):
     timer.start()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the run proper will say it
+            warnings.simplefilter("ignore", UserWarning)  # `compare` will report it
             sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
     except SamplingError:
-        pass  # the run proper will say it
+        pass  # `compare` will report it
     finally:
         timer.cancel()
 
@@ -549,7 +566,7 @@ def _failed(label, process):
 
 
 def _log_loss(run, model, test):
-    """Of the posterior mean of the predicted probability, average over the chains."""
+    """Log loss of the posterior mean of the predicted probability, averaged over the chains."""
     from sklearn.metrics import log_loss
 
     X, y = test
@@ -565,10 +582,10 @@ def _log_loss(run, model, test):
 
 
 def _errors_by_pass(run, truth, warmup):
-    """Data passes and the errors of the means after them.
+    """Numbers of data passes, and the errors of the means after them.
 
-    Averages along the path are exact. The data passes are taken as spent evenly in process time, which they are for
-    constant steps, and on the average for a process in equilibrium.
+    Averages along the path are exact. Data passes are taken to be proportional to process time, as they are for
+    constant steps, and on average for a process in equilibrium.
     """
     fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
     errors = np.zeros((run.chains, POINTS))
@@ -585,7 +602,7 @@ def _errors_by_pass(run, truth, warmup):
 
 
 def _stretch(run, rows=4_000):
-    """The first events of chain 0, from its start."""
+    """The path of chain 0 over its first events."""
     path, record = run.trajectories[0], run.records[0]
     events = path.times[: rows + 1]
     times = path.refine(events)

@@ -1,4 +1,4 @@
-"""What can go wrong in a run."""
+"""The error of a run that fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class SamplingError(RuntimeError):
-    """A run that could not go on; everything sampled so far is kept.
+    """A failed run; everything sampled so far is kept.
 
     Parameters
     ----------
@@ -17,9 +17,9 @@ class SamplingError(RuntimeError):
 
     Attributes
     ----------
-    run : pdmp.Run
+    run : pdmp.Run or None
         The run up to the failure.
-    chain, event, time, position
+    chain, event, time, position : int, int, float, ndarray of shape (d,); each may be None
         Where it failed: number of the chain, events so far, process time, and the position x there.
 
     Examples

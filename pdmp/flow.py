@@ -1,6 +1,7 @@
 """Flows: how a coordinate moves between events, and the exact integrals of its path.
 
-Every method is given the coordinate's number j, where it was (x), its velocity there (v) and the time s since.
+The arguments of a method are the coordinate's number j, its position x and velocity v when it last changed, and the
+time s since then.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled, inlined
 
@@ -35,20 +37,20 @@ class Linear(Compiled):
 
     @compiled
     def product(self, j, x, v, c, k, y, w, e, s):
-        """Integral over [0, s] of (x(u) - c)(y(u) - e), with y, w and e those of coordinate k."""
+        """Integral over [0, s] of (x(u) - c)(y(u) - e); y, w and e are those of coordinate k."""
         x, y = x - c, y - e
         return s * (x * y + 0.5 * s * (x * w + y * v) + s * s * v * w / 3.0)
 
     @compiled
     def around(self, j):
-        """What coordinate j turns around: `first_passage` takes positions relative to it."""
+        """The centre of coordinate j's path; `first_passage` takes positions relative to it."""
         return 0.0
 
     @compiled
     def first_passage(self, y, w, level):
         """First time s >= 0 at which a path from y <= level with velocity w reaches the level from below, or infinity.
 
-        y is a coordinate, or a linear combination of coordinates, relative to what it turns around, and so is `level`.
+        y is a coordinate, or a linear combination of coordinates, relative to its centre (`around`); so is `level`.
         """
         return max(level - y, 0.0) / w if w > 0.0 else math.inf
 
@@ -78,7 +80,7 @@ class Still(Compiled):
 
 @inlined
 def angle_excess(s):
-    """s - sin s without cancellation: by its series, to rounding, below one."""
+    """s - sin s without cancellation: for |s| < 1 from its power series."""
     if abs(s) >= 1.0:
         return s - math.sin(s)
     q, series = s * s, 1.0
@@ -90,9 +92,9 @@ def angle_excess(s):
 class Elliptic(Compiled):
     """Ellipses around a mean m: x(t + s) - m = (x - m) cos s + v sin s, and v(t + s) = v cos s - (x - m) sin s.
 
-    With the bend b = x - m this is x + v sin s - b (1 - cos s), which is computed without cancellation, so that the
-    shortest arcs keep their digits. (x - m)² + v² is conserved in each coordinate. A coordinate at exactly 0 with a
-    velocity of exactly 0 stands still, whatever m: so it is frozen in a sticky process.
+    With the bend b = x - m this is x + v sin s - b (1 - cos s), which is computed without cancellation, so that short
+    arcs are accurate. (x - m)² + v² is conserved in each coordinate. A coordinate whose position and velocity are both
+    exactly 0 stays there, whatever m: this is how sticky processes freeze it.
 
     Parameters
     ----------
@@ -104,12 +106,12 @@ class Elliptic(Compiled):
 
     kind = "elliptic"
 
-    def __init__(self, mean):
+    def __init__(self, mean: ArrayLike) -> None:
         self.mean = np.array(mean, dtype=float)
 
     @compiled
     def bend(self, j, x, v):
-        """x - m, or 0 for a coordinate that stands still."""
+        """x - m, or 0 for a frozen coordinate."""
         return 0.0 if x == 0.0 and v == 0.0 else x - self.mean[j]
 
     @compiled

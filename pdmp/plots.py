@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "ranks", "reliability", "trajectory", "tuning"]
 
-#: For colour-blind readers (after Okabe & Ito); grey and black are the reference's.
+#: Distinct for colour-blind readers too (after Okabe & Ito); grey and black are used for the reference.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#56B4E9", "#7B3FA0", "#8C564B")
 STYLE = {
     "font.family": "sans-serif",
@@ -39,12 +39,12 @@ STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
 }
-VERTICES = 150  #: of the path that turns most often, in the picture of the paths
-MASSES = (0.99, 0.9, 0.5)  #: of the contours
+VERTICES = 150  #: number of events shown of the path with the most frequent events
+MASSES = (0.99, 0.9, 0.5)  #: posterior masses within the contours
 
 
 def trajectory(run: Run, coordinates: Sequence[int] = (0, 1), chain: int = 0, events: int = 500) -> Figure:
-    """The path of one chain after its warm-up: in the plane of two coordinates, and each of them against time.
+    """Plot the path of one chain after its warm-up: in the plane of two coordinates, and each of them against time.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def trajectory(run: Run, coordinates: Sequence[int] = (0, 1), chain: int = 0, ev
     coordinates : (int, int), default (0, 1)
     chain : int, default 0
     events : int, default 500
-        Most events to show.
+        Largest number of events to show.
 
     Returns
     -------
@@ -105,15 +105,15 @@ def trajectory(run: Run, coordinates: Sequence[int] = (0, 1), chain: int = 0, ev
 
 
 def compare(table: Comparison, coordinates: Sequence[int] | None = None) -> Figure:
-    """The picture of a comparison: paths, marginals, and the error against data passes.
+    """Plot a comparison: paths, marginals, and the error against data passes.
 
     Parameters
     ----------
     table : Comparison
         What ``pdmp.compare`` returned.
     coordinates : sequence of int, optional
-        Two for the paths, and up to three for the marginals; by default the two that are most correlated, and the one
-        whose marginal is most skewed.
+        Two or three; the first two are those of the paths, all are shown as marginals. By default the two most
+        correlated ones, and the one of the others whose marginal is most skewed.
 
     Returns
     -------
@@ -166,15 +166,15 @@ def compare(table: Comparison, coordinates: Sequence[int] | None = None) -> Figu
 
 
 def ranks(run: Run, coordinates: Sequence[int] | None = None, draws: int = 1_000, bins: int = 20) -> Figure:
-    """Rank plots by ArviZ: the ranks, among the draws of all chains, of those of each chain; flat where chains agree.
+    """Plot the ranks of each chain's draws among those of all chains, with ArviZ; they are uniform if chains agree.
 
     Parameters
     ----------
     run : Run
     coordinates : sequence of int, optional
-        By default the six of the largest R-hat.
+        By default the six with the largest R-hat.
     draws : int, default 1000
-        Equally spaced ones of each chain.
+        Number of equally spaced draws of each chain.
     bins : int, default 20
 
     Returns
@@ -218,14 +218,14 @@ def ranks(run: Run, coordinates: Sequence[int] | None = None, draws: int = 1_000
 
 
 def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard") -> Figure:
-    """Reliability diagram: the share of right predictions against their confidence, and how many there are.
+    """Plot a reliability diagram: the share of right predictions against their confidence, and a histogram of it.
 
-    Parameters as of `pdmp.diagnostics.reliability`; bars are binomial standard errors.
+    Error bars are binomial standard errors.
 
     Parameters
     ----------
     y, p, bins, convention :
-        As of `pdmp.diagnostics.reliability`.
+        As in `pdmp.diagnostics.reliability`.
 
     Returns
     -------
@@ -263,7 +263,7 @@ def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "s
 
 
 def tuning(result: Tuning) -> Figure:
-    """The picture of a search: the score of every arm against what it had spent, round by round.
+    """Plot a search for settings: the score of each arm after each round against what it had spent.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def _show_paths(figure, grid, table, labels, colours, chosen):
         path = table.paths[label]
         inside = int(np.searchsorted(path.passes, passes, side="right"))
         x = path.positions[:inside]
-        if path.kind != "constant" and inside < len(path.passes):  # the segment that is under way
+        if path.kind != "constant" and inside < len(path.passes):  # the last segment, in part
             share = (passes - path.passes[inside - 1]) / (path.passes[inside] - path.passes[inside - 1])
             x = np.vstack([x, x[-1] + share * (path.positions[inside] - x[-1])])
         _draw_path(axes, x[:, [i, j]], path.kind, colours[label])
@@ -464,7 +464,7 @@ def _plain(y, _):
 
 
 def _apart(places, distance):
-    """Sorted places in [0, 1], moved as little as it takes to be `distance` apart."""
+    """Sorted places in [0, 1], moved as little as possible to be at least `distance` apart."""
     groups = []  # [sum of the wanted centres, members]
     for place in places:
         groups.append([place, 1])

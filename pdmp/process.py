@@ -1,6 +1,6 @@
 r"""A process: it flows between events, clocks propose them, a rate thins them, a jump carries them out.
 
-Everything that this package samples with is one object, a `Process`, in four words:
+Every sampler is one object, a `Process`, described in four words:
 
 ========  =============================================================  ==============================================
 word      what it says                                                   in code
@@ -12,8 +12,8 @@ jump      what happens when clock i's proposal is accepted               ``jump(
 ========  =============================================================  ==============================================
 
 A proposal becomes an event with probability rate / bound (Poisson thinning, Lewis & Shedler 1979). Two bounds are
-special: `CERTAIN` (the clock inverted its rate exactly, or is a refreshment, or ticks: there is nothing to thin), and
-`HORIZON` (nothing is proposed before that time; the clock is drawn anew there).
+special: `CERTAIN` (the proposal is an event and nothing is thinned: the clock has inverted its rate exactly, or is a
+refreshment, or ticks), and `HORIZON` (nothing is proposed before that time; the clock is drawn anew there).
 
 A discretised sampler is the same thing: it stands still, its one clock ticks, and its jump is one update. Its path is
 piecewise constant, and the time average of that path is the step-weighted average of the papers.
@@ -58,23 +58,24 @@ from pdmp.native.classes import Compiled, by_name, compiled, inlined
 
 CERTAIN = np.inf  #: a bound: the proposal is an event, whatever the rate
 HORIZON = 0.0  #: a bound: nothing is proposed before this time, at which the clock is drawn anew
-#: Rates and bounds are computed along different routes: only an excess over the bound above this is a violation.
+#: A rate and its bound are computed differently, with different rounding: only a relative excess above this is a
+#: violation.
 ROUNDING = 1e-6
 
-#: Places in `State.counts`. Of the loop: candidate times that it came to, events, proposals, proposals that were
-#: thinned, rates above their bound, horizons. `DATA`: data that the process looked at, which its methods count (see
+#: Indices into `State.counts`. Counted by the loop: candidate times reached, events, proposals, proposals compared with
+#: a bound, rates above their bound, horizons. `DATA`: data that the methods of the process evaluated (see
 #: `count_data`). `ADAPTING`: 1 during the warm-up, when a process may adapt. From `KINDS` on: the events of each kind.
 CANDIDATES, EVENTS, PROPOSALS, THINNED, VIOLATIONS, HORIZONS, DATA, ADAPTING, KINDS = range(9)
 MAX_KINDS = 8  #: kinds of event that a process can have
 
-#: What the range in `State.pending` is a range of: the clocks, or the places in `Process.order`.
+#: Kinds of range in `State.pending`: of clocks, or of places in `Process.order`.
 CLOCKS, DEPENDENTS = 0, 1
 
 
 class State(NamedTuple):
-    """All that changes while a chain runs: arrays only, so that a checkpoint is a copy of them."""
+    """Everything that changes while a chain runs: arrays only, so that a checkpoint is a copy of them."""
 
-    x: np.ndarray  #: (d,) positions, each where it was at its time in `moved`
+    x: np.ndarray  #: (d,) positions, each at its time in `moved`
     v: np.ndarray  #: (d,) velocities
     moved: np.ndarray  #: (1,) when all coordinates last changed together; (d,) for a local process, one time each
     now: np.ndarray  #: (1,) time of the last proposal or horizon
@@ -90,13 +91,13 @@ class State(NamedTuple):
 
 @inlined
 def count_data(counts, n):
-    """Count `n` data at which a method has looked, for ``data_passes``: call it with ``state.counts``."""
+    """Count `n` data that a method has evaluated, for the budget ``data_passes``; `counts` is ``state.counts``."""
     counts[DATA] += n
 
 
 @inlined
 def last_moved(moved, j):
-    """When coordinate j last changed; `moved` is that of the `State`, one time for all coordinates or one for each."""
+    """When coordinate j last changed; `moved` is ``state.moved``, one time for all coordinates or one for each."""
     return moved[0] if moved.shape[0] == 1 else moved[j]
 
 
@@ -114,7 +115,7 @@ def positions(flow, state, now, out):
 
 @inlined
 def velocities(flow, state, now, out):
-    """Write all velocities at time `now` into `out`: where paths are curved they change between events too."""
+    """Write all velocities at time `now` into `out`; on curved paths they change between events too."""
     for j in range(out.shape[0]):
         out[j] = flow.velocity(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
 
@@ -126,18 +127,18 @@ class Process(Compiled):
     ----------
     dim : int
         Dimension of the state that moves.
-    clocks : int
+    clocks : int, default 1
         Number of clocks.
     dependents : sequence of sequences of int, optional
         ``dependents[i]``: the clocks to redraw after an event of clock i, in this order; every clock when omitted.
-        A pair of arrays (indptr, indices) is taken as rows in compressed form.
-    flow : Compiled
-        One of `pdmp.flow`.
+        A pair of arrays (indptr, indices) gives the rows in compressed form.
+    flow : Compiled, optional
+        One of `pdmp.flow`; straight lines when omitted.
+    local : bool, default False
+        Whether an event of a clock changes only some coordinates; its cost then does not depend on `dim`.
     scope : sequence of sequences of int, optional
-        For a local process: ``scope[i]``, the coordinates that an event of clock i may change. Its cost then does not
-        depend on `dim`. Coordinate i itself when `local` is set and `scope` is not. Without either, all may change.
-    local : bool
-        Whether the process is local.
+        For a local process: ``scope[i]``, the coordinates that an event of clock i may change; coordinate i alone when
+        omitted.
 
     Attributes
     ----------
@@ -145,6 +146,14 @@ class Process(Compiled):
         Names of the kinds of event, in the order of the numbers that `jump` returns.
     ticks : int
         For a fixed-step process the number of recorded jumps in one step, else 0.
+
+    Raises
+    ------
+    ValueError
+        If `dependents` or `scope` does not have a row for each clock, or names clocks or coordinates that do not exist.
+    TypeError
+        When a subclass is defined: for a method that is missing, misspelt, not marked ``@compiled``, or of other
+        arguments.
 
     Examples
     --------
@@ -177,7 +186,7 @@ class Process(Compiled):
     events = ("event",)
     ticks = 0
     local = False
-    #: Whether a rate above its bound is an error (the bound is a theorem) or is counted (it is an approximation).
+    #: Whether a rate above its bound is an error (the bound is proved) or only counted (it is an approximation).
     exact_bounds = True
     _required = ("clock", "jump")
 
@@ -231,51 +240,51 @@ class Process(Compiled):
 
     @compiled
     def rate(self, state, i, now, rng):
-        """For a process whose proposals are all events: NaN, which stops the run, where a clock gave a bound."""
+        """The rate of a class that defines none: NaN, which stops the run, if the clock returned a finite bound."""
         return math.nan if state.bounds[i] > HORIZON else 0.0
 
     @compiled
     def touches(self, state, i):
-        """The range (begin, end) of k for which an event of clock i may change `coordinate(k)`: of local processes."""
+        """For a local process: the range (begin, end) of k for which an event of clock i may change `coordinate(k)`."""
         return self.scope_start[i], self.scope_start[i + 1]
 
     @compiled
     def coordinate(self, k):
-        """The k-th of the coordinates that `touches` gives a range of."""
+        """The coordinate at place k of the ranges that `touches` returns."""
         return self.scope[k]
 
     @compiled
     def channel(self, state, i):
-        """Which of `channels` the last event, of clock i, was of; for `pdmp.validation.check_clocks`."""
+        """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
         return i
 
     # -- called from Python ---------------------------------------------------------------------------------------
 
-    def channels(self) -> list[str]:
-        """Names of the entries of `true_rates`: the clocks, or the events of which one clock proposes the earliest."""
+    def channels(self) -> Sequence[str]:
+        """Names of the entries of `true_rates`: the clocks; several for a clock that stands for several."""
         return self.events if len(self.events) == self.clocks else [f"clock {i}" for i in range(self.clocks)]
 
     #: The model whose law this process samples; None for one without a target.
     model = None
-    #: Where a run starts when the user says nothing; None: at the model's mode.
+    #: Where a run starts by default, (d,); None: at the model's mode.
     anchor = None
 
-    #: Weights of the coupled copies of the target's space that the state holds one after the other: averages are their
-    #: weighted sums. Only extrapolating processes have more than one.
+    #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
+    #: that extrapolate have more than one copy.
     copies = (1.0,)
-    #: Whether a chain on straight lines may start with all velocities zero, because an event gives it one.
+    #: Whether a chain on straight lines may start with all velocities zero, because an event changes them.
     rests = False
     #: How a comparison sets up processes of this class.
     recipe = Recipe()
-    #: What a run of this process says beside its counts of events.
+    #: What a run of this process reports besides its counts of events.
     report = Report()
 
     def resolve(self, x: np.ndarray) -> Process:
-        """A copy with every "auto" option settled for runs that start around `x` (d,)."""
+        """A copy in which every "auto" option is replaced by its value, for runs that start near `x` (d,)."""
         return copy.copy(self)
 
     def missing_rate(self, bound: float) -> str | None:
-        """What to say of a clock that gave this bound, where it needs a `rate` and the class has none; else None."""
+        """An error message if `bound`, returned by a clock, needs a `rate` and the class has none; else None."""
         if not HORIZON < bound < CERTAIN or self._methods["rate"] is not Process._methods["rate"]:
             return None
         return (
@@ -286,15 +295,15 @@ class Process(Compiled):
     def changes(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The coordinates that an event of each clock may change, as rows (indptr, indices).
 
-        None where that is all of them, or only known when it happens: so for a process with `touches` of its own that
-        does not define this as well.
+        None where an event may change all of them, or where they are known only at the event: a process that
+        redefines `touches` should redefine this too, if it can.
         """
         if not self.local or self._methods["touches"] is not Process._methods["touches"]:
             return None
         return self.scope_start, self.scope
 
     def describe_bound(self) -> str:
-        """What a message calls the bound on the rate, and whose it is."""
+        """Name of the bound on the rate, and of the class that states it, for messages."""
         return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -306,29 +315,29 @@ class Process(Compiled):
         return (np.zeros(1),)
 
     def prepare(self, state: State) -> None:
-        """Fill in, at the start of a chain, what the memory keeps of the velocity."""
+        """At the start of a chain: compute what the memory holds as a function of the velocity."""
 
     def embed(self, x: np.ndarray) -> np.ndarray:
-        """The position (dim,) of the process at a point of the target's space: several copies, if they are coupled."""
+        """The position (dim,) of the process that belongs to a point of the target: all coupled copies there."""
         return np.array(x, dtype=float)
 
     def helper_threads(self, state: State) -> contextlib.AbstractContextManager:
-        """A context manager around the compiled loop, for processes that start further threads."""
+        """A context manager in which the compiled loop runs, for processes that start further threads."""
         return contextlib.nullcontext()
 
     def ended(self, state: State) -> str | None:
-        """One word for ``run.stopped`` if the process has ended by itself, as an absorbed one has; else None."""
+        """The word for ``run.stopped`` if the process has ended by itself (it was absorbed); else None."""
         return None
 
     def count_from(self, state: State, now: float) -> None:
-        """Let what the process integrates itself start anew at the time `now`, the end of the warm-up."""
+        """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
 
     def tick_length(self) -> float | None:
-        """The duration of a step, where all steps last equally long; else None."""
+        """The duration of a step if all steps have the same; else None."""
         return None
 
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
-        """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: on the path."""
+        """Where and when a rate was last evaluated, (x, time), for the message of a failure; None: at the event."""
         return None
 
     @property
@@ -346,10 +355,10 @@ class Process(Compiled):
         if not np.all(np.isfinite(v)) or self.flow.kind == "linear" and not (self.rests or np.any(v)):
             raise ValueError(
                 f"{type(self).__name__} starts with the velocities {v}: they must be finite, and on straight lines not "
-                "all zero, or it stays where it is. Return others from `velocity(x, rng)`."
+                "all zero, or the process does not move. Return others from `velocity(x, rng)`."
             )
         moved = np.zeros(1)
-        if self.local:  # what an event needs of one coordinate lies side by side in memory
+        if self.local:  # x, v and moved of one coordinate are neighbours in memory, as an event reads all three
             x, v, moved = interleave(x, v, np.zeros(self.dim))
         n = self.clocks
         state = State(
@@ -379,7 +388,7 @@ def interleave(*columns):
 
 
 def check_methods(cls, base, required, known):
-    """One line, before anything compiles, for a method that is missing, misspelt or not marked.
+    """Raise a `TypeError` for a method that is missing, misspelt, not marked or of other arguments.
 
     Parameters
     ----------

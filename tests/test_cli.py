@@ -225,7 +225,7 @@ def test_tune(small, command):
         ("compare --problem wien", "no problem 'wien'; did you mean 'wine'?"),
         ("compare --samplers SGLD,BSP", "no sampler 'BSP'; did you mean"),
         ("compare --samplers 'SGBD korrected'", "did you mean 'SGBD corrected'?"),
-        ("compare --samplers ,", "--samplers names none"),
+        ("compare --samplers ,", "--samplers names no sampler"),
         ("compare --problem wine --data small.csv", "--problem or --data, not both"),
         ("compare small.csv --data small.csv --target label", "give FILE or --data FILE, not both"),
         ("compare small.csv --problem wine", "--problem or --data, not both"),

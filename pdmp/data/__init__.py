@@ -1,10 +1,10 @@
-"""Data sets: the published ones that samplers are tried on, made-up ones of the same shape, and tables of one's own.
+"""Data sets: published ones on which samplers are tested, synthetic ones of the same shape, and tables of one's own.
 
-A table is a `Dataset`, ratings of items by users are `Ratings`; both have a fixed split, `train` and `test`.
+A table is a `Dataset`; ratings of items by users are `Ratings`. Both have a fixed split, `train` and `test`.
 
-Published ones are read from ``path=``, else from the folder that the environment variable PDMP_DATA names
+Published data are read from ``path=``, else from the folder named by the environment variable PDMP_DATA
 (``movielens_100k/``, ``movielens_1m/``, ``movielens_10m/``, ``movielens_20m/``, ``arrhythmia/``, ``sepsis_survival/``,
-``meg_ica/``, ``mnist/``), else downloaded where their terms allow it; what is read is verified by its checksum.
+``meg_ica/``, ``mnist/``), else downloaded if their terms allow it; files are verified by their checksums.
 """
 
 from pdmp.data.bundled import PROBLEMS, problem, randhie

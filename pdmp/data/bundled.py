@@ -1,4 +1,4 @@
-"""The problems of ``pdmp compare``: what scikit-learn and statsmodels bring, and those of `pdmp.data.uci`."""
+"""The problems of ``pdmp compare``: data sets of scikit-learn, of statsmodels and of `pdmp.data.uci`."""
 
 from __future__ import annotations
 
@@ -37,6 +37,11 @@ def randhie() -> Dataset:
     -------
     Dataset
 
+    Raises
+    ------
+    ImportError
+        Without statsmodels.
+
     Examples
     --------
     >>> import pdmp
@@ -56,7 +61,7 @@ randhie.about = "RAND health insurance experiment (statsmodels): any outpatient 
 
 
 def _standardised(load):
-    """A published table with what `pdmp compare` needs of all: standardised columns, the intercept in front."""
+    """Load a published table as `pdmp compare` needs it: with standardised columns, and the intercept first."""
 
     def problem():
         return load(standardise=True, intercept="first")
@@ -95,6 +100,11 @@ def problem(name: str) -> Dataset:
     Returns
     -------
     Dataset
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
 
     Examples
     --------

@@ -1,42 +1,44 @@
-"""What a data set is: a table or a list of ratings, with a fixed split into a part to train and a part to test."""
+"""Data sets: a table or a list of ratings, with a fixed split into a training part and a test part."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array, sparray, spmatrix
+
 TEST_FRACTION = 0.2
 INTERCEPT = "intercept"
 LEAST_OF_A_CLASS = 5
-LARGEST_LOOKUP = 10**8  #: identifiers up to this are re-indexed by a table, larger ones by sorting
+LARGEST_LOOKUP = 10**8  #: identifiers below this are numbered by a lookup table, larger ones by sorting
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A table of features, what is to be predicted from them if anything is, and the split.
+    """A table of features, the target if there is one, and the split.
 
     Attributes
     ----------
     name : str
     X : ndarray or scipy.sparse.csr_array, shape (N, d)
-        Features. Standardised ones are so by the rows of the training part.
+        Features. Means and standard deviations for standardising are those of the training part.
     y : ndarray, shape (N,), or None
-        What is to be predicted: 0.0 and 1.0 for two classes, 0, 1, ... for more, or numbers. None where there is
-        nothing to predict.
+        The target: 0.0 and 1.0 for two classes, 0, 1, ... for more, or numbers. None if there is none.
     names : tuple of str
-        Of the columns of `X`.
+        Names of the columns of `X`.
     labels : tuple
-        What 0, 1, ... were in the source; empty where `y` is numbers or None.
-    train_rows, test_rows : ndarray of int, or slice
-        The split; None in a part.
+        What the classes 0, 1, ... are called in the source; empty if `y` is not classes.
+    train_rows, test_rows : ndarray of int, or slice, or None
+        The rows of the two parts; None in a part.
     about : str
-        One line on what it is.
+        A description in one line.
     prepared : str
-        What was done to the columns: the intercept, standardising.
+        How the columns were prepared: intercept, standardising.
 
     Examples
     --------
@@ -47,12 +49,12 @@ class Dataset:
     """
 
     name: str
-    X: np.ndarray
-    y: np.ndarray
-    names: tuple
+    X: np.ndarray | csr_array
+    y: np.ndarray | None
+    names: tuple[str, ...]
     labels: tuple = (0, 1)
-    train_rows: np.ndarray = None
-    test_rows: np.ndarray = None
+    train_rows: np.ndarray | slice | None = None
+    test_rows: np.ndarray | slice | None = None
     about: str = ""
     prepared: str = "features as they are"
 
@@ -75,7 +77,7 @@ class Dataset:
 
     @property
     def train(self) -> Self:
-        """The training part, a `Dataset`; a view of the whole where that is possible."""
+        """The training part, a `Dataset`; a view of the whole if its rows are a slice."""
         return self._part("train", self.train_rows)
 
     @property
@@ -86,7 +88,7 @@ class Dataset:
 
 def prepare(
     name: str,
-    X: ArrayLike,
+    X: ArrayLike | sparray | spmatrix,
     y: ArrayLike | None,
     names: Sequence[str],
     labels: Sequence = (0, 1),
@@ -97,33 +99,39 @@ def prepare(
     test_fraction: float = TEST_FRACTION,
     seed: int = 0,
 ) -> Dataset:
-    """Split a table, standardise it by the training part, and put a column of ones beside it.
+    """Split a table, standardise it by the training part, and add a column of ones.
 
     Parameters
     ----------
     name : str
     X : array_like or scipy.sparse matrix, shape (N, d)
     y : array_like, shape (N,), or None
-        For two or more classes their numbers from 0 on; the split then has the same shares of them in both parts.
+        Classes are numbered from 0; both parts then have the same shares of them.
     names : sequence of str
-        Of the d columns.
-    labels : tuple
-        What the classes stand for; empty if `y` is not classes.
+        Names of the d columns.
+    labels : sequence
+        Names of the classes; empty if `y` is not classes.
     about : str
+        A description in one line.
     standardise : bool, default True
         Mean zero and standard deviation one in the training part. Sparse columns are divided by their standard
-        deviation and not centred, which would fill them. A column that is constant in the training part is not
-        divided.
+        deviations but not centred, as they would not stay sparse. Columns that are constant in the training part are
+        not divided.
     intercept : {"first", "last", None}
-        Where the column of ones goes.
-    test_fraction : float
+        Where to add the column of ones; None: nowhere.
+    test_fraction : float, default 0.2
         Share of the rows in the test part, rounded up.
-    seed : int
+    seed : int, default 0
         Of the split.
 
     Returns
     -------
     Dataset
+
+    Raises
+    ------
+    ValueError
+        For an unknown intercept, a share outside (0, 1), or too few rows, in all or of a class.
 
     Examples
     --------
@@ -158,7 +166,7 @@ def prepare(
 
 
 def split(n, classes, test_fraction=TEST_FRACTION, seed=0, name="the data"):
-    """Sorted rows for training and for testing, drawn at random, with equal shares of the classes if there are any."""
+    """Sorted rows of the training and the test part, drawn at random, both with the same shares of the classes."""
     from sklearn.model_selection import train_test_split
 
     if not 0.0 < test_fraction < 1.0:
@@ -212,13 +220,13 @@ class Ratings:
     shape : tuple of int
         Numbers of users and of items.
     mean : float
-        Of the ratings of the training part, for the whole and for both parts: what to subtract before factorising.
+        Mean of the ratings of the training part, in the whole and in both parts: to subtract before factorising.
     user_ids, item_ids : ndarray
-        What user u and item i are called in the source.
-    train_rows, test_rows : ndarray of int, or slice
-        The split; None in a part.
+        Identifiers of user u and item i in the source.
+    train_rows, test_rows : ndarray of int, or slice, or None
+        The rows of the two parts; None in a part.
     about : str
-        One line on what it is.
+        A description in one line.
 
     Examples
     --------
@@ -232,12 +240,12 @@ class Ratings:
     users: np.ndarray
     items: np.ndarray
     ratings: np.ndarray
-    shape: tuple
+    shape: tuple[int, int]
     mean: float
     user_ids: np.ndarray
     item_ids: np.ndarray
-    train_rows: np.ndarray = None
-    test_rows: np.ndarray = None
+    train_rows: np.ndarray | slice | None = None
+    test_rows: np.ndarray | slice | None = None
     about: str = ""
 
     def __len__(self):
@@ -261,7 +269,7 @@ class Ratings:
 
     @property
     def train(self) -> Self:
-        """The training part, `Ratings` of the same shape: who or what is not rated in it keeps its number."""
+        """The training part, `Ratings` of the same shape: users and items keep their numbers."""
         return self._part("train", self.train_rows)
 
     @property
@@ -283,7 +291,7 @@ def prepare_ratings(
     n_train: int | None = None,
     seed: int = 0,
 ) -> Ratings:
-    """Number users and items from 0 on without gaps, and split.
+    """Number users and items from 0 without gaps, and split the ratings.
 
     Parameters
     ----------
@@ -292,18 +300,24 @@ def prepare_ratings(
         Identifiers, integers or text.
     ratings : array_like, shape (N,)
     user_ids, item_ids : array_like, optional
-        All identifiers that there are, sorted, those without a rating too. Without: those that occur.
+        All identifiers, sorted, including those without a rating; by default those that occur.
     about : str
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random and rounded up.
     n_train : int, optional
-        The first so many ratings are the training part and the others the test part, instead of a random split.
-    seed : int
+        Instead of a random split: the first `n_train` ratings are the training part, the others the test part.
+    seed : int, default 0
         Of the split.
 
     Returns
     -------
     Ratings
+
+    Raises
+    ------
+    ValueError
+        For arrays of different lengths, ratings that are not finite, identifiers that are not in `user_ids` or
+        `item_ids`, or a split with an empty part.
 
     Examples
     --------
@@ -338,7 +352,7 @@ def prepare_ratings(
 
 
 def _numbered(what, values, ids):
-    """All identifiers, sorted, and the place of each value among them as int32."""
+    """All identifiers, sorted, and the index of each value among them as int32."""
     small = values.dtype.kind in "iu" and len(values) and values.min() >= 0 and values.max() < LARGEST_LOOKUP
     if ids is None and small:
         seen = np.zeros(int(values.max()) + 1, bool)

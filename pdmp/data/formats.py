@@ -1,4 +1,4 @@
-"""What is in a file of one's own: named columns, or a matrix."""
+"""Readers of files by format: named columns, or a matrix."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import io
 import re
 import zipfile
 import zlib
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 LIBSVM_LINE = re.compile(r"\s*[-+]?[\d.]\S*(\s+(qid|\d+):\S+)+\s*(#.*)?")
@@ -18,34 +21,34 @@ HEAD_LINES = 20
 
 
 class Column(NamedTuple):
-    """Values as numbers, or as text, and where there are none."""
+    """Values of a column, numbers or text, and which of them are missing."""
 
     values: np.ndarray
     missing: np.ndarray
 
 
 class Columns(NamedTuple):
-    """Columns by name, and how many lines of the file come before the first row; None where it has no lines."""
+    """Columns by name, and the number of lines before the first row; None if the file is not text."""
 
-    columns: dict
-    lines: int = None
+    columns: dict[str, Column]
+    lines: int | None = None
 
     def row(self, k):
-        """What row k is called."""
+        """Row k, as error messages call it."""
         return f"row {k}, counted from 0" if self.lines is None else f"row {k + self.lines + 1} of the file"
 
 
 class Matrix(NamedTuple):
-    """A matrix of numbers, names of its columns, and the target where the file brings one."""
+    """A matrix of numbers, names of its columns, and the target with its name if the file contains one."""
 
-    names: list
-    X: np.ndarray
-    y: np.ndarray = None
-    target: str = None
+    names: list[str]
+    X: np.ndarray | csr_array
+    y: np.ndarray | None = None
+    target: str | None = None
 
 
 def read_file(path, mmap=False):
-    """`Columns` or a `Matrix`, by the first bytes of the file."""
+    """The content of a file, `Columns` or a `Matrix`; the format is recognised by the first bytes."""
     with open(path, "rb") as file:
         head = file.read(6)
     if head[:4] == b"PAR1":
@@ -90,7 +93,7 @@ def _csv(path, content):
 
 
 def _from_text(column):
-    """Numbers if all are, else text."""
+    """A column as numbers if all its values are numbers, else as text."""
     stripped = [value.strip() for value in column]
     missing = np.array([value.lower() in MISSING for value in stripped])
     present = [value for value, none in zip(stripped, missing, strict=True) if not none]
@@ -213,7 +216,7 @@ def _libsvm(path, content):
 
 
 def check_names(names, where):
-    """Raise a `ValueError` unless every column has a name of its own."""
+    """Raise a `ValueError` if names of columns are empty or occur twice."""
     if "" in names:
         raise ValueError(f"{where} has a column without a name, the {names.index('') + 1}th.")
     twice = sorted(n for n in set(names) if names.count(n) > 1) if len(set(names)) < len(names) else []
@@ -236,7 +239,7 @@ def columns_text(names):
 
 
 def listed(items, most=12):
-    """Items as a reader sees them, the first few of many."""
+    """A list of items for messages; of many only the first few."""
     items = list(items)
     text = ", ".join(map(repr, items[:most]))
     return text if len(items) <= most else f"{text}, … ({len(items)} in all)"

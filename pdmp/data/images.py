@@ -40,16 +40,23 @@ def mnist(path: str | os.PathLike | None = None, dtype: DTypeLike = np.float32) 
     Parameters
     ----------
     path : path, optional
-        A folder with the four files, packed or not. Without: ``mnist/`` in the folder that the environment variable
-        PDMP_DATA names; without that, they are downloaded once (11 MB), with pooch. Their SHA-256 is verified in
-        each case.
+        A folder with the four files, packed or not. By default ``mnist/`` in the folder named by the environment
+        variable PDMP_DATA; if that is not set, they are downloaded once (11 MB), with pooch. Their SHA-256 is
+        verified.
     dtype : {numpy.float32, numpy.float64}
-        Of the pixels.
+        Type of the pixels.
 
     Returns
     -------
     Dataset
-        `X` of shape (70000, 784), pixels from 0 to 1, row by row of an image; `y` the digits. Both parts are views.
+        `X` of shape (70000, 784), the pixels of an image row by row, from 0 to 1; `y` the digits. Both parts are views.
+
+    Raises
+    ------
+    ValueError
+        For another type, or a file that is not the published one.
+    FileNotFoundError, ConnectionError, ImportError
+        If the files are not there, or cannot be downloaded.
 
     Examples
     --------
@@ -78,7 +85,8 @@ mnist.about = "MNIST, handwritten digits (CC BY-SA 3.0; PDMP_DATA or download)"
 def idx(content, magic, name):
     """The array in a file of unsigned bytes of the idx format.
 
-    Big-endian: two zero bytes, the type (8: unsigned byte), the number of dimensions, each as four bytes, the values.
+    The format, big-endian: two bytes 0, the type (8: unsigned byte), the number of dimensions, the length of each as
+    four bytes, the values.
     """
     if len(content) < 4 or int.from_bytes(content[:4], "big") != magic:
         raise ValueError(f"{name} is not an idx file of unsigned bytes in {magic - 2048} dimensions.")

@@ -1,8 +1,8 @@
 """Ratings of films: MovieLens 100K, 1M, 10M and 20M.
 
 F. M. Harper and J. A. Konstan (2015), The MovieLens Datasets: History and Context, ACM TiiS 5(4):19. Their terms
-(research, acknowledgement, no redistribution) are why nothing of them is part of this package and nothing is fetched:
-get the archives from GroupLens, and give their path. They are recognised by their checksums.
+(research, acknowledgement, no redistribution) do not allow this package to contain or to download them: get the
+archives from GroupLens, and give their path. They are verified by their checksums.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MOVIELENS_20M = _source("20M", "movielens_20m", md5={"ml-20m.zip": "cd245b17a1ae
 
 #: SHA-256 of users, items and ratings of 1M in the order of the file, as little-endian int32: with or without times.
 TRIPLES_1M = "2f7c47172e212b19755ade42212d1baf4c4208edfb9423bcef270270fdf41648"
-#: Ratings, users and films that were rated in the two for whose unpacked files no checksum is known.
+#: Numbers of ratings, users and rated films in the two data sets for whose unpacked files no checksum is known.
 COUNTS = {"movielens_10m": (10_000_054, 69_878, 10_677), "movielens_20m": (20_000_263, 138_493, 26_744)}
 USERS_100K, ITEMS_100K, USERS_10M = 943, 1682, 71_567
 
@@ -74,22 +74,22 @@ def movielens_100k(split: int = 1, path: str | os.PathLike | None = None) -> Rat
     Parameters
     ----------
     split : {1, 2, 3, 4, 5}, default 1
-        Of the five published splits u1 to u5: 80,000 ratings to train, 20,000 to test.
+        Which of the published splits u1 to u5: 80,000 ratings to train, 20,000 to test.
     path : path, optional
-        ``ml-100k.zip``, or a folder with its files. Without: ``movielens_100k/`` in the folder that the environment
-        variable PDMP_DATA names.
+        ``ml-100k.zip``, or a folder with its files. By default ``movielens_100k/`` in the folder named by the
+        environment variable PDMP_DATA.
 
     Returns
     -------
     Ratings
-        Of shape (943, 1682) whatever the split; in u1, 32 of the films occur only in the test part.
+        Of shape (943, 1682) for every split; in u1, 32 of the films occur only in the test part.
 
     Raises
     ------
     FileNotFoundError
-        If it is not there; the message says where to get it and on what terms.
+        If there is no such file; the message says where to get it and on what terms.
     ValueError
-        If a file is not the published one.
+        For another split, or if a file is not the published one.
 
     Examples
     --------
@@ -122,10 +122,10 @@ def movielens_1m(
     ----------
     path : path, optional
         ``ml-1m.zip``, or a folder with ``ratings.dat`` and ``movies.dat``; the ratings may also be
-        ``ratings_no_timestamp.csv``, the same without times. Without: ``movielens_1m/`` in PDMP_DATA.
+        ``ratings_no_timestamp.csv``, the same without times. By default ``movielens_1m/`` in PDMP_DATA.
     unrated : bool, default True
-        Count the films that are listed and were never rated as well, as in the factorisations of the literature:
-        shape (6040, 3883) instead of (6040, 3706).
+        Include films that are listed but were never rated, as in the factorisations of the literature: shape
+        (6040, 3883) instead of (6040, 3706).
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random.
     seed : int
@@ -172,11 +172,12 @@ def movielens_10m(
     Parameters
     ----------
     path : path, optional
-        ``ml-10m.zip``, or a folder with ``ratings.dat`` and ``movies.dat``. Without: ``movielens_10m/`` in PDMP_DATA.
-        The archive is verified by the MD5 that GroupLens states, unpacked files by their counts.
+        ``ml-10m.zip``, or a folder with ``ratings.dat`` and ``movies.dat``. By default ``movielens_10m/`` in PDMP_DATA.
+        The archive is verified by the MD5 that GroupLens states, unpacked files by the numbers of ratings, users and
+        films.
     unrated : bool, default True
-        Count all films that are listed and all users that were numbered, as in the factorisations of the literature:
-        shape (71567, 10681) instead of (69878, 10677).
+        Include films that are listed and users that are numbered but have no rating, as in the factorisations of the
+        literature: shape (71567, 10681) instead of (69878, 10677).
     test_fraction, seed
         As in `movielens_1m`.
 
@@ -218,10 +219,11 @@ def movielens_20m(
     Parameters
     ----------
     path : path, optional
-        ``ml-20m.zip``, or a folder with ``ratings.csv`` and ``movies.csv``. Without: ``movielens_20m/`` in PDMP_DATA.
-        The archive is verified by the MD5 that GroupLens states, unpacked files by their counts.
+        ``ml-20m.zip``, or a folder with ``ratings.csv`` and ``movies.csv``. By default ``movielens_20m/`` in PDMP_DATA.
+        The archive is verified by the MD5 that GroupLens states, unpacked files by the numbers of ratings, users and
+        films.
     unrated : bool, default True
-        Count all films that are listed: shape (138493, 27278) instead of (138493, 26744).
+        Include films that are listed but were never rated: shape (138493, 27278) instead of (138493, 26744).
     test_fraction, seed
         As in `movielens_1m`.
 
@@ -263,13 +265,13 @@ def _read(files, name, columns):
 
 
 def _blocks(file):
-    """Text in blocks that end at the end of a line."""
+    """The text in blocks of whole lines."""
     while block := file.read(BLOCK):
         yield block + file.readline()
 
 
 def _parsed(blocks, columns, name):
-    """The first three of `columns` numbers a line, whatever stands between them: int32, int32, float32."""
+    """The first three of the `columns` numbers in each line, as int32, int32 and float32."""
     users, items, ratings = [], [], []
     for block in blocks:
         with warnings.catch_warnings():

@@ -31,18 +31,23 @@ def meg(path: str | os.PathLike | None = None, standardise: bool = True, seed: i
     Parameters
     ----------
     path : path, optional
-        ``MEG_data_reduced.csv`` (channels in rows), packed or not, or a folder with it. Without: ``meg_ica/`` in the
-        folder that the environment variable PDMP_DATA names. It is not downloaded, for nothing is known of its
-        licence. Its SHA-256 is verified.
+        ``MEG_data_reduced.csv`` (channels in rows), packed or not, or a folder with it. By default ``meg_ica/`` in the
+        folder named by the environment variable PDMP_DATA. It is not downloaded, as its licence is not known. Its
+        SHA-256 is verified.
     standardise : bool, default True
         Mean zero and standard deviation one of each channel in the training part.
-    seed : int
+    seed : int, default 0
         Of the split into 14,184 times to train and 3,546 to test.
 
     Returns
     -------
     Dataset
-        One row a time; there is no `y` and no column of ones.
+        One row for each time; there is no `y` and no column of ones.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As `movielens_100k`.
 
     Examples
     --------

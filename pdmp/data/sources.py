@@ -1,4 +1,4 @@
-"""Where published data come from: a path, the folder PDMP_DATA, or a download; what is read is verified."""
+"""Sources of published data: a path, the folder PDMP_DATA, or a download; files are verified by checksums."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Source:
     Attributes
     ----------
     name : str
-        Of the function that loads it.
+        Name of the function that loads it.
     title : str
-        Who published what.
+        Title and authors.
     terms : str
-        The licence, shown before a download and wherever the files are missing.
+        The licence, shown before a download and if the files are missing.
     page : str
-        Where a person gets it.
+        Web page from which a user gets it.
     folder : str
-        Where its files lie in PDMP_DATA.
-    sha256 : dict
-        Of the content of each file, unpacked.
-    md5 : dict
-        Of whole archives, as their publisher states it.
-    urls : dict
-        For each address the MD5 of what comes from there, or None where only its content is verified. Empty where
-        the terms do not let a program fetch the files, or say nothing: then the user does.
+        Folder of its files in PDMP_DATA.
+    sha256 : dict of str to str
+        SHA-256 of the unpacked content, by name of the file.
+    md5 : dict of str to str
+        MD5 of whole archives, as their publisher states it, by name of the archive.
+    urls : dict of str to (str or None)
+        Addresses for downloads, each with the MD5 of the download, or None if only its content is verified. Empty if
+        the terms do not allow a program to download the files, or are not known; the user then has to.
     """
 
     name: str
@@ -45,21 +45,23 @@ class Source:
     terms: str
     page: str
     folder: str
-    sha256: dict
-    md5: dict = field(default_factory=dict)
-    urls: dict = field(default_factory=dict)
+    sha256: dict[str, str]
+    md5: dict[str, str] = field(default_factory=dict)
+    urls: dict[str, str | None] = field(default_factory=dict)
 
-    def open(self, path=None):
+    def open(self, path: str | os.PathLike | None = None) -> Files:
         """The `Files` at `path`, else in PDMP_DATA, else downloaded once.
 
         Raises
         ------
         FileNotFoundError
-            If they are not there, or may not be fetched; the message says where to get them and on what terms.
+            If they are missing and may not be downloaded; the message says where to get them and on what terms.
         ConnectionError
             If the download fails.
         ValueError
-            If an archive is not the one that was published.
+            If an archive is not the published one.
+        ImportError
+            If a download is needed, and pooch is not installed.
         """
         if path is None and os.environ.get("PDMP_DATA"):
             path = pathlib.Path(os.environ["PDMP_DATA"]) / self.folder
@@ -73,7 +75,7 @@ class Source:
         return Files(self, self._downloaded())
 
     def how(self):
-        """Where to get it, on what terms, and where to put it."""
+        """The part of a message that says where to get it, on what terms, and where to put it."""
         expected = ", ".join([*self.md5, *self.sha256][:4])
         return (
             f"{self.title}: get it at {self.page} ({self.terms}) and give `path=`, or set PDMP_DATA to a folder with "
@@ -81,7 +83,7 @@ class Source:
         )
 
     def _downloaded(self):
-        """The folder with the files, fetched if they are not yet there."""
+        """The folder with the files, which are downloaded if they are not there yet."""
         try:
             import pooch
         except ImportError:
@@ -116,7 +118,7 @@ class Source:
         return cache
 
     def checked(self, name, content, where):
-        """`content`, if its SHA-256 is the one known of the file `name`."""
+        """Return `content`, or raise a `ValueError` if its SHA-256 is not that of the file `name`."""
         if name in self.sha256 and hashlib.sha256(content).hexdigest() != self.sha256[name]:
             raise ValueError(f"{where} is not the file {name} that was published: its SHA-256 is another. {self.how()}")
         return content
@@ -185,7 +187,7 @@ class Files:
 
 
 def unpacked(content, where):
-    """`content`, out of its gzip if it is in one."""
+    """`content`, decompressed if it is in gzip format."""
     if content[:2] != GZIP:
         return content
     try:

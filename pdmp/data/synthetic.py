@@ -1,6 +1,6 @@
-"""Made-up data of the shape, density and type of the published ones, for machines that do not have those.
+"""Synthetic data of the shape, density and type of the published data sets, for machines without these.
 
-The same seed gives the same data. Preparation (standardising, splits) is that of the published ones.
+The same seed gives the same data. They are prepared (standardised, split) like the published data.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike
 
 from pdmp.data.dataset import Dataset, Ratings, prepare
 
-BLOCK = 2**17  #: ratings that are drawn together, about
-CROWDED = 20  #: users who rate more than one item in so many get theirs by sorting, the others by rejection
+BLOCK = 2**17  #: about how many ratings are drawn together
+CROWDED = 20  #: items of users who rate more than 1 / CROWDED of all are drawn by sorting, of the others by rejection
 STARS_MEAN, STARS_USER, STARS_ITEM, STARS_TASTE, STARS_NOISE = 3.55, 0.45, 0.4, 0.5, 0.8
 SEPSIS_COEFFICIENTS = (-0.0436, 0.170, -0.032, 5.584)
 
@@ -32,16 +32,16 @@ def synthetic_ratings(
     seed: int = 0,
     name: str = "synthetic ratings",
 ) -> Ratings:
-    r"""Ratings from a factorisation, at different entries of the matrix.
+    r"""Ratings from a factorisation, each of a different entry of the matrix.
 
-    Without `stars` the rating of item j by user i is uᵢ·vⱼ + noise ε, with standard normal uᵢ, vⱼ and ε: the model of
-    a large-scale matrix factorisation with unit variances. With `stars` it is a sum of a mean, of what is particular
-    to the user, to the item and to both, and of noise, of the same spread as films are rated with, rounded to the
-    scale.
+    Without `stars` the rating of item j by user i is uᵢ·vⱼ + noise ε, with standard normal uᵢ, vⱼ and ε. With `stars`
+    it is a mean plus an effect of the user, an effect of the item, their interaction uᵢ·vⱼ and noise, with variances
+    like those of ratings of films, rounded to the scale.
 
     Parameters
     ----------
     n_users, n_items, n_ratings : int
+        Numbers of users, of items and of ratings.
     rank : int, default 10
         Length of uᵢ and vⱼ.
     noise : float, default 1.0
@@ -49,20 +49,25 @@ def synthetic_ratings(
     stars : tuple of float, optional
         The lowest rating, the highest, and the step between them, such as (0.5, 5, 0.5).
     spread : float, default 0.0
-        How unevenly the ratings fall on users and items. 0: every entry is as likely as any other. Otherwise how
-        active a user and how popular an item is are log-normal, with this standard deviation of the logarithm.
+        How unevenly the ratings are distributed: activity of users and popularity of items are log-normal with this
+        standard deviation of the logarithm. With 0 all entries of the matrix are equally likely.
     least : int, default 0
-        Ratings that every user has at least.
+        Smallest number of ratings of a user.
     test_fraction : float, default 0.1
         Share of the ratings in the test part, drawn at random.
     seed : int, default 0
     name : str
-        What it is called.
+        Name of the data set.
 
     Returns
     -------
     Ratings
-        Sorted by users, each rating an item once.
+        Sorted by users.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are not positive, more ratings than entries, or fewer than `least` for each user.
 
     Examples
     --------
@@ -89,7 +94,7 @@ def synthetic_ratings(
     ratings = np.empty(n_ratings, np.float32)
     ends = np.cumsum(counts)
     start = 0
-    while start < n_users:  # users in blocks, so that nothing but the result grows with the data
+    while start < n_users:  # users in blocks, so that only the result needs memory in proportion to the data
         before = ends[start] - counts[start]
         stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK, side="right")))
         users, chosen = _chosen(counts[start:stop], popularity, n_items, rng)
@@ -118,7 +123,7 @@ def synthetic_ratings(
 
 
 def _counts(n_users, n_items, n_ratings, spread, least, rng):
-    """Ratings of each user: `least`, the rest as active users are, none beyond `n_items`."""
+    """Numbers of ratings of the users: at least `least`, more in proportion to activity, at most `n_items`."""
     share = np.exp(spread * rng.standard_normal(n_users))
     counts = np.full(n_users, least, np.int64)
     while (left := n_ratings - int(counts.sum())) > 0:
@@ -128,10 +133,11 @@ def _counts(n_users, n_items, n_ratings, spread, least, rng):
 
 
 def _chosen(counts, popularity, n_items, rng):
-    """For each user different items, drawn one after the other in proportion to exp(popularity); sorted by both.
+    """For each user distinct items, drawn one by one with probabilities proportional to exp(popularity); sorted.
 
-    Most are drawn with replacement, and again where an item came up before, which has the same law. For users who
-    rate many, that would take long: theirs are the largest of popularity plus Gumbel noise, which has it as well.
+    For most users they are drawn with replacement, and duplicates are drawn again, which gives the same law. As this
+    would be slow for users who rate many, their items are those with the largest popularity plus Gumbel noise: the
+    same law again.
     """
     crowded = counts * CROWDED > n_items
     done = []
@@ -257,8 +263,8 @@ def synthetic_sepsis(
 ) -> Dataset:
     """A table like `pdmp.data.sepsis`: age, sex, number of the episode and a column of ones; alive or dead.
 
-    Age is normal of mean 62.7 and standard deviation 24.1, not below 0, sex Bernoulli(0.474), the episode 1 plus
-    Poisson(0.35); the label follows a logistic regression with the coefficients of the published data.
+    Age is max(0, N(62.7, 24.1²)), sex Bernoulli(0.474), the episode 1 + Poisson(0.35); the label is drawn from a
+    logistic regression with the coefficients of the published data.
 
     Parameters
     ----------
@@ -292,8 +298,8 @@ def synthetic_arrhythmia(
 ) -> Dataset:
     """A table like `pdmp.data.arrhythmia`: 430 rows of 100 heavy-tailed, correlated columns and one of ones.
 
-    The columns are multivariate t with 4 degrees of freedom and correlations 0.5^|i - j|; the label follows a
-    logistic regression with coefficients N(0, 1/2) for the standardised columns and the intercept.
+    The columns are multivariate t with 4 degrees of freedom and correlations 0.5^|i - j|; the label is drawn from a
+    logistic regression on the standardised columns and the intercept with coefficients from N(0, 1/2).
 
     Parameters
     ----------
@@ -367,17 +373,19 @@ def synthetic_mnist(
 ) -> Dataset:
     """Images like `pdmp.data.mnist`: ten classes, pixels from 0 to 1, most of them exactly 0.
 
-    A class is a few strokes (bright discs along a random path), an image of it those strokes shifted by up to two
-    pixels (one in small images), of its own brightness, with noise. At 28 pixels a side the classes are told apart
-    without error, at 8 they are not.
+    A class is a random path of bright discs. An image of it is the path shifted by up to two pixels (one in small
+    images), multiplied by a random brightness, with noise. With 28 by 28 pixels the classes are perfectly separable,
+    with 8 by 8 they are not.
 
     Parameters
     ----------
     n_train, n_test : int
+        Numbers of images.
     side : int, default 28
-        Pixels of a side; 8 makes a small problem of the same kind.
+        Width and height in pixels; 8 gives a small problem of the same kind.
     dtype : {numpy.float32, numpy.float64}
-    seed : int
+        Type of the pixels.
+    seed : int, default 0
 
     Returns
     -------

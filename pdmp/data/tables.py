@@ -1,7 +1,7 @@
-"""Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM files, told apart by what is in them.
+"""Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM files, recognised by their content.
 
-Whatever does not fit is a ValueError that names the columns and the row. Nothing is guessed, nothing is dropped and
-nothing is filled in unless it is asked for.
+A table that cannot be used is a ValueError that names the columns and the row. Without the option for it, no column is
+dropped or encoded, and missing values are never filled in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import difflib
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,16 +17,13 @@ from pdmp.data.dataset import TEST_FRACTION, Dataset, prepare
 from pdmp.data.formats import MISSING as MISSING
 from pdmp.data.formats import Columns, Matrix, columns_text, listed, read_file
 
-if TYPE_CHECKING:
-    pass
-
-BLOCK = 2**23  #: numbers of a memory-mapped file that are looked at together
+BLOCK = 2**23  #: entries of a memory-mapped file that are checked together
 MOST_LEVELS = 100
 
 
 def read(
     path: str | os.PathLike,
-    target: str | int | None = None,
+    target: str | int | os.PathLike | None = None,
     *,
     numeric: bool = False,
     one_hot: bool | Sequence[str] = False,
@@ -42,35 +38,35 @@ def read(
     Parameters
     ----------
     path : path
-        What it is, is seen from its content:
+        The format is recognised by the content:
 
         - CSV, also in gzip: separated by commas, the first row the names of the columns;
         - Parquet (with pyarrow);
-        - NPZ: arrays `X` (N, d) and `y` (N,), perhaps `names` (d,); or one array of shape (N,) for each column;
+        - NPZ: arrays `X` (N, d), `y` (N,) and optionally `names` (d,); or one array of shape (N,) for each column;
         - NPY: a matrix, or a structured array with named fields;
         - LIBSVM text, also in gzip: ``label index:value index:value ...`` on each line. It stays sparse.
-    target : str or int
-        What to predict. The name of a column, or of an array in an NPZ file (default ``"y"``); for an NPY matrix the
+    target : str, int or path, optional
+        What to predict: the name of a column, or of an array in an NPZ file (default ``"y"``); for an NPY matrix the
         number of the column (-1: the last), or the path of another NPY file with one value for each row. LIBSVM files
-        bring theirs. It has two different values, numbers or text: the larger number, or the last in the alphabet,
-        becomes label 1.
+        contain theirs. It must have two different values, numbers or text: the larger number, or the last text in
+        the alphabet, becomes label 1.
     numeric : bool, default False
-        The target is a number, such as a count, and stays as it is.
+        Whether the target is a number, such as a count, and not one of two labels.
     one_hot : bool or sequence of str, default False
-        True: columns of text become columns of zeros and ones, one for each value (``town=Lund``), without the first
-        value in the alphabet where there is an intercept. Names: these columns as well, if they are numbers.
+        True: columns of text become columns of zeros and ones, one for each value (``town=Lund``); with an intercept,
+        none for the first value in the alphabet. Names of columns: encode these too, even if they are numbers.
     drop_constant : bool, default False
-        Leave out columns with the same value in every row, instead of refusing them.
+        Leave out columns with the same value in every row, which are otherwise an error.
     standardise : bool, default True
         Mean zero and standard deviation one in the training part. Sparse columns are not centred.
     intercept : {"first", "last", None}
         Where a column of ones is added.
     mmap : bool, default False
-        Leave the matrix of an NPY file on the disk; parts of it are read as they are used, by the models too. It is
-        of float32 or float64 in C order. It is then neither standardised nor given an intercept (say so), its target
-        is another NPY file, and the test part is the last fifth of its rows, which must therefore be in random order.
-    seed : int
-        Of the split into 80 % of the rows to train and 20 % to test.
+        Leave the matrix of an NPY file (float32 or float64, C order) on the disk; models read its rows as they need
+        them. This needs ``standardise=False`` and ``intercept=None``, and a target in another NPY file. The test part
+        is the last fifth of the rows, which must therefore be in random order.
+    seed : int, default 0
+        Of the random split into 80 % of the rows to train and 20 % to test.
 
     Returns
     -------
@@ -83,8 +79,8 @@ def read(
     ImportError
         For Parquet without pyarrow.
     ValueError
-        For a table that does not fit: missing or infinite values, text, constant columns, names that occur twice, a
-        target that is not there or has not two values; the message names the columns and the row.
+        For missing or infinite values, text, constant columns, names that occur twice, a target that does not exist or
+        does not have two values; the message names the columns and the row.
 
     Examples
     --------
@@ -170,14 +166,14 @@ def _from_columns(table, target, numeric, one_hot, intercept, where):
         new = _indicators(name, values, intercept, where) if encoded else {name: values.astype(float)}
         twice = [other for other in new if other in features or (encoded and other in columns)]
         if twice:
-            raise ValueError(f"{where} has a column called {twice[0]!r}, as {name!r} encoded is; rename it.")
+            raise ValueError(f"{where} has a column {twice[0]!r}, the name of an indicator of {name!r}; rename it.")
         features |= new
     X = np.column_stack(list(features.values())) if features else np.empty((len(y), 0))
     return Matrix(list(features), X), y, labels, target
 
 
 def _indicators(name, values, intercept, where):
-    """A column of zeros and ones for each value but, where there is an intercept, the first."""
+    """A column of zeros and ones for each value; with an intercept, for each but the first."""
     levels, place = np.unique(values, return_inverse=True)
     if len(levels) > max(2, min(MOST_LEVELS, len(values) // 2)):
         raise ValueError(
@@ -205,7 +201,7 @@ def _from_matrix(matrix, target, numeric, path):
         column = int(target)
         if not -X.shape[1] <= column < X.shape[1]:
             raise ValueError(f"{where} has no column {target}; it has {X.shape[1]}, from 0 to {X.shape[1] - 1}.")
-        if isinstance(X, np.memmap):  # what is left would not be in one piece
+        if isinstance(X, np.memmap):  # the other columns would not be contiguous
             raise ValueError(f"with `mmap` the target must be an NPY file of its own, not column {target} of {where}.")
         column %= X.shape[1]
         y, target = np.array(X[:, column]), f"column {column}"
@@ -234,7 +230,7 @@ def _from_matrix(matrix, target, numeric, path):
 
 
 def _target(values, target, numeric, where):
-    """Labels 0.0 and 1.0 and what they stand for, or the numbers themselves and nothing."""
+    """Labels 0.0 and 1.0 and the two values that they encode; with `numeric` the numbers, and no values."""
     if numeric:
         if values.dtype.kind not in "fiub":
             raise ValueError(f"the target {target!r} of {where} has text; with `numeric` it must be numbers.")
@@ -252,7 +248,7 @@ def _target(values, target, numeric, where):
 
 
 def _varying(names, X, drop_constant, where):
-    """The columns that vary, of a finite matrix, dense or sparse."""
+    """Drop or refuse constant columns; a `ValueError` for numbers that are not finite. X is dense or sparse."""
     from scipy import sparse
 
     if X.shape[1] == 0:
@@ -273,7 +269,7 @@ def _varying(names, X, drop_constant, where):
 
 
 def _check_blocks(X, names, where):
-    """As `_varying`, for a matrix on the disk of which only a block is in memory."""
+    """As `_varying`, for a matrix on the disk, which is read block by block."""
     rows = max(1, BLOCK // X.shape[1])
     lowest, highest = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for start in range(0, X.shape[0], rows):
@@ -314,18 +310,14 @@ def _is_integer(value):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Either "." or "; did you mean 'x'?" for the closest of `known`, whatever the case.
+    """End of a message: "; did you mean 'x'?" for the closest of `known`, ignoring case, or "." if none is close.
 
     Parameters
     ----------
     name : str
-        What was given.
+        The name that was given.
     known : iterable of str
-        What there is.
-    name : str
-        What was given.
-    known : iterable of str
-        What there is.
+        The names that exist.
 
     Returns
     -------

@@ -22,7 +22,7 @@ SEPSIS = Source(
     page="https://archive.ics.uci.edu/dataset/827/sepsis+survival+minimal+clinical+records",
     folder="sepsis_survival",
     sha256={SEPSIS_FILE: "6ba4ebd256fa3b5f6c0d42444a3e6b9a4b90d6e493c9efdfedcb2ef7470d4b0f"},
-    # The archives of UCI are not versioned; what counts is the hash of the table in them.
+    # The archives of UCI are not versioned; only the hash of the table in them is verified.
     urls={"https://archive.ics.uci.edu/static/public/827/sepsis+survival+minimal+clinical+records.zip": None},
 )
 
@@ -37,7 +37,7 @@ ARRHYTHMIA = Source(
     urls={"https://archive.ics.uci.edu/static/public/5/arrhythmia.zip": None},
 )
 UNCLASSIFIED = 16
-INDEPENDENT = 1e-7  #: least share of a column's length that is not in the span of those before it
+INDEPENDENT = 1e-7  #: a column is kept if this share of its length is outside the span of those before it
 
 
 def sepsis(
@@ -45,16 +45,16 @@ def sepsis(
 ) -> Dataset:
     """Survival of hospital admissions with sepsis from age, sex and episode; 110,204 rows, 8,105 deaths.
 
-    Chicco & Jurman (2020), Sepsis survival minimal clinical records, UCI Machine Learning Repository, CC BY 4.0. As it
-    comes, it is the badly scaled problem of the literature on stochastic gradients: age in years, sex (0 male, 1
-    female), number of the episode, and a column of ones; the prior there is N(0, 1).
+    Chicco & Jurman (2020), Sepsis survival minimal clinical records, UCI Machine Learning Repository, CC BY 4.0. Not
+    standardised, it is the badly scaled problem of the literature on stochastic gradients: age in years, sex (0 male, 1
+    female), number of the episode, and a column of ones. The prior used there is N(0, 1).
 
     Parameters
     ----------
     path : path, optional
-        The file, or a folder or archive with it. Without: ``sepsis_survival/`` in the folder that the environment
-        variable PDMP_DATA names; without that, it is downloaded once from the UCI archive, with pooch. Its SHA-256
-        is verified in each case.
+        The file, or a folder or archive with it. By default ``sepsis_survival/`` in the folder named by the environment
+        variable PDMP_DATA; if that is not set, it is downloaded once from the UCI archive, with pooch. Its SHA-256 is
+        verified.
     standardise : bool, default False
         As in `pdmp.data.prepare`.
     intercept : {"last", "first", None}
@@ -65,6 +65,13 @@ def sepsis(
     -------
     Dataset
         Label 1: alive.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError, ImportError
+        If the file is not there, or cannot be downloaded.
+    ValueError
+        If it is not the published one.
 
     Examples
     --------
@@ -98,15 +105,16 @@ def arrhythmia(
     """Cardiac arrhythmia or none from 100 measurements of an electrocardiogram; 430 rows, 101 columns.
 
     Guvenir, Acar & Muderrisoglu (1998), UCI Machine Learning Repository, CC BY 4.0. The 22 records of the class
-    "others" are left out; so are the five attributes with missing values, those that are zero in all records, and
-    those that are linear combinations of earlier ones and the constant; of the 252 that remain, the first `columns`.
+    "others" are left out. Of the attributes, those with missing values (five), those that are zero in all records, and
+    linear combinations of a constant and earlier ones are left out; the first `columns` of the other 252 are kept.
 
     Parameters
     ----------
     path : path, optional
-        The file, or a folder or archive with it. Without: ``arrhythmia/`` in PDMP_DATA, or a download, as `sepsis`.
+        The file, or a folder or archive with it. By default ``arrhythmia/`` in PDMP_DATA, or a download, as for
+        `sepsis`.
     columns : int or None, default 100
-        How many of the attributes to keep; None: all.
+        Number of attributes to keep; None: all.
     standardise : bool, default True
         As in `pdmp.data.prepare`.
     intercept : {"last", "first", None}
@@ -117,6 +125,11 @@ def arrhythmia(
     -------
     Dataset
         Label 1: some arrhythmia (classes 2 to 15), 185 rows; label 0: normal, 245 rows.
+
+    Raises
+    ------
+    FileNotFoundError, ConnectionError, ImportError, ValueError
+        As `sepsis`.
 
     Examples
     --------
@@ -148,7 +161,7 @@ arrhythmia.about = "cardiac arrhythmia (UCI 5, CC BY 4.0; PDMP_DATA or download)
 
 def independent(X):
     """Indices of the columns that are not linear combinations of a constant and the columns before them."""
-    basis = np.empty((0, len(X)))  # of what is centred, and so at a right angle to the constant
+    basis = np.empty((0, len(X)))  # of centred columns, which are orthogonal to the constant
     kept = []
     for j in range(X.shape[1]):
         column = X[:, j] - X[:, j].mean()
@@ -165,7 +178,7 @@ def independent(X):
 
 
 def attribute_names():
-    """Of the 279 attributes of `arrhythmia`, after the list that comes with the file."""
+    """Names of the 279 attributes of `arrhythmia`, from the documentation of the file."""
     general = "age sex height weight QRS_duration PR_interval QT_interval T_interval P_interval"
     angles = "QRS_angle T_angle P_angle QRST_angle J_angle"
     widths = "Q_width R_width S_width R'_width S'_width deflections ragged_R diphasic_R ragged_P diphasic_P ragged_T"

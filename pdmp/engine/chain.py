@@ -1,7 +1,7 @@
-"""One chain: a process, its state, its random stream and what is kept of its path, driven chunk by chunk.
+"""One chain: a process, its state, its random generator and the record of its path, advanced chunk by chunk.
 
-A `Chain` can be stopped at any chunk, pickled, written to a checkpoint, and driven on: nothing of its path depends on
-that. `finish` changes nothing and returns a `Record`, the plain arrays of which a `pdmp.Run` is made.
+A `Chain` can be stopped after any chunk, pickled, written to a checkpoint, and continued; its path does not depend on
+that. `finish` returns a `Record`, the plain arrays of which a `pdmp.Run` is made, and leaves the chain as it is.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pdmp.native.classes import by_name, readable
 from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, PROPOSALS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
-CHUNK_SECONDS = 0.1  #: for which the compiled loop runs before it returns to Python
+CHUNK_SECONDS = 0.1  #: how long the compiled loop runs before it returns to Python
 FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CHUNK_SECONDS`
-BUFFER_BYTES = 8_000_000  #: of the skeleton's buffer
+BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
-BATCHES = 32  #: least number of stretches for batch means
-#: Candidate times without any data counted, after which a budget of data passes alone will never be used up.
+BATCHES = 32  #: smallest number of stretches for batch means
+#: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up.
 IDLE_CANDIDATES = 1_000_000
 
 _REASONS = {
@@ -38,17 +38,17 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Budget:
-    """What one chain may spend: it stops at the first of these."""
+    """What one chain may spend: it stops at the first of these limits."""
 
     time: float = math.inf
     events: int = NEVER
     proposals: int = NEVER
     data: int = NEVER
     seconds: float = math.inf
-    step: int = 1  #: events of a whole step
+    step: int = 1  #: number of events in one step of a fixed-step process
 
     def part(self, fraction):
-        """The same fraction of everything, counts rounded up, events to whole steps."""
+        """The limits times `fraction`; counts are rounded up, events to whole steps."""
 
         def count(n, unit=1):
             return n if n == NEVER else unit * math.ceil(round(fraction * n / unit, 6))
@@ -63,7 +63,7 @@ class Budget:
         )
 
     def spent(self, chain):
-        """The largest fraction that the chain has used of any part."""
+        """The largest fraction of any limit that the chain has used."""
         counts = chain.state.counts
         return max(
             float(chain.state.now[0]) / self.time,
@@ -76,11 +76,11 @@ class Budget:
 
 @dataclass
 class Record:
-    """What one chain leaves behind: arrays and numbers, times in process time."""
+    """The result of one chain: arrays and numbers; times are process times."""
 
-    x: np.ndarray  #: (D,) where it started
-    v: np.ndarray  #: (D,) its first velocity
-    warmup: float  #: end of the warm-up; inf if it did not get there
+    x: np.ndarray  #: (D,) initial position
+    v: np.ndarray  #: (D,) initial velocity
+    warmup: float  #: end of the warm-up; inf if it was not reached
     end: float  #: end of the path
     stopped: str  #: the budget that was used up, or "interrupted", "failed"
     seconds: float  #: of computing
@@ -93,7 +93,7 @@ class Record:
     vs: np.ndarray
     counts: np.ndarray
     excess: np.ndarray
-    centre: np.ndarray  #: (D,) what an elliptic path turns around; else (0,)
+    centre: np.ndarray  #: (D,) centre of an elliptic path; (0,) for other paths
     statistics: dict = field(default_factory=dict)
     accumulated: dict = field(default_factory=dict)  #: arrays that the process integrated itself
 
@@ -102,7 +102,7 @@ class Record:
 
     @property
     def batches(self):
-        """Integrals of x - centre over consecutive stretches of the path, shape (D, n); stores other than skeleton."""
+        """Integrals of x - centre over consecutive stretches of the path, shape (D, n); not with a skeleton."""
         marks = self.integrals.marks[: int(self.integrals.marked[0])]
         return np.diff(marks, axis=0, prepend=0.0).T
 
@@ -132,13 +132,13 @@ class Chain:
     Parameters
     ----------
     process : Process
-        Already resolved.
+        With its "auto" options settled, as `Process.resolve` returns it.
     number : int
         Which chain of the run this is.
     x : ndarray, shape (model.dim,)
-        Where it starts.
+        Initial position.
     seed : numpy.random.SeedSequence
-        Its own random stream.
+        Of its random generator.
     budget : Budget
     warmup : float
         Fraction of the budget.
@@ -148,7 +148,7 @@ class Chain:
     covariance : bool
         Whether to integrate all products.
     total : float, optional
-        Process time at the end, if it is known: it fixes the grid's spacing.
+        Process time at the end, if known in advance; it determines the grid's spacing.
     room : float
         Bytes that this chain's skeleton may take.
     """
@@ -181,7 +181,7 @@ class Chain:
         self.stored = 0  # bytes in them
         self.chunk = FIRST_CHUNK
         self.seconds = 0.0
-        self.stopped = None  # the reason, when it has
+        self.stopped = None  # why, once it has stopped
         self.failure = None  # (what went wrong, time, position)
         self.warming = warmup > 0.0
         self.state.counts[ADAPTING] = int(self.warming)
@@ -193,16 +193,16 @@ class Chain:
     def __setstate__(self, values):
         self.__dict__.update(values)
         by_name(self.state.memory)
-        if self.process.local:  # pickled one by one; compiled code wants them side by side again
+        if self.process.local:  # pickling separates the arrays; compiled code was compiled for interleaved ones
             state, recording = self.state, self.recording
             x, v, moved = interleave(state.x, state.v, state.moved)
             self.state = state._replace(x=x, v=v, moved=moved)
             self.recording = recording._replace(integrals=_laid_out(recording.integrals, True))
 
-    # -- driving it -------------------------------------------------------------------------------------------------
+    # -- advancing --------------------------------------------------------------------------------------------------
 
     def compile(self):
-        """Compile the loops for this process, and run nothing."""
+        """Compile the loops for this process without running the chain."""
         limits = scheduler.Limits(-1.0, 0, 0, 0, self.rows, False)
         process = self.process
         names = type(process).__name__ + ("" if process.model is None else f" or {type(process.model).__name__}")
@@ -211,12 +211,12 @@ class Chain:
             scheduler.settle(process.flow.native, self.state, self.recording, -1.0)
 
     def advance(self, seconds=math.inf, interrupted=None):
-        """Go on until the budget is used up, for about `seconds`, or until the event `interrupted` is set."""
+        """Run until the budget is used up, about `seconds` have passed, or the event `interrupted` is set."""
         native, strict = self.process.native, bool(self.process.exact_bounds)
         begun = before = perf_counter()
         while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
             budget = self.budget.part(self.warmup) if self.warming else self.budget
-            # Below infinity, where clocks are that propose nothing any more: that is not a budget of time used up.
+            # Finite, as a clock that will never propose again has the candidate time infinity: not the end of a budget.
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
@@ -243,7 +243,7 @@ class Chain:
         return self
 
     def extend(self, budget):
-        """Let the chain go on to a larger budget; as if it had been given that one from the start."""
+        """Replace the budget by a larger one, counted from the start; `advance` then continues."""
         self.budget, self.total = budget, None
         if self.failure is None:
             self.stopped = None
@@ -253,15 +253,15 @@ class Chain:
         self.chunk = max(1, min(int(self.chunk * min(8.0, target / max(took, 1e-9))), 2**40))
 
     def _time(self, reason):
-        """Process time at which the path ends that was stopped for this reason."""
+        """Process time at which a path that stops for this reason ends."""
         if reason == "time":
             return (self.budget.part(self.warmup) if self.warming else self.budget).time
         if reason in ("events", "proposals", "data_passes"):
             return float(self.state.now[0])
-        return float(self.state.moved.max())  # the last event: its number repeats the run
+        return float(self.state.moved.max())  # the last event: a budget of that many events repeats the run
 
     def _reach(self, reason):
-        """The end of the warm-up, or of the run."""
+        """End the warm-up, or the run, because this budget is used up."""
         if not self.warming:
             self.stopped = reason
             return
@@ -276,14 +276,14 @@ class Chain:
         integrals, grid = self.recording.integrals, self.recording.grid
         integrals.since[0] = now
         self.process.count_from(self.state, now)
-        if self.total is not None and self.total > now:  # else they find their scale by doubling
+        if self.total is not None and self.total > now:  # else both are found by doubling
             if len(integrals.marks):
                 integrals.stretch[0] = (self.total - now) / len(integrals.marks)
             if len(grid.rows):
                 grid.spacing[0] = (self.total - now) / self.draws
 
     def _store(self):
-        """Move the rows of the skeleton's buffer out of it."""
+        """Copy the rows of the skeleton's buffer to `blocks`, and empty it."""
         skeleton = self.recording.skeleton
         used = int(skeleton.used[0])
         if used == 0:
@@ -317,14 +317,14 @@ class Chain:
         if status == scheduler.NOT_FINITE:
             single = state.pending[2] == CLOCKS and state.pending[1] == state.pending[0] + 1
             if single and state.pending[0] == state.heap[0] and math.isfinite(proposed):
-                now = proposed  # it was the rate of this proposal; else a clock or the jump, at the last one
+                now = proposed  # the rate of this proposal failed; else a clock or a jump did, at the last proposal
             text = process.missing_rate(float(state.bounds[state.heap[0]]))
             text = text or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (
-                    f"{type(process).__name__} diverged at step {step}: the gradient of {who}, or the state that it "
-                    "led to, is not finite or beyond what is stable; a smaller step may help"
+                    f"{type(process).__name__} diverged at step {step}: the gradient of {who} or the state after the "
+                    "step is not finite, or too large; a smaller step may help"
                 )
         elif status == scheduler.VIOLATED:
             now = proposed
@@ -359,13 +359,13 @@ class Chain:
         if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[CANDIDATES] < IDLE_CANDIDATES:
             return
         if replace(budget, data=NEVER, step=1) == Budget():
-            text = f"{type(self.process).__name__} never looks at the data; give another budget than `data_passes`"
+            text = f"{type(self.process).__name__} never evaluates data; give another budget than `data_passes`"
             self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
 
-    # -- looking at it ----------------------------------------------------------------------------------------------
+    # -- results ----------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """The `Record` of the path so far; the chain stays as it is and can go on."""
+        """The `Record` of the path so far; the chain is unchanged and can continue."""
         self._store()
         if len(self.blocks) != 1:
             self.blocks = [self._joined()]
@@ -415,7 +415,7 @@ class Chain:
     NUMBERS = ("seconds", "stopped", "warming", "stored")
 
     def snapshot(self):
-        """Copies of all that changes: a header of plain values, nested tuples of arrays, and the skeleton's blocks."""
+        """Copies of what changes: a header of plain values, nested tuples of arrays, and the skeleton's blocks."""
         self._store()
         header = {name: getattr(self, name) for name in self.NUMBERS} | {"rng": self.rng.bit_generator.state}
         integrals, grid = copied(self.recording.integrals), copied(self.recording.grid)
@@ -432,7 +432,7 @@ class Chain:
         return header, arrays
 
     def restore(self, header, arrays, prefix):
-        """Go back to a snapshot that `pack` made; the chain must be a fresh one of the same call."""
+        """Set a new chain, of the same call of `sample`, to a snapshot that `pack` made."""
         for name in self.NUMBERS:
             setattr(self, name, header[name])
         self.rng.bit_generator.state = header["rng"]
@@ -453,5 +453,5 @@ def _laid_out(integrals, local):
 
 
 def advance_elsewhere(chain, seconds):
-    """A segment of a chain in another process or on another machine; what comes back is the chain, further on."""
+    """Advance a chain in another Python process or on another machine; returns the chain."""
     return chain.advance(seconds)

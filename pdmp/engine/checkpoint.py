@@ -1,4 +1,4 @@
-"""A file from which an interrupted run goes on, bitwise as if it had not been interrupted."""
+"""A file from which an interrupted run is resumed, with bitwise the result of an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHECKPOINT_SECONDS = 30.0  #: between two checkpoints
 
 
 def digest(value):
-    """Hash of all that a process computes with: classes, methods, arrays and numbers; hexadecimal."""
+    """Hash of everything that determines what `value` computes: classes, methods, arrays, numbers; hexadecimal."""
     total = hashlib.sha256()
 
     def add(value):
@@ -26,7 +26,7 @@ def digest(value):
             total.update(fingerprint(cls._methods.values(), named_only=("pdmp",)).encode())
             add(value.identity())
             for name in cls._annotations:
-                if name not in getattr(cls, "volatile", ("address",)):  # where something is in memory
+                if name not in getattr(cls, "volatile", ("address",)):  # volatile fields: addresses in memory
                     total.update(name.encode())
                     add(getattr(value, name))
         elif isinstance(value, np.ndarray):
@@ -62,7 +62,7 @@ class Checkpoint:
         self._chains = None
 
     def resume(self, chains, header, arrays):
-        """Bring fresh chains to where the file has them."""
+        """Set new chains to their states in the file."""
         saved = header["call"]
         different = [k for k in self.call if self.call[k] != saved.get(k)]
         if different:
@@ -77,7 +77,7 @@ class Checkpoint:
             self.keep(int(key), chains[int(key)])
 
     def keep(self, i, chain):
-        """Remember where chain i is; it must stand still."""
+        """Keep a snapshot of chain i for the next `write`; the chain must not be running."""
         self._snapshots[i] = chain.snapshot()
 
     def write_if_due(self):
@@ -85,7 +85,7 @@ class Checkpoint:
             self.write()
 
     def write(self):
-        """Write what is remembered."""
+        """Write the snapshots."""
         if not self._snapshots:
             return
         headers, arrays = {}, {}

@@ -1,4 +1,4 @@
-"""What is asked of the arguments of a run: one readable line for each that does not fit, before anything starts."""
+"""Checks of the arguments of a run: an error of one line for each invalid argument, before anything starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check_process(process):
     if isinstance(process, Model) or hasattr(process, "model"):
         raise TypeError(
             f"`process` must be a process, got the {'model' if isinstance(process, Model) else 'gradient'} {name}; "
-            f"write pdmp.sample(pdmp.ZigZag(...), ...) or another process around it."
+            f"write pdmp.sample(pdmp.ZigZag(...), ...), or use another process."
         )
     raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got {name}.")
 
@@ -42,7 +42,7 @@ def check_number(name, value):
 
 
 def check_count(name, value):
-    """The argument `name` as an int of at least 1, or an error; 1e6 counts as one."""
+    """The argument `name` as an int of at least 1, or an error; a whole float such as 1e6 is allowed."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
@@ -57,7 +57,7 @@ def check_count(name, value):
 
 
 def check_budget(process, time=None, events=None, steps=None, proposals=None, data_passes=None, seconds=None):
-    """A `Budget` from what `sample` was given, or an error naming the argument."""
+    """The `Budget` that the arguments of `sample` give, or an error naming the argument."""
     parts = {}
     for name, value in (("time", time), ("data_passes", data_passes), ("seconds", seconds)):
         if value is None:
@@ -160,7 +160,7 @@ def check_covariance(process, covariance, store):
 
 
 def known_length(process, budget):
-    """Process time at the end if the budget alone tells, else None."""
+    """Process time at the end if the budget alone determines it, else None."""
     if replace(budget, time=math.inf) == Budget(step=budget.step):
         return budget.time
     length = process.tick_length()
@@ -171,7 +171,7 @@ def known_length(process, budget):
 
 
 def check_skeleton(process, budget, chains, total):
-    """Raise a `ValueError` for a skeleton that the budget makes larger than `SKELETON_BYTES`."""
+    """Raise a `ValueError` if the budget allows a skeleton larger than `SKELETON_BYTES`."""
     events = budget.events
     length = process.tick_length()
     if events == NEVER and total is not None and length is not None:
@@ -188,7 +188,7 @@ def check_skeleton(process, budget, chains, total):
 
 
 def describe(process):
-    """What a `Run` needs to know of its process: plain values, for a header."""
+    """What a `Run` stores of its process: plain values, for the header of a file."""
     model, d = process.model, target_dim(process)
     name = type(process).__name__
     text = f"{name} of dimension {d}" if model is None else f"{name} on {type(model).__name__} of dimension {d}"

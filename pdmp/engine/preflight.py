@@ -1,10 +1,10 @@
-"""One readable line for a mistake in a compiled method of one's own, before anything compiles.
+"""Checks of a user's compiled methods before anything compiles: an error of one line for a mistake.
 
-Three checks, all of classes from outside the packages only. `check_methods` reads the methods: each ``self.name`` must
-be a declared field or a compiled method, each ``state.name`` an entry of the state, each global name must exist; what
-must return a value does so on every path; random numbers come from `rng`. `check_target` compares the gradient of a
-model with its potential, once for each model. `rehearse` calls the methods in plain Python, on copies of a chain's
-first state, and looks at what they return.
+Only classes from outside the trusted packages are checked. `check_methods` reads the methods: each ``self.name`` must
+be a declared field or a compiled method, each ``state.name`` an entry of the state, and each global name must exist; a
+clock, a rate and a jump must return a value on every path; random numbers must come from `rng`. `check_target` compares
+the gradient of a model with its potential, once for each model. `rehearse` calls the methods in plain Python, on copies
+of a chain's first state, and checks what they return.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from pdmp.models.verification import check_gradient
 from pdmp.native.classes import Compiled
 from pdmp.process import CERTAIN, HORIZON, Process, State
 
-#: A rehearsal in plain Python is for small data, and for so many clocks.
+#: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _trusted = {"pdmp", "numba", "numpy", "llvmlite"}
-_FAILED = object()  # of a call that raised nothing that its author could change
+_FAILED = object()  # result of a call that failed for reasons that say nothing about the user's method
 
 #: What the methods that the event loop calls must return.
 _RETURNED = {
@@ -44,7 +44,13 @@ _RETURNED = {
 
 
 def trust(package: str) -> None:
-    """Exempt the classes of an importable package that has tests of its own: a run then starts a little faster."""
+    """Exempt the classes of a package from these checks, as it has its own tests: runs then start a little faster.
+
+    Parameters
+    ----------
+    package : str
+        Name of the top-level package.
+    """
     _trusted.add(package)
 
 
@@ -69,7 +75,7 @@ def _parts(value, seen):
 
 
 def check_methods(process):
-    """Raise a `TypeError` for the first mistake that the text of a method shows, of the process or of its parts."""
+    """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
         for name, method in type(part)._methods.items():
             if not _is_trusted(method.__module__):
@@ -79,16 +85,16 @@ def check_methods(process):
 
 
 def check_target(model):
-    """Raise a `ValueError` if the gradient of one's own model is not that of its potential; once for each model.
+    """Raise a `ValueError` if the gradient of a user's model is not that of its potential; once for each model.
 
-    Few points and data, for at most some tenths of a second; `pdmp.Model.check_gradient` looks at more.
+    At few points and data, for at most some tenths of a second; `pdmp.Model.check_gradient` checks more.
     """
     if not isinstance(model, Model) or _is_trusted(type(model).__module__) or model in _compared:
         return
     try:
         check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
     except (AttributeError, NameError, TypeError, LookupError):
-        return  # `rehearse` says where
+        return  # `rehearse` names the line
     _compared.add(model)
 
 
@@ -130,7 +136,7 @@ def _assigned(method):
 
 
 def _attribute(where, path, owner, name):
-    """What ``owner.name`` is, as far as it can be followed; a `TypeError` when it is nothing."""
+    """The object ``owner.name`` if it can be followed further, else None; a `TypeError` if there is no such name."""
     if owner is State:
         if name not in State._fields:
             raise TypeError(f"{where} uses `{path}.{name}`; a state has {', '.join(State._fields)}.")
@@ -154,7 +160,7 @@ def _attribute(where, path, owner, name):
 
 
 def _check_returns(owner, name, method):
-    """A `TypeError` where a clock, a rate or a jump can end without returning anything."""
+    """Raise a `TypeError` if a clock, a rate or a jump can end without returning a value."""
     if not isinstance(owner, Process) or name not in _RETURNED:
         return
     before = None
@@ -166,7 +172,7 @@ def _check_returns(owner, name, method):
 
 
 def _check_random(where, function, seen):
-    """A `TypeError` if the function, or one that it calls, draws from a generator that is not the run's."""
+    """Raise a `TypeError` if the function, or one that it calls, uses another generator than the run's."""
     function = getattr(function, "py_func", function)  # of a numba dispatcher
     if id(function) in seen or _is_trusted(function.__module__):
         return
@@ -196,7 +202,7 @@ def _check_random(where, function, seen):
 
 
 def _generator(value):
-    """The generator of which `value` is a method, as those are that ``from random import random`` brings."""
+    """The generator of which `value` is a method, such as what ``from random import random`` imports; else None."""
     return getattr(value, "__self__", None) if isinstance(value, (types.MethodType, types.BuiltinMethodType)) else None
 
 
@@ -205,7 +211,7 @@ def _generator(value):
 
 
 def rehearse(process, chain):
-    """Call the methods of one's own process and model in plain Python; a `TypeError` for the first that fails."""
+    """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails."""
     model = process.model
     if isinstance(model, Model) and not _is_trusted(type(model).__module__):
         x, out = np.array(chain.state.x[: model.dim]), np.zeros(model.dim)
@@ -222,7 +228,7 @@ def rehearse(process, chain):
 
 
 def _rehearse_clock(process, i, state, rng):
-    """What the event loop does with clock i, once."""
+    """Do once what the event loop does with clock i."""
     name = type(process).__name__
     proposal = _call(process, "clock", state, i, float(state.now[0]), rng)
     if proposal is _FAILED:
@@ -251,7 +257,7 @@ def _rehearse_clock(process, i, state, rng):
 
 
 def _call(owner, name, *arguments):
-    """What the method returns in plain Python; `_FAILED` where that says nothing about compiled code."""
+    """What the method returns in plain Python; `_FAILED` if it failed in a way that need not concern compiled code."""
     if not config.DISABLE_JIT:  # first with plain helpers, on copies: compiled ones do not check indices
         _attempt(owner, _plain(owner, {}), name, copy.deepcopy(arguments))
     return _attempt(owner, owner.native, name, arguments)
@@ -269,8 +275,8 @@ def _attempt(owner, native, name, arguments):
             trace = trace.tb_next
         own = [frame for frame in frames if not _is_trusted(frame[2])]
         inside = bool(frames) and _is_trusted(frames[-1][2])
-        # An index out of bounds comes from what one's own method handed on. Anything else that is raised within the
-        # packages may be because plain Python differs from compiled code.
+        # An index out of bounds inside a package is caused by the arguments that the user's method passed. Any other
+        # error inside a package may be a difference between plain Python and compiled code.
         if not own or inside and not isinstance(error, IndexError):
             return _FAILED
         code, line, _ = own[-1]

@@ -1,7 +1,7 @@
-"""What is kept of a path while it is made: exact running integrals, and the skeleton or a grid of positions.
+"""What is recorded of a path during a run: exact running integrals, and the skeleton or a grid of positions.
 
-Compiled code only; `pdmp.engine.trajectory` is how Python reads the result. Integrals are taken of positions relative
-to a centre near the chain, so that small variances around large means keep their digits.
+Compiled code only; Python reads the result through `pdmp.engine.trajectory`. The integrals are of positions minus a
+centre near the chain, so that small variances around large means are accurate.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pdmp.process import interleave, last_moved
 class Integrals(NamedTuple):
     """Time integrals of the path since the end of the warm-up."""
 
-    since: np.ndarray  #: (1,) the time from which they count
+    since: np.ndarray  #: (1,) the time from which they are taken
     centre: np.ndarray  #: (d,)
     first: np.ndarray  #: (d,) of x - centre
     second: np.ndarray  #: (d,) of (x - centre)²
-    cross: np.ndarray  #: (d, d), lower triangle: of the products; or (0, 0)
-    marks: np.ndarray  #: (2 n, d) what `first` was at equally spaced times, for batch means; or (0, d)
-    stretch: np.ndarray  #: (1,) that spacing; 0 until it is chosen
+    cross: np.ndarray  #: (d, d), lower triangle: of the products; (0, 0) if they are not integrated
+    marks: np.ndarray  #: (2 n, d) values of `first` at equally spaced times, for batch means; or (0, d)
+    stretch: np.ndarray  #: (1,) the spacing of these times; 0 until it is determined
     marked: np.ndarray  #: (1,) rows used
 
 
@@ -42,7 +42,7 @@ class Grid(NamedTuple):
     """Positions at equally spaced times; no rows when no grid is stored."""
 
     rows: np.ndarray  #: (2 n, d), row k at since + (k + 1) spacing
-    spacing: np.ndarray  #: (1,); 0 until it is chosen
+    spacing: np.ndarray  #: (1,); 0 until it is determined
     used: np.ndarray  #: (1,) rows used
 
 
@@ -55,7 +55,7 @@ class Recording(NamedTuple):
 
 
 def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid, spacing=0.0, stretch=0.0):
-    """Empty recording for a chain around `centre`; sizes in rows, 0 for what is not wanted."""
+    """Empty recording for a chain near `centre`; sizes are numbers of rows, 0 for what is not recorded."""
     d = centre.shape[0]
     width = 1 if local else d
     centre, first, second = np.array(centre, dtype=float), np.zeros(d), np.zeros(d)
@@ -86,10 +86,10 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
 
 @internal
 def mark(integrals, flow, xs, vs, moved, now):
-    """Keep the integrals at since + stretch, since + 2 stretch … up to `now`, for batch means.
+    """Store the integrals at since + stretch, since + 2 stretch … up to `now`, for batch means.
 
-    When the room for them is full, every second one is dropped and the stretch doubled. The cost is O(d) at each of
-    these times, and nothing at the events between them.
+    When all rows are used, every second one is dropped and the stretch doubled. The cost is O(d) at each of these
+    times, and nothing at the events between them.
     """
     n, d = integrals.marks.shape
     since = integrals.since[0]
@@ -146,7 +146,7 @@ def integrate_all(integrals, flow, xs, vs, moved, now):
 
 @internal
 def fill_grid(grid, flow, since, xs, vs, moved, now):
-    """Positions at since + spacing, since + 2 spacing … up to `now`; a full grid keeps every second and doubles it."""
+    """Positions at since + spacing, since + 2 spacing … up to `now`; a full grid is thinned to half its rows."""
     n, d = grid.rows.shape
     if now <= since:
         return

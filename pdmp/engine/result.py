@@ -1,4 +1,4 @@
-"""What a run leaves: estimates along the paths of all chains, draws from them, tables and files."""
+"""The result of a run: estimates along the paths of all chains, draws from them, tables and files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import os
 import types
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -29,16 +29,17 @@ from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOL
 if TYPE_CHECKING:
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
+    from pdmp.engine.chain import Chain
     from pdmp.models.base import Model
     from pdmp.process import Process
 
-#: Draws for diagnostics, for each chain, and numbers in all of them.
+#: Largest number of draws of each chain for diagnostics, and of numbers in all these draws.
 DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
-STRETCHES = 1_024  #: of each chain, at most, over which the path is averaged for Monte Carlo errors
+STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
 def load(path: str | os.PathLike) -> Run:
-    """The `Run` that ``run.save(path)`` wrote. Its ``process`` is a text; all the numbers are there.
+    """The `Run` that ``run.save(path)`` wrote, with all its numbers; its ``process`` is only a description.
 
     Parameters
     ----------
@@ -48,6 +49,13 @@ def load(path: str | os.PathLike) -> Run:
     Returns
     -------
     Run
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is damaged, or not a saved run.
 
     Examples
     --------
@@ -81,9 +89,9 @@ def load(path: str | os.PathLike) -> Run:
 class Run:
     """What `sample` returns: estimates along the paths of all chains, and the paths.
 
-    Means, variances and expectations are time averages from the end of the warm-up to the end of each chain, chains
-    pooled in proportion to their lengths. Where the process holds coupled copies (SGRRLD: a fine and a coarse chain),
-    these are extrapolated: the copies' averages, with the signed weights `copies`. Positions, `draws`, `ess`, `rhat`
+    Means, variances and expectations are time averages from the end of the warm-up to the end of each chain; chains are
+    pooled in proportion to their lengths. If the process has coupled copies (SGRRLD: a fine and a coarse chain), they
+    are extrapolated: sums of the copies' averages with the signed weights `copies`. Positions, `draws`, `ess`, `rhat`
     and `to_arviz` are those of the first copy, the fine chain.
 
     Parameters
@@ -93,20 +101,20 @@ class Run:
     records : list of Record
         What each chain recorded.
     process : Process, optional
-        What was run; a loaded run has none.
+        The process, with its "auto" options settled; a loaded run has none.
     chains : list of Chain, optional
-        The chains as they stand, to be continued.
+        The chains in their last state, with which the run can be continued.
 
     Attributes
     ----------
     process : Process or str
-        The process, its "auto" options settled; of a loaded run a description.
+        The process, with its "auto" options settled; for a loaded run a description.
     seed : int
-        With it and the same arguments the run can be repeated bitwise.
+        The same arguments with this seed repeat the run bitwise.
     chains, dim : int
         Number of chains; dimension d of the target.
     events : ndarray of int, shape (chains,)
-        Events of each chain: as a budget, they repeat a run that a number of seconds or Ctrl-C ended.
+        Events of each chain: as a budget, they repeat a run that ended by `seconds` or Ctrl-C.
     warmup, end : ndarray, shape (chains,)
         Process times at which the warm-up and the path end.
     stopped : str
@@ -114,17 +122,17 @@ class Run:
     variables : dict of str to tuple of int
         Names and shapes of the parts of x.
     transforms : dict of str to pdmp.models.transforms.Transform
-        Of those parts that are not natural parameters.
+        How the natural parameters follow from those parts of x that are transformed ones.
     copies : tuple of float
         Weights of the coupled copies.
     info : mapping
-        What is known of the process without it, plain values: its name and description, the kind of path, `dim`,
-        `n_data`, the names of its events, the budget, ``wall_seconds``.
+        Plain values about the process and the run: name and description, kind of path, `dim`, `n_data`, names of the
+        events, budget, ``wall_seconds``.
     records : tuple of Record
-        What each chain left: arrays of its path, counts and integrals.
+        The results of the chains: arrays of the path, counts and integrals.
     stats : dict
         Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
-        excess, horizons, data terms and passes, seconds of computing, and what the process itself reports.
+        excess, horizons, data terms and passes, seconds of computing, and what the report of the process adds.
 
     Examples
     --------
@@ -134,7 +142,13 @@ class Run:
     ((2,), (2, 2), (2, 50, 2))
     """
 
-    def __init__(self, info: dict, records: list, process: Process | None = None, chains: list | None = None) -> None:
+    def __init__(
+        self,
+        info: dict,
+        records: Sequence[Record],
+        process: Process | None = None,
+        chains: list[Chain] | None = None,
+    ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
@@ -158,7 +172,7 @@ class Run:
         return self._records
 
     def split(self) -> list[Run]:
-        """A run for each chain by itself; they cannot go on."""
+        """A run for each chain; they cannot be continued."""
         return [Run(self._info, [record]) for record in self._records]
 
     @property
@@ -218,11 +232,11 @@ class Run:
         return used
 
     def _block_mean(self):
-        """Averages of all that moves (copies, d)."""
+        """Averages of all coupled copies, (copies, d)."""
         used = self._used()
         total = sum(r.length for r in used)
         reference = used[0].integrals.centre
-        # Around one centre, so that a small spread around a large mean keeps its digits.
+        # Relative to one centre, so that a small spread around a large mean is accurate.
         sums = sum(r.integrals.first + (r.integrals.centre - reference) * r.length for r in used)
         return (reference + sums / total).reshape(len(self.copies), self.dim)
 
@@ -231,14 +245,14 @@ class Run:
     @overload
     def mean(self, error: Literal[True]) -> Estimate: ...
     def mean(self, error: bool = False) -> np.ndarray | Estimate:
-        """Time average of x, (d,); with `error` an `Estimate`, its Monte Carlo standard errors beside it."""
+        """Time average of x, (d,); with ``error=True`` an `Estimate`, which has Monte Carlo standard errors too."""
         mean = np.array(self.copies) @ self._block_mean()
         return monte_carlo_error.estimate(mean, *self._stretches()) if error else mean
 
     def var(self) -> np.ndarray:
         """Time average of (x - mean)², (d,).
 
-        A `UserWarning` tells when extrapolation has made one negative.
+        A `UserWarning` is issued if extrapolation has made a variance negative.
         """
         used, mean = self._used(), np.tile(self.mean(), len(self.copies))
         total = 0.0
@@ -267,7 +281,7 @@ class Run:
         Raises
         ------
         ValueError
-            If neither the products were integrated (``covariance=``) nor the skeleton is there.
+            If there is no skeleton, and the products were not integrated during the run (``covariance=True``).
         """
         used, mean = self._used(), np.tile(self.mean(), len(self.copies))
         online = all(r.integrals.cross.size for r in used)
@@ -290,23 +304,32 @@ class Run:
         d = self.dim
         return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))
 
-    def expectation(self, f: Callable, error: bool = False) -> Any:
+    @overload
+    def expectation(self, f: Callable, error: Literal[False] = False) -> float | np.ndarray: ...
+    @overload
+    def expectation(self, f: Callable, error: Literal[True]) -> Estimate: ...
+    def expectation(self, f: Callable, error: bool = False) -> float | np.ndarray | Estimate:
         """Time average of f(x).
 
         Parameters
         ----------
         f : callable
-            Takes a position, shape (d,), returns a number or an array. If it also takes many at once, (d, M) to
-            (..., M), with the same values, it is called so.
+            From a position (d,) to a number or an array. If it also maps many positions at once, (d, M) to (..., M),
+            it is called in that way, which is faster; single positions are computed too, to compare.
         error : bool, default False
-            Return an `Estimate`, with the Monte Carlo standard error as of `mcse`.
+            Return an `Estimate`, with the Monte Carlo standard error as in `mcse`.
 
         Returns
         -------
         float, ndarray or pdmp.diagnostics.Estimate
-            Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5;
-            otherwise by three Gauss-Legendre nodes between each two events, on ellipses by eight in each radian. Under
-            ``store="grid"`` the average over the grid.
+            Exact for piecewise-constant paths and, on linear and elliptic ones, for polynomials up to degree 5.
+            Otherwise by Gauss-Legendre quadrature: three nodes between two events on lines, eight in each radian on
+            ellipses. Under ``store="grid"`` the average over the grid.
+
+        Raises
+        ------
+        ValueError
+            Under ``store="moments"``, which keeps nothing of the path.
         """
         self._refuse("expectation", "moments")
         length = sum(r.length for r in self._used())
@@ -315,7 +338,7 @@ class Run:
         return monte_carlo_error.estimate(total, *self._stretches(f)) if error else total
 
     def _combined(self, f):
-        """f of all that moves: of coupled copies the weighted sum."""
+        """f as a function of all coupled copies: the weighted sum of its values."""
         if len(self.copies) == 1:
             return f
         d = self.dim
@@ -333,7 +356,7 @@ class Run:
         return total
 
     def chain_means(self, f: Callable | None = None) -> np.ndarray:
-        """Time average of x, or of f(x), for each chain by itself: (chains, d) or (chains, ...)."""
+        """Time average of x, or of f(x), of each chain: (chains, d) or (chains, ...)."""
         if f is not None:
             self._refuse("chain_means", "moments")
         self._used()
@@ -350,10 +373,10 @@ class Run:
 
     # -- Monte Carlo errors -----------------------------------------------------------------------------------------
 
-    def _stretches(self, f: Callable | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _stretches(self, f: Callable | None = None) -> tuple[list[np.ndarray], list[float], list[float]]:
         """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
 
-        From the skeleton for as many stretches as half the events, at most 1,024; else from what was noted on the way.
+        From the skeleton, with half as many stretches as events, at most 1,024; else from what the run recorded.
         """
         if f is not None:
             self._refuse("the Monte Carlo error of an expectation", "moments")
@@ -385,23 +408,27 @@ class Run:
     def mcse(self, f: Callable | None = None, method: str = "spectral") -> np.ndarray | float:
         """Monte Carlo standard error of `mean`, (d,), or of ``expectation(f)``.
 
-        From the path's exact averages over equal stretches of time, see `pdmp.diagnostics.monte_carlo_error`: nothing
-        is discretised, and unequal steps count for as long as they lasted. With ``store="grid"`` that of f is from the
-        grid; ``store="moments"`` has that of the mean only.
+        It is computed from exact averages of the path over equal stretches of time, see
+        `pdmp.diagnostics.monte_carlo_error`, not from draws. Under ``store="grid"`` the error of ``expectation(f)`` is
+        computed from the grid; under ``store="moments"`` only that of `mean` is available.
 
         Parameters
         ----------
         f : callable, optional
-            As of `expectation`.
+            As in `expectation`.
         method : {"spectral", "batch"}
+
+        Returns
+        -------
+        float or ndarray
         """
         error = monte_carlo_error.standard_error(*self._stretches(f), monte_carlo_error.check_method(method))
         return float(error) if np.ndim(error) == 0 else error
 
-    def asymptotic_variance(self, f: Callable | None = None, method: str = "spectral") -> np.ndarray:
-        """σ² of the time average of x, (d,), or of f(x): its variance times the time it was taken over.
+    def asymptotic_variance(self, f: Callable | None = None, method: str = "spectral") -> np.ndarray | float:
+        """Asymptotic variance σ² of the time average of x, (d,), or of f(x): σ² / t is the variance after time t.
 
-        σ² = 2 ∫ cov(f(x(0)), f(x(t))) dt in stationarity, within chains, averaged over them.
+        σ² = 2 ∫₀^∞ cov(f(x(0)), f(x(t))) dt in stationarity; estimated within each chain, and averaged over the chains.
         """
         series, stretches, lengths = self._stretches(f)
         found = [monte_carlo_error.asymptotic_variance(s, h, method) for s, h in zip(series, stretches, strict=True)]
@@ -409,7 +436,7 @@ class Run:
         return float(found) if found.ndim == 0 else found
 
     def efficiency(self) -> dict[str, float]:
-        """Effective draws, and how many for each unit of what they cost: see `pdmp.diagnostics.efficiency`."""
+        """Effective draws, in all and per second, event and data pass: see `pdmp.diagnostics.efficiency`."""
         return monte_carlo_error.efficiency(self)
 
     # -- paths and draws ------------------------------------------------------------------------------------------
@@ -421,7 +448,7 @@ class Run:
 
     @functools.cached_property
     def paths(self) -> list[Trajectory]:
-        """Paths of all that moves, copies included."""
+        """The paths of the chains, a list of `Trajectory`, with all coupled copies."""
         self._refuse("trajectories", "moments", "grid")
         return [
             Trajectory(
@@ -456,7 +483,7 @@ class Run:
     def draws(self, n: int = 1_000) -> np.ndarray:
         """Positions at n equally spaced times after the warm-up: (chains, n, d).
 
-        From the grid, under ``store="grid"``: the nearest of its points.
+        Under ``store="grid"``, at the points of the grid that are nearest to these times.
         """
         self._refuse("draws", "moments")
         n = check_count("n", n)
@@ -475,8 +502,8 @@ class Run:
             out[i] = r.grid.rows[rows, : self.dim]
         return out
 
-    def diagnostic_draws(self, most: int = DIAGNOSTIC_DRAWS) -> np.ndarray:
-        """At most so many `draws` of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""
+    def diagnostic_draws(self, most: int = DIAGNOSTIC_DRAWS) -> np.ndarray | None:
+        """At most `most` draws of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""
         if self.store == "grid":
             n = min(int(r.grid.used[0]) for r in self._records)
         else:
@@ -489,10 +516,13 @@ class Run:
     def ess(self, method: str = "mean") -> np.ndarray:
         """Effective sample size of each coordinate, all chains together, (d,).
 
-        "spectral" and "batch" are those of the exact path, var / mcse² (see `mcse`): no number of draws bounds them.
-        Other methods are ArviZ's of 4,000 draws of each chain, or as many as there were events, and of up to sixteen
-        times as many while the draws are so many effective ones that their number bounds the result. Under
-        ``store="moments"``, "mean" is from the means over 32 to 64 stretches of the path. See `pdmp.diagnostics.ess`.
+        Parameters
+        ----------
+        method : str, default "mean"
+            "spectral" and "batch" are var / mcse² of the exact path (see `mcse`), which no number of draws limits.
+            Other methods are those of `pdmp.diagnostics.ess`, from 4,000 draws of each chain (at most as many as there
+            were events), and from up to sixteen times as many if more than a fifth of the draws are effective. Under
+            ``store="moments"`` only "mean" is available, from the averages over 32 to 64 stretches of the path.
         """
         if method in monte_carlo_error.METHODS:
             with np.errstate(all="ignore"):
@@ -520,9 +550,9 @@ class Run:
             most *= 4
 
     def rhat(self, method: str = "rank") -> np.ndarray:
-        """R-hat of each coordinate, from the chains' halves, (d,).
+        """R-hat of each coordinate, from the two halves of each chain, (d,).
 
-        Under ``store="moments"`` the classical one of means and variances, without ranks.
+        `method` is that of `pdmp.diagnostics.rhat`. Under ``store="moments"`` the classical R-hat, without ranks.
         """
         if self.store != "moments":
             draws = self.diagnostic_draws()
@@ -556,8 +586,8 @@ class Run:
     def constrain(self, draws: ArrayLike, model: Model | None = None) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., d), each (..., *shape), by name; see `pdmp.Model.constrain`.
 
-        A loaded run knows the names and transforms of its model. A model that computes natural parameters in its own
-        way (PyMC, Stan, a non-centred hierarchy) is asked: then a loaded run needs it as `model`.
+        A saved run contains the names and transforms of its model. Some models compute natural parameters themselves
+        (PyMC, Stan, a non-centred hierarchy); a loaded run of such a model needs it as `model`.
         """
         model = getattr(self.process, "model", None) if model is None else model
         if hasattr(model, "constrain"):
@@ -570,9 +600,9 @@ class Run:
         return transforms.split(draws, self.variables, self.transforms)
 
     def summary(self) -> Summary:
-        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and what is wrong.
+        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and warnings.
 
-        Errors and ESS are those of the exact path, see `mcse`; warnings say in words what to change.
+        Errors and ESS are those of the exact path, see `mcse`; a warning says what is wrong and what to change.
         """
         return summarise(self)
 
@@ -582,23 +612,31 @@ class Run:
         method: str = "stein",
         candidates: int = 5_000,
         target: Model | None = None,
-        preconditioner: str | ArrayLike = "covariance",
+        preconditioner: str | ArrayLike | None = "covariance",
     ) -> np.ndarray:
-        """A few positions that stand for the whole run: (n, d).
+        """A few positions that represent the whole run: (n, d).
 
         Parameters
         ----------
-        n : int
+        n : int, default 100
         method : {"stein", "time"}
-            "stein": those draws that bring the Stein discrepancy down fastest, chosen one after the other, some perhaps
-            more than once (`pdmp.diagnostics.stein_thin`); it also leaves out what a warm-up that was too short has
-            left. "time": equally spaced ones.
-        candidates : int
-            Draws to choose from, all chains together.
+            "stein": draws selected one by one, each so as to reduce the Stein discrepancy most, some perhaps more than
+            once (`pdmp.diagnostics.stein_thin`); draws from before convergence are avoided. "time": equally spaced.
+        candidates : int, default 5000
+            Number of draws to select from, all chains together.
         target : Model, optional
-            Whose law it is, for a run that was loaded; else the process knows.
-        preconditioner
-            Of the discrepancy, see `pdmp.diagnostics.ksd`; None where the draws' covariance is singular.
+            The target; needed for a loaded run only.
+        preconditioner : str, array_like or None, default "covariance"
+            Of the discrepancy, see `pdmp.diagnostics.ksd`; None if the covariance of the draws is singular.
+
+        Returns
+        -------
+        ndarray, shape (n, d)
+
+        Raises
+        ------
+        ValueError
+            For an unknown method, or "stein" without a target.
         """
         n, candidates = check_count("n", n), check_count("candidates", candidates)
         if method not in ("stein", "time"):
@@ -614,7 +652,7 @@ class Run:
         return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the run to one file, without pickle; `pdmp.load` reads it."""
+        """Write the run to one file (NPZ, without pickle), which `pdmp.load` reads."""
         arrays, records = {}, []
         for i, r in enumerate(self._records):
             records.append({name: getattr(r, name) for name in Record.NUMBERS})
@@ -626,8 +664,8 @@ class Run:
     def to_arviz(self, n: int = 1_000, model: Model | None = None) -> Any:
         """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
 
-        The draws are of natural parameters, see `constrain`, also for `model`. Under ``store="grid"`` all points of the
-        grid. Coupled copies: the fine chain's draws.
+        The draws are of natural parameters; for these and for `model` see `constrain`. Under ``store="grid"`` all
+        points of the grid are taken; of coupled copies, the fine chain's draws.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

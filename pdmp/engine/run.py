@@ -1,4 +1,4 @@
-"""Running a process: budgets, chains, warm-up, executors, checkpoints; and the `Run` that comes back."""
+"""Running a process: budgets, chains, warm-up, executors, checkpoints."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from pdmp.process import DATA, EVENTS, PROPOSALS
 if TYPE_CHECKING:
     from pdmp.process import Process
 
-SEGMENT_SECONDS = 5.0  #: of a chain's work that another process or machine is asked for at a time
-POLL_SECONDS = 0.1  #: between two looks of the main thread at its chains
+SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
+POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 
 
 def sample(
@@ -68,18 +68,18 @@ def sample(
 ) -> Run:
     """Run a process.
 
-    At least one budget is needed: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Each holds for
-    every chain by itself, and the first one that a chain reaches stops it.
+    At least one budget is needed: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Budgets are for
+    each chain; a chain stops at the first one that it reaches.
 
     Parameters
     ----------
     process : Process
         For example ``pdmp.ZigZag(model)``.
     initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start; by default the gradient provider's anchor, else the model's mode, else the model's own
-        ``initial``.
+        Where the chains start. By default the anchor of the gradient provider, if it has one; else the mode of the
+        model, if it is found; else the model's ``initial``.
     time : float, optional
-        Process time; the path ends there exactly.
+        Process time, at which the path ends exactly.
     events : int, optional
         Recorded jumps: flips, bounces, refreshments, ticks.
     steps : int, optional
@@ -87,42 +87,42 @@ def sample(
     proposals : int, optional
         Events and rejected proposals.
     data_passes : float, optional
-        Times that as many data terms were looked at as the model has.
+        Number of data terms evaluated, divided by the number of data; a full gradient is one pass.
     seconds : float, optional
-        Computing time. The only budget whose result depends on the machine; the run's ``events`` repeat it.
+        Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
     warmup : float, default 0
-        Fraction of the budget, in [0, 1), that no estimate uses; processes that adapt do so only there.
+        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it.
     chains : int, default 1
     seed : int, optional
-        Chain i uses child i of ``SeedSequence(seed)``. A fresh one is drawn, and kept as ``run.seed``, by default.
+        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
     store : {"skeleton", "grid", "moments"}
         What is kept of the path: every event, `draws` or more equally spaced positions, or nothing. Means and
         variances are exact integrals of the path in each case.
     draws : int, optional
-        For ``store="grid"``: the least number of positions to keep of each chain; exactly so many when the length of
-        the path is known in advance, else up to twice as many.
+        For ``store="grid"``: how many positions to keep of each chain. It is the exact number if the budget determines
+        the length of the path; otherwise there are up to twice as many.
     covariance : bool, optional
-        Whether to integrate all d² products on the way; by default where no skeleton is kept, for up to 100 dimensions
-        and processes that are not local. Without, ``run.cov()`` takes them from the skeleton.
+        Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
+        are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
     progress : bool, optional
         Show a progress bar; by default on a terminal.
     checkpoint : path, optional
-        A file from which an interrupted run goes on, written every 30 s and at the end. The result is bitwise that
+        A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
         of an uninterrupted run.
     executor : concurrent.futures.Executor, optional
-        What runs the chains: threads by default; a process pool, or a cluster's.
+        Where the chains run: by default in threads; otherwise a process pool or a cluster's executor.
 
     Returns
     -------
     Run
-        Also after Ctrl-C, with what there was by then.
+        After Ctrl-C too, with what was sampled before it.
 
     Raises
     ------
     ValueError, TypeError
-        Before anything runs, naming the argument.
+        For an invalid argument, before anything runs.
     SamplingError
-        When a chain fails; its ``run`` is what there was until then.
+        If a chain fails; its attribute ``run`` has what was sampled before.
 
     Examples
     --------
@@ -203,14 +203,32 @@ def sample(
     return _drive(made, info, executor, progress, file, started)
 
 
-def extend(run, *, executor=None, **budget):
-    """The same run with a larger budget, named and counted in total as in `sample`; so is `executor`.
+def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
+    """Continue a run to a larger budget, which is counted from the start.
 
-    Bitwise what `sample` would have returned for that budget, when the whole path counts (``warmup=0``). The first
-    run's own arrays stay valid.
+    Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
+    valid.
+
+    Parameters
+    ----------
+    run : Run
+        Of this session: a loaded run has no chains to continue.
+    executor : concurrent.futures.Executor, optional
+        As in `sample`.
+    **budget
+        Total budgets by name, as in `sample`.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    ValueError
+        For a loaded run, or a budget that is already exceeded.
     """
     if run._chains is None:
-        raise ValueError("a loaded run cannot go on.")
+        raise ValueError("a loaded run cannot be continued: it has no chains.")
     started = perf_counter()
     info = run._info | {"budget": dict(budget)}
     budget = check_budget(run.process, **budget)
@@ -227,11 +245,11 @@ def extend(run, *, executor=None, **budget):
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# Driving the chains
+# Running the chains
 
 
 def _drive(chains, info, executor, progress, file, started):
-    """Run the chains to the end of their budgets, or until something stops them."""
+    """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
@@ -285,7 +303,7 @@ def _drive(chains, info, executor, progress, file, started):
                 bar.update(chains)
         except KeyboardInterrupt:
             pass  # the chains that have not stopped are marked as interrupted
-        except Exception as error:  # of a chain, in its thread; raised below, when the other chains stand still
+        except Exception as error:  # in a chain's thread; raised below, after the other chains have stopped
             broken = error
         finally:
             stop.set()
@@ -293,7 +311,7 @@ def _drive(chains, info, executor, progress, file, started):
                 if future.cancel():
                     futures.pop(future)
             for future in list(futures):
-                # What fails now has an earlier cause, which is already being reported.
+                # A failure here follows from an earlier one, which is already being reported.
                 with contextlib.suppress(BaseException if not here else Exception):
                     collect(future)
     if broken is not None:
@@ -331,7 +349,7 @@ def cpu_count():
 
 
 class Progress:
-    """A bar on the terminal; does nothing unless asked, or unless there is a terminal."""
+    """A progress bar on the terminal; without a terminal only if it is wanted explicitly."""
 
     def __init__(self, wanted, chains):
         self._wanted = sys.stderr is not None and sys.stderr.isatty() if wanted is None else wanted

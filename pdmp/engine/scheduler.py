@@ -1,4 +1,4 @@
-"""The event loop and its indexed heap of clocks. Knows no sampler.
+"""The event loop and its indexed heap of clocks; it contains nothing about any sampler.
 
 ::
 
@@ -10,9 +10,9 @@
             change the state                                   jump
             record it
 
-Coordinates of a local process move lazily: each knows the time at which it last changed, so an event costs what it
-touches, whatever the dimension. The loop returns to Python when its chunk is over or a buffer is full, and is called
-again: nothing about the path depends on where that happens.
+Coordinates of a local process move lazily: the time of each one's last change is stored, and an event moves only the
+coordinates that it may change, so its cost does not depend on the dimension. The loop returns to Python when its chunk
+is over or a buffer is full, and is called again; the path does not depend on where that happens.
 """
 
 from __future__ import annotations
@@ -38,21 +38,22 @@ from pdmp.process import (
     VIOLATIONS,
 )
 
-#: Why the loop returned. The first two are continued at once, the last five are failures.
+#: Why the loop returned. After the first two it is called again, the last five are failures.
 CHUNK, FULL, TIME_UP, EVENTS_UP, PROPOSALS_UP, DATA_UP, NOT_FINITE, VIOLATED, LOST, UNKNOWN_KIND, BAD_BOUND = range(11)
 
-#: Far from the origin cancellation does more. An exact bound exceeded by less than this is counted; by more, an error.
+#: Far from the origin cancellation makes larger errors. An exact bound exceeded by a relative excess up to this is
+#: counted; by more, it is an error.
 CANCELLATION = 1e-3
 
 
 class Limits(NamedTuple):
-    """Where a chain stops: the first of these to be reached."""
+    """Limits at the first of which a chain stops, and what else the loop needs."""
 
     time: float
     events: int
     proposals: int
     data: int
-    rows: int  #: room in the skeleton's buffer that one event may need
+    rows: int  #: largest number of rows of the skeleton's buffer that one event needs
     strict: bool  #: whether a violated bound is a failure
 
 
@@ -102,7 +103,7 @@ def advance(process, state, recording, limits, chunk, rng):
     keys, heap, place, bounds, counts = state.keys, state.heap, state.place, state.bounds, state.counts
     flow, x, v, moved = process.flow, state.x, state.v, state.moved
     integrals, skeleton, grid = recording.integrals, recording.skeleton, recording.grid
-    # In registers while the loop runs.
+    # Local variables, which stay in registers while the loop runs.
     events, proposals, candidates = counts[EVENTS], counts[PROPOSALS], 0
     first, last, what = state.pending[0], state.pending[1], state.pending[2]
     status = CHUNK
@@ -223,7 +224,7 @@ def advance(process, state, recording, limits, chunk, rng):
 
 @entry
 def settle(flow, state, recording, now):
-    """Extend the integrals and the grid to the time `now`, for reading them; the state stays where it is."""
+    """Extend the integrals and the grid to the time `now`, before they are read; the state is not moved."""
     integrals, grid = recording.integrals, recording.grid
     x, v, moved = state.x, state.v, state.moved
     if grid.rows.shape[0] > 0:

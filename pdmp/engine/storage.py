@@ -13,7 +13,7 @@ HEADER = "header"
 
 
 def write(path, header, arrays):
-    """Write `header` (what JSON can hold) and `arrays` (a dict); until it is done, an old file stays."""
+    """Write `header` (plain values, as JSON) and `arrays` (a dict); an old file is replaced when all is written."""
     path = os.fspath(path)
     part = f"{path}.part"
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -53,7 +53,7 @@ def read(path, what):
 
 
 def flatten(tree, prefix):
-    """Arrays of nested tuples by the path to them, as a dict of str to ndarray."""
+    """The arrays in nested tuples, as a dict whose keys are ``prefix/name/...``."""
     arrays = {}
     for name, leaf in zip(getattr(tree, "_fields", range(len(tree))), tree, strict=True):
         if isinstance(leaf, tuple):

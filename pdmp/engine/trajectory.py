@@ -1,7 +1,7 @@
 """Paths of chains: events, positions at any time, and exact integrals, from what the event loop stored.
 
-The coordinates of a local process are stored one at a time, each when it changes; they are read that way too, so that
-asking for a few positions, or for averages, never needs the whole table.
+The path of a local process is stored coordinate by coordinate, a row for each change. It is read in the same way, so
+that a few positions, or averages, need no table of all positions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,13 +18,13 @@ from numpy.typing import ArrayLike
 DENSE_BYTES = 2_000_000_000
 #: Numbers in a block of a path that is read block by block.
 BLOCK = 2_000_000
-#: As in `recording.fill_grid`: an event this close before a grid's point, relatively, counts as after it.
+#: As in `recording.fill_grid`: an event that is before a grid point by no more than rounding counts as after it.
 NUDGE = 1.0 + 1e-14
 
 #: Gauss-Legendre nodes in [0, 1] and weights: exact for polynomials up to degree 5.
 NODES = 0.5 + np.array([-0.5, 0.0, 0.5]) * np.sqrt(0.6)
 WEIGHTS = np.array([5.0, 8.0, 5.0]) / 18.0
-#: On an ellipse a polynomial of degree 5 is a trigonometric one: the same to 1e-12 with these, on arcs up to `ARC`.
+#: Nodes and weights on an ellipse, for arcs up to `ARC`: polynomials up to degree 5 are integrated to 1e-12.
 ARC = 1.0
 ARC_NODES, ARC_WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(8)) + np.array([[0.5], [0.0]])
 
@@ -37,19 +37,19 @@ class Trajectory:
     x, v : ndarray, shape (d,)
         Position and velocity at time 0.
     times, kinds, which, xs, vs : ndarray
-        Rows as in `pdmp.engine.recording.Skeleton`: what was changed, and to what.
+        Rows as in `pdmp.engine.recording.Skeleton`: what an event changed, and the values after it.
     end : float
-        Where the path ends.
+        The time at which the path ends.
     kind : {"linear", "elliptic", "constant"}
-        How it moves between the rows, as in `pdmp.flow`.
-    events : tuple of str
-        Names of the kinds.
+        How it moves between events, as in `pdmp.flow`.
+    events : sequence of str
+        Names of the kinds of event.
     local : bool
         Whether each row holds a single coordinate, ``which``.
     warmup : float, default 0
         End of the warm-up.
     centre : ndarray, shape (d,), optional
-        What an elliptic path turns around.
+        The centre of an elliptic path.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Trajectory:
     kinds : ndarray of int, shape (K,)
         Kinds of the events, indices into `events`.
     coarse, coarse_times : ndarray or None
-        For two coupled chains: the other one's positions and their times; None for the rest.
+        For coupled copies: the positions of the last copy and their times; else None.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Trajectory:
         *,
         end: float,
         kind: str,
-        events: tuple[str, ...],
+        events: Sequence[str],
         local: bool,
         warmup: float = 0.0,
         centre: np.ndarray | None = None,
@@ -102,7 +102,7 @@ class Trajectory:
         return f"Trajectory({len(self._times)} rows, dim={self.dim}, {self.kind}, end={self.end:.6g})"
 
     def block(self, first: int, last: int, kind: int | None = None) -> Trajectory:
-        """The path of coordinates first … last - 1 alone; with `kind`, only its rows (no other may touch them)."""
+        """The path of coordinates first … last - 1; with `kind`, only events of that kind may change them."""
         rows = slice(None) if kind is None else np.flatnonzero(self._kinds == kind)
         if self.local:
             raise ValueError("only the path of a global process can be split into blocks.")
@@ -147,7 +147,7 @@ class Trajectory:
         return self._read(self.times, "right")
 
     @functools.cached_property
-    def velocities(self) -> np.ndarray:
+    def velocities(self) -> np.ndarray | None:
         if not self.moving:
             return None
         if not self.local:
@@ -172,7 +172,7 @@ class Trajectory:
         return order, np.concatenate([[0], np.cumsum(np.bincount(self._which, minlength=self.dim))])
 
     def _read(self, t, side, velocities=False):
-        """Positions (or velocities) at the sorted or unsorted times t (M,): (M, d); "left": before events at t."""
+        """Positions (or velocities) at times t (M,), in any order: (M, d); side "left": before events at t."""
 
         def latest(times):
             return np.searchsorted(times * NUDGE if side == "left" else times, t, side=side) - 1
@@ -207,11 +207,16 @@ class Trajectory:
         t : float or array_like, shape (M,)
             Times in [0, `end`].
         side : {"right", "left"}
-            Whether a piecewise-constant path, at the very time of an event, is read after it or before it.
+            Whether a piecewise-constant path is read after ("right") or before an event that is exactly at time t.
 
         Returns
         -------
         ndarray, shape (d,) or (M, d)
+
+        Raises
+        ------
+        ValueError
+            For times outside [0, `end`].
         """
         times = np.asarray(t, dtype=float)
         if times.ndim > 1:
@@ -228,8 +233,8 @@ class Trajectory:
     def discretise(self, n: int, a: float | None = None) -> np.ndarray:
         """Positions at n equally spaced times: the ends of n equal parts of [a, `end`], (n, d).
 
-        A piecewise-constant path is read just before each time, so that n points for n steps of equal length are
-        those n steps. `a` is the end of the warm-up unless given.
+        A piecewise-constant path is read just before each time: n points of a path of n equal steps are its n states.
+        `a` is the end of the warm-up by default.
         """
         a = self.warmup if a is None else float(a)
         if not (isinstance(n, (int, np.integer)) and n >= 1):
@@ -239,8 +244,8 @@ class Trajectory:
         times = np.minimum(a + np.arange(1, n + 1) * ((self.end - a) / n), self.end)
         return self.at(times, side="left")
 
-    def refine(self, times: ArrayLike, angle: float = 0.1) -> np.ndarray:
-        """The sorted `times`, and on ellipses more between them, so that chords of at most `angle` draw the curve."""
+    def refine(self, times: np.ndarray, angle: float = 0.1) -> np.ndarray:
+        """The sorted `times`; on ellipses with more between them, at most `angle` radians apart, to draw the curve."""
         if self.kind != "elliptic" or len(times) < 2:
             return times
         parts = np.maximum(np.ceil(np.diff(times) / angle), 1.0).astype(int)
@@ -257,11 +262,26 @@ class Trajectory:
             raise ValueError(f"the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length.")
         return a, b
 
-    def segments(self, a: float | None = None, b: float | None = None, cuts: ArrayLike = ()) -> tuple[np.ndarray, ...]:
-        """The path over [a, b] in blocks: lengths (m,), positions (m, d) at the segments' starts, velocities (m, d).
+    def segments(
+        self, a: float | None = None, b: float | None = None, cuts: Sequence[float] | np.ndarray = ()
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        """The path over [a, b] in blocks of m segments between events.
 
-        Velocities are None for constant paths. Elliptic segments turn around `centre`. With `cuts`, times within
-        [a, b], segments end there as well.
+        Parameters
+        ----------
+        a, b : float, optional
+            By default from the end of the warm-up to the end of the path.
+        cuts : sequence of float, optional
+            Sorted times within [a, b] at which segments end as well.
+
+        Yields
+        ------
+        lengths : ndarray, shape (m,)
+            Durations of the segments.
+        positions : ndarray, shape (m, d)
+            At their starts.
+        velocities : ndarray, shape (m, d), or None
+            At their starts; None for constant paths. Elliptic segments are arcs around `centre`.
         """
         a, b = self._range(a, b)
         times = self.times
@@ -276,17 +296,22 @@ class Trajectory:
             v = self._read(part[:-1], "right", velocities=True) if self.moving else None
             yield np.diff(part), x, v
 
-    def integral(self, f: Callable | None = None, a: float | None = None, b: float | None = None) -> np.ndarray:
-        """∫ f(x(t)) dt over [a, b]; of x itself without `f`.
+    def integral(self, f: Callable | None = None, a: float | None = None, b: float | None = None) -> np.ndarray | float:
+        """∫ f(x(t)) dt over [a, b]; without `f`, ∫ x(t) dt.
 
         Parameters
         ----------
         f : callable, optional
-            Takes a position (d,) and returns a number or an array. Exact for piecewise-constant paths, and on linear
-            and elliptic ones for polynomials of degree at most 5; else by Gauss-Legendre nodes, three in each linear
-            segment and eight in each radian of an ellipse.
+            From a position (d,) to a number or an array. The integral is exact for piecewise-constant paths and, on
+            linear and elliptic ones, for polynomials up to degree 5; otherwise by Gauss-Legendre quadrature, with three
+            nodes in each linear segment and eight in each radian of an ellipse.
         a, b : float, optional
-            From the end of the warm-up to the end of the path.
+            By default from the end of the warm-up to the end of the path.
+
+        Returns
+        -------
+        ndarray or float
+            (d,) without `f`, else of the shape of f(x).
         """
         total = 0.0
         for h, x, v in self.segments(a, b):
@@ -304,9 +329,9 @@ class Trajectory:
     def stretches(
         self, n: int, f: Callable | None = None, a: float | None = None, b: float | None = None
     ) -> np.ndarray:
-        """Averages of f(x(t)), of x itself without `f`, over n equal stretches of [a, b]: (n, ...).
+        """Averages of f(x(t)), or of x(t) without `f`, over n equal stretches of [a, b]: (n, ...).
 
-        As exact as `integral`.
+        Computed as in `integral`.
         """
         a, b = self._range(a, b)
         ends = a + np.arange(n + 1) * ((b - a) / n)
@@ -334,7 +359,7 @@ class Trajectory:
         """∫ x between each two of the times `ends`, (n, d), from each coordinate's own rows, many at a time."""
         order, begin = self._columns
         out = np.empty((len(ends) - 1, self.dim))
-        rows = max(BLOCK // 8, 1)  # of the path and of the ends, taken together
+        rows = max(BLOCK // 8, 1)  # rows of the path plus ends that are handled together
         first = 0
         while first < self.dim:
             room = begin - begin[first] + len(ends) * (np.arange(self.dim + 1) - first)
@@ -362,7 +387,7 @@ class Trajectory:
             along, across = _integrals(s, centre)[:2]
             return s * x[k] + along * v[k] - across * _bend(x[k], v[k], centre)
 
-        # Rounding may put an end on the other side of an event next to it, which moves the integral by nothing.
+        # Rounding may put an end on the wrong side of an event next to it, which does not change the integral.
         line = 2.0 * (self.end + 1.0)
         there = (line * np.arange(m)[:, None] + ends).ravel()
         k = np.searchsorted(line * which + times, there, side="right") - 1
@@ -449,7 +474,7 @@ class Trajectory:
 
 # ---------------------------------------------------------------------------------------------------------------
 # Between two events x(u) = x + v α(u) - b β(u). On lines α = u, β = 0; on ellipses α = sin u, β = 1 - cos u, with the
-# bend b = x - centre, which is 0 for a coordinate that stands still.
+# bend b = x - centre, which is 0 for a frozen coordinate.
 
 
 def _bend(x, v, centre):
@@ -457,7 +482,7 @@ def _bend(x, v, centre):
 
 
 def _flow(x, v, s, centre):
-    """Positions and velocities after the times s; v is None on constant paths, `centre` on all but elliptic ones."""
+    """Positions and velocities after the times s; v is None on constant paths, `centre` on all but elliptic paths."""
     if v is None:
         return x, None
     if centre is None:
@@ -476,7 +501,7 @@ def _integrals(s, centre):
 
 
 def _angle_excess(s):
-    """s - sin s, as `pdmp.flow.angle_excess` has it."""
+    """s - sin s without cancellation, as `pdmp.flow.angle_excess`."""
     q, series = np.minimum(s * s, 1.0), 1.0
     for k in (272.0, 210.0, 156.0, 110.0, 72.0, 42.0, 20.0):
         series = 1.0 - series * q / k
@@ -498,7 +523,7 @@ def segment_integrals(f, h, x, v, centre=None):
 
 
 def _integrate_arcs(f, h, x, v, centre):
-    """The same along ellipses: a full turn is integrated once and counted as often as it was made."""
+    """∫ f over each arc of an ellipse: a full turn is integrated once, and multiplied by the number of turns."""
     turns = np.floor(h / math.tau)
     total = np.zeros((*np.shape(f(x[0].copy())), len(h)))
     for lengths, times in ((h - turns * math.tau, np.ones(len(h))), (np.full(len(h), math.tau), turns)):
@@ -515,8 +540,8 @@ def _integrate_arcs(f, h, x, v, centre):
 def apply(f, x):
     """f of each column of x (d, M): an array (..., M).
 
-    One call for all columns is believed if it has the right shape and agrees with calls for single columns at a few
-    places; a few columns are tried first, because a function of one point may do anything with many.
+    f is called once for all columns if that gives the right shape and the same values as calls for single columns, of
+    which a few are compared. This is tried first with few columns, as f may be written for single points only.
     """
     x = np.ascontiguousarray(x)
     m = x.shape[1]

@@ -1,4 +1,4 @@
-"""What a sampler offers beside its path: a recipe for comparisons, and a report of its run."""
+"""What a sampler's class defines besides the process: a recipe for comparisons, and a report of its runs."""
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report

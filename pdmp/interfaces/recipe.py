@@ -1,12 +1,22 @@
-"""What a comparison and a tuning command need of a sampler's class: how to set it up on a model."""
+"""How a sampler is set up on a model, for comparisons and for tuning."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pdmp.gradients import Minibatch
+    from pdmp.models.base import Model
+    from pdmp.process import Process
+
 
 class Recipe:
-    """How a sampler is set up on a model when nobody says how; the class attribute ``recipe`` of a `Process`.
+    """How a sampler is set up on a model by default; the class attribute ``recipe`` of a `Process`.
 
-    This one makes ``sampler(model)`` and has nothing to tune. A sampler with settings derives a recipe of its own::
+    This base class makes ``sampler(model)`` and has nothing to tune. A sampler with settings has a subclass::
 
         class SBPSRecipe(pdmp.interfaces.Recipe):
             def processes(self, sampler, model, batch, mode, error):
@@ -21,10 +31,12 @@ class Recipe:
         Whether a comparison that names no samplers includes this one.
     """
 
-    def __init__(self, featured: bool = True):
+    def __init__(self, featured: bool = True) -> None:
         self.featured = featured
 
-    def processes(self, sampler, model, batch, mode, error) -> dict:
+    def processes(
+        self, sampler: type[Process], model: Model, batch: Minibatch, mode: np.ndarray, error: float
+    ) -> dict[str, Process]:
         """Processes for a comparison on `model`, by label.
 
         Parameters
@@ -38,12 +50,23 @@ class Recipe:
         mode : ndarray, shape (dim,)
             The mode of the model.
         error : float
-            For samplers with a step: the relative error of a marginal variance at which to choose it.
+            For samplers with a step: the largest relative error of a marginal variance that the step may cause.
+
+        Returns
+        -------
+        dict of str to Process
         """
         return {sampler.__name__: sampler(model)}
 
-    def arms(self, sampler, model, mode) -> tuple | None:
+    def arms(
+        self, sampler: type[Process], model: Model, mode: np.ndarray
+    ) -> tuple[Callable[..., Process], list[dict]] | None:
         """Settings to choose from, for `pdmp.tuning`; None for a sampler with nothing to tune.
+
+        Parameters
+        ----------
+        sampler, model, mode
+            As in `processes`.
 
         Returns
         -------
@@ -54,6 +77,6 @@ class Recipe:
         """
         return None
 
-    def setting(self, process) -> str:
+    def setting(self, process: Process) -> str:
         """How `process` is configured, for a table: a few words, "" for a process without settings."""
         return ""

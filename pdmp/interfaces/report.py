@@ -1,31 +1,36 @@
-"""What a sampler says of its own run: further statistics, what it accumulated, warnings and reminders."""
+"""What a sampler reports of its own run: further statistics, accumulated arrays, warnings and reminders."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from pdmp.process import Process, State
 
 
 class Report:
-    """What a run says beside the events that the engine counts; the class attribute ``report`` of a `Process`.
+    """What a run reports besides the counts of the engine; the class attribute ``report`` of a `Process`.
 
-    This one says nothing. A sampler with something to say derives a report of its own.
+    This base class reports nothing; a sampler that does has a subclass.
     """
 
-    def statistics(self, process, state) -> dict[str, float]:
+    def statistics(self, process: Process, state: State) -> dict[str, float]:
         """Further entries of ``run.stats``, from the final `State` of one chain.
 
-        They are added up over the chains; those whose names begin with ``mean_`` are averaged.
+        They are summed over the chains; those whose names begin with ``mean_`` are averaged.
         """
         return {}
 
-    def accumulated(self, process, state, since: float, end: float) -> dict[str, np.ndarray]:
-        """Arrays that the process integrated by itself over the times [since, end] of one chain."""
+    def accumulated(self, process: Process, state: State, since: float, end: float) -> dict[str, np.ndarray]:
+        """Arrays that the process itself integrated over the times [since, end] of one chain."""
         return {}
 
-    def warnings(self, process, stats: dict) -> list[str]:
-        """Reasons to mistrust a run with these ``run.stats``, a sentence each: `sample` warns of them."""
+    def warnings(self, process: Process, stats: dict) -> list[str]:
+        """Reasons to mistrust a run with these ``run.stats``, a sentence each; `sample` issues them as warnings."""
         return []
 
-    def reminders(self, process) -> list[str]:
-        """What the summary of a run says about its settings, a sentence each: nobody is warned of it."""
+    def reminders(self, process: Process) -> list[str]:
+        """Notes on the settings for the summary of a run, a sentence each; no warning is issued."""
         return []

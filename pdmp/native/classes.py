@@ -1,4 +1,4 @@
-"""Small classes whose methods become machine code. Knows no statistics.
+"""Small classes whose methods become machine code; nothing here is about statistics.
 
 A class derived from `Compiled` declares **fields** (annotations) and marks **methods** with `@compiled`::
 
@@ -15,11 +15,11 @@ A class derived from `Compiled` declares **fields** (annotations) and marks **me
 An instance is an ordinary Python object. Its `.native` is a named tuple of the fields, of a numba type made for that
 class alone, on which the marked methods are available inside compiled code: ``q.value(x)`` is resolved when the
 caller is compiled and inlined by LLVM, so one generic loop serves every combination of classes at full speed.
-With ``NUMBA_DISABLE_JIT=1`` the same tuple carries the same methods as plain Python, which is the oracle that tests
-hold the machine code against.
+With ``NUMBA_DISABLE_JIT=1`` the same tuple has the same methods in plain Python; tests compare the machine code with
+them.
 
-The name of a class's numba type holds the fingerprint of its methods with everything that they name
-(`pdmp.native.fingerprints`). Machine code on disk is looked for by these names, so what was edited is compiled anew.
+The name of a class's numba type contains a fingerprint of its methods and of everything that they name
+(`pdmp.native.fingerprints`). Machine code on disk is found by these names, so what was edited is compiled anew.
 The types are pickled by name, not by value, so that code compiled for classes of scripts and notebooks (``__main__``)
 is found on disk as well.
 """
@@ -70,7 +70,7 @@ def _restore_type(key, members, fields):
     if key in _known:
         numba_class, tuple_class = _known[key]
         return numba_class(members, tuple_class, key)
-    # A type of an older source: it only has to differ from every living one.
+    # A type made from an older source: it only has to differ from every type in use.
     return NativeType(members, collections.namedtuple("Stale", fields), key)
 
 
@@ -103,9 +103,10 @@ def _register_type(tuple_class, key):
 
 
 def by_name(tree):
-    """Let the classes of nested named tuples be known to numba by name, as `Compiled` ones are; returns `tree`.
+    """Register the classes of nested named tuples with numba by name, as those of `Compiled` are; returns `tree`.
 
-    Numba's disk cache would pickle the classes themselves, and every process that opens it would have to import them.
+    Numba's disk cache would otherwise pickle the classes themselves, and each Python process that reads it would have
+    to import them.
     """
     if config.DISABLE_JIT or not isinstance(tree, tuple):
         return tree
@@ -162,7 +163,7 @@ class Compiled:
         cls._registered = False
 
     def identity(self) -> tuple:
-        """What tells this object from another one, beside its class and fields; for checkpoints."""
+        """What distinguishes this object from others of the same class and fields; for checkpoints."""
         return ()
 
     @property
@@ -170,7 +171,7 @@ class Compiled:
         """The named tuple that compiled code works on."""
         cls = type(self)
         if not cls._registered and not config.DISABLE_JIT:
-            # Not when the class is made: its methods may name functions that are defined after it.
+            # Not earlier, when the class is defined: its methods may name functions that are defined after it.
             _register(cls, cls._tuple, cls._methods)
             cls._registered = True
         values = []

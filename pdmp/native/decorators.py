@@ -11,8 +11,8 @@
 `allocating`        one of these that creates arrays
 ==================  ======================================================================================
 
-Inlining is LLVM's (``forceinline``), never numba's own (``inline="always"``), which has returned nonsense for two
-levels of helpers.
+Inlining is LLVM's (``forceinline``), never numba's own (``inline="always"``), which returned wrong numbers for two
+levels of calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pdmp.native.messages import warn_not_kept
 
 try:
     from pdmp.native.numba_internals import FLAGS, INNER, OUTER, keep_on_disk
-except (ImportError, AttributeError):  # a numba whose private parts are others: slower to compile, the same results
+except (ImportError, AttributeError):  # numba has changed its private parts: slower to compile, the same results
     FLAGS = INNER = OUTER = {"nogil": True, "error_model": "numpy"}
 
     def keep_on_disk(dispatcher):
@@ -50,7 +50,7 @@ vectorised = numba.njit(fastmath=FAST, **FLAGS)
 allocating = numba.njit(fastmath=FAST, **{name: value for name, value in FLAGS.items() if name != "_nrt"})
 
 
-def entry(function):
+def entry(function: Callable) -> Callable:
     """Compile a function that Python calls, and keep the machine code on disk."""
     dispatcher = numba.njit(**OUTER)(function)
     return dispatcher if numba.config.DISABLE_JIT else keep_on_disk(dispatcher)
@@ -77,12 +77,18 @@ def compiled(function: Any = None, *, allocates: bool = False, inline: bool = Tr
     Parameters
     ----------
     function : callable
+        The method.
     allocates : bool, default False
         Whether the method creates arrays (``np.zeros``, ``X[i] * 2``). It is then compiled with numba's reference
         counts, which cost some speed.
     inline : bool, default True
         Whether the method is inlined wherever it is called. A long one that is called from several places compiles
         faster with False.
+
+    Returns
+    -------
+    callable
+        The method itself; a decorator if only options are given.
 
     Examples
     --------

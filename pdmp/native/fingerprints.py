@@ -1,4 +1,4 @@
-"""A hash of everything that compiled code is computed with, so that machine code on disk is never out of date.
+"""A hash of everything that compiled code depends on, so that machine code on disk is never out of date.
 
 `fingerprint` starts from functions and follows what they name: other functions, in whatever file, default arguments,
 closures, constants, arrays, tables. Of each function it hashes the instructions that Python runs, without line numbers,
@@ -19,13 +19,13 @@ import types
 import numba.extending
 import numpy as np
 
-#: A value that cannot be hashed gives a hash of this process alone, which begins with this word.
+#: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
 
 _PROCESS = os.urandom(16)
 _MISSING = object()
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-#: Libraries that are not followed: their versions decide, of which numba's and Python's are part of every key.
+#: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"} | set(sys.stdlib_module_names)
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
 #: Decorators that attach code to a function without being named by it.
@@ -55,12 +55,12 @@ def fingerprint(functions, named_only=()):
     ----------
     functions : iterable of callable
     named_only : tuple of str
-        Packages of whose functions only the names count, for hashes that should outlive a new version of them.
+        Packages whose functions enter by name only, for hashes that should not change with the packages' versions.
 
     Returns
     -------
     str
-        Hexadecimal. It begins with `UNIQUE`, and is that of no other process, if something cannot be hashed.
+        Hexadecimal. If something cannot be hashed it begins with `UNIQUE`, and differs in every Python process.
     """
     walk = _Walk(named_only)
     for function in functions:
@@ -69,7 +69,7 @@ def fingerprint(functions, named_only=()):
 
 
 def _shifts():
-    """How far an instruction's argument lies left of the number of its name: Python keeps flags in the last bits."""
+    """By how many bits an instruction's argument is shifted from the index of its name: Python keeps flags there."""
     code = compile("lambda: (a, b, c.d, c.e())", "", "eval").co_consts[0]
     names = [step for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD")]
     wide = {s.opcode: next(k for k in range(4) if code.co_names[s.arg >> k :][:1] == (s.argval,)) for s in names[2:]}
@@ -84,7 +84,7 @@ _CONSTANTS = set(dis.hasconst) | {dis.opmap.get("KW_NAMES")}
 
 @functools.lru_cache(4096)
 def _decoded(code):
-    """Hash of the instructions, the constants in the order of use, and what is read: names with their attributes."""
+    """Hash of the instructions, constants in the order of use, and the names that are read, with their attributes."""
     kept, constants, paths = [], [], [[name] for name in code.co_freevars]
     path, argument = None, 0
     for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
@@ -119,7 +119,7 @@ def _functions(scope):
 
 
 class _Walk:
-    """One traversal; `seen` keeps what was met alive, so that no other object takes its id."""
+    """One traversal; `seen` holds references to the objects met, so that none is deleted and its id used again."""
 
     def __init__(self, named_only, seen=None):
         self.digest, self.complete = hashlib.sha256(), True
@@ -184,7 +184,7 @@ class _Walk:
         return None
 
     def apart(self, value):
-        """Hash of one value on its own: the members of a set have no order."""
+        """Hash of one member of a set: members are hashed one by one and sorted, as a set has no order."""
         walk = _Walk(self.named_only, dict(self.seen))
         walk.value(value)
         self.complete &= walk.complete
@@ -212,7 +212,7 @@ class _Walk:
         return None
 
     def unique(self, value):
-        """Something that cannot be hashed: as if it were another one in each process."""
+        """Something that cannot be hashed: its hash differs in every Python process."""
         self.complete = False
         self.add(_PROCESS, id(value))
 
@@ -226,7 +226,7 @@ class _Walk:
             self.value(cls._field_defaults)
         elif hasattr(cls, "_methods"):  # a class derived from `Compiled`
             self.value(cls._methods)
-        elif hasattr(cls, "class_type"):  # a jitclass, which keeps its methods to itself
+        elif hasattr(cls, "class_type"):  # a jitclass, whose methods cannot be read
             self.unique(cls)
         elif _root(cls.__module__) != _root(__name__):
             for name, value in vars(cls).items():
@@ -237,7 +237,7 @@ class _Walk:
                 self.value(base)
 
     def released(self, thing):
-        """Whether this is of an installed package with a version, and not of this one: then the version is hashed."""
+        """Whether this belongs to another installed package that has a version; if so, the version is hashed."""
         root = _root(thing.__module__)
         module = sys.modules.get(root)
         version = getattr(module, "__version__", None)
@@ -303,7 +303,7 @@ class _Walk:
 
     def followed(self, value, code):
         if isinstance(value, types.ModuleType) and not self.library(value):
-            for name in code.co_names:  # a module that is passed about: any of its attributes may be meant
+            for name in code.co_names:  # a module in a variable: any of its attributes may be used
                 if hasattr(value, name):
                     self.value(getattr(value, name))
         self.value(value)

@@ -1,4 +1,4 @@
-"""What this package says when something does not compile, or cannot be kept."""
+"""Messages for methods that do not compile, and for machine code that cannot be kept on disk."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def warn_not_kept():
         )
 
 
-#: Lines of numba's text that say why; of those within others the first.
+#: Parts of the lines in which numba's text gives its reason; the first such line is shown.
 _TELLING = ("Unknown attribute", "annot ", "NameError", "Invalid use", "must ", "upported", "No implementation")
 _F_STRINGS = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING"}
 _LIBRARIES = tuple(os.path.join(os.path.dirname(module.__file__), "") for module in (numba, np))
@@ -38,7 +38,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 
 @contextlib.contextmanager
 def readable(what):
-    """Turn what numba says of a method that does not compile into one line; `what` names the classes."""
+    """Turn numba's error for a method that does not compile into one line, a `TypeError`; `what` names the classes."""
     try:
         yield
     except (errors.NumbaError, errors.UnsupportedBytecodeError, AttributeError) as error:
@@ -57,7 +57,7 @@ def readable(what):
             line = _line(method, lambda step: step.opname in _F_STRINGS)
             if line and ("NRT required" in text or "str" in why):
                 where = method.__code__.co_filename, line
-                why = "it makes a text (an f-string), but compiled methods work with numbers and arrays"
+                why = "it makes a string (an f-string), but compiled methods work with numbers and arrays"
         where = f" at {where[0]}, line {where[1]}" if where else ""
         raise TypeError(f"a compiled method of {what} does not compile{where}: {why}") from error
 
@@ -73,7 +73,7 @@ def _methods(text):
 
 
 def _line(function, wanted):
-    """The line of the first instruction that is `wanted`; None without one."""
+    """The line of the first instruction for which `wanted` is true; None if there is none."""
     for step in dis.get_instructions(function):
         if wanted(step):
             return next(n for start, end, n in function.__code__.co_lines() if start <= step.offset < end)
@@ -92,7 +92,7 @@ def _reading(attribute):
 
 
 def _place(text, methods):
-    """File and line of the innermost code that is not a library's: numba tells of the inner code first."""
+    """File and line of the innermost code outside libraries, which numba's text names first."""
     found = re.findall(r'(?:at|[Rr]aised from) (\S*) \((\d+)\)$|File "(.*)", line (\d+):$', text, re.MULTILINE)
     places = [(path or (name if name.startswith("<") else os.path.abspath(name)), n or m) for path, n, name, m in found]
     places = [place for place in places if not place[0].startswith(_LIBRARIES)]

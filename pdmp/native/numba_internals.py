@@ -1,7 +1,7 @@
-"""All that this package uses of numba's private parts: faster compilation, and machine code kept on disk.
+"""The only file that uses numba's private parts: for faster compilation, and to keep machine code on disk.
 
-Importing this module raises an `ImportError` where numba has changed them; `pdmp.native.decorators` then does with
-numba's public options, which compile more slowly.
+Importing it raises an `ImportError` if numba has changed them; `pdmp.native.decorators` then uses numba's public
+options, with which compilation is slower.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from numba.core.serialize import dumps
 from pdmp.native.fingerprints import UNIQUE, fingerprint
 from pdmp.native.messages import warn_not_kept
 
-#: Of every function. Without numba's reference counting (`_nrt`): every array belongs to the caller for the length of a
-#: call, and passing a tuple of thirty arrays to a method would otherwise count thirty references up and down (measured:
-#: five times slower). Without the wrapper for C, which nothing calls.
+#: Options of every function. Numba's reference counting (`_nrt`) is off: the caller keeps every array alive during a
+#: call, and passing a tuple of thirty arrays would count thirty references up and down (measured: five times slower).
+#: The wrapper for C is left out, as nothing calls it.
 FLAGS = {"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 
 
 def _check():
-    """Raise an `ImportError` if what is used here no longer exists, or takes other arguments."""
+    """Raise an `ImportError` if a part that is used here is missing, or takes other arguments."""
     for owner, name, *parameters in (
         (JITCodeLibrary, "_optimize_final_module"),
         (JITCodeLibrary, "_finalize_final_module"),
@@ -78,10 +78,9 @@ class _CodegenWithoutEnvironments:
 
 
 class _LinkedLibrary(JITCodeLibrary):
-    """Code of a function that is only linked into its callers, and becomes machine code as a part of these.
+    """Code of a function that is only linked into its callers, and becomes machine code as part of them.
 
-    Numba would optimise it and turn it into machine code for each function on each level of calls, though these copies
-    never run: a quarter to a third of the time of compilation.
+    Numba would also make machine code of it alone, which is never called: a quarter to a third of the compile time.
     """
 
     @property
@@ -112,7 +111,7 @@ class OuterCompiler(Compiler):
     """Compiles functions that Python calls as well."""
 
     def _compile_bytecode(self):
-        # Numba makes millions of small objects that live until it is done: the collector would only walk over them.
+        # Numba makes millions of small objects and keeps them until it is done: collecting garbage would free nothing.
         collecting = gc.isenabled()
         gc.disable()
         try:
@@ -133,7 +132,7 @@ INNER = {**FLAGS, "pipeline_class": InnerCompiler, "no_cpython_wrapper": True}
 
 
 def _described(kind):
-    """Text that tells a numba type from every other one, in any process."""
+    """Text that is different for different numba types, and the same in every Python process."""
     if not isinstance(kind, numba.types.BaseTuple):
         return str(kind)
     cls = None if hasattr(kind, "class_key") else getattr(kind, "instance_class", None)
@@ -144,11 +143,11 @@ def _described(kind):
 class _CodeOnDisk:
     """Machine code of one function on disk, for numba's dispatcher: a file for each signature.
 
-    The name of a file is a hash of all that its code depends on: versions, processor, types of the arguments (the name
-    of a `Compiled` class's type holds its fingerprint), and the fingerprint of the function. So what was edited is
-    looked for under another name. A file begins with a hash of the rest: one that was cut short is not used, but
-    written anew. Numba's own files instead depend on the line and the whole text of the function's file, comments
-    included, do not notice edits of other files, and end a program when they are damaged.
+    A file's name is a hash of all that its code depends on: versions, processor, the types of the arguments (the name
+    of a `Compiled` class's type contains its fingerprint), and the fingerprint of the function. After an edit the name
+    is another, so old code is never loaded. A file begins with a hash of its content; a damaged file is written anew.
+    Numba's own cache depends on the line and the whole text of the function's file, comments included, does not notice
+    edits of other files, and raises an error for a damaged file.
     """
 
     def __init__(self, function):
@@ -156,7 +155,7 @@ class _CodeOnDisk:
 
     @functools.cached_property
     def numba(self):
-        """Numba's own cache of this function, which knows where files may be; None when that is nowhere."""
+        """Numba's own cache of this function, which finds a writable folder; None if there is none."""
         try:
             return CompileResultCacheImpl(self.function)
         except (RuntimeError, OSError, TypeError):
@@ -190,7 +189,7 @@ class _CodeOnDisk:
         try:
             return self.numba.rebuild(target, pickle.loads(content[32:]))
         except (pickle.PickleError, ImportError, AttributeError, LookupError, TypeError):
-            return None  # of classes that are no longer where they were
+            return None  # a class in it has been moved or removed
 
     def save_overload(self, signature, result):
         path = self.path(signature, result.codegen)

@@ -1,4 +1,4 @@
-"""A hint to the memory, which numba lacks: fetch a row that will be read soon."""
+"""Prefetching, which numba lacks: a hint to the processor to load a row that will be read soon."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ else:
 
 @inlined
 def prefetch(data, i):
-    """Ask for the cache lines of row i of a 2-d array; a long row's first four, the rest will follow by itself."""
+    """Load row i of a 2-d array into the cache: its first four lines; the processor fetches the rest of a long row."""
     _fetch(data, i)

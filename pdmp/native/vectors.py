@@ -1,4 +1,4 @@
-"""Vector loops over rows of a matrix: products, exponentials and buffers that numba alone would not make fast."""
+"""Vectorised loops over rows of a matrix: products, exponentials and buffers that numba alone does not make fast."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numba.np import arrayobj
 from pdmp.native.classes import inlined
 from pdmp.native.prefetch import LINE
 
-BLOCK = 64  #: data handled together, so that their exponentials are vectors; rows of a tile
+BLOCK = 64  #: data handled together, so that their exponentials are vectorised; rows of a tile
 
 # ---------------------------------------------------------------------------------------------------------------
 # What numba lacks: a buffer on the stack, and 2^k without a call
@@ -109,7 +109,7 @@ else:
 
     @intrinsic
     def _power_of_two(context, k):
-        """2^k for an integral float k of a normal power: k + 1023 is put where a double has its exponent."""
+        """2^k for a whole-numbered float k, -1022 to 1023: k + 1023 is written into the exponent bits of a double."""
 
         def generate(context, builder, signature, args):
             double, integer = ir.DoubleType(), ir.IntType(64)
@@ -121,7 +121,7 @@ else:
 
 @inlined
 def exp(z):
-    """exp(z) without a branch or a call, z taken to ±708 beyond; relative error below 1e-14, NaN stays NaN."""
+    """exp(z) without a branch or a call, z clipped to [-708, 708]; relative error below 1e-14, NaN stays NaN."""
     z = 708.0 if z > 708.0 else z
     z = -708.0 if z < -708.0 else z
     k = np.rint(z * 1.4426950408889634)

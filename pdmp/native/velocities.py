@@ -21,7 +21,7 @@ def refresh_on_sphere(v, rng):
 
 @helper
 def dot(a, b):
-    """a·b, in four sums that need not wait for each other."""
+    """a·b, in four independent sums, which the processor can add at the same time."""
     n = a.shape[0]
     p, q, r, s = 0.0, 0.0, 0.0, 0.0
     for k in range(n // 4):
@@ -46,8 +46,8 @@ def normals(v, rng):
 def turn_partly(u, persistence, scratch, rng):
     """Refresh a unit vector in part: ρ u + √(1 - ρ²) w, with w uniform among the unit vectors orthogonal to u.
 
-    A kernel that treats all directions alike, so it keeps the uniform law. In one dimension u changes sign with
-    probability (1 - ρ) / 2, so that E[u·u'] = ρ there as well.
+    The uniform law on the sphere is invariant. In one dimension u changes sign with probability (1 - ρ) / 2, so that
+    E[u·u'] = ρ there as well.
     """
     if u.shape[0] == 1:
         if 2.0 * rng.random() < 1.0 - persistence:
@@ -72,7 +72,7 @@ def autoregress(u, persistence, rng):
 
 @helper
 def across(v, a):
-    """Take from v its component along a."""
+    """Subtract from v its component along a."""
     c = dot(v, a) / dot(a, a)
     for j in range(v.shape[0]):
         v[j] -= c * a[j]
@@ -90,7 +90,7 @@ def reflect(v, a):
 
 @helper
 def rescale(v, norm):
-    """Give v this Euclidean norm: rounding adds up over many reflections."""
+    """Scale v to the Euclidean norm `norm`, from which rounding moves it over many reflections."""
     c = norm / math.sqrt(dot(v, v))
     for j in range(v.shape[0]):
         v[j] *= c

@@ -1,4 +1,4 @@
-"""Choosing hyper-parameters: successive halving by a measure of sample quality (MAMBA), and grid search."""
+"""Choosing hyper-parameters by a measure of sample quality: successive halving (MAMBA), and grid search."""
 
 from pdmp.tuning.competition import Tuning, grid, grid_search, heuristic_step, mamba
 from pdmp.tuning.halving import failure_bound, schedule, successive_halving

@@ -1,7 +1,7 @@
-"""Tuning by bandits (MAMBA): the hyper-parameters whose samples have the least Stein discrepancy for their cost.
+"""Tuning by bandits (MAMBA): find the hyper-parameters whose samples have the smallest Stein discrepancy at equal cost.
 
-Every setting is an arm. All run for a while and are scored by what they sampled; the best third runs on, three times
-as long, and so forth (`pdmp.tuning.halving`). A chain is never started anew: it goes on from where it was.
+Every setting is an arm. All arms run for a while and their samples are scored; the best third runs on, three times as
+long, and so on (`pdmp.tuning.halving`). Chains are continued from round to round, never started anew.
 
 References
 ----------
@@ -33,17 +33,18 @@ from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
 if TYPE_CHECKING:
+    from pdmp.engine.result import Run
     from pdmp.models.base import Model
     from pdmp.process import Process
 
-#: What a budget is counted in, and the budget of `pdmp.sample` that it becomes.
+#: Units of a budget, and the argument of `pdmp.sample` for each.
 CLOCKS = {"seconds": "seconds", "data": "data_passes", "steps": "proposals"}
-LEAST_DRAWS = 3  #: below which a stretch of path is not scored
+LEAST_DRAWS = 3  #: smallest number of draws that are scored
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found.
+    """The result of `mamba` or `grid_search`; prints as a table.
 
     Attributes
     ----------
@@ -52,9 +53,10 @@ class Tuning:
     score : float
         Its last score.
     table : list of dict
-        One row for each arm and round: the arm's entries, and ``round``, ``spent`` (in the clock's unit), ``score``
-        (inf: it failed), ``kept``, ``draws`` and, where it failed, ``why``.
+        One row for each arm and round: the arm's entries, and ``round``, ``spent`` (in units of `clock`), ``score``
+        (infinite if the arm failed), ``kept``, ``draws``, and ``why`` it failed.
     clock, metric : str
+        Unit of the budget; name of the score.
     seed : int
     run : pdmp.Run
         The winner's run.
@@ -73,14 +75,14 @@ class Tuning:
 
     best: dict
     score: float
-    table: list = field(repr=False)
+    table: list[dict] = field(repr=False)
     clock: str
     metric: str
     seed: int
-    run: object = field(repr=False)
+    run: Run = field(repr=False)
 
-    def to_csv(self, path: str | os.PathLike | None) -> None:
-        """Write the table to a file, at full precision."""
+    def to_csv(self, path: str | os.PathLike) -> None:
+        """Write the table to a CSV file, at full precision."""
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(self.table[0]))
             writer.writeheader()
@@ -115,6 +117,11 @@ def grid(**values: Sequence) -> list[dict]:
     Returns
     -------
     list of dict
+
+    Raises
+    ------
+    ValueError
+        If an argument has no values.
 
     Examples
     --------
@@ -166,7 +173,7 @@ class _Arm:
         )
 
     def play(self, spent):
-        """Go on until `spent`, and the score of what came out."""
+        """Run until `spent` is used up in total; returns the score of the draws."""
         begun = 0.0 if self.run is None or self.window == "all" else float(self.run.records[0].end)
         before = 0 if self.run is None or self.window == "all" else int(self.run.records[0].counts[EVENTS])
         budget = {CLOCKS[self.clock]: spent if self.clock != "steps" else max(round(spent), 1)}
@@ -192,7 +199,7 @@ class _Arm:
 
 
 def _discrepancy(function):
-    """A function of draws and exact scores as a metric; infinite where a chain has run away so far that scores are."""
+    """Make a metric of a function of draws and scores; infinite if scores are not finite, as for a diverged chain."""
 
     def metric(x, model):
         s = scores(model, x)
@@ -202,7 +209,7 @@ def _discrepancy(function):
 
 
 def _metric(metric):
-    """The function of draws and model that `metric` is or names, and its name."""
+    """The metric, a function of draws and model, and its name; from either."""
     if metric == "ksd":
         return _discrepancy(lambda x, s: ksd(x, s, threads=1)), "ksd"
     if metric == "fssd":
@@ -232,14 +239,14 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
 
 @contextlib.contextmanager
 def _pool(workers, clock):
-    """Threads that look after an arm each."""
+    """A pool of threads, each of which runs one arm at a time."""
     if workers is None:
         workers = 1 if clock == "seconds" else cpu_count()
     with (
         warnings.catch_warnings(),
         concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="tuning") as pool,
     ):
-        warnings.simplefilter("ignore", UserWarning)  # that an arm may diverge is why there are others
+        warnings.simplefilter("ignore", UserWarning)  # an arm may diverge: the result says so
         yield pool
 
 
@@ -258,41 +265,41 @@ def mamba(
     window: str = "round",
     executor: Executor | None = None,
     workers: int | None = None,
-    say: Callable | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Tuning:
     """Choose hyper-parameters by successive halving.
 
     Parameters
     ----------
     make : callable
-        ``make(**arm) -> process``, of either package.
+        ``make(**arm)`` is a process.
     arms : list of dict
         The settings to choose from, for example from `grid`.
     budget : float
-        What the arm that is never dropped spends, in units of `clock`.
+        What an arm that is never dropped spends, in units of `clock`.
     metric : "ksd", "fssd" or callable
-        What is made small: ``metric(x, model)`` of draws (P, d). The discrepancies use exact scores, all the data.
-        Infinity and NaN say that an arm diverged: it drops out.
+        The score to minimise: a Stein discrepancy, with scores from all the data, or ``metric(x, model)`` of draws
+        (P, d). An arm whose score is infinite or NaN has failed, and is dropped.
     clock : {"seconds", "data", "steps"}
-        Of the budget: computing time (compilation excluded), data passes, or steps (proposals of a process that does
-        not tick). Only the last two can be repeated exactly.
+        Unit of the budget: computing time (without compilation), data passes, or steps (proposals, in continuous
+        time). With the last two a seed repeats the result.
     eta : int, default 3
-        Of how many arms one goes on to the next round.
+        One of `eta` arms continues to the next round.
     seed : int, optional
-        Every arm has a stream of its own.
+        Each arm has a random generator of its own.
     initial : array_like, optional
         Where all arms start; as in `pdmp.sample`.
     draws, thin : int
-        A round's stretch of path is scored by equally spaced draws: one for every `thin` events, at most `draws`.
+        The path of a round is scored by equally spaced draws: one for every `thin` events, at most `draws`.
     window : {"round", "all"}
-        Score what was sampled in this round, or since the start.
+        Whether to score the path of this round, or from the start.
     executor : concurrent.futures.Executor, optional
-        What runs the chains.
+        Where the chains run.
     workers : int, optional
-        How many arms run side by side. By default one under ``clock="seconds"``, so that they do not slow each other
-        down, else as many as there are processors. The result does not depend on it, but for ``clock="seconds"``.
+        How many arms run at the same time. By default one under ``clock="seconds"``, so that they do not slow each
+        other down, else as many as there are processors. The result depends on it under ``clock="seconds"`` only.
     say : callable, optional
-        Is given a line of text when an arm has been scored: progress.
+        Called with a line of text, the progress, when an arm has been scored.
 
     Returns
     -------
@@ -301,9 +308,9 @@ def mamba(
     Raises
     ------
     ValueError
-        For an empty list of arms, an unknown clock or metric, a budget too small for one round.
+        For an empty list of arms, an unknown clock, metric or window, or a budget too small for one round.
     pdmp.SamplingError
-        If all arms fail: diverge, or are scored NaN.
+        If all arms fail.
 
     Examples
     --------
@@ -351,16 +358,21 @@ def grid_search(
     executor: Executor | None = None,
     workers: int | None = None,
 ) -> Tuning:
-    """Run every arm for the whole budget and take the one with the least metric; parameters as of `mamba`.
+    """Run every arm for the whole budget and choose the one with the smallest score.
 
     Parameters
     ----------
     make, arms, budget, metric, clock, seed, initial, draws, thin, executor, workers :
-        As of `mamba`.
+        As in `mamba`.
 
     Returns
     -------
     Tuning
+
+    Raises
+    ------
+    ValueError, pdmp.SamplingError
+        As in `mamba`.
 
     Examples
     --------

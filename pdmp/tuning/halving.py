@@ -1,7 +1,7 @@
-r"""Successive halving: arms compete for a budget in rounds, and the best 1/η of them go on to the next.
+r"""Successive halving: arms share a budget in rounds, and the best 1/η of them continue to the next round.
 
 With M arms there are n = ⌊log_η M⌋ rounds. Round i gives each of its |Sᵢ| arms rᵢ = T / (|Sᵢ| n) and keeps the best
-⌊|Sᵢ| / η⌋. The total T follows from what an arm that is never dropped may spend, R = Σ rᵢ if η divides every |Sᵢ|::
+⌊|Sᵢ| / η⌋. The total T follows from R = Σ rᵢ, what an arm that is never dropped may spend (if η divides every |Sᵢ|)::
 
     T = R M n / (1 + η + … + ηⁿ⁻¹)
 
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class Round:
-    """One round: how many arms begin it, what each may spend in it, and how many go on."""
+    """One round: how many arms begin it, what each may spend in it, and how many are kept."""
 
     arms: int
     each: float
@@ -38,11 +38,11 @@ def schedule(arms: int, budget: float, eta: int = 3) -> list[Round]:
     Parameters
     ----------
     arms : int
-        How many begin.
+        Number of arms M.
     budget : float
-        What an arm that is never dropped may spend (R above), in any unit.
+        What an arm that is never dropped may spend (R in the module's text), in any unit.
     eta : int, default 3
-        Of how many arms one is kept.
+        One of `eta` arms is kept.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def schedule(arms: int, budget: float, eta: int = 3) -> list[Round]:
 
 @dataclass(frozen=True)
 class Played:
-    """What one arm did in one round."""
+    """The result of one arm in one round."""
 
     round: int
     arm: int
@@ -93,19 +93,19 @@ class Played:
 def successive_halving(
     arms: int, play: Callable, budget: float, eta: int = 3, map: Callable = map
 ) -> tuple[int | None, list[Played]]:
-    """Let arms compete; the lowest score is the best.
+    """Find the best arm, the one with the lowest score.
 
     Parameters
     ----------
     arms : int
-        How many there are.
+        Number of arms.
     play : callable
-        ``play(arm, spent) -> score``: go on with the arm until it has spent so much in all, and score it. NaN counts
-        as infinity, which is what an arm that failed should return; it is dropped whatever the others do.
+        ``play(arm, spent) -> score``: continue the arm until it has spent so much in total, and score it. An arm that
+        failed returns infinity, and is dropped; NaN counts as infinity.
     budget, eta
-        As of `schedule`.
+        As in `schedule`.
     map : callable
-        Plays the arms of a round: `map`, or that of an executor.
+        Calls `play` for the arms of a round: the built-in `map`, or that of an executor.
 
     Returns
     -------
@@ -113,6 +113,11 @@ def successive_halving(
         None if every arm failed.
     played : list of Played
         In the order of rounds and arms.
+
+    Raises
+    ------
+    ValueError
+        As in `schedule`.
 
     Examples
     --------
@@ -140,25 +145,30 @@ def successive_halving(
 def failure_bound(gaps: ArrayLike, sigma: float, budget: float, eta: int = 3) -> float:
     r"""Upper bound on the probability that successive halving drops the best arm.
 
-    (2η - 1) ⌊log_η M⌋ exp(-T / (4 η σ² H₂ (log_η M + 1))), with H₂ the largest s / αₛ² over the arms s = 2, …, M in the
-    order of their gaps α to the best one.
+    It is (2η - 1) ⌊log_η M⌋ exp(-T / (4 η σ² H₂ (log_η M + 1))). H₂ is the largest s / αₛ² over s = 2, …, M, with αₛ
+    the gap between the best arm and the s-th best.
 
-    Theorem 1 of Coullon et al. (2023) has η in the numerator of the exponent. Their proof leaves out the best |Sᵢ| / 2η
-    arms of a round, sᵢ of them; then 1 / |Sᵢ| = 1 / (2η sᵢ), and η belongs in the denominator.
+    Theorem 1 of Coullon et al. (2023) has η in the numerator of the exponent. It belongs in the denominator: their
+    proof leaves out the best sᵢ = |Sᵢ| / 2η arms of a round, so that 1 / |Sᵢ| = 1 / (2η sᵢ).
 
     Parameters
     ----------
     gaps : array_like, shape (M - 1,)
         Mean score of each other arm minus that of the best; positive.
     sigma : float
-        Standard deviation of a score after one unit of budget; scores are taken to be sub-Gaussian with variance
-        σ² / rᵢ in a round of length rᵢ.
+        Standard deviation of a score after one unit of budget; scores are assumed sub-Gaussian with variance σ² / rᵢ in
+        a round of length rᵢ.
     budget, eta
-        As of `schedule`.
+        As in `schedule`.
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If a gap is not positive, or as in `schedule`.
 
     Examples
     --------

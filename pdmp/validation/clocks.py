@@ -1,14 +1,14 @@
-r"""Whether the clocks of a process ring at their rates, by the random time change theorem.
+r"""Test whether the events of each clock of a process come at its rate, by the random time change theorem.
 
 The integral of a Poisson clock's rate from one of its events to the next is an Exp(1) variable, whatever the path does,
-and these variables are independent. That needs no stationarity, no burn-in and no effective sample size, so a bias of a
-rate shows here long before it shows in a posterior mean.
+and these variables are independent. The test needs no stationarity, no burn-in and no effective sample size, so it
+detects much smaller errors of a rate than posterior means do.
 
-A process says what its clocks should do by one compiled method, ``true_rates(x, v, scratch, out)``: it writes the
-signed rate of each clock at the position x with velocity v into `out`; the rate is its positive part. It is best
-written from the definition of the process, not from the code that it is meant to check. NaN marks a clock that is not
-Poisson. A process whose one clock stands for several (Zig-Zag's superposition) has more `channels` than clocks, and
-says by ``channel(state, i)``, asked after an event of clock i, whose event it was.
+A process states its rates in a compiled method, ``true_rates(x, v, scratch, out)``: it writes the signed rate of each
+clock at the position x with velocity v into `out`; the rate is its positive part. It is best written from the
+definition of the process, not from the code that it is to check. NaN marks a clock that is not Poisson. If one clock
+stands for several (Zig-Zag's superposition), the process has more `channels` than clocks, and the method
+``channel(state, i)`` returns the channel of the last event, which was of clock i.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
 WEIGHTS = (0.450916538658474142, 0.401397414775962223, 0.268488089868333441, 0.104656226026467265)
 GAUSS = (8.0 / 9.0, 0.0, 5.0 / 9.0, 0.0)
 LONGEST, NEVER = sys.float_info.max, 2**62  #: a time and a number of events that no run reaches
-DEPTH = 64  #: most intervals of a segment that wait to be integrated
-SMALLEST = 1e-6  #: part of a segment below which an interval is not split
+DEPTH = 64  #: largest number of intervals of a segment still to be integrated
+SMALLEST = 1e-6  #: shortest interval that is split, as a fraction of its segment
 
 
 class Work(NamedTuple):
-    """What the compiled check works on."""
+    """Arrays of the compiled check."""
 
     x: np.ndarray  #: (d,) positions after the last event
     v: np.ndarray  #: (d,) velocities there
@@ -84,7 +84,7 @@ def _integrate(process, flow, work, length, tolerance):
             error = half * abs(fine - coarse)
             if error > worst_error:
                 worst, worst_error, at_end = c, error, 0
-            # A jump of a rate beyond the last node would not be seen, and often an event follows such a jump at once.
+            # The nodes would miss a jump of a rate between the last of them and the end, where an event often follows.
             for end in range(2):
                 a, b = positive(rates[6 * end, c]), positive(rates[7 + end, c])
                 error = half * (1.0 - NODES[3]) * max(a, b)
@@ -117,7 +117,7 @@ def _integrate(process, flow, work, length, tolerance):
 
 @entry
 def _collect(process, state, recording, work, rows, strict, tolerance, candidates, rng):
-    """Run the process for at most so many candidate times; keep the integrated rates. Returns why it stopped."""
+    """Run the process for at most `candidates` candidate times and store the integrated rates; returns the status."""
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict)
     counts, flow = state.counts, process.flow
     for _ in range(candidates):
@@ -127,7 +127,7 @@ def _collect(process, state, recording, work, rows, strict, tolerance, candidate
         status = advance(process, state, recording, limits, 1, rng)
         if status != CHUNK:
             return status
-        i = state.heap[0]  # the clock that rang: it has not been redrawn yet
+        i = state.heap[0]  # the clock of this candidate time: it has not been redrawn yet
         work.thinned[i] += counts[THINNED] - thinned
         work.violated[i] += counts[VIOLATIONS] - violated
         if counts[EVENTS] == events:
@@ -151,23 +151,23 @@ def _collect(process, state, recording, work, rows, strict, tolerance, candidate
 
 @dataclass(frozen=True)
 class Clock:
-    """Result for one clock, or for one of several that a clock stands for."""
+    """Result for one clock, or for one channel of a clock that stands for several."""
 
     name: str
-    n: int  #: number of its gaps, from one event to the next
+    n: int  #: number of gaps; a gap is from one of its events to the next
     mean: float  #: mean of the integrated rate over a gap; the truth is 1
     se: float  #: standard error of that mean, 1/√n
-    second: float  #: its mean square; the truth is 2
-    p_mean: float  #: two-sided p values of mean, second moment and Kolmogorov-Smirnov distance
+    second: float  #: mean square of the integrated rate over a gap; the truth is 2
+    p_mean: float  #: two-sided p values: of the mean, of the mean square, and of the Kolmogorov-Smirnov test
     p_second: float
     p_ks: float
     acceptance: float  #: share of the proposals under a bound that became events; NaN where nothing is thinned
     violations: int  #: number of proposals whose rate exceeded its bound
-    error: float  #: estimated error of the quadrature, of the mean
+    error: float  #: estimated error of `mean` by quadrature
 
     @property
     def p(self) -> float:
-        """Three times the smallest p value, at most 1."""
+        """Three times the smallest of the three p values, at most 1."""
         return min(1.0, 3.0 * min(self.p_mean, self.p_second, self.p_ks))
 
     @property
@@ -183,7 +183,7 @@ class ClockCheck:
     process: str
     events: int
     clocks: tuple[Clock, ...]
-    skipped: tuple[str, ...]  #: names of clocks that are not Poisson or rang less than twice
+    skipped: tuple[str, ...]  #: names of clocks that are not Poisson or had fewer than two events
 
     @property
     def p(self) -> float:
@@ -192,7 +192,7 @@ class ClockCheck:
 
     @property
     def resolution(self) -> float:
-        """Relative bias that would have been seen in every clock tested."""
+        """Largest of the clocks' resolutions: a relative bias that would have been detected in every clock tested."""
         return max(clock.resolution for clock in self.clocks)
 
     def __str__(self):
@@ -222,15 +222,16 @@ def check_clocks(
     seed: int = 0,
     tolerance: float = 1e-4,
 ) -> ClockCheck:
-    """Test that the clocks of a process ring at the rates that it claims.
+    """Test that the events of each clock of a process come at the rate that the process states.
 
     The process is run, and each clock's true rate is integrated along the path from one of its events to the next.
-    These integrals should be independent Exp(1) variables: their mean, mean square and distribution are tested. A mean
-    above 1 says that the clock rings too rarely.
+    These integrals should be independent Exp(1) variables: their mean, mean square and distribution are tested. If the
+    mean is above 1, the events are too rare.
 
-    250,000 events of a clock show a rate that is off by 1 % with a probability of 95 % (at p < 0.003); the resolution
-    falls with the square root of the events, and is printed. The integrals are adaptive, split where a rate changes
-    sign; their estimated error is kept as `Clock.error`, and is far below the resolution.
+    With 250,000 events of a clock, an error of 1 % in its rate is detected (p < 0.003) with a probability of 95 %; the
+    error that is detected, which is printed, is inversely proportional to the square root of the number of events. The
+    integrals are computed by adaptive quadrature, split where a rate changes sign; its estimated error, `Clock.error`,
+    is far below that.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def check_clocks(
     events : int, default 250,000
         Number of events, all clocks together.
     seed : int, default 0
-        Of the random stream.
+        Of the random generator.
     tolerance : float, default 1e-4
         Largest estimated error of one integral over one piece of the path.
 
@@ -256,7 +257,7 @@ def check_clocks(
     TypeError
         For a process without `true_rates`.
     ValueError
-        If `events` is less than 100, or no clock rang twice.
+        If `events` is less than 100, or no clock had two events.
     pdmp.SamplingError
         If the process fails during the run.
 
@@ -275,7 +276,7 @@ def check_clocks(
     name = type(process).__name__
     if "true_rates" not in process._methods:
         raise TypeError(
-            f"{name} does not say what its clocks should do: give it a compiled method `true_rates(self, x, v, "
+            f"{name} does not state the rates of its clocks: give it a compiled method `true_rates(self, x, v, "
             "scratch, out)` that writes the signed rate of each clock at the position x with velocity v into `out`."
         )
     events = check_count("events", events)
@@ -289,12 +290,12 @@ def check_clocks(
     state, names = chain.state, list(process.channels())
     work = _new_work(process, state, len(names), events)
     with readable(name):
-        kernel = process.native
+        native = process.native
         status = CHUNK
         while status == CHUNK and work.done[0] < events:
             with process.helper_threads(state):
                 status = _collect(
-                    kernel,
+                    native,
                     state,
                     chain.recording,
                     work,
@@ -349,7 +350,7 @@ def _report(process, work, names):
             continue
         mean, second = float(gaps.mean()), float((gaps**2).mean())
         i = work.clock[c]
-        thinned, accepted, violated = (int(tally[i]) for tally in (work.thinned, work.accepted, work.violated))
+        thinned, accepted, violated = (int(counts[i]) for counts in (work.thinned, work.accepted, work.violated))
         clocks.append(
             Clock(
                 name=name,
@@ -366,6 +367,6 @@ def _report(process, work, names):
             )
         )
     if not clocks:
-        raise ValueError(f"no clock of {type(process).__name__} that is Poisson rang twice: give more `events`.")
+        raise ValueError(f"no Poisson clock of {type(process).__name__} had two events: give more `events`.")
     model = "" if process.model is None else f" on {type(process.model).__name__}"
     return ClockCheck(f"{type(process).__name__}{model}", int(work.done[0]), tuple(clocks), tuple(skipped))

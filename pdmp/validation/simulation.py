@@ -10,21 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.native.arguments import count
+from pdmp.process import Process
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Ranks of true parameters among draws from their posteriors, which should be uniform."""
+    """Ranks of true parameters among draws from the posteriors of their data; they should be uniform."""
 
     ranks: np.ndarray  #: (replicates, d) integers 0 … draws
     draws: int
 
     def p_values(self, bins: int | None = None) -> np.ndarray:
-        """P value of each coordinate's ranks (d,), by Pearson's χ²; by default with at least ten ranks a bin."""
+        """P value for the uniformity of each coordinate's ranks (d,), by Pearson's χ² test.
+
+        By default there are as many `bins` as give at least ten ranks in each.
+        """
         from scipy import stats
 
         n = len(self.ranks)
@@ -45,9 +51,9 @@ class Calibration:
 
 
 def calibration(
-    make_process: Callable,
-    prior_draw: Callable,
-    simulate: Callable,
+    make_process: Callable[[Any], Process],
+    prior_draw: Callable[[np.random.Generator], ArrayLike],
+    simulate: Callable[[np.ndarray, np.random.Generator], Any],
     *,
     replicates: int = 200,
     draws: int = 19,
@@ -55,36 +61,36 @@ def calibration(
     seed: int = 0,
     **budget: float,
 ) -> Calibration:
-    """Rank parameters drawn from the prior among draws from the posterior of data that they generated.
+    """Ranks of parameters drawn from the prior among draws from the posterior of data simulated from them.
 
-    A sampler that leaves the posterior invariant, given enough of a run that its draws are nearly independent of each
-    other and of the start, makes the ranks uniform on 0 … draws. Ranks heaped in the middle say that the sampled
-    posterior is too wide, at the ends that it is too narrow, on one side that it is shifted. Draws that are equal to
-    the parameter, as coefficients of 0 are under a prior of spike and slab, count as less or more at random.
+    If the sampler is exact, and runs are so long that draws are nearly independent of each other and of the start, the
+    ranks are uniform on 0 … draws. If there are too many ranks in the middle, the sampled posterior is too wide; at
+    both ends, too narrow; at one end, shifted. Draws that are equal to the parameter, such as a coefficient of 0 under
+    a spike-and-slab prior, count as less or more at random.
 
     Parameters
     ----------
     make_process : callable
-        data -> Process, the sampler of the posterior.
+        data -> Process, a sampler of the posterior given the data.
     prior_draw : callable
         rng -> parameter (d,), drawn from the prior of the model that `make_process` builds.
     simulate : callable
         (parameter, rng) -> data.
     replicates : int, default 200
-        Number of parameters, each with data and a posterior of its own.
+        Number of parameters drawn, each with data and a posterior.
     draws : int, default 19
         Draws from each posterior, uniform in time.
     warmup : float, default 0.1
         As in `pdmp.sample`.
     seed : int, default 0
-        Of the random streams.
+        Of the random generators.
     **budget
         Budgets of each run, as in `pdmp.sample`: ``events=...`` or ``time=...``.
 
     Returns
     -------
     Calibration
-        ``.ranks`` (replicates, d), ``.p`` the p value of their uniformity.
+        ``.ranks`` (replicates, d), and ``.p``, the p value for their uniformity.
 
     Raises
     ------

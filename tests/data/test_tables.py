@@ -131,7 +131,7 @@ def test_one_hot_is_refused(tmp_path):
     names = ["name,died"] + [f"n{k},{k % 2}" for k in range(40)]
     assert_refused(good(tmp_path, names), "'name' of table.csv has 40 different values in 40 rows", one_hot=True)
     clash = ["town,town=Ulm,died"] + [f"{('Ulm', 'Aix')[k % 2]},{k},{k // 2 % 2}" for k in range(40)]
-    assert_refused(good(tmp_path, clash), "a column called 'town=Ulm', as 'town' encoded is", one_hot=True)
+    assert_refused(good(tmp_path, clash), "a column 'town=Ulm', the name of an indicator of 'town'", one_hot=True)
 
 
 def test_constant_columns_are_dropped_if_asked(tmp_path):

@@ -122,7 +122,7 @@ def test_clocks_that_never_ring_again():
 
 def test_data_passes_of_a_process_that_never_looks(monkeypatch):
     monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 1_000)
-    with pytest.raises(pdmp.SamplingError, match="never looks at the data; give another budget"):
+    with pytest.raises(pdmp.SamplingError, match="never evaluates data; give another budget"):
         pdmp.sample(Telegraph(), data_passes=1.0, seed=1)
 
 
@@ -535,7 +535,7 @@ def test_save_and_load(name, store, tmp_path):
     assert isinstance(loaded.process, str) and repr(loaded) == repr(run)
     if store != "moments":
         np.testing.assert_array_equal(loaded.draws(4), run.draws(4))
-    with pytest.raises(ValueError, match="a loaded run cannot go on"):
+    with pytest.raises(ValueError, match="a loaded run cannot be continued"):
         run_module.extend(loaded, time=40.0)
 
 

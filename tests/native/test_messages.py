@@ -91,7 +91,7 @@ class Absent(Bowl):
 
 #: What the potential's error says, and the gradient's.
 SAID = {
-    Text: ("makes a text", "makes a text"),
+    Text: ("makes a string", "makes a string"),
     Creates: ("creates an array", "creates an array"),
     Misspelt: ("'sise'", "'sise'"),
     Plain: ("`plain` is a plain Python function", "@numba.njit"),
