@@ -197,7 +197,7 @@ def test_a_clock_that_is_not_poisson_is_left_out():
 
 
 def test_what_it_cannot_check_it_says():
-    with pytest.raises(TypeError, match="Telegraph does not say .*true_rates"):
+    with pytest.raises(TypeError, match="Telegraph does not state .*true_rates"):
         check_clocks(toys.Telegraph(), initial=[0.0, 0.0])
     with pytest.raises(TypeError, match="`process` must be a process"):
         check_clocks(GAUSSIAN)
