@@ -167,8 +167,6 @@ def synthetic_movielens_100k(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
-    seed : int, default 0
-        Of the data and of the split.
 
     Returns
     -------
@@ -188,8 +186,6 @@ def synthetic_movielens_1m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
-    seed : int, default 0
-        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 
@@ -214,8 +210,6 @@ def synthetic_movielens_10m(seed: int = 0) -> Ratings:
     ----------
     seed : int, default 0
         Of the data and of the split.
-    seed : int, default 0
-        Of the data and of the split.
 
     Returns
     -------
@@ -236,8 +230,6 @@ def synthetic_movielens_20m(seed: int = 0) -> Ratings:
 
     Parameters
     ----------
-    seed : int, default 0
-        Of the data and of the split.
     seed : int, default 0
         Of the data and of the split.
 
