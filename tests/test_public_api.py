@@ -115,6 +115,11 @@ def unknown_arguments(doc, function):
     return sorted(documented(doc, "Parameters") - known.keys())
 
 
+def repeated_arguments(doc):
+    names = [p.name for p in doc["Parameters"]]
+    return sorted({name for name in names if names.count(name) > 1})
+
+
 def says_what_comes_back(doc, function):
     returned = inspect.signature(function).return_annotation
     return str(returned) in ("None", "NoReturn", "Any") or bool(doc["Returns"] or doc["Yields"])
@@ -133,6 +138,7 @@ def test_functions(name):
     assert missing_annotations(function) == []
     assert undocumented_arguments(doc, function) == []
     assert unknown_arguments(doc, function) == []
+    assert repeated_arguments(doc) == []
     assert says_what_comes_back(doc, function), "no section Returns"
     assert doc["Examples"], "no section Examples"
 
@@ -147,6 +153,7 @@ def test_classes(name):
         assert missing_annotations(made) == []
         assert undocumented_arguments(doc, made) == []
         assert unknown_arguments(doc, made) == []
+    assert repeated_arguments(doc) == []
     assert doc["Examples"], "no section Examples"
 
 

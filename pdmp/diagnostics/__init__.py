@@ -1,4 +1,4 @@
-"""How good samples are: diagnostics of draws and of paths. What runs samplers is in `pdmp.validation`."""
+"""Diagnostics of draws and of paths. Checks that run samplers themselves are in `pdmp.validation`."""
 
 from pdmp.diagnostics import stein
 from pdmp.diagnostics.distances import (

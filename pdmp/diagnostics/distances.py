@@ -1,6 +1,6 @@
-r"""How far draws are from a reference, and how much of that is Monte Carlo noise.
+r"""Distances of draws from a reference, with their Monte Carlo errors.
 
-Every distance comes as an `Estimate`: its value on all the draws, and the standard error of that, see `jackknife`.
+Every distance is an `Estimate`: its value for all draws, and the standard error by `jackknife`.
 
 References
 ----------
@@ -22,11 +22,11 @@ from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import STRETCHES, Estimate, jackknife
 from pdmp.native.arguments import positive
 
-MMD_DRAWS = 2_000  #: of each side, at most: it takes all pairs
+MMD_DRAWS = 2_000  #: most draws of each side, because it takes all pairs
 
 
 def _reference_moments(mean, sd, d):
-    """The reference's mean and standard deviations as arrays (d,), or a `ValueError`."""
+    """The reference's means and standard deviations as arrays (d,), or a `ValueError`."""
     mean, sd = np.broadcast_to(np.asarray(mean, dtype=float), (d,)), np.broadcast_to(np.asarray(sd, dtype=float), (d,))
     if not (np.all(np.isfinite(mean)) and np.all(np.isfinite(sd)) and np.all(sd > 0.0)):
         raise ValueError("the reference's `mean` must be finite and its `sd` positive.")
@@ -39,8 +39,9 @@ def mean_error(draws: ArrayLike, mean: ArrayLike, sd: ArrayLike, stretches: int 
     Parameters
     ----------
     draws : array_like, shape (chains, n, d) or (n, d)
+        Draws of one or several chains.
     mean, sd : array_like, shape (d,)
-        Of the reference.
+        Means and standard deviations of the reference.
     stretches : int
         See `jackknife`.
 
@@ -67,7 +68,7 @@ def mean_error(draws: ArrayLike, mean: ArrayLike, sd: ArrayLike, stretches: int 
 
 
 def variance_error(draws: ArrayLike, sd: ArrayLike, relative: bool = False, stretches: int = STRETCHES) -> Estimate:
-    """Mean over coordinates of |variance of the draws - sd²| / sd, as in the paper, or / sd² if `relative`.
+    """Mean over coordinates of |variance of the draws - sd²| / sd (Mauri & Zanella, 2024), or / sd² if `relative`.
 
     Parameters
     ----------
@@ -94,18 +95,13 @@ def variance_error(draws: ArrayLike, sd: ArrayLike, relative: bool = False, stre
 
 
 def sd_error(draws: ArrayLike, sd: ArrayLike, stretches: int = STRETCHES) -> Estimate:
-    """ξ = |sd of the draws - sd|₂ / |sd|₂, over the coordinates; parameters as of `mean_error`.
+    """ξ = |sd of the draws - sd|₂ / |sd|₂, over the coordinates.
 
     Parameters
     ----------
     draws : array_like, shape (chains, n, d) or (n, d)
     sd : array_like, shape (d,)
-        That of the target.
-    stretches : int, default 16
-        For the standard error, see `jackknife`.
-    draws : array_like, shape (chains, n, d) or (n, d)
-    sd : array_like, shape (d,)
-        That of the target.
+        Standard deviations of the target.
     stretches : int, default 16
         For the standard error, see `jackknife`.
 
@@ -129,7 +125,7 @@ def wasserstein(
 ) -> Estimate:
     """Wasserstein-1 distance of each marginal to that of the reference.
 
-    It is not zero for equal laws: two samples of n draws from one law are about sd / √n apart.
+    It is not zero for equal laws: for two samples of n draws from one law it is about sd / √n.
 
     Parameters
     ----------
@@ -277,7 +273,7 @@ class ErrorTable:
     Attributes
     ----------
     rows : dict of str to dict of str to Estimate
-        For each label its measures.
+        The measures of each sampler, by its label.
     """
 
     def __init__(self, rows: dict[str, dict[str, Estimate]]):
@@ -297,7 +293,7 @@ class ErrorTable:
             table.append([label, *(str(row[m]) + (" *" if label in best[m] else "  ") for m in measures)])
         widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table]
-        return "\n".join([*lines, "* least, or no further from it than three standard errors of the difference"])
+        return "\n".join([*lines, "* the smallest, or within three standard errors of the difference from it"])
 
 
 def report(
@@ -312,11 +308,11 @@ def report(
     Parameters
     ----------
     draws : dict of str to array_like, or array_like
-        Of each sampler, (chains, n, d) or (n, d).
+        Draws of each sampler, of shape (chains, n, d) or (n, d).
     reference : array_like, shape (P, d)
         The reference's draws.
     mean, sd : array_like, shape (d,), optional
-        Of the reference, where they are known better than from its draws.
+        Means and standard deviations of the reference; those of its draws when omitted.
     stretches : int
         See `jackknife`.
 
@@ -364,7 +360,8 @@ def _warn_of_few(draws):
     chains, n, d = draws.shape
     if chains * n < d:
         warnings.warn(
-            f"{chains * n} draws in {d} dimensions: a distance between laws from so few says little.", stacklevel=3
+            f"{chains * n} draws in {d} dimensions are too few for a distance between laws: take more draws.",
+            stacklevel=3,
         )
 
 

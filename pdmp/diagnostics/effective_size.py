@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-COLUMNS = 500_000  #: how many numbers are ranked at a time, which bounds the memory
+COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memory
 
 
 def as_draws(draws):
@@ -45,13 +46,13 @@ def _each(function, draws, **options):
         )
 
 
-def ess(draws: ArrayLike, method: str = "mean") -> np.ndarray:
+def ess(draws: ArrayLike | Any, method: str = "mean") -> np.ndarray:
     """Effective sample size of each coordinate.
 
     Parameters
     ----------
     draws : array_like, shape (chains, n, d) or (n, d), or pdmp.Run
-        Equally spaced draws. A run is asked for as many draws as it had events, at most 4,000 for each chain.
+        Equally spaced draws. Of a run, as many draws as it had events are taken, at most 4,000 of each chain.
     method : str, default "mean"
         "mean": how many independent draws have an average as precise as these; or any other method of
         ``arviz_stats``: "bulk", "tail", "sd", "median", ….
@@ -92,7 +93,7 @@ def draws_ess(draws, method):
     return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
 
 
-def rhat(draws: ArrayLike, method: str = "rank") -> np.ndarray:
+def rhat(draws: ArrayLike | Any, method: str = "rank") -> np.ndarray:
     """R-hat of each coordinate, about 1 where the chains agree.
 
     Parameters
@@ -137,7 +138,7 @@ def draws_rhat(draws, method):
     """`rhat` of an array (chains, n, d)."""
     if method == "rank":
         return _rank_rhat(draws)
-    if len(draws) == 1:  # arviz_stats splits chains, but wants two of them
+    if len(draws) == 1:  # arviz_stats splits chains, but takes no single one
         half = draws.shape[1] // 2
         draws = np.concatenate([draws[:, :half], draws[:, half : 2 * half]])
     return _each("rhat", draws, method=method)
@@ -146,8 +147,9 @@ def draws_rhat(draws, method):
 def _rank_rhat(draws):
     """Rank-normalised split R-hat, the larger of that of the draws and of their distances from the median, (d,).
 
-    ArviZ's, to rounding, of many coordinates at a time: with 100,000 of them it takes seconds, not minutes. Vehtari,
-    Gelman, Simpson, Carpenter & Bürkner (2021), Rank-normalization, folding, and localization: an improved R-hat.
+    It equals ArviZ's to rounding, but handles many coordinates at a time: 100,000 of them take seconds, not minutes.
+    Vehtari, Gelman, Simpson, Carpenter & Bürkner (2021), Rank-normalization, folding, and localization: an improved
+    R-hat.
     """
     from scipy import special
 
@@ -190,7 +192,7 @@ def batch_ess(variance, length, batches, stretch, means):
     Parameters
     ----------
     variance : ndarray, shape (d,)
-        Of the path.
+        Variance of the path.
     length : list of float
         Time that each chain ran.
     batches : list of ndarray, shape (d, n)
@@ -198,7 +200,7 @@ def batch_ess(variance, length, batches, stretch, means):
     stretch : list of float
         Length of each chain's stretches.
     means : list of ndarray, shape (d,)
-        Of each chain.
+        Means of each chain.
 
     Returns
     -------
@@ -219,7 +221,7 @@ def batch_ess(variance, length, batches, stretch, means):
         asymptotic = each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
         with np.errstate(all="ignore"):
             total += time * variance / asymptotic
-    if len(means) > 1:  # chains may disagree by more than their own errors explain
+    if len(means) > 1:  # the chains' means may differ by more than their own errors explain
         with np.errstate(all="ignore"):
             total = np.minimum(total, np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0) * len(means))
     return total

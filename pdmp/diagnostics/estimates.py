@@ -1,7 +1,7 @@
 r"""Numbers with Monte Carlo errors, by a jackknife over stretches of the chains.
 
-The measure is computed again without each stretch in turn, and the spread of these values gives its standard error.
-Stretches must be longer than the draws' correlation; their number is an argument.
+A measure is computed without each stretch of draws in turn, and its standard error follows from the spread of these
+values. Stretches must be longer than the correlations of the draws.
 
 References
 ----------
@@ -24,14 +24,12 @@ STRETCHES = 16  #: of all chains together, for the jackknife
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its Monte Carlo standard error; numbers, or arrays of one shape.
+    """A value, a number or an array, and its Monte Carlo standard error.
 
     Parameters
     ----------
     value : float or ndarray
-    error : float or ndarray
-        Its standard error, of the same shape.
-    value : float or ndarray
+        The estimate.
     error : float or ndarray
         Its standard error, of the same shape.
 
@@ -63,7 +61,9 @@ class Estimate:
         return f"{self.value:.3g} ± {self.error:.1g}"
 
 
-def jackknife(measure: Callable, draws: ArrayLike, stretches: int = STRETCHES) -> Estimate:
+def jackknife(
+    measure: Callable[[np.ndarray], float | np.ndarray], draws: ArrayLike, stretches: int = STRETCHES
+) -> Estimate:
     """A measure of draws with its standard error.
 
     Parameters
@@ -71,18 +71,19 @@ def jackknife(measure: Callable, draws: ArrayLike, stretches: int = STRETCHES) -
     measure : callable
         From draws (P, d) to a number or an array.
     draws : array_like, shape (chains, n, d) or (n, d)
-    stretches : int
-        How many to leave out in turn, of all chains together; each chain is cut into equally many.
+        Draws of one or several chains.
+    stretches : int, default 16
+        Number of stretches of all chains together. Each chain is cut into equally many.
 
     Returns
     -------
     Estimate
-        Numbers or arrays, as what `measure` returns.
+        Its value is that of `measure` for all draws.
 
     Raises
     ------
     ValueError
-        For draws of another shape or not finite, and for stretches of fewer than two draws.
+        For draws of another shape or not finite, or stretches of fewer than two draws.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""What the events of a path tell: their rates against theory, the bounds, the time between them, and correlations.
+r"""Diagnostics of the events of a path: their rates, the bounds, the times between them, and autocorrelations.
 
 Rates
 -----
@@ -8,20 +8,22 @@ coordinate j flips at the rate E|∂ⱼU| / 2, on a normal law √(Λⱼⱼ / (2
 
 Bounds that were exceeded
 -------------------------
-Where a rate λ exceeds its bound b the loop simulates min(λ, b). Let the right process and this one run together and
-take the same decisions until the first event that the right one has and this one has not; such events come at the rate
-(λ - b)₊, so the laws of the two paths up to time T differ in total variation by at most
+Where a rate λ exceeds its bound b the event loop simulates the rate
+min(λ, b). Couple this process with the right one, so that their paths agree until the first event that this one misses.
+Missed events come at the rate (λ - b)₊, so that the laws of the two paths up to time T differ in total variation by at
+most
 
     1 - exp(-S),    S = E ∫₀ᵀ (λ - b)₊ dt
 
-(Jensen: the chance of no such event is E exp(-∫) ≥ exp(-S)). Proposals come at the rate b, so by Campbell's formula S
-is the mean of the sum of (λ/b - 1)₊ over the proposals, which is what a run adds up (``stats["mean_excess"]`` times
-``stats["bound_violations"]``). For the invariant law π' of the process that runs, π' - π = ∫ π'(L' - L) Pₜ dt, so that
+(Jensen: the probability of no such event is E exp(-∫) ≥ exp(-S)). Proposals come at the rate b, so by Campbell's
+formula S is the mean of the sum of (λ/b - 1)₊ over the proposals, which is what a run adds up (``stats["mean_excess"]``
+times ``stats["bound_violations"]``). For the invariant law π' of the process that runs, π' - π = ∫ π'(L' - L) Pₜ dt, so
+that
 
     TV(π', π) ≤ (S / T) ∫₀^∞ sup TV(Pₜ(z, ·), Pₜ(z', ·)) dt :
 
-missed events per unit of time, times how long the process takes to forget one. The second factor is rarely known;
-`bounds` puts the longest of the coordinates' correlation times in its place, so that one number is only a guess.
+missed events per unit of time, times the time for which the effect of one lasts. The second factor is rarely known.
+`bounds` replaces it by the longest correlation time of a coordinate, so that its ``law_distance`` is only a guess.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ if TYPE_CHECKING:
 
 
 def event_rates(run: Any) -> dict[str, Estimate]:
-    """Events of each kind per unit of process time after the warm-up, a dict of `Estimate`.
+    """Events of each kind per unit of process time after the warm-up.
 
-    Of runs that kept no skeleton, over the whole run and without an error (NaN).
+    For runs that kept no skeleton, the rates are those of the whole run, without an error (NaN).
 
     Parameters
     ----------
     run : Run
-    run : Run
+        Of any process.
 
     Returns
     -------
@@ -88,14 +90,10 @@ def event_rates(run: Any) -> dict[str, Estimate]:
 
 
 def bounce_rate(model: Model, draws: ArrayLike) -> Estimate:
-    """BPS's rate of bounces at unit speed, E|∇U| c_d, from draws (chains, n, d) or (n, d): an `Estimate`.
+    """Rate of bounces of BPS at unit speed, E|∇U| c_d, estimated from draws of the target.
 
     Parameters
     ----------
-    model : Model
-        With the exact gradient.
-    draws : array_like, shape (chains, n, d) or (n, d)
-        Draws from exp(-U).
     model : Model
         With the exact gradient.
     draws : array_like, shape (chains, n, d) or (n, d)
@@ -122,14 +120,10 @@ def bounce_rate(model: Model, draws: ArrayLike) -> Estimate:
 
 
 def flip_rates(model: Model, draws: ArrayLike) -> Estimate:
-    """Zig-Zag's rates of flips E|∂ⱼU| / 2, (d,), from draws (chains, n, d) or (n, d): an `Estimate`.
+    """Rates of flips of Zig-Zag, E|∂ⱼU| / 2, estimated from draws of the target.
 
     Parameters
     ----------
-    model : Model
-        With the exact gradient.
-    draws : array_like, shape (chains, n, d) or (n, d)
-        Draws from exp(-U).
     model : Model
         With the exact gradient.
     draws : array_like, shape (chains, n, d) or (n, d)
@@ -175,10 +169,8 @@ def gaussian_bounce_rate(precision: ArrayLike) -> float:
 
     Parameters
     ----------
-    precision : array_like, shape (d, d)
-        Λ of the normal law.
-    precision : array_like, shape (d, d)
-        Λ of the normal law.
+    precision : array_like, shape (d,) or (d, d)
+        Λ; a vector is its diagonal.
 
     Returns
     -------
@@ -209,10 +201,8 @@ def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    precision : array_like, shape (d, d)
-        Λ of the normal law.
-    precision : array_like, shape (d, d)
-        Λ of the normal law.
+    precision : array_like, shape (d,) or (d, d)
+        Λ; a vector is its diagonal.
 
     Returns
     -------
@@ -229,12 +219,12 @@ def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
 
 
 def bounds(run: Any) -> dict[str, float]:
-    """How tight the bounds were, and what exceeding them may have done: a dict of numbers.
+    """How tight the bounds of a run were, and the effect of rates that exceeded them.
 
     ``acceptance``
-        Share of the thinned proposals that became events; NaN if nothing was thinned.
+        Fraction of the thinned proposals that became events; NaN if nothing was thinned.
     ``violations``, ``violation_rate``
-        Proposals whose rate exceeded the bound, and their share of the thinned ones.
+        Proposals whose rate exceeded the bound, and their fraction of the thinned ones.
     ``missed``
         The sum of (rate / bound - 1)₊ over the proposals of all chains: an unbiased estimate of how many events the
         right process would have had and this one missed.
@@ -247,9 +237,7 @@ def bounds(run: Any) -> dict[str, float]:
     Parameters
     ----------
     run : Run
-        Of a process that thins.
-    run : Run
-        Of a process that thins.
+        Of a process with thinned clocks.
 
     Returns
     -------
@@ -282,13 +270,10 @@ def bounds(run: Any) -> dict[str, float]:
 
 
 def time_between(run: Any, kind: str | None = None) -> np.ndarray:
-    """Process times between consecutive events after the warm-up, all chains, (m,); of one `kind` by name.
+    """Process times between consecutive events after the warm-up, those of all chains one after the other.
 
     Parameters
     ----------
-    run : Run
-    kind : str, optional
-        Name of a kind of event; all kinds when omitted.
     run : Run
     kind : str, optional
         Name of a kind of event; all kinds when omitted.
@@ -318,28 +303,28 @@ def time_between(run: Any, kind: str | None = None) -> np.ndarray:
 
 
 def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: int = 4_000) -> dict[str, np.ndarray]:
-    """Autocorrelation along the widest and the narrowest direction of the posterior, against the data looked at.
+    """Autocorrelation along the widest and the narrowest direction of the posterior, against the number of data used.
 
     Parameters
     ----------
     run : pdmp.Run
     lags : int
-        How many, from 0.
+        Number of lags, from 0 on.
     directions : array_like, shape (k, d), optional
         By default the eigenvectors of the run's covariance with the largest and the smallest eigenvalue.
     draws : int
-        Equally spaced draws of each chain: their distance is one lag.
+        Equally spaced draws of each chain; one lag is the distance of two.
 
     Returns
     -------
     dict of ndarray
         ``acf`` (k, lags), ``time``, ``data_terms`` and ``data_passes`` (lags,): the lags in process time, and in data
-        looked at meanwhile, on average over the run; and ``directions`` (k, d).
+        used during them, on average over the run; and ``directions`` (k, d).
 
     Raises
     ------
     ValueError
-        For directions or lags that do not fit, and for draws that are no more than the dimensions.
+        For directions or lags that do not fit, or no more draws than dimensions.
 
     Warns
     -----
@@ -392,7 +377,7 @@ def configurational_temperature(model: Model, draws: ArrayLike, form: str = "vir
     draws : array_like, shape (chains, n, d) or (n, d)
     form : {"virial", "gradient"}
         "virial": <(x - x̄)·∇U> / d, because E (x - m)·∇U = d for any m. "gradient": <|∇U|²> / <ΔU>, the Laplacian by
-        central differences, 2 d gradients for each draw; it looks at the steep directions most.
+        central differences, 2 d gradients for each draw; steep directions dominate it.
 
     Returns
     -------
@@ -400,8 +385,8 @@ def configurational_temperature(model: Model, draws: ArrayLike, form: str = "vir
 
     Notes
     -----
-    A discretised sampler whose gradient is noisy runs hot: SGLD with step γ and gradient noise of variance V at about
-    1 + γV/2. Rugh (1997), Dynamical approach to temperature, Phys. Rev. Lett. 78; Leimkuhler & Matthews (2015),
+    Gradient noise raises the temperature of a fixed-step sampler: with noise of variance V, that of SGLD with step γ is
+    about 1 + γV/2. Rugh (1997), Dynamical approach to temperature, Phys. Rev. Lett. 78; Leimkuhler & Matthews (2015),
     Molecular dynamics, section 6.
 
     Examples

@@ -1,14 +1,14 @@
 r"""Monte Carlo errors of time averages, from the path's exact averages over consecutive stretches of time.
 
 The time average of f over a long time T has the variance σ² / T, σ² = 2 ∫₀^∞ cov(f(x(0)), f(x(t))) dt the asymptotic
-variance. Averages over stretches of equal length are taken of the path itself, not of draws from it: nothing is
-discretised, and where the steps of a chain are unequal each state counts for as long as it was held. Two estimates of
+variance. Averages over stretches of equal length are integrals of the path, not means of draws from it: nothing is
+discretised, and a state of a fixed-step chain counts for as long as it is held. Two estimates of
 σ² are made from them:
 
-- "batch": √n stretches are put together at a time; the variance of these batches' averages, times their length;
+- "batch": each √n consecutive stretches form a batch; σ² is the variance of the batches' averages, times their length;
 - "spectral": an autoregression (Yule & Walker, its order by Akaike's criterion) is fitted to the series, whose spectral
-  density at frequency zero is σ² over the length of a stretch. It is the default: it needs no batch longer than the
-  correlations, and is as good for chains that alternate.
+  density at frequency zero is σ² over the length of a stretch. It is the default: it needs no batches longer than the
+  correlation time, and is accurate for negative correlations too.
 
 References
 ----------
@@ -46,7 +46,7 @@ def asymptotic_variance(averages: ArrayLike, stretch: float, method: str = "spec
     averages : array_like, shape (n, ...)
         Averages over consecutive stretches of time.
     stretch : float
-        How long each is.
+        Their length, in process time.
     method : {"spectral", "batch"}
         See the module's text.
 
@@ -58,7 +58,7 @@ def asymptotic_variance(averages: ArrayLike, stretch: float, method: str = "spec
     Raises
     ------
     ValueError
-        If the averages are not finite, or the method is not one of the two.
+        If the averages are not finite, or the method is unknown.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def asymptotic_variance(averages: ArrayLike, stretch: float, method: str = "spec
         return np.full(shape, np.nan)
     series = series.reshape(n, -1)
     if not np.all(np.isfinite(series)):
-        raise ValueError("the averages must be finite: `f` is not, somewhere along the path.")
+        raise ValueError("`averages` must be finite: the function is not, somewhere along the path.")
     long = _batch(series) if method == "batch" else _spectral(series)
     return (stretch * long).reshape(shape)
 
@@ -108,21 +108,21 @@ def _spectral(series):
         criterion = n * np.log(noise) + 2.0 * (p + 1)
         better = criterion < best
         best = np.where(better, criterion, best)
-        # The innovations' variance without the bias of p + 1 fitted weights and a mean.
+        # The innovations' variance, corrected for the p + 1 fitted numbers, the weights and a mean.
         density = noise * n / (n - p - 2) / np.maximum(1.0 - weights[: p + 1].sum(axis=0), 1e-12) ** 2
         found = np.where(better, density, found)
     return np.where(moved, found, 0.0)
 
 
 def standard_error(series, stretches, lengths, method="spectral"):
-    """Standard error of the time average over all chains together.
+    """Standard error of the time average, all chains pooled.
 
     Parameters
     ----------
     series : list of ndarray, shape (n, ...)
         For each chain its averages over consecutive stretches.
     stretches, lengths : list of float
-        How long a stretch of each chain is, and the chain altogether.
+        Lengths of each chain's stretches, and of the chain.
     method : {"spectral", "batch"}
 
     Returns
@@ -131,8 +131,9 @@ def standard_error(series, stretches, lengths, method="spectral"):
 
     Notes
     -----
-    Within chains σ² / T; where the chains' averages differ by more than that explains (an F test at 0.001, with sixteen
-    degrees of freedom for the estimate of each σ²), the error is that of independent chains' averages.
+    It is √(σ² / T) from the variation within chains. If the chains' averages differ by more than this
+    explains (an F test at 0.001, with 16 degrees of freedom for the estimate of each σ²), it is the standard error of
+    the chains' averages.
     """
     from scipy import stats
 
@@ -159,22 +160,22 @@ def estimate(value, series, stretches, lengths, method="spectral"):
 
 
 def efficiency(run: Any, method: str = "spectral", ess: np.ndarray | None = None) -> dict[str, float]:
-    """Effective draws of a run's means, and how many for each unit of what they cost.
+    """Effective sample sizes of a run's means, and the smallest of them per unit of each cost.
 
     Parameters
     ----------
     run : pdmp.Run
     method : {"spectral", "batch"}, or one of `pdmp.diagnostics.ess`
     ess : ndarray, shape (d,), optional
-        Where it is known already.
+        Effective sample sizes, if they have been computed; else they are.
 
     Returns
     -------
     dict of str to float
-        ``ess_min`` and ``ess_median`` over the coordinates, and of the smallest ``per_second`` (of computing, all
-        chains added up), ``per_event``, ``per_data_pass`` and ``per_gradient``. Costs are those of the whole run, its
-        warm-up included. A gradient is one look at all data or at one mini-batch; without data it is a look at the
-        rate, or a step. What a run has none of gives NaN.
+        ``ess_min`` and ``ess_median``, the smallest and the median over the coordinates; and the smallest
+        ``per_second`` (of computing, all chains added up), ``per_event``, ``per_data_pass`` and ``per_gradient``. Costs
+        include the warm-up. A gradient is one evaluation from all data or from one mini-batch; without data it is an
+        evaluation of the rate, or a step. The entry is NaN where the cost is zero.
 
     Examples
     --------

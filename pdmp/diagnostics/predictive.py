@@ -1,7 +1,7 @@
-r"""How good predictions are: scores of predicted probabilities and numbers, and their calibration.
+r"""Scores of predicted probabilities and numbers, and calibration of probabilities.
 
-What scikit-learn has is taken from there. Probabilities are arrays of shape (n,) for the second of two classes, or
-(n, classes); with an axis more in front, (P, n) or (P, n, classes), they are those of P draws and are averaged first:
+The scores are scikit-learn's where it has them. Probabilities are arrays of shape (n,), of the second of two classes,
+or (n, classes). Arrays of shape (P, n) or (P, n, classes) hold the probabilities of P draws, which are averaged first:
 the posterior predictive probability is the mean of the draws' probabilities.
 
 References
@@ -76,14 +76,10 @@ def log_loss(y: ArrayLike, p: ArrayLike) -> float:
 
 
 def accuracy(y: ArrayLike, p: ArrayLike) -> float:
-    """Share of the labels that have the largest probability; parameters as of `log_loss`.
+    """Fraction of the labels that have the largest probability.
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
     y : array_like, shape (n,)
         Labels 0, 1, ….
     p : array_like
@@ -104,14 +100,10 @@ def accuracy(y: ArrayLike, p: ArrayLike) -> float:
 
 
 def log_likelihood(y: ArrayLike, p: ArrayLike) -> float:
-    """Test log-likelihood Σ log p(label) under the posterior predictive probabilities; parameters as of `log_loss`.
+    """Test log-likelihood Σ log p(label) under the posterior predictive probabilities.
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
     y : array_like, shape (n,)
         Labels 0, 1, ….
     p : array_like
@@ -131,14 +123,10 @@ def log_likelihood(y: ArrayLike, p: ArrayLike) -> float:
 
 
 def running_log_loss(y: ArrayLike, p: ArrayLike) -> np.ndarray:
-    """Log-loss of the mean probabilities of the first 1, 2, …, P draws, shape (P,); `p` of shape (P, n).
+    """Log-loss of the mean probabilities of the first 1, 2, …, P draws.
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like, shape (P, n)
-        Probabilities of label 1, by draw.
     y : array_like, shape (n,)
         Labels 0, 1, ….
     p : array_like, shape (P, n)
@@ -173,16 +161,18 @@ def rmse(
     Parameters
     ----------
     y : array_like, shape (n,)
+        The true values.
     predictions : array_like, shape (P, n) or (n,)
+        Predicted values, by draw.
     lowest, highest : float
-        Predictions are clipped to these after averaging (ratings of 1 to 5).
+        Limits to which predictions are clipped after averaging, such as 1 and 5 for ratings.
 
     Returns
     -------
     of_draws : ndarray, shape (P,)
-        Of each draw's predictions.
+        Error of each draw's predictions.
     of_mean : float
-        Of the mean prediction.
+        Error of the mean prediction.
 
     Examples
     --------
@@ -213,9 +203,10 @@ def reliability(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "s
 
     Parameters
     ----------
-    y, p
+    y, p : array_like
         As of `log_loss`. The confidence of a prediction is the largest of its probabilities.
     bins : int, default 10
+        Number of bins.
     convention : {"standard", "mamba"}
         "standard": equal bins of [0, 1], the right edge in the last one, mean probabilities of the draws. "mamba", as
         in the code of Coullon, South & Nemeth (2023): equal bins of the range of the confidences, whose largest is left
@@ -261,13 +252,7 @@ def ece(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard"
     p : array_like
         Probabilities, see the module's text.
     bins : int, default 10
-    convention : {"standard", "mamba"}
-        Of the bins, see `reliability`.
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
-    bins : int, default 10
+        Number of bins.
     convention : {"standard", "mamba"}
         Of the bins, see `reliability`.
 
@@ -296,13 +281,7 @@ def mce(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard"
     p : array_like
         Probabilities, see the module's text.
     bins : int, default 10
-    convention : {"standard", "mamba"}
-        Of the bins, see `reliability`.
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
-    bins : int, default 10
+        Number of bins.
     convention : {"standard", "mamba"}
         Of the bins, see `reliability`.
 

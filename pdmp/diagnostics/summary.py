@@ -1,4 +1,4 @@
-"""The table of a run, and in plain words what is wrong with it and what to change."""
+"""The table of a run, and warnings: what is wrong with it and what to change."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from pdmp.diagnostics import events, monte_carlo_error
 from pdmp.diagnostics.effective_size import draws_rhat
 
-COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary says so
-WARM = 1.3  #: the same of the configurational one, beyond its error
-#: Effective draws below which a summary says so: two standard errors of a mean are then a tenth of the posterior's
-#: standard deviation, and R-hat and the errors themselves are known (Vehtari et al., 2021, ask for as many).
+COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
+WARM = 1.3  #: configurational temperature above which a summary warns, if it is by more than its error
+#: Effective draws below which a summary warns. With as many, two standard errors of a mean are a tenth of the
+#: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0
-LARGE = 1.05  #: R-hat above which a summary says so
-LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary says so
-CORRELATED = 1.5  #: errors of squares over those of independent ones above which they count as correlated
+LARGE = 1.05  #: R-hat above which a summary warns
+LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
+CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
@@ -26,11 +26,11 @@ class Summary:
     Attributes
     ----------
     rows : list of dict
-        With the keys `COLUMNS`: what ``pandas.DataFrame`` takes. ess and mcse are of the mean, along the exact path.
+        With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average.
     warnings : list of str
         What is wrong and what to change, a sentence each.
     note : str
-        What is printed below the table.
+        The text below the table.
     """
 
     COLUMNS = ("name", "mean", "sd", "mcse", "ess", "rhat")
@@ -74,15 +74,15 @@ def summarise(run):
     columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
-    return Summary(rows, _cost(run, ess), notes, cautions(run, names, sd, ess, rhat, loose))
+    return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
 
 
 def sd_errors(draws):
     """Relative Monte Carlo errors of the standard deviations (d,) of equally spaced draws (chains, n, d).
 
-    They are half those of the variances. Where |x - mean| mixes slowly, as on bouncing paths that are seldom refreshed,
-    they are much larger than the errors of the means suggest. Where squares are not correlated the result is 0: there
-    the number of draws limits the precision, not the path.
+    The relative error of a standard deviation is half that of the variance. If |x - mean| mixes slowly, as on bouncing
+    paths that are seldom refreshed, it is much larger than the error of the mean suggests. Where the squares are not
+    correlated the result is 0, because the number of draws limits the precision, not the path.
     """
     squares = (draws - draws.mean(axis=(0, 1))) ** 2
     with np.errstate(all="ignore"):
@@ -103,11 +103,11 @@ def _cost(run, ess):
     return f"least ess {found['ess_min']:,.0f}: {each}"
 
 
-def cautions(run, names, sd, ess, rhat, loose):
-    """What a person should know before using the run, a list of sentences that say what to change."""
+def find_warnings(run, names, sd, ess, rhat, loose):
+    """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
-        found.append("the run failed; this is what it had until then.")
+        found.append("the run failed; the table is of what was sampled until then.")
     still = np.flatnonzero(sd == 0.0)
     if len(still):
         found.append(
@@ -116,8 +116,8 @@ def cautions(run, names, sd, ess, rhat, loose):
         )
     if int(run.events.sum()) < d:
         found.append(
-            f"{int(run.events.sum()):,} events in {d:,} dimensions: not every direction has been seen, and covariances "
-            "and Stein discrepancies of so few draws say little; run longer."
+            f"{int(run.events.sum()):,} events in {d:,} dimensions: too few for covariances and Stein "
+            "discrepancies; run longer."
         )
     low = np.flatnonzero(ess < FEW)
     if len(low):
@@ -185,13 +185,13 @@ def _heat(run):
         return []
     try:
         found = events.configurational_temperature(model, run.draws(n))
-    except (ValueError, TypeError):  # a path that ended at once, a state that is not the model's
+    except (ValueError, TypeError):  # a path without draws, or a state that is not a point of the model
         return []
     if not found.value > WARM + 4.0 * found.error:
         return []
     return [
         f"configurational temperature {found}, where it should be 1: the step is too large for the noise of the "
-        "gradient or for the curvature, or the chain has not arrived; try a smaller step, larger batches or a control "
+        "gradient or for the curvature, or the warm-up is too short; try a smaller step, larger batches or a control "
         "variate, and a longer warm-up."
     ]
 

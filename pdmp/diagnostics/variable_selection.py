@@ -1,4 +1,4 @@
-"""Which coordinates a spike-and-slab posterior includes: exact fractions of time along sticky paths."""
+"""Posterior inclusion of coordinates under spike-and-slab priors: exact fractions of time along sticky paths."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def sparsity(run: Any) -> dict[tuple[int, ...], float]:
     Returns
     -------
     dict of tuple of int to float
-        Included among the coordinates that stick, and its probability, the most probable first; only models that were
-        visited.
+        For each model that was visited, its coordinates among those that can be 0, and its probability; the most
+        probable model first.
 
     Raises
     ------

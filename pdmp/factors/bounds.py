@@ -1,6 +1,6 @@
 """Clocks of single factors: exact inversion, the model's affine bound, and a grid.
 
-Each proposes an arrival of clock f, and evaluates the rate max(0, v·∇U_f) there, see `pdmp.factors.terms`.
+Each draws the arrivals of clock f, and evaluates its rate max(0, v·∇U_f), from the factors of `pdmp.factors.terms`.
 
 References
 ----------
@@ -22,7 +22,7 @@ from pdmp.thinning.piecewise import segment_arrival
 
 #: Columns of `cells`, a row for each factor: the width to use next, the width of the last cell, the number of cells so
 #: far, the times at which the last cell begins and ends, and from LEFT on the bound at its begin, inner point and end.
-#: They are not arrays of their own because a row of eight numbers is one cache line.
+#: They are columns of one array because a row of eight numbers is one cache line.
 WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
 
 
@@ -32,7 +32,7 @@ class FactorInversion(Compiled):
     name = "exact inversion"
     exact = True
 
-    def cells(self, factors, width):
+    def cells(self, factors: int, width: float) -> np.ndarray:
         """No memory is needed."""
         return np.zeros((0, 8))
 
@@ -52,7 +52,7 @@ class FactorAffine(Compiled):
     name = "the bound `factor_rate_bound`"
     exact = True
 
-    def cells(self, factors, width):
+    def cells(self, factors: int, width: float) -> np.ndarray:
         """No memory is needed."""
         return np.zeros((0, 8))
 
@@ -70,17 +70,14 @@ class FactorAffine(Compiled):
 class FactorGrid(Compiled):
     """The adaptive grid for each factor by itself; its violations are counted.
 
-    As in `pdmp.thinning.Grid`, a cell is a short interval of time. The bound in it consists of the chords through the
-    signed rates at its ends and at a point within, raised by `safety` times the most by which the parabola through the
-    three can exceed them. A cell is shortened where the second difference of the rates is worth more than half an
-    event, and the width adapts. A cell is used until it ends or one of the factor's coordinates changes its velocity;
-    unlike in `pdmp.thinning.Grid` it does not end where another clock rings, because most clocks do not concern this
-    factor.
+    The bound in a cell, an interval of time, is made as in `pdmp.thinning.Grid`, from the signed rate of the factor at
+    three points. A cell is used until it ends or the velocity of one of the factor's coordinates changes. Unlike in
+    `pdmp.thinning.Grid` it does not end where another clock proposes, because most events change other coordinates.
 
     Parameters
     ----------
     safety : float, default 6
-        Factor on the room for curvature and jumps, as in `pdmp.thinning.Grid`; at least 1.
+        The margin for curvature and jumps, as in `pdmp.thinning.Grid`; at least 1.
     """
 
     safety: float
@@ -136,7 +133,7 @@ class FactorGrid(Compiled):
             high = max(a, b, c) > 0.0
             if math.isfinite(difference) and (not high or abs(difference) * width <= TOLERANCE):
                 break
-            # The rates at the end may be NaN: the path never goes where the target is not defined.
+            # The rate at the end is NaN where the target is not defined; the path never goes there.
             known, c, width = math.isfinite(b), b, PART * width
         if not math.isfinite(a + b + c) or now + width <= now:
             return False
@@ -160,6 +157,6 @@ class FactorGrid(Compiled):
             state.memory.cells[f, WIDTH] *= 0.7
         return rate
 
-    def cells(self, factors, width):
+    def cells(self, factors: int, width: float) -> np.ndarray:
         """A row for each factor, with no cell yet."""
         return np.tile([width, width, 0.0, 0.0, -1.0, 0.0, 0.0, 0.0], (factors, 1))

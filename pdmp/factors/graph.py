@@ -1,6 +1,6 @@
 r"""Factor graphs: which coordinates each factor U_f of a potential U = Σ U_f depends on.
 
-Users give and get them as bipartite networkx graphs; the event loop works on arrays of compressed rows.
+For users they are bipartite networkx graphs, for the event loop arrays of compressed rows.
 
 ==============  ==============================  =====================================================================
 node            attribute                       meaning
@@ -14,7 +14,8 @@ variable        ``bipartite=1``                 the other side
 ==============  ==============================  =====================================================================
 
 An edge says that the factor depends on the coordinate. ``from_model(model).to_networkx()`` is the graph that a model
-stands for; merging two of its factor nodes makes one factor with one clock, which bounces less often and costs more.
+stands for; merging two of its factor nodes gives one factor with one clock, which bounces less often and costs more for
+each event.
 
 A model says what its factors are by a method ``factors()``, see `pdmp.Model`; those of a Gaussian are the non-zeros of
 its precision matrix.
@@ -23,6 +24,7 @@ its precision matrix.
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from pdmp.models.base import Model
+
+    Lists = Sequence[Sequence[int]] | tuple[np.ndarray, np.ndarray]  # lists of numbers, or compressed rows
 
 #: Largest number of pairs of neighbouring factors for which the lists of neighbours are made.
 LARGEST = 50_000_000
@@ -56,13 +60,13 @@ class FactorGraph:
     indptr, indices : ndarray of int64, shapes (factors + 1,) and (m,)
         The coordinates of factor f are ``indices[indptr[f]:indptr[f + 1]]``, ascending.
     term_start, terms : ndarray of int64
-        Likewise the model's factors that it sums up.
+        The model's factors whose sum is factor f, likewise: ``terms[term_start[f]:term_start[f + 1]]``.
 
     Raises
     ------
     ValueError
         If a coordinate is out of range or twice in a factor, a factor has no coordinate, or a coordinate no factor:
-        the graph then does not cover the coordinates of the potential.
+        the graph then does not cover the coordinates of the potential. If `terms` has another length.
 
     Examples
     --------
@@ -71,7 +75,7 @@ class FactorGraph:
     array([0, 1, 0, 1])
     """
 
-    def __init__(self, scopes, dim: int, terms=None):
+    def __init__(self, scopes: Lists, dim: int, terms: Lists | None = None):
         self.dim = int(dim)
         self.indptr, self.indices = _compressed(scopes, "scopes")
         size = len(self)
@@ -121,15 +125,15 @@ class FactorGraph:
         return sparse.csr_array((ones, self.indices, self.indptr), shape=(len(self), self.dim))
 
     @cached_property
-    def factors_of(self):
+    def factors_of(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors that depend on each coordinate: (indptr, indices)."""
         transposed = self._matrix.T.tocsr()
         transposed.sort_indices()
         return transposed.indptr.astype(np.int64), transposed.indices.astype(np.int64)
 
     @cached_property
-    def neighbours(self):
-        """For each factor those that share a coordinate with it, itself included, ascending: (indptr, indices).
+    def neighbours(self) -> tuple[np.ndarray, np.ndarray]:
+        """The factors that share a coordinate with each factor, itself included, ascending: (indptr, indices).
 
         Raises
         ------
@@ -141,7 +145,7 @@ class FactorGraph:
             j = int(np.argmax(each))
             raise ValueError(
                 f"coordinate {j} is in {int(each[j])} of the {len(self)} factors: at each bounce all of their clocks "
-                "would be redrawn. Merge factors (`terms` of a node, see pdmp.graph), or give a regression without "
+                "would be drawn anew. Merge factors (`terms` of a node, see pdmp.graph), or give a regression without "
                 "`graph`, so that its data share one clock."
             )
         ones = self._matrix.astype(np.int32)
@@ -150,7 +154,7 @@ class FactorGraph:
         return product.indptr.astype(np.int64), product.indices.astype(np.int64)
 
     def to_networkx(self) -> nx.Graph:
-        """Make a bipartite `networkx.Graph` of it, with nodes ("U", f) and ("x", j); see the module's text."""
+        """The bipartite `networkx.Graph`, with nodes ("U", f) and ("x", j); see the module's text."""
         import networkx as nx
 
         graph = nx.Graph()

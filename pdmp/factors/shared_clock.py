@@ -1,8 +1,9 @@
 r"""Data as factors that share one clock: each datum bounces by itself, and a proposal costs one datum, whatever N.
 
-The factors of a regression are its data Uᵢ and its prior. With a clock for each, every change of velocity would redraw
-N clocks. Here one clock rings for all data at the rate Σᵢ χᵢ of bounds χᵢ on the rates (v·∇Uᵢ)₊; the datum is drawn
-with probability χᵢ / Σ χ and bounces with probability (v·∇Uᵢ)₊ / χᵢ. The prior has its own clock.
+The factors of a regression are its data Uᵢ and its prior. With a clock for each datum, every change of velocity would
+redraw N clocks. Here all data share one clock, which proposes at the rate Σᵢ χᵢ, χᵢ a bound on the rate (v·∇Uᵢ)₊ of
+datum i. A datum is drawn with probability χᵢ / Σ χ and bounces with probability (v·∇Uᵢ)₊ / χᵢ. The prior has its own
+clock.
 
 ============  ===========================================  ===========================================================
 name          χᵢ                                           cost
@@ -125,7 +126,7 @@ class DataFactors(Compiled):
 
     @compiled
     def true_rates(self, x, v, scratch, out):
-        """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior with what is linear, at the position x."""
+        """Σᵢ max(0, v·∇Uᵢ) of the terms, and v·∇ of the prior and the linear part, at the position x."""
         out[TERMS], out[PRIOR] = 0.0, 0.0
         for i in range(self.model.n_data):
             out[TERMS] += positive(self.along(x, v, i, scratch))
@@ -328,7 +329,7 @@ class Anchored(DataFactors):
 
 @inlined
 def draw_row(tables, start, column, rng):
-    """A row of the data, drawn in proportion to the weights of this column."""
+    """A row number, drawn in proportion to the weights of this column."""
     k = start[column] + int(rng.random() * (start[column + 1] - start[column]))
     return int(tables[k, ROW] if rng.random() < tables[k, THRESHOLD] else tables[k, ALIAS_ROW])
 
@@ -373,7 +374,7 @@ def _signed_bounds(model, sign, out):
 
 
 def data_factors(model, thinning, provider=None):
-    """The data of a model as factors with one clock, or a `ValueError` that says what the model lacks."""
+    """The data of a model as factors that share a clock; a `ValueError` names what the model lacks."""
     wanted = (
         "term_lipschitz" if provider is not None else "factor_rate_bound" if thinning == "rows" else "signed_term_bound"
     )

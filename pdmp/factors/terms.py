@@ -8,7 +8,7 @@ Two kinds, with the same compiled methods::
 
 `Quadratic` divides the precision matrix of a Gaussian among the factors of any graph that covers it; `Terms` are the
 factors of a model, or sums of them. Each coordinate keeps the time at which it was last moved, so the methods bring
-those of the factor to the time asked for.
+those of the factor to `time` or `now` first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Factors(Compiled):
     indptr: np.ndarray
     indices: np.ndarray
 
-    scattered = False  # whether gradients are written at the places of all d coordinates first
+    scattered = False  # whether a factor's gradient is first written to an array of all d coordinates
 
     def __init__(self, graph):
         self.graph = graph
@@ -218,7 +218,7 @@ class Terms(Factors):
 
         The gradient of a factor must vanish outside its coordinates and not change with the others; the gradients of
         all of them must add up to that of the potential. `CHECKED` factors are checked, and the sum of at most
-        `SUMMED`; points where something is not finite are passed over.
+        `SUMMED`; points at which a gradient is not finite are skipped.
         """
         rng, graph, name = np.random.default_rng(seed), self.graph, type(self.model).__name__
         x = np.asarray(x, float) + 1e-2 * np.maximum(1.0, np.abs(x)) * rng.uniform(-1.0, 1.0, graph.dim)

@@ -1,7 +1,7 @@
 """Walker's alias table: draws from given weights at a cost that does not depend on how many there are.
 
-A column k is drawn uniformly, then k itself with probability ``threshold[k]`` and its alias otherwise. Vose's
-construction takes O(N): a column with less than the mean is filled up from one with more.
+A column k is drawn uniformly. The draw is k with probability ``threshold[k]``, and else the alias of k. Vose's
+construction takes O(N): what a column of less than mean weight lacks is the share of its alias, a column of more.
 
 References
 ----------
@@ -42,7 +42,7 @@ class AliasTable(Compiled):
     Raises
     ------
     ValueError
-        If `weights` is not a vector of such numbers.
+        If `weights` is not such a vector, or its sum overflows.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _build(alias_table, weights, total, waiting):
             high += 1
             waiting[low] = large
             low += 1
-    # The columns that are left differ from the mean by rounding alone.
+    # In exact arithmetic the thresholds of the remaining columns would be 1.
     for k in range(high, n):
         table[waiting[k], THRESHOLD] = 1.0
     for k in range(low):

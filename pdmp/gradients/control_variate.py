@@ -55,8 +55,8 @@ class ControlVariate(Provider):
     draw : {"uniform", "importance"}, default "uniform"
         - ``"uniform"``: every term with the same probability pᵢ = 1/N.
         - ``"importance"``: in proportion to what a term can contribute, pᵢ = Cᵢ / Σ C with Cᵢ = Σⱼ scaleⱼ Lᵢⱼ and
-          |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|, by an alias table at the same cost for every N. Where the
-          bound on the noise of uniform draws has the largest of the N Cᵢ, this one has their sum [2]_.
+          |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y) / scale|, by an alias table at the same cost for every N. The
+          bound on the noise is then ΣᵢCᵢ, where that of uniform draws is N maxᵢ Cᵢ [2]_.
     scale : float or array_like of shape (dim,), default 1.0
         Units in which Cᵢ measures distances, such as standard deviations of the target.
 
@@ -89,7 +89,7 @@ class ControlVariate(Provider):
     (1, array([0.5]), True)
     """
 
-    model: Compiled
+    model: Model
     drawing: Compiled
     anchor: np.ndarray
     anchor_gradient: np.ndarray
@@ -124,7 +124,7 @@ class ControlVariate(Provider):
 
     @functools.cached_property
     def drawing(self) -> Compiled:
-        """The draw as compiled code knows it."""
+        """How batches are drawn, one of `pdmp.gradients.drawing`."""
         if self.draw == "uniform":
             return WithReplacement(self.size, self.n_data)
         return Importance(self.size, AliasTable(self.contributions()))
@@ -142,7 +142,7 @@ class ControlVariate(Provider):
         return out
 
     def rescaled(self, scale: ArrayLike) -> ControlVariate:
-        """The same estimator, with distances measured in units of `scale` (d,)."""
+        """The same estimator, with distances measured in units of `scale`, a number or (dim,)."""
         other = copy.copy(self)
         other.scale = per_coordinate("scale", scale, self.dim)
         other.__dict__.pop("drawing", None)
@@ -154,7 +154,7 @@ class ControlVariate(Provider):
         return self.size
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
-        """The mutable arrays of one chain."""
+        """The arrays of one chain."""
         return self.make_memory(self.size)
 
     @compiled

@@ -11,13 +11,13 @@ from pdmp.native.classes import Compiled, compiled, inlined
 class Draw(Compiled):
     """Base of the ways to draw a batch.
 
-    ``draw(memory, rng)`` returns the number n of terms drawn, the weight of each, and the factor that drawing without
-    replacement puts on the variance. The sums over the batch are methods of this class, because how its data lie in
-    memory depends on how it was drawn.
+    ``draw(memory, rng)`` returns the number n of terms drawn, the weight of each, and the factor by which drawing
+    without replacement reduces the variance. The sums over the batch are methods of this class, because the place of
+    its data in memory depends on how it is drawn.
 
     Independent batches can also be drawn ahead of time, in two steps: ``prepare(out, k, memory, rng)`` draws row k of
-    `out` and prefetches the memory that the second step reads, which is ``complete(prepared, k, rows, weights, rng)``:
-    the data, and the weight of each, 1 / (n pᵢ) for probabilities pᵢ.
+    `out` and prefetches the memory that the second step reads. ``complete(prepared, k, rows, weights, rng)`` writes the
+    terms to `rows` and the weight of each, 1 / (n pᵢ) for probabilities pᵢ, to `weights`.
     """
 
     size: int  #: most terms in a batch
@@ -93,7 +93,7 @@ class WithReplacement(Uniform):
 
     @compiled
     def factor(self, memory, k):
-        """Weight of the k-th datum beside the common one."""
+        """Weight of the k-th term, by which the common weight is multiplied."""
         return 1.0
 
 
@@ -146,7 +146,7 @@ class Importance(Draw):
 
 
 class Distinct(Uniform):
-    """Different terms: the first n places of Fisher and Yates's shuffle, which goes on from the last permutation."""
+    """Different terms: the first n steps of a Fisher-Yates shuffle, applied to the permutation of the last call."""
 
     order_length = property(lambda self: self.total)
 
@@ -195,7 +195,7 @@ class Epoch(Blocks):
     def draw(self, memory, rng):
         order, block = memory.order, memory.place[0]
         first, last = block * self.total // self.blocks, (block + 1) * self.total // self.blocks
-        for k in range(first, last):  # Fisher and Yates's shuffle, as far as this block
+        for k in range(first, last):  # the Fisher-Yates shuffle, up to the end of this block
             j = k + int(rng.random() * (self.total - k))
             row = order[j]
             order[j] = order[k]
@@ -249,7 +249,7 @@ class FixedBlocks(Blocks):
 
 
 class ListedBlocks(Blocks):
-    """The same for a model that cannot be rearranged: `layout` is the random order."""
+    """`FixedBlocks` for a model whose data cannot be rearranged: `layout` is the random order."""
 
     layout: np.ndarray
 

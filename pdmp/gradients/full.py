@@ -13,14 +13,14 @@ from pdmp.process import DATA
 
 
 class AllTerms(Provider):
-    """Base of the providers that look at all terms, in the layout in which the model is fastest at that."""
+    """Base of the providers that use all terms, from a copy of the data in the layout that is fastest for that."""
 
-    model: Compiled
+    model: Model
     packed: Compiled
 
     @functools.cached_property
     def packed(self) -> Model:
-        """The model that the gradient is taken from: a copy laid out for blocks if the model has such a layout."""
+        """The model that gives the gradient: a copy with its data in blocks, if the model has such a layout."""
         return self.model.rearranged(np.arange(self.n_data)) or self.model
 
     @compiled
@@ -33,8 +33,8 @@ class AllTerms(Provider):
 class Full(AllTerms):
     """The exact gradient ∇U(x), from all terms.
 
-    One call counts `n_data` data terms, one for a model that is not a sum over data. If the model can lay its data out
-    for blocks (`Model.rearranged`), the gradient comes from such a copy, made when the first run starts.
+    One call counts `n_data` data terms, one for a model that is not a sum over data. If the model can arrange its
+    data in blocks (`Model.rearranged`), the gradient comes from such a copy, made when the first run starts.
 
     Parameters
     ----------

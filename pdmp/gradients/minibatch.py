@@ -73,7 +73,7 @@ class Minibatch(Provider):
     (False, False, 2)
     """
 
-    model: Compiled
+    model: Model
     packed: Compiled
     drawing: Compiled
 
@@ -90,7 +90,7 @@ class Minibatch(Provider):
 
     @functools.cached_property
     def _arrangement(self):
-        """The model as the batches see it, and the draw."""
+        """The model from which batches are taken, and how they are drawn."""
         if self.draw != "reshuffle":
             return self.model, self._rule
         layout = np.random.default_rng(self.seed).permutation(self.n_data)
@@ -106,7 +106,7 @@ class Minibatch(Provider):
 
     @property
     def drawing(self) -> Compiled:
-        """The draw as compiled code knows it."""
+        """How batches are drawn, one of `pdmp.gradients.drawing`."""
         return self._arrangement[1]
 
     @property
@@ -115,7 +115,7 @@ class Minibatch(Provider):
         return self.size
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
-        """The mutable arrays of one chain."""
+        """The arrays of one chain."""
         return self.make_memory(self.size, self.drawing.order_length, self.packed.batch_room(self.size))
 
     @compiled

@@ -1,7 +1,7 @@
 """The base of all gradient providers, and what they share.
 
 In compiled code a provider has four methods. All write an unbiased estimate of ∇U(x), of the whole sum and the
-prior, into `out`, and add the number of terms that they looked at to ``counts[DATA]``::
+prior, into `out`, and add the number of terms that they used to ``counts[DATA]`` (`pdmp.process.count_data`)::
 
     gradient(x, memory, rng, out, counts)
     gradient_again(x, memory, out, counts)            at any x, with the batch or the noise of the last call
@@ -46,7 +46,7 @@ class Memory(NamedTuple):
     first: np.ndarray  #: (1,) first datum of the block drawn last
     stop: np.ndarray  #: (1,) one after its last datum
     is_copied: np.ndarray  #: (1,) whether `copied` holds the batch drawn last
-    copied: np.ndarray  #: the data of the batch, once it is used again, as the model wants them
+    copied: np.ndarray  #: the data of the batch, as `Model.copy_batch` arranges them, for a second use
     noise: np.ndarray  #: (d,) the noise that was added last, where it is added on purpose
     scratch: np.ndarray  #: (d,)
     anchor_scratch: np.ndarray  #: (d,) for gradients at an anchor
@@ -70,7 +70,7 @@ def dot(v, out):
 
 @inlined
 def at_least(variance, g):
-    """`variance`, or its floor if that is higher; NaN stays NaN."""
+    """The larger of `variance` and `LEAST_VARIANCE` (1 + g²); NaN stays NaN."""
     least = LEAST_VARIANCE * (1.0 + g * g)
     return least if variance < least else variance
 
@@ -101,11 +101,11 @@ class Provider(Compiled):
     independent : bool
         Whether the noise of different calls is independent.
     has_variance : bool
-        Whether `gradient_and_projection` and `gradient_and_sd` can tell the variance; a batch of one cannot.
+        Whether `gradient_and_projection` and `gradient_and_sd` can estimate the variance, which takes two terms.
     terms_per_call : int
-        Most data terms that one call looks at.
+        Most data terms that one call uses.
     anchor : ndarray of shape (dim,) or None
-        Where runs start when the user says nothing; None: the model's mode.
+        Where runs start by default; None: the model's mode.
 
     Raises
     ------
@@ -120,7 +120,7 @@ class Provider(Compiled):
     (True, False, 1, 2)
     """
 
-    model: Compiled
+    model: Model
 
     exact = False
     independent = True
@@ -144,11 +144,11 @@ class Provider(Compiled):
 
     @property
     def terms_per_call(self) -> int:
-        """Most data terms that one call looks at."""
+        """Most data terms that one call uses."""
         return max(self.n_data, 1)
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
-        """The mutable arrays of one chain; `rng` is for providers that start at random."""
+        """The arrays of one chain; `rng` is for providers whose arrays start at random."""
         return self.make_memory()
 
     def make_memory(self, rows: int = 1, order: int = 1, copied: np.ndarray | None = None) -> Memory:

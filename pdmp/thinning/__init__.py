@@ -24,7 +24,7 @@ bound               what it needs of the model                        exact  cos
 `Grid`              nothing                                           no     two gradients a cell, one for each halving
 `Maxima`            nothing                                           no     as `Grid`, and up to four more at a maximum
 `Conserved`         bounds on the Hessian or on each term's gradient  yes    as `Affine`; nothing for mini-batches
-`ConservedParts`    the same                                          yes    the same
+`ConservedParts`    as `Conserved`                                    yes    as `Conserved`
 `Sinusoids`         a quadratic potential                             yes    two gradients; rarely rejected
 `ProductInversion`  a quadratic potential                             yes    one partial derivative; never rejected
 `regression`        noisy observations of the rate                    no     nothing
@@ -35,7 +35,7 @@ bound               what it needs of the model                        exact  cos
 
 Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error that names it; one
 above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon shrinks. To write a bound,
-derive from `Bound`; what a process gives to these bounds is said there too.
+derive from `Bound`, which also says what a process gives to its bounds.
 """
 
 from pdmp.thinning.affine import Affine, Inversion, RayInversion

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @inlined
 def first_arrival(a, b, e):
-    """Time t with ∫₀ᵗ max(0, a + b s) ds = e, for e > 0; infinite if the total intensity is smaller than e."""
+    """Time t with ∫₀ᵗ max(0, a + b s) ds = e, for e > 0; infinite if the integral over all times is smaller than e."""
     if b > 0.0:
         if a >= 0.0:
             return 2.0 * e / (a + math.sqrt(a * a + 2.0 * b * e))

@@ -1,8 +1,8 @@
-"""What every bound on a rate is: it proposes when the next event may come, given the state and a horizon of its own."""
+"""The base of all bounds on rates: given the state, a bound proposes when the next event may come."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Scratch(NamedTuple):
-    """Memory of a bound that remembers nothing."""
+    """Arrays of a bound that keeps nothing from one proposal to the next."""
 
     rates: np.ndarray  #: (m,) signed rates
     slope_bounds: np.ndarray  #: (m,) bounds on their derivatives in time
@@ -28,17 +28,17 @@ class Bound(Compiled):
     the process for more: `Affine` for ``rate_slope_bounds(state, out)``, bounds on the derivatives of r in time for all
     times; `LocalHessian` for ``rate_slope_bounds_within(state, now, s, out)``, the same for the next s; `ModelConstant`
     for ``rate_bounds(state, out)``, bounds on r itself; `ConcaveConvex` and `Polynomial` for ``rate_parts`` and
-    ``rate_coefficients``; `Sinusoids` for ``harmonics``. One bound serves one clock.
+    ``rate_coefficients``; `Sinusoids` for ``harmonics``. Each clock that is thinned needs its own memory.
 
     Attributes
     ----------
     name : str
         What a message or a table calls it.
     exact : bool
-        Whether it is a theorem (a rate above it is an error) or an approximation (violations are counted).
+        Whether it is proven, so that a rate above it is an error; violations of other bounds are counted.
     wants : tuple of str
-        Compiled methods of the model that it is made of, for a process with one rate v·∇U and for one with a rate
-        vᵢ ∂ᵢU for each coordinate; empty when it needs nothing from the model.
+        Names of the model's compiled methods that it needs: the first for a process with one rate v·∇U, the last for
+        one with a rate vᵢ ∂ᵢU for each coordinate. Empty if it needs none.
     straight : bool
         Whether it holds on straight paths only.
     adapts : bool
@@ -53,13 +53,13 @@ class Bound(Compiled):
 
     name = "a bound"
     exact = True
-    wants = ()
+    wants: ClassVar[tuple[str, ...]] = ()
     straight = False
     adapts = False
 
     @compiled
     def propose(self, process, state, i, now, rng):
-        """When clock i proposes next, and the bound there; or (time, HORIZON) when nothing comes before that time."""
+        """When clock i proposes next, and the bound there; (time, HORIZON) if it proposes nothing before that time."""
         return np.nan, np.nan
 
     def memory(self, m: int, dim: int, width: float) -> tuple:
@@ -72,7 +72,7 @@ class Bound(Compiled):
         dim : int
             Dimension of the target.
         width : float
-            A time over which the rate is expected to change much.
+            The scale of the first horizon, in process time: the rate is expected to change over this time.
         """
         return Scratch(np.zeros(m), np.zeros(m))
 
@@ -82,6 +82,7 @@ class Bound(Compiled):
         Parameters
         ----------
         model : Model
+            The target.
         form : {"directional", "partial", None}
             Of what the rates are made: v·∇U, vᵢ ∂ᵢU, or something else.
         flow : Compiled
@@ -99,13 +100,13 @@ class Bound(Compiled):
             model.require(f"{who} needs", method, instead='Use thinning="grid".')
 
     def method(self, form: str | None) -> str | None:
-        """Name of the model's method that it is made of; None without one."""
+        """Name of the model's method that it needs for rates of this form; None if it needs none."""
         if not self.wants or form is None:
             return None
         return self.wants[0 if form == "directional" else -1]
 
     def describe(self, model: Model, form: str | None) -> str:
-        """What a message calls it: the bound, and whose it is."""
+        """What a message calls it, with the name of the model."""
         method = self.method(form)
         if method is not None:
             return f"the bound `{method}` of {type(model).__name__}"
@@ -127,7 +128,7 @@ def draw_component(rates, rest):
 
 @inlined
 def events_so_far(state):
-    """How many events there have been: as long as this does not change, the path goes straight on."""
+    """How many events there have been. While this number does not change, neither does the velocity."""
     total = 0
     for k in range(KINDS, state.counts.shape[0]):
         total += state.counts[k]
@@ -138,8 +139,8 @@ def events_so_far(state):
 def next_other(state, i, now):
     """The earliest time after `now` for which another clock is known to propose; infinite when none is.
 
-    Clock i and the one that has just proposed are left out. The earliest of the others is among the first seven of the
-    heap.
+    Clock i and the one that proposed at `now` are left out. The earliest of the others is among the first seven entries
+    of the heap.
     """
     other = np.inf
     for k in range(min(7, state.heap.shape[0])):

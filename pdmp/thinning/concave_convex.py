@@ -4,8 +4,8 @@ Over a cell [0, h] of a straight path a signed rate r(s) = c(s) + g(s), c convex
 
     c(0) + (c(h) - c(0)) s / h  +  min(g(0) + g'(0) s, g(h) + g'(h) (s - h)),
 
-two straight lines that meet in between, so arrivals are exact; at both ends of the cell this is the rate itself. Parts
-add up: a potential that is a prior plus a likelihood, or a sum over data, has the sums of their parts.
+two straight lines that meet in between. Their first arrival has a closed form, and at both ends of the cell the bound
+is the rate itself. The parts of a sum, of a prior and a likelihood or over data, are the sums of the parts.
 
 References
 ----------
@@ -34,7 +34,7 @@ CONVEX, CONCAVE, SLOPE = range(3)
 
 
 class Broken(NamedTuple):
-    """Memory: above each signed rate a line that is broken once, in the present cell; and where the cell ends."""
+    """Memory: the present cell, and in it, above each signed rate, a line that is broken once."""
 
     here: np.ndarray  #: (d,) a position
     start: np.ndarray  #: (m, k) the model's table at the begin of the cell
@@ -45,14 +45,14 @@ class Broken(NamedTuple):
     right: np.ndarray  #: (m,) its height at the end
     begin: np.ndarray  #: (1,) the time at which the cell begins
     end: np.ndarray  #: (1,) and at which it ends
-    events: np.ndarray  #: (1,) the number of events when it was laid: it holds until the next one
-    clock: np.ndarray  #: (1,) the clock for which it was laid
+    events: np.ndarray  #: (1,) the number of events when it was made: it holds until the next one
+    clock: np.ndarray  #: (1,) the clock for which it was made
     horizon: np.ndarray  #: (1,) the width of the next cell, see `pdmp.thinning.hessian.adapt_horizon`
     horizons: np.ndarray  #: (1,) how often it was adapted
 
 
 def no_lines(m, dim, columns, width):
-    """Empty `Broken`."""
+    """`Broken` before the first cell."""
     none = {name: np.full(1, -1.0) for name in ("end", "events", "clock")}
     return Broken(
         np.zeros(dim),
@@ -67,14 +67,14 @@ def no_lines(m, dim, columns, width):
 
 
 @inlined
-def lay(memory, j, h, c0, c1, g0, slope0, g1, slope1):
-    """Lay the broken line above rate j: its convex and concave parts at both ends, and the slopes of the latter."""
+def set_line(memory, j, h, c0, c1, g0, slope0, g1, slope1):
+    """Set the broken line above rate j, from c, g and the slope dg/ds at both ends of a cell [0, h]."""
     meeting = 0.5 * h
     if slope0 > slope1:
         meeting = min(h, max(0.0, (g1 - g0 - slope1 * h) / (slope0 - slope1)))
     memory.left[j] = c0 + g0
     memory.meeting[j] = meeting
-    # Rounding may put the crossing a little off: the higher of the two tangents.
+    # The higher of the two tangents, because the crossing is rounded.
     memory.top[j] = c0 + (c1 - c0) * (meeting / h) + max(g0 + slope0 * meeting, g1 + slope1 * (meeting - h))
     memory.right[j] = c1 + g1
 
@@ -107,8 +107,8 @@ def arrival(memory, j, h, s, e):
 
 
 @inlined
-def current(memory, state, i, now):
-    """Whether the cell laid last still holds: the path goes straight on, has not left it, and it is not too wide."""
+def is_current(memory, state, i, now):
+    """Whether the last cell still holds: no event since, `now` lies in it, and it is at most four horizons wide."""
     if memory.end[0] - memory.begin[0] > 4.0 * memory.horizon[0]:
         return False
     return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
@@ -116,7 +116,7 @@ def current(memory, state, i, now):
 
 @inlined
 def settle_cell(memory, state, i, now, width):
-    """Note for what the cell was laid."""
+    """Store for which interval, clock and number of events the cell was made."""
     memory.begin[0] = now
     memory.end[0] = now + width
     memory.events[0] = events_so_far(state)
@@ -141,9 +141,9 @@ def arrive(memory, now, rng):
 class ConcaveConvex(Bound):
     """The model's convex and concave parts, added up over prior and data.
 
-    The model defines, beside each gradient, ``add_prior_parts(x, v, out)`` and ``add_term_parts(x, v, i, out)``. They
-    add the parts, at s = 0, of s ↦ vⱼ ∂ⱼU(x + sv) to row j of `out` (d, 3) — or, when `out` has one row, those of
-    v·∇U to this: the convex part c, the concave part g, and dg/ds.
+    The model defines ``add_prior_parts(x, v, out)`` and ``add_term_parts(x, v, i, out)``. They add three numbers at
+    s = 0, the convex part c, the concave part g and dg/ds, to `out`: if it has shape (d, 3), those of vⱼ ∂ⱼU(x + sv)
+    to row j; if it has shape (1, 3), those of v·∇U(x + sv).
 
     Examples
     --------
@@ -164,12 +164,12 @@ class ConcaveConvex(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not current(memory, state, i, now):
+        if not is_current(memory, state, i, now):
             width = memory.horizon[0]
             start, end = memory.start, memory.finish
             process.rate_parts(state, now, start)
             total = 0.0
-            for _ in range(60):  # the cell may reach to where the target is not defined, the path never goes there
+            for _ in range(60):  # cut where the target is not defined: the path never goes there
                 process.rate_parts(state, now + width, end)
                 total = 0.0
                 for j in range(end.shape[0]):
@@ -184,7 +184,7 @@ class ConcaveConvex(Bound):
             if not math.isfinite(total):
                 return now, math.nan
             for j in range(start.shape[0]):
-                lay(
+                set_line(
                     memory,
                     j,
                     width,

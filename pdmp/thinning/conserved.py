@@ -5,7 +5,7 @@ between refreshments. If the gradient of E = U - ½ |y|² obeys |Σ^½ ∇E(x)| 
 
     v·∇E <= |w| (A + B |y|) <= A R + ½ B R²,
 
-and if B also bounds the Hessian of E in that metric, then d/dt v·∇E = -y·∇E + w·∇²E w <= A R + B R².
+and if B also bounds the norm of the Hessian of E in that metric, then d/dt v·∇E = -y·∇E + w·∇²E w <= A R + B R².
 
 With a diagonal Σ the energy rᵢ² of each coordinate is conserved by itself, also when velocities flip. If in these
 units |∂ᵢE| <= Aᵢ + Σⱼ Bᵢⱼ |yⱼ|, then wᵢ ∂ᵢE <= rᵢ (Aᵢ + Σⱼ Bᵢⱼ rⱼ), with ½ for j = i; and if Bᵢⱼ bounds the entries of
@@ -36,7 +36,7 @@ def capped_arrival(rate, slope, level, e):
     if level <= 0.0:
         return math.inf
     positive = rate if rate > 0.0 else 0.0
-    area = 0.5 * (level - positive) * (level + positive) / slope if slope > 0.0 else 0.0  # until the line is there
+    area = 0.5 * (level - positive) * (level + positive) / slope if slope > 0.0 else 0.0  # up to the level
     if e < area:
         return first_arrival(rate, slope, e)
     return max((level - rate) / slope, 0.0) + (e - area) / level
@@ -51,14 +51,14 @@ class Energies(NamedTuple):
 
 
 class Conserved(Bound):
-    """The constant bound A R + ½ B R²; with `slope` the lower one of that and a line of slope A R + B R² from the rate.
+    """The constant bound A R + ½ B R²; with `slope`, the smaller of this and the rate now plus (A R + B R²) s.
 
     Parameters
     ----------
     offset, growth : float
-        A and B.
+        A, in units of Σ^½ ∇E, and B.
     slope : bool
-        Whether B bounds the Hessian of E too, and the rate is not random: then it grows no faster than that line.
+        Whether the line is used. It holds where B bounds the Hessian of E too and the rate is not random.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Conserved(Bound):
 
     name = "the bound by the conserved energy"
 
-    def __init__(self, offset: ArrayLike | None, growth: float, slope: float) -> None:
+    def __init__(self, offset: float, growth: float, slope: bool) -> None:
         self.offset, self.growth, self.bounds_slope = float(offset), float(growth), bool(slope)
 
     @compiled
@@ -98,7 +98,7 @@ class Conserved(Bound):
 
 
 class ConservedParts(Bound):
-    """The same for each coordinate by itself: the earliest of the arrivals, under the sum of the bounds.
+    """The bound of `Conserved` for each coordinate by itself. The first arrival is the earliest of the coordinates'.
 
     Parameters
     ----------
@@ -109,7 +109,8 @@ class ConservedParts(Bound):
     common : ndarray, shape (d,)
         Cᵢ, for bounds Aᵢ + Σⱼ Bᵢⱼ |yⱼ| + Cᵢ |y|, as those on single data are.
     slope : bool
-        Whether B bounds the entries of the Hessian of E too, C is zero, and the rates are not random.
+        Whether lines are used, as in `Conserved`: where B bounds the entries of the Hessian of E too, C is zero and
+        the rates are not random.
 
     Examples
     --------
@@ -125,7 +126,7 @@ class ConservedParts(Bound):
 
     name = "the bound by the conserved energies"
 
-    def __init__(self, offset: ArrayLike | None, growth: float, common: float, slope: float) -> None:
+    def __init__(self, offset: ArrayLike, growth: ArrayLike, common: ArrayLike, slope: bool) -> None:
         self.offset, self.common = np.array(offset, dtype=float), np.array(common, dtype=float)
         self.growth, self.bounds_slope = np.ascontiguousarray(growth, dtype=float), bool(slope)
 

@@ -1,6 +1,6 @@
-"""Clocks of constant rate, and constant bounds: the rate never exceeds them, wherever the path goes.
+"""First arrivals of clocks of constant rate, and bounds that hold for every position and velocity of a path.
 
-These bounds fit potentials with a bounded gradient: heavy tails, a Laplace prior, the logistic likelihood by itself.
+They exist for potentials with a bounded gradient: heavy tails, a Laplace prior, a logistic likelihood without a prior.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Constant(Bound):
     Parameters
     ----------
     level : float
-        At least sup over x and v of the clock's rate: sup|∇U| |v| for BPS, Σᵢ sup|∂ᵢU| for Zig-Zag.
+        At least the supremum of the clock's rate over x and v: sup|∇U| |v| for BPS, Σᵢ sup|∂ᵢU| for Zig-Zag.
 
     Raises
     ------

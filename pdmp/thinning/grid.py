@@ -1,21 +1,22 @@
-"""A bound for any smooth target, without knowledge of it: rates at three points of a cell, and room for curvature.
+"""A bound for any smooth target: chords through the rates at three points of a cell, raised where the rates curve.
 
-A cell [now, now + h] is bounded by the chords through the rates at its ends and at one point within, raised by what a
-parabola through the three may exceed them by, with a factor of safety that also covers jumps (kinks of the potential),
-and clipped at zero; each signed component of the rate by itself, so that Zig-Zag's kinks cost nothing. For a quadratic
-potential the bound is the rate itself. The point within is not the middle: with two equal jumps, one in each half of
-the cell, as sums of absolute values have them, rates at the ends and the middle would lie on a line, and nothing would
-be suspected.
+A cell is an interval of time [now, now + h]. Each signed rate is evaluated at its ends and at one inner point. The
+bound is the two chords through these three values, plus a margin: `safety` times the most by which the parabola through
+them exceeds the chords. The result is clipped at zero. The margin also covers jumps of the rate, at kinks of the
+potential. For a quadratic potential the signed rates are lines, so that the bound is the rate itself.
 
-The width follows two rules. Economy: it is adapted so that a quarter of the cells pass without an arrival. Accuracy: a
-cell over which the bend of the rates would be worth more than half an event ends at its inner point instead, at the
-cost of one more gradient, and the next one is at most twice as wide; so wide cells of a tail do not jump over the
-centre. A cell ends where another clock is known to propose. After a rejected proposal the rest of the cell serves on;
-at its end the gradient already known there starts the next one.
+The inner point is not the middle of the cell. A sum of absolute values gives rates with two equal jumps, and if there
+is one in each half of a cell, the rates at its ends and its middle lie on a line: the jumps would not be noticed.
 
-When the true rate is found above the bound, both rules become stricter; those violations are counted, with their
-excess: this bound is an approximation. What it cannot see are features of the rate narrower than a cell, between its
-three points, and two jumps in the one proportion, 3 to 7, that does lie on a line.
+Two rules set the width of a cell. Economy: a quarter of the cells should pass without an arrival. Accuracy: the second
+difference of the rates, times the width, should be at most half an event. If it is more, the cell is cut at its inner
+point, which costs one more gradient, and the next cell is at most twice as wide: otherwise a wide cell in a tail could
+jump over the centre. A cell also ends where another clock is known to propose. After a rejected proposal the rest of
+the cell is used; at its end the next cell begins with the gradient that is already known there.
+
+The bound is an approximation: violations are counted, with their excess, and each makes both rules stricter. It misses
+features of the rate that are narrower than a cell and lie between its three points, and two jumps of sizes 3 to 7,
+which leave the three rates on a line.
 
 References
 ----------
@@ -40,16 +41,17 @@ from pdmp.thinning.piecewise import segment_arrival
 PART = 0.3
 #: The economical width is the one at which this part of the cells passes without an arrival.
 EMPTY_CELLS = 0.25
-#: How many events the bend of the rates over one cell may be worth, before any violation: the accuracy that is asked.
+#: The accuracy before any violation: most events to which the second difference of the rates over a cell may amount.
 TOLERANCE = 0.5
-#: After a violation has lowered what is allowed, this part of the way back to `TOLERANCE` is gone with each cell.
+#: After a violation has lowered the tolerance, each cell undoes this part of the difference to `TOLERANCE`.
 RECOVERY = 0.001
-#: How far a parabola may lie above its two chords, in units of its second difference: over the longer chord.
+#: How far a parabola lies above its two chords at most, which is over the longer one, in units of its second
+#: difference.
 NEEDED = 0.5 * max(PART, 1.0 - PART) ** 2
 
 
 class Cell(NamedTuple):
-    """Memory of a bound that lays a grid: the present cell, and how wide the next ones shall be."""
+    """Memory of a bound on a grid: the present cell, and how wide the next ones shall be."""
 
     begin_rates: np.ndarray  #: (m,) signed rates at the begin of the cell
     inner_rates: np.ndarray  #: (m,) at its inner point
@@ -59,32 +61,32 @@ class Cell(NamedTuple):
     begin_bound: np.ndarray  #: (1,) the bound at its begin; `pdmp.thinning.Maxima`: in all of it
     inner_bound: np.ndarray  #: (1,) at its inner point
     end_bound: np.ndarray  #: (1,) at its end
-    events: np.ndarray  #: (1,) the number of events when it was laid: it holds until the next one
-    clock: np.ndarray  #: (1,) the clock for which it was laid
+    events: np.ndarray  #: (1,) the number of events when it was made: it holds until the next one
+    clock: np.ndarray  #: (1,) the clock for which it was made
     width: np.ndarray  #: (1,) the economical width
-    accurate_width: np.ndarray  #: (1,) the width at which the bend of the rates was last within what is allowed
+    accurate_width: np.ndarray  #: (1,) the last width at which the second difference was within the tolerance
     cells: np.ndarray  #: (1,) number of proposals and of cells without one
-    violations_seen: np.ndarray  #: (1,) the number of violations that the widths know of
-    allowed_bend: np.ndarray  #: (1,) number of events that the bend of the rates over a cell may be worth
+    violations_seen: np.ndarray  #: (1,) the number of violations to which the widths have been adapted
+    tolerance: np.ndarray  #: (1,) most events to which the second difference over a cell may amount
 
 
 def no_cell(m, width):
     """Empty `Cell`."""
     numbers = {name: np.zeros(1) for name in Cell._fields[3:]}
     numbers |= {"end": np.full(1, -1.0), "events": np.full(1, -1.0), "clock": np.full(1, -1.0)}
-    numbers |= {"width": np.full(1, width), "accurate_width": np.full(1, width), "allowed_bend": np.full(1, TOLERANCE)}
+    numbers |= {"width": np.full(1, width), "accurate_width": np.full(1, width), "tolerance": np.full(1, TOLERANCE)}
     return Cell(np.zeros(m), np.zeros(m), np.zeros(m), **numbers)
 
 
 @inlined
-def current(memory, state, i, now):
-    """Whether the cell laid last still holds: there was no event since, and `now` lies in it."""
+def is_current(memory, state, i, now):
+    """Whether the last cell still holds: there was no event since, and `now` lies in it."""
     return memory.events[0] == events_so_far(state) and memory.clock[0] == i and memory.begin[0] <= now < memory.end[0]
 
 
 @inlined
 def second_difference(a, b, c):
-    """Of the parabola with these values at begin, inner point and end of a cell: over its ends and its middle."""
+    """Second difference over begin, middle and end of a cell, from values at begin, inner point and end."""
     return 0.5 * ((c - b) / (1.0 - PART) - (b - a) / PART)
 
 
@@ -109,9 +111,9 @@ def adapt(memory, state, passed):
     if state.counts[VIOLATIONS] > memory.violations_seen[0]:
         memory.violations_seen[0] = state.counts[VIOLATIONS]
         memory.width[0] *= 0.7
-        memory.allowed_bend[0] *= 0.7
-    memory.allowed_bend[0] = max(memory.allowed_bend[0], 0.02 * TOLERANCE)
-    memory.allowed_bend[0] += RECOVERY * (TOLERANCE - memory.allowed_bend[0])
+        memory.tolerance[0] *= 0.7
+    memory.tolerance[0] = max(memory.tolerance[0], 0.02 * TOLERANCE)
+    memory.tolerance[0] += RECOVERY * (TOLERANCE - memory.tolerance[0])
 
 
 class Grid(Bound):
@@ -120,9 +122,14 @@ class Grid(Bound):
     Parameters
     ----------
     safety : float, default 6
-        Room for curvature, in units of what the parabola through the cell's three rates needs. With 6 a single jump of
-        the rate is covered wherever it lies in the cell, and so are two equal ones, before and after its inner point.
-        On quadratic targets it is free.
+        The margin, in units of the most by which the parabola through the cell's three rates exceeds its chords; at
+        least 1. With 6 the bound covers a jump of the rate anywhere in the cell, and two equal jumps on the two sides
+        of its inner point. On quadratic targets the margin is 0, whatever `safety` is.
+
+    Raises
+    ------
+    ValueError
+        Unless `safety` is a finite number, at least 1.
 
     Examples
     --------
@@ -145,8 +152,8 @@ class Grid(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not current(memory, state, i, now):
-            if not self.lay(process, state, i, now, rng):
+        if not is_current(memory, state, i, now):
+            if not self.new_cell(process, state, i, now, rng):
                 return math.nan, HORIZON
         # The piecewise-linear bound from `now` on: what is left of it before the inner point, and after.
         e = rng.standard_exponential()
@@ -172,8 +179,8 @@ class Grid(Bound):
         return max(now, memory.begin[0] + s + t), left + (memory.end_bound[0] - left) * (t / rest)
 
     @compiled(inline=False)
-    def lay(self, process, state, i, now, rng):
-        """Lay a cell that begins at `now`; whether the rates are finite in it."""
+    def new_cell(self, process, state, i, now, rng):
+        """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
         at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
         width = min(memory.width[0], 2.0 * memory.accurate_width[0])
@@ -191,11 +198,11 @@ class Grid(Bound):
             if math.isnan(total_rate(at_inner)):  # the path never goes to where the target is not defined
                 known, capped, width = False, False, 0.5 * width
                 continue
-            bend = 0.0
+            difference = 0.0
             for j in range(at_begin.shape[0]):
                 if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
-                    bend += abs(second_difference(at_begin[j], at_inner[j], at_end[j]))
-            if not math.isnan(total_rate(at_end)) and bend * width <= memory.allowed_bend[0]:
+                    difference += abs(second_difference(at_begin[j], at_inner[j], at_end[j]))
+            if not math.isnan(total_rate(at_end)) and difference * width <= memory.tolerance[0]:
                 break
             known, capped, width = True, False, PART * width
             for j in range(at_begin.shape[0]):

@@ -2,9 +2,9 @@
 
 References
 ----------
-Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 47, section 3.3
-(a Hessian that is dominated, and Lipschitz constants); Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle
-Sampler, JASA 113, section 2.3.
+Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann.
+Statist. 47, section 3.3 (matrices that dominate the Hessian, and Lipschitz constants); Bouchard-Côté, Vollmer & Doucet
+(2018), The Bouncy Particle Sampler, JASA 113, section 2.3.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Hessian(_Dominated):
     Parameters
     ----------
     matrix : array_like, shape (d, d)
-        M >= 0.
+        M >= 0, in units of the Hessian.
 
     Raises
     ------
@@ -145,7 +145,7 @@ class Hessian(_Dominated):
 
 
 class Expiring(NamedTuple):
-    """Memory of a bound that expires."""
+    """Memory of a bound that holds up to a horizon only."""
 
     rates: np.ndarray  #: (m,) signed rates
     slope_bounds: np.ndarray  #: (m,) bounds on their derivatives in time, up to the horizon
@@ -163,16 +163,16 @@ def adapt_horizon(memory, wait, width):
     memory.horizons[0] += 1.0
     gain = max(0.05, 1.0 / (1.0 + 0.1 * memory.horizons[0]))
     memory.horizon[0] *= math.exp(gain * ((1.0 if wait >= width else 0.0) - 0.3))
-    if wait < 0.01 * width:  # much too far
+    if wait < 0.01 * width:  # the horizon was much too far
         memory.horizon[0] *= 0.5
 
 
 class LocalHessian(Bound):
     """The model's bounds on the derivatives of the rates over the next piece of the path; they expire at its end.
 
-    For Hessians without a global bound: ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
-    0 <= u <= s; ``partial_curvature_bounds_within(x, v, s, out)`` bounds each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length s of the
-    piece adapts.
+    It is for Hessians without a global bound. ``curvature_bound_within(x, v, s)`` of the model bounds v·H(x + uv)v over
+    0 <= u <= s, and ``partial_curvature_bounds_within(x, v, s, out)`` bounds each vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ. The length s of
+    the piece adapts.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """A constant bound on each cell of an adaptive grid: the maximum of the rate there, found numerically.
 
-The total rate is evaluated at the begin, the middle and the end of the cell. When the middle is highest its maximum is
-searched by successive parabolas inside the bracket (golden sections where these do not help: Brent's method); else it
-is at an end. The margin covers what the search leaves, and more where the three rates bend. Widths follow the rules of
-`pdmp.thinning.grid`, and so does the counting of violations: this bound is an approximation.
+The total rate is evaluated at the begin, the middle and the end of the cell. When the middle is highest, the maximum is
+searched for by successive parabolas inside the bracket (golden sections where these do not help: Brent's method); else
+it is at an end. A margin in proportion to the second difference of the three rates is added, because the search is not
+exact. The widths follow the rules of `pdmp.thinning.grid`. The bound is an approximation: violations are counted.
 
 References
 ----------
@@ -21,7 +21,7 @@ from pdmp.native.arguments import count, number
 from pdmp.native.classes import compiled
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, events_so_far, next_other
-from pdmp.thinning.grid import adapt, current, no_cell, total_rate
+from pdmp.thinning.grid import adapt, is_current, no_cell, total_rate
 
 GOLDEN = 0.381966011250105  #: (3 - √5) / 2
 
@@ -32,9 +32,14 @@ class Maxima(Bound):
     Parameters
     ----------
     margin : float, default 0.25
-        What is added to the maximum found, in units of the bend of the cell's three rates (their second difference).
+        What is added to the maximum found, in units of the second difference of the cell's three rates; at least 0.
     searches : int, default 4
-        Evaluations inside a cell whose middle is highest.
+        Evaluations inside a cell whose middle is highest; at least 0.
+
+    Raises
+    ------
+    ValueError
+        For a negative `margin` or `searches`.
 
     Examples
     --------
@@ -58,8 +63,8 @@ class Maxima(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not current(memory, state, i, now) or memory.end[0] - memory.begin[0] > 4.0 * memory.width[0]:
-            if not self.lay(process, state, i, now, rng):
+        if not is_current(memory, state, i, now) or memory.end[0] - memory.begin[0] > 4.0 * memory.width[0]:
+            if not self.new_cell(process, state, i, now, rng):
                 return math.nan, HORIZON
         s = rng.standard_exponential() / memory.begin_bound[0] if memory.begin_bound[0] > 0.0 else math.inf
         passed = now + s >= memory.end[0]
@@ -71,8 +76,8 @@ class Maxima(Bound):
         return now + s, memory.begin_bound[0]
 
     @compiled(inline=False)
-    def lay(self, process, state, i, now, rng):
-        """Lay a cell that begins at `now`; whether the rates are finite in it."""
+    def new_cell(self, process, state, i, now, rng):
+        """Make a cell that begins at `now`; whether the rates are finite in it."""
         memory = state.memory.bound
         at_begin, at_inner, at_end = memory.begin_rates, memory.inner_rates, memory.end_rates
         width = min(memory.width[0], 2.0 * memory.accurate_width[0])
@@ -85,13 +90,13 @@ class Maxima(Bound):
         low, middle, high = total_rate(at_begin), total_rate(at_inner), total_rate(at_end)
         if math.isnan(low):
             return False
-        bend = 0.0
+        difference = 0.0
         for _ in range(60):
-            bend = 0.0
+            difference = 0.0
             for j in range(at_begin.shape[0]):
                 if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
-                    bend += abs(at_begin[j] - 2.0 * at_inner[j] + at_end[j])
-            if not math.isnan(middle + high) and bend * width <= memory.allowed_bend[0]:
+                    difference += abs(at_begin[j] - 2.0 * at_inner[j] + at_end[j])
+            if not math.isnan(middle + high) and difference * width <= memory.tolerance[0]:
                 break
             capped, width, high = False, 0.5 * width, middle
             for j in range(at_begin.shape[0]):
@@ -109,7 +114,7 @@ class Maxima(Bound):
         memory.begin[0], memory.end[0] = now, now + width
         if capped:  # the other clock comes first: it may be a wall, beyond which the target is not defined
             memory.end[0] = np.nextafter(memory.end[0], np.inf)
-        memory.begin_bound[0] = top + self.margin * bend
+        memory.begin_bound[0] = top + self.margin * difference
         memory.events[0], memory.clock[0] = events_so_far(state), i
         return True
 

@@ -1,9 +1,11 @@
-"""An adaptive bound whose cells are never wider than a given time: where rates repeat, wider ones would not see it."""
+"""An adaptive bound with a largest width of its cells: a cell as long as a period of the rate would miss its maxima."""
 
 from __future__ import annotations
 
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import compiled
 from pdmp.thinning.bound import Bound
+from pdmp.thinning.grid import Grid
+from pdmp.thinning.maxima import Maxima
 
 
 class Narrow(Bound):
@@ -12,7 +14,9 @@ class Narrow(Bound):
     Parameters
     ----------
     bound : Grid or Maxima
+        The bound whose cells are limited.
     widest : float
+        The largest width of a cell, in process time.
 
     Examples
     --------
@@ -21,13 +25,13 @@ class Narrow(Bound):
     1.0
     """
 
-    bound: Compiled
+    bound: Grid | Maxima
     widest: float
 
     exact = False
     adapts = True
 
-    def __init__(self, bound: float | None, widest: float) -> None:
+    def __init__(self, bound: Grid | Maxima, widest: float) -> None:
         self.bound, self.widest = bound, float(widest)
 
     @property

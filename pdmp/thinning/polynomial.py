@@ -1,8 +1,8 @@
 r"""Bounds for polynomial potentials: along a line every rate is a polynomial in time with known coefficients.
 
 On s >= 0 the terms cₖ sᵏ with cₖ > 0 are convex and those with cₖ < 0 concave, so that `pdmp.thinning.concave_convex`
-applies. Only the coefficients at the begin of a cell are evaluated, and a cell serves until the velocity changes or its
-end is reached.
+applies. The coefficients are evaluated at the begin of a cell only, and the cell is used until it ends or the velocity
+changes.
 
 References
 ----------
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pdmp.native.arguments import count
 from pdmp.native.classes import compiled
 from pdmp.thinning.bound import Bound
-from pdmp.thinning.concave_convex import arrive, check_pieces, current, lay, no_lines, settle_cell
+from pdmp.thinning.concave_convex import arrive, check_pieces, is_current, no_lines, set_line, settle_cell
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 class Polynomial(Bound):
     """The model's rates as polynomials in time, added up over prior and data.
 
-    The model defines, beside each gradient, ``add_prior_coefficients(x, v, out)`` and
-    ``add_term_coefficients(x, v, i, out)``. They add the coefficient of sᵏ in vⱼ ∂ⱼU(x + sv) to ``out[j, k]``, `out`
-    having shape (d, degree + 1) — or, when `out` has one row, those of v·∇U to this.
+    The model defines ``add_prior_coefficients(x, v, out)`` and ``add_term_coefficients(x, v, i, out)``. If `out` has
+    shape (d, degree + 1), they add the coefficient of sᵏ in vⱼ ∂ⱼU(x + sv) to ``out[j, k]``; if it has shape
+    (1, degree + 1), that of v·∇U(x + sv) to ``out[0, k]``.
 
     Parameters
     ----------
     degree : int
-        Of the rates: one less than that of the potential.
+        Degree of the rates, one less than that of the potential; at least 1.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Polynomial(Bound):
     @compiled
     def propose(self, process, state, i, now, rng):
         memory = state.memory.bound
-        if not current(memory, state, i, now):
+        if not is_current(memory, state, i, now):
             h, table = memory.horizon[0], memory.start
             process.rate_coefficients(state, now, table)
             total = 0.0
@@ -76,7 +76,7 @@ class Polynomial(Bound):
                         concave += table[j, k] * power * h
                         slope += k * table[j, k] * power
                     power *= h
-                lay(memory, j, h, 0.0, convex, table[j, 0], table[j, 1], concave, slope)
+                set_line(memory, j, h, 0.0, convex, table[j, 0], table[j, 1], concave, slope)
                 total += convex + concave
             if not math.isfinite(total):
                 return now, math.nan

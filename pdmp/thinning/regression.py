@@ -68,7 +68,7 @@ def new_prior(mean, variance):
 
 @inlined
 def forget(line):
-    """Drop all observations: the velocity changed."""
+    """Drop all observations, because the velocity has changed."""
     line["weight"], line["weight_s"], line["weight_ss"] = 0.0, 0.0, 0.0
     line["weight_g"], line["weight_sg"] = 0.0, 0.0
     line["latest_variance"], line["count"] = 0.0, 0.0

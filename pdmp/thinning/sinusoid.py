@@ -16,7 +16,7 @@ from pdmp.native.classes import compiled, helper, inlined, positive
 from pdmp.process import CERTAIN
 from pdmp.thinning.bound import Bound
 
-#: A sinusoid whose amplitude is below this share of the conserved energy is the rounding of none.
+#: An amplitude below this share of the conserved energy is taken for 0: it is rounding.
 ROUNDING = 1e-10
 
 
@@ -26,7 +26,7 @@ def sinusoid_arrival(a, b, k, e):
     amplitude = math.hypot(a, b)
     if amplitude == 0.0:
         return math.inf
-    e *= k / amplitude  # now of max(0, cos θ), for θ = ks - φ: 2 in each turn
+    e *= k / amplitude  # from here on of max(0, cos θ), θ = ks - φ, whose integral over each turn is 2
     turns = math.floor(0.5 * e)
     e -= 2.0 * turns
     start = -math.atan2(b, a)
@@ -67,8 +67,9 @@ def _primitive(v, y, c0, c1, c2, t):
 def product_arrival(v, y, c0, c1, c2, e):
     """Time t with ∫₀ᵗ max(0, f) = e for f(s) = (v cos s - y sin s)(c₀ + c₁ cos s + c₂ sin s); infinite if f <= 0.
 
-    Between its zeros, at most four in a turn, f has one sign: whole turns and intervals are counted off, and the
-    equation is solved in the last one, by Newton's method with bisection, to rounding.
+    f has at most four zeros in a turn, and one sign between them. The integrals of whole turns, then of the intervals
+    between zeros, are subtracted from e, as long as they are smaller. In the interval that remains the equation is
+    solved to rounding, by Newton's method with bisection.
     """
     first = _zero(math.atan2(v, y))
     second = _zero(first + math.pi)
@@ -133,8 +134,8 @@ def product_arrival(v, y, c0, c1, c2, e):
 class Sinusoids(Bound):
     """The rate of the Boomerang sampler for a quadratic potential: the sum of the positive parts of two sinusoids.
 
-    Where the reference's mean is the mode there is one alone, and its arrivals are exact; the process's
-    ``harmonics(state, now, rng)`` returns a₁, b₁, a₂, b₂ and the conserved energy.
+    If the reference's mean is the mode, one of them is zero, and nothing is rejected. The process gives
+    ``harmonics(state, now, rng)``, which returns a₁, b₁, a₂, b₂ and the conserved energy.
 
     Examples
     --------

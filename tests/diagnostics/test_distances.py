@@ -96,7 +96,7 @@ def test_bad_input_is_one_line(name):
 def test_fewer_draws_than_dimensions_are_a_warning():
     x = np.random.default_rng(4).standard_normal((4, 6))
     for function in (sliced_wasserstein, mmd):
-        with pytest.warns(UserWarning, match="4 draws in 6 dimensions: a distance between laws from so few"):
+        with pytest.warns(UserWarning, match="4 draws in 6 dimensions are too few for a distance between laws"):
             function(x, np.concatenate([x, 1.0 + x]), stretches=2)
 
 

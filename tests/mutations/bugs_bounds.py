@@ -28,7 +28,7 @@ BUGS = [
         ("polynomial: the power lags behind", "pdmp/thinning/polynomial.py", "slope += k * table[j, k] * power", "slope += table[j, k] * power", BOUNDS),
         ("grid: no room for curvature", "pdmp/thinning/grid.py", "room = self.safety * NEEDED * abs(second_difference(a, b, c))", "room = 0.0", BOUNDS),
         ("grid: a cell outlives the event", "pdmp/thinning/grid.py", "return memory.events[0] == events_so_far(state) and memory.clock[0] == i", "return memory.clock[0] == i", BOUNDS),
-        ("grid: wide cells jump over a peak", "pdmp/thinning/grid.py", "and bend * width <= memory.allowed_bend[0]:", "and bend * width <= 1e9:", BOUNDS),
+        ("grid: wide cells jump over a peak", "pdmp/thinning/grid.py", "and difference * width <= memory.tolerance[0]:", "and difference * width <= 1e9:", BOUNDS),
         ("grid: the rest of a cell begins anew", "pdmp/thinning/grid.py", "left, s = memory.begin_bound[0], now - memory.begin[0]", "left, s = memory.begin_bound[0], 0.0", BOUNDS),
         ("grid: the inner point is the middle", "pdmp/thinning/grid.py", "PART = 0.3\n", "PART = 0.5\n", BOUNDS),
         ("grid: room for the shorter chord only", "pdmp/thinning/grid.py", "max(PART, 1.0 - PART) ** 2", "min(PART, 1.0 - PART) ** 2", THINNING),

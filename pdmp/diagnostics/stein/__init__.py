@@ -1,4 +1,4 @@
-r"""Stein discrepancies: how far draws are from a target of which only the score ∇log π is known.
+r"""Stein discrepancies: distances of draws from a target of which only the score ∇log π is known.
 
 With a kernel k(x, y) = φ(ρ), ρ = (x - y)ᵀ Γ⁻¹ (x - y), and the scores s, s' at x and y, the Stein kernel is
 
@@ -8,15 +8,15 @@ whose mean over y ~ π is zero for every x. Its double sum over draws is the squ
 `ksd`. The finite-set discrepancy `fssd` evaluates the Stein features at a few locations only, `sliced_ksd` sums over
 one-dimensional projections, and `stein_thin` chooses draws one at a time so that their discrepancy is least.
 
-None of them detects a mode that no draw has been near, and all of them change when a coordinate changes its unit: give
-a `preconditioner` where scales differ.
+None of them detects a mode that is far from all draws. All of them depend on the units of the coordinates: give a
+`preconditioner` where scales differ.
 
 Stochastic scores. Where the data are many, s may be an unbiased estimate from a mini-batch drawn anew for each draw:
 ``ksd(x, scores(Minibatch(model, 100), x), statistic="u")``. The noise of two draws is independent and k_π is linear in
 each of the two scores, so the U-statistic, a mean over pairs of different draws, stays unbiased; its variance grows
-with the noise. The V-statistic is biased: its diagonal has s·s, so KSD² is larger by E[φ(0) tr Cov(s)] / P. It still
-ranks samplers as exact scores do if their noise is alike. FSSD is linear in each score as well, and its U-statistic
-unbiased. Control variates have less noise, and none at their anchor.
+with the noise. The V-statistic is biased: its diagonal has s·s, so KSD² is larger by E[φ(0) tr Cov(s)] / P. It ranks
+samplers as exact scores do if all of them have the same noise. FSSD is linear in each score as well, and its
+U-statistic unbiased. Control variates have less noise, and none at their anchor.
 
 References
 ----------

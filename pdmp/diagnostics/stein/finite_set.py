@@ -41,7 +41,7 @@ def fssd(
         FSSD-opt: maximise `criterion` over the locations by Adam first. The result is then larger than at random
         locations, and no longer unbiased.
     seed : int
-        Of the locations.
+        Seed of the locations.
     kernel : "gaussian", "imq", or one of `imq` and `gaussian`
     statistic : {"v", "u"}
         "v": FSSD, the root mean square of the witness, never negative. "u": FSSD², unbiased at fixed locations,
@@ -72,7 +72,7 @@ def fssd(
     >>> from pdmp.diagnostics import fssd, stein
     >>> x = np.array([[-1.0], [0.0], [1.0]])
     >>> options = {"locations": [[0.5]], "optimise": False, "kernel": stein.gaussian(1.0)}
-    >>> fssd(x + 2.0, -(x + 2.0), **options) > fssd(x, -x, **options)  # two sd too far, and at the right place
+    >>> fssd(x + 2.0, -(x + 2.0), **options) > fssd(x, -x, **options)  # off by two sd, and not
     True
     """
     x, scores = check_draws(x, scores)
@@ -182,7 +182,7 @@ def _jacobian_products(kernel, x, s, v, weights, alpha, u, c, beta, out, buffer)
 
 
 class Witness:
-    """The features ξ(xᵢ, vⱼ) = s φ + 2 φ' (x - v) of draws at locations v (J, d), tile by tile, never stored."""
+    """The features ξ(xᵢ, vⱼ) = s φ + 2 φ' (x - v) of draws at locations v (J, d), computed tile by tile."""
 
     def __init__(self, x, scores, kernel):
         self.n = len(x)

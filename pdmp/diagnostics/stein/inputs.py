@@ -1,4 +1,4 @@
-"""What is asked of draws, scores, weights and preconditioners before a discrepancy is computed."""
+"""Checks of draws, scores, weights and preconditioners before a discrepancy is computed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def check_draws(x, scores, name="scores"):
             )
     n, d = x.shape
     if 1 < n < d:
-        warnings.warn(f"{n} draws in {d} dimensions: a Stein discrepancy of so few says little.", stacklevel=3)
+        warnings.warn(
+            f"{n} draws in {d} dimensions are too few for a Stein discrepancy: take more draws.", stacklevel=3
+        )
     if n > 1:
         constant = np.flatnonzero(np.ptp(x, axis=0) == 0.0)
         if len(constant):

@@ -92,7 +92,21 @@ def stein_matrix(
     *,
     preconditioner: ArrayLike | str | None = None,
 ) -> np.ndarray:
-    """All k_π(xᵢ, xⱼ), shape (P, P); parameters as of `ksd`."""
+    """The matrix of all k_π(xᵢ, xⱼ).
+
+    Parameters
+    ----------
+    x, scores : array_like, shape (P, d)
+        As of `ksd`.
+    kernel : {"imq", "gaussian"} or SteinKernel
+        As of `ksd`.
+    preconditioner : array_like or "covariance", optional
+        As of `ksd`.
+
+    Returns
+    -------
+    ndarray, shape (P, P)
+    """
     x, scores = check_draws(x, scores)
     pairs = Pairs(x, scores, kernel, preconditioner)
     out = np.zeros((len(x), len(x)))

@@ -10,7 +10,7 @@ from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.vectors import exp as _exp
 
-MEDIAN_DRAWS = 1_000  #: the median distance is that of about so many equally spaced draws
+MEDIAN_DRAWS = 1_000  #: number of equally spaced draws, about, that the median distance is taken of
 
 
 class SteinKernel(Compiled):
@@ -96,7 +96,7 @@ def imq(c: float = 1.0, beta: float = -0.5) -> SteinKernel:
 
 
 def gaussian(bandwidth: float) -> SteinKernel:
-    """The kernel exp(-ρ / (2 h²)). Above two dimensions its discrepancy can vanish for draws that run away.
+    """The kernel exp(-ρ / (2 h²)). Above two dimensions its discrepancy can tend to 0 for draws that diverge.
 
     Parameters
     ----------

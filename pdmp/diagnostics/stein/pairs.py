@@ -1,7 +1,7 @@
 """Sums of the Stein kernel over pairs of draws.
 
-Draws lie in tiles: an array (tiles, d, TILE) of each coordinate of TILE of them, so that every inner loop is over TILE
-neighbours in memory, a number that is known when it is compiled.
+Draws are stored in an array (tiles, d, TILE), TILE draws in a tile. Every inner loop then runs over TILE numbers that
+are neighbours in memory, and TILE is known when the loop is compiled.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Pairs:
         self.n, d = x.shape
         factor = cholesky(preconditioner, x)
         self.identity = factor is None
-        x = x - x.mean(axis=0)  # differences of large numbers would lose digits
+        x = x - x.mean(axis=0)  # centred, because differences of large numbers lose digits
         if factor is None:
             self.trace = float(d)
             y, t, w = x, scores, x

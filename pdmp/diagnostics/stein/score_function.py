@@ -25,11 +25,11 @@ def scores(target: Model | Provider, x: ArrayLike, seed: int = 0) -> np.ndarray:
     Parameters
     ----------
     target : Model, or any of `pdmp.gradients`
-        A model gives the exact scores; mini-batches noisy ones, of which the U-statistic is still unbiased.
+        A model gives the exact scores, mini-batches unbiased estimates of them.
     x : array_like, shape (P, d)
         Draws.
     seed : int
-        Of the mini-batches.
+        Seed of the mini-batches.
 
     Returns
     -------

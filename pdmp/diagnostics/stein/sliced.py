@@ -13,7 +13,7 @@ from pdmp.diagnostics.stein.kernels import SteinKernel, array_profile, as_kernel
 from pdmp.diagnostics.stein.pairs import TILE, row_sums_preconditioned, tiled
 from pdmp.native.arguments import one_of
 
-SLICE_DRAWS = 200  #: on which the slices are optimised
+SLICE_DRAWS = 200  #: number of draws, about, for which the slices are optimised
 
 
 def sliced_ksd(
@@ -27,7 +27,7 @@ def sliced_ksd(
     iterations: int = 50,
     rate: float = 0.05,
 ) -> float:
-    r"""Sliced kernelised Stein discrepancy, for dimensions in which `ksd` no longer tells draws apart.
+    r"""Sliced kernelised Stein discrepancy, for dimensions in which `ksd` hardly depends on the draws.
 
     For each coordinate direction r = eⱼ the score is projected on r, and the draws on a direction gᵣ of unit length::
 

@@ -1,4 +1,4 @@
-"""Stein thinning: the draws that represent the target best."""
+"""Stein thinning: a subset of draws with a small Stein discrepancy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ def stein_thin(
     *,
     preconditioner: ArrayLike | str | None = "covariance",
 ) -> np.ndarray:
-    """Stein thinning: the draws that represent the target best, chosen one at a time.
+    """Stein thinning: a subset of draws with a small Stein discrepancy, chosen one at a time.
 
     Parameters
     ----------
-    x, scores, kernel
+    x, scores : array_like, shape (P, d)
+        As of `ksd`.
+    kernel : {"imq", "gaussian"} or SteinKernel
         As of `ksd`.
     size : int
-        How many to choose. A draw can be chosen more than once.
-    preconditioner
+        Number of draws to choose. A draw can be chosen more than once.
+    preconditioner : array_like or "covariance", optional
         As of `ksd`; by default the draws' covariance, so that units do not matter.
 
     Returns
