@@ -9,6 +9,7 @@
 `SGZZ`, `SGBPS`, `ZigZagSplitting`, `BPSSplitting`         discretised piecewise-deterministic processes
 `MALA`, `Barker`                                           with a Metropolis correction, for exact gradients
 `schedules`, `preconditioners`                             of steps, and of Langevin dynamics
+`Ticking`, `Brownian`, `finite`                            for samplers of one's own: the bases, and a check
 =========================================================  ====================================================
 """
 
@@ -27,6 +28,7 @@ from discrete.sgld import SGLD
 from discrete.sgnht import SGNHT
 from discrete.sgzz import SGZZ
 from discrete.splitting import BPSSplitting, ZigZagSplitting
+from discrete.tick import Brownian, Ticking, finite
 from discrete.ubu import UBU
 from pdmp.engine.preflight import trust
 
@@ -48,9 +50,12 @@ __all__ = [
     "UBU",
     "BPSSplitting",
     "Barker",
+    "Brownian",
     "RichardsonRomberg",
+    "Ticking",
     "ZigZagSplitting",
     "breaking_point",
+    "finite",
     "preconditioners",
     "schedules",
 ]

@@ -61,8 +61,8 @@ class BADODAB(Thermostatted):
         ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
     diffusion : float, optional
         A of dp = … + √(2A) dB, an inverse time; the paper's σ is √(2A). The thermostat starts at A. When omitted, it
-        is 1 for a given step; with an automatic step it is chosen among several, as the one with which the chain
-        forgets its start in the fewest steps.
+        is 1 for a given step; with an automatic step it is chosen among several, for the fastest decay of
+        correlations per step.
     mass : float, optional
         μ, the inertia of the thermostat; the dimension when omitted.
 
@@ -94,7 +94,7 @@ class BADODAB(Thermostatted):
     def linear_step(
         self, step: float, friction: float, curvature: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """That of BAOAB, which this sampler is when its thermostat is at rest."""
+        """That of BAOAB, which this sampler equals while its thermostat is constant."""
         return BAOAB.linear_step(step, friction, curvature)
 
     @property

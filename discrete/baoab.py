@@ -20,8 +20,9 @@ On U = λθ²/2 with additive gradient noise of standard deviation τ the statio
 
     (1 + (ετ)²/4 coth(Dε/2) / (1 - ε²λ/4)) / λ,  for ε²λ < 4, whatever the friction:
 
-exact without noise, at every step; with noise too large by the factor 1 + ετ²/(2D) to leading order. For other targets
-the bias is of order ε² (of order ε⁴ in the limit of large friction). The variance of p is 1 - ε²λ/4 without noise.
+which is exact at every step without noise, and too large by the factor 1 + ετ²/(2D), to leading order, with noise. For
+other targets the bias is of order ε² (of order ε⁴ in the limit of large friction). The variance of p is 1 - ε²λ/4
+without noise.
 
 References
 ----------
@@ -55,7 +56,7 @@ class BAOAB(Underdamped):
     friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
         larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
-        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
+        it is chosen among several, for the fastest decay of correlations per step.
 
     Raises
     ------
@@ -106,7 +107,7 @@ class BAOAB(Underdamped):
     def linear_step(step: float, friction: float, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Underdamped.linear_step`. Of (θ, p) before the last B, which does not change θ: a kick of ε, A, O, A."""
         half, decay = 0.5 * step, math.exp(-friction * step)
-        drift = np.array([half * (1.0 + decay), decay])  # of a unit of momentum
+        drift = np.array([half * (1.0 + decay), decay])  # effect of a unit of momentum on (θ, p)
         turn = step * curvature
         transition = np.empty((len(curvature), 2, 2))
         transition[:, 0, 0], transition[:, 0, 1] = 1.0 - turn * drift[0], drift[0]

@@ -7,8 +7,8 @@ normalise  c v / \|v\|                        acts wherever v ≠ 0
 =========  =================================  ================================
 
 Each of them makes the estimate biased, and with it the law that is sampled. How large the bias is depends on how often
-the safeguard acts, which ``run.stats["mean_clipped"]`` tells. What some texts call clipping is `normalise`, which
-changes every estimate.
+the safeguard acts: ``run.stats["mean_clipped"]`` is the fraction of steps. Some texts call `normalise` clipping, though
+it changes every estimate.
 """
 
 from __future__ import annotations

@@ -35,10 +35,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from discrete.schedules import Automatic, Constant, as_schedule
+from discrete.schedules import Automatic, Constant, Schedule, as_schedule
 from discrete.tick import finite
 from pdmp.flow import Linear
-from pdmp.gradients import as_provider
+from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process
@@ -77,8 +77,8 @@ class FrozenRates(Process):
     - ``event(x, v, memory, rng, counts)``: carries the event out; returns False if a gradient is not finite.
     """
 
-    provider: object
-    schedule: object
+    provider: Provider
+    schedule: Schedule
     regular: bool  #: whether all intervals are equally long
 
     recipe = FrozenRecipe()

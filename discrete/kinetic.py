@@ -69,7 +69,7 @@ class Kinetic(Brownian):
     report = KineticReport()
 
     def checked_or_default(self, name: str, value: float | None) -> float:
-        """A friction or diffusion; None stands for 1, and for NaN if it will be chosen with an automatic step."""
+        """A friction or diffusion; for None 1, or with an automatic step NaN, as it is then chosen with the step."""
         if value is None:
             return math.nan if isinstance(self.schedule, Automatic) else 1.0
         return positive(name, value)
@@ -90,7 +90,7 @@ class Kinetic(Brownian):
 
 
 class FrictionRecipe(StepRecipe):
-    """Also says the friction."""
+    """`StepRecipe`, with the friction in the setting."""
 
     def setting(self, process):
         return f"{super().setting(process)}, friction {process.friction:.3g}"
@@ -144,8 +144,8 @@ class Underdamped(Kinetic):
 def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
     """A friction, and the largest step with it at which the predicted variances are within `error`.
 
-    Of the frictions that are tried, the one is chosen with which the slowest mode decays most in a step; but first of
-    all, one with a step within `error`.
+    A friction is preferred if some step keeps the predicted variances within `error`. Among the preferred ones, that
+    with the fastest decay per step of the slowest mode is taken.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ class Metropolis(Ticking):
             log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
             if log_accept >= 0.0:
                 accept = 1.0
-            elif log_accept < 0.0:  # false for NaN, from a gradient that is not a number
+            elif log_accept < 0.0:  # false for NaN, if the gradient is not finite
                 accept = math.exp(log_accept)
         if rng.random() < accept:
             for j in range(x.shape[0]):

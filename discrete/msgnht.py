@@ -61,8 +61,7 @@ class MSGNHT(Thermostatted):
         `discrete.schedules.automatic`.
     diffusion : float, optional
         A of dp = … + √(2A) dB, an inverse time. The thermostats start at A. When omitted, it is 1 for a given step;
-        with an automatic step it is chosen among several, as the one with which the chain forgets its start in the
-        fewest steps.
+        with an automatic step it is chosen among several, for the fastest decay of correlations per step.
     scheme : {"splitting", "euler"}
         The integrator; its formulas are in the text of `discrete.msgnht`.
 

@@ -123,8 +123,8 @@ class RichardsonRomberg(Process):
     ((2.0, -1.0), 0.05)
     """
 
-    fine: object
-    coarse: object
+    fine: Brownian
+    coarse: Brownian
     regular: bool  #: whether all states are held for the same time
     paper_weights: bool  #: whether the fine chain's states have the paper's weights
     stream: Stream
@@ -278,7 +278,7 @@ class RichardsonRomberg(Process):
                     z[begin + j] += self.shared[j, k - begin] * both + self.own[j, k - begin] * w
 
     def helper_threads(self, state: State) -> AbstractContextManager:
-        """The context of the event loop: a helper with two threads, nothing with one."""
+        """The context in which the event loop runs: with two threads, one that starts and stops the second."""
         return contextlib.nullcontext() if self.threads == 1 else Helper(self, state)
 
     def embed(self, x: np.ndarray) -> np.ndarray:

@@ -29,9 +29,9 @@ class Schedule(Compiled):
     """Base of step-size schedules.
 
     A schedule defines the compiled method ``step(self, k)``, the size of step k = 0, 1, …, positive for every k, in the
-    unit of the sampler that takes it. It may also define ``explores(self, k)``, True for steps that are only taken to
-    get away from where the chain is: they add no noise, and the state before them has no weight in averages. `SGLD`,
-    `SGD` and `GD` know such steps, the other samplers refuse the schedule.
+    unit of the sampler that takes it. It may also define ``explores(self, k)``, True for steps that explore: they
+    add no noise, and the state before them has no weight in averages. `SGLD`, `SGD` and `GD` take such schedules, the
+    other samplers refuse them.
 
     Examples
     --------

@@ -68,7 +68,7 @@ class SGBDMemory(NamedTuple):
 
 
 class SGBDRecipe(StepRecipe):
-    """Each estimator with the scale that it would choose itself."""
+    """Each estimator, with its automatic scale."""
 
     def processes(self, sampler, model, batch, mode, error):
         hessian, noise = model.hessian(mode), noise_covariance(batch, mode)
@@ -111,8 +111,8 @@ class SGBD(Ticking):
     scale : float, array_like of shape (d,), schedule, "adaptive" or "auto", default "auto"
         σ, in units of θ; to leading order it corresponds to the step γ = 0.505 σ² of SGLD. A state is held for σ², or
         for the mean of σ² over the coordinates. "adaptive": for each coordinate C / (1.233 τ), with the running average
-        τ of the noise sd, but at most `max_scale`. The first step takes the scale from its own batch, and the state
-        before it is held for no time. "auto": see `discrete.schedules.automatic`.
+        τ of the noise sd, but at most `max_scale`. The scale of the first step is that of its own batch, and the
+        initial state is held for no time. "auto": see `discrete.schedules.automatic`.
     estimator : {"vanilla", "corrected", "extreme"}
         How the noisy gradient determines the probability of the sign; the formulas are in the text of `discrete.sgbd`.
     beta : float, default 0.1

@@ -7,9 +7,9 @@ rate   none: every tick is an event
 jump   θ ← θ - γₖ s(∇Û(θ)), s one of the safeguards of `discrete.clipping` or nothing
 =====  =====================================
 
-They find the mode; the target is not their law. With steps whose sum is infinite and whose squares have a finite sum
-(Robbins & Monro) SGD converges. With constant steps γ it fluctuates around the mode: on U = λθ²/2 with gradient noise
-of standard deviation τ, with variance γτ² / (λ (2 - γλ)), for γλ < 2.
+They find the mode of the target, and do not sample it. With steps whose sum is infinite and whose squares have a finite
+sum (Robbins & Monro) SGD converges. With constant steps γ it fluctuates around the mode: on U = λθ²/2 with gradient
+noise of standard deviation τ, with variance γτ² / (λ (2 - γλ)), for γλ < 2.
 
 References
 ----------
@@ -87,7 +87,7 @@ class SGD(Ticking):
     0.5
     """
 
-    safeguard: object
+    safeguard: Unclipped
 
     can_explore = True
     report = SGDReport()

@@ -78,7 +78,7 @@ class SGHMC(Underdamped):
     friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
         larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
-        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
+        it is chosen among several, for the fastest decay of correlations per step.
     scheme : {"splitting", "semi_implicit", "explicit"}
         The integrator; its formulas are in the text of `discrete.sghmc`. The explicit one is stable for ε < D / λ only,
         λ the largest curvature of U.

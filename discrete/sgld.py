@@ -219,8 +219,8 @@ class SGLD(Brownian):
     """Stochastic-gradient Langevin dynamics on exp(-U/T).
 
     With a correction, ``run.stats["mean_noise_removed"]`` is the fraction of the updates of a coordinate that it left
-    without any noise, because the gradient had more than can be corrected at this step. With a safeguard,
-    ``run.stats["mean_clipped"]`` is the fraction of steps at which it acted.
+    without any noise, because the noise of the gradient was larger than can be corrected at this step. With a
+    safeguard, ``run.stats["mean_clipped"]`` is the fraction of steps at which it acted.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class SGLD(Brownian):
     Raises
     ------
     TypeError
-        For arguments of another kind.
+        For a `step`, `temperature` or `preconditioner` of another type.
     ValueError
         For a step that is not positive, a negative temperature, a preconditioner that is not positive definite, an
         unknown correction, or a correction with batches of one term or with a preconditioner that is not diagonal.
@@ -268,10 +268,10 @@ class SGLD(Brownian):
     (0.5, 1)
     """
 
-    temperature: object
-    preconditioner: object
-    correction: object
-    safeguard: object
+    temperature: Schedule
+    preconditioner: Preconditioner
+    correction: Uncorrected
+    safeguard: Unclipped
 
     can_explore = True
     report = SGLDReport()
@@ -416,7 +416,9 @@ class SGLD(Brownian):
 
     def halved(self) -> Self:
         if self.schedule.exploring:
-            raise ValueError("`step`: a schedule that explores cannot be extrapolated, time stands still in it.")
+            raise ValueError(
+                "`step`: a schedule that explores cannot be extrapolated: some states are held for no time."
+            )
         fine = super().halved()
         if not isinstance(self.temperature, Constant):
             fine.temperature = Repeated(self.temperature)

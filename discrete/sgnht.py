@@ -55,8 +55,7 @@ class SGNHT(Thermostatted):
         `discrete.schedules.automatic`.
     diffusion : float, optional
         A of dp = … + √(2A) dB, an inverse time. The thermostat starts at A. When omitted, it is 1 for a given step;
-        with an automatic step it is chosen among several, as the one with which the chain forgets its start in the
-        fewest steps.
+        with an automatic step it is chosen among several, for the fastest decay of correlations per step.
     thermostat : {"scalar", "per_block"}
         One thermostat for all coordinates, or one for each block of them.
     blocks : sequence of int, optional

@@ -151,7 +151,7 @@ class Splitting(Ticking):
             log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
         if log_accept >= 0.0:
             accept = 1.0
-        elif log_accept < 0.0:  # false for NaN, from a potential that is not a number
+        elif log_accept < 0.0:  # false for NaN, if the potential is not finite
             accept = math.exp(log_accept)
         if rng.random() < accept:
             memory.potential[0] = there

@@ -25,22 +25,39 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from discrete.curvature import local_law, noise_covariance
-from discrete.schedules import Automatic, Constant, Halved, as_schedule, automatic
+from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
 from pdmp.flow import Still
-from pdmp.gradients import Full, Minibatch, as_provider
+from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.base import Model
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import CERTAIN, Process
 
 #: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
-#: The stability limit on a quadratic U is looked for up to this many dimensions.
+#: Largest dimension in which the stability limit on a quadratic U is computed.
 LIMITED_DIMENSIONS = 500
 
 
 @inlined
-def finite(values):
-    """Whether all entries are finite (their sum is)."""
+def finite(values: np.ndarray) -> bool:
+    """Whether the sum of the entries is finite, as it is if all of them are, unless it overflows.
+
+    Parameters
+    ----------
+    values : ndarray, shape (d,)
+        Such as a gradient.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import discrete, numpy
+    >>> discrete.finite(numpy.array([0.0, numpy.nan]))
+    False
+    """
     total = 0.0
     for j in range(values.shape[0]):
         total += values[j]
@@ -50,7 +67,7 @@ def finite(values):
 def warn_of_bias(name, step, worst, error):
     """Warn that no step is within the error of an automatic one."""
     warnings.warn(
-        f"{name}: no step keeps the marginal variances within {error:.0%}; at the one chosen, {step:.3g}, one is "
+        f"{name}: no step keeps the marginal variances within {error:.0%}; at the best step, {step:.3g}, one is "
         f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise.",
         UserWarning,
         stacklevel=6,
@@ -64,7 +81,7 @@ def arms_around(cls, model, mode, name):
     for size in sizes:
         batch = Minibatch(model, size) if size else Full(model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # tuning finds out which settings are too far off
+            warnings.simplefilter("ignore", UserWarning)  # tuning itself compares the settings
             chosen = cls(batch, automatic()).with_step(hessian, noise_covariance(batch, mode))
         others = {key: getattr(chosen, key) for key in ("friction", "diffusion") if hasattr(chosen, key)}
         arms += [({"size": size} if size else {}) | {name: chosen.schedule.step(0) * f} | others for f in FACTORS]
@@ -96,7 +113,7 @@ class TickMemory(NamedTuple):
 
 
 class StepRecipe(Recipe):
-    """With the automatic step; no process for a sampler without one, since no formula predicts its error."""
+    """The sampler with its automatic step; none for a sampler without one, as no formula predicts its error."""
 
     def processes(self, sampler, model, batch, mode, error):
         if not sampler.chooses_step():
@@ -114,10 +131,41 @@ class StepRecipe(Recipe):
 
 
 class Ticking(Process):
-    """Base of the fixed-step processes: a sampler defines ``jump``, and ``holding_time`` if it is not the step size."""
+    """Base of the fixed-step samplers: the state is held between the ticks of one clock.
 
-    provider: object
-    schedule: object
+    A sampler defines the compiled method ``jump(state, i, now, rng)``, one update of ``state.x``. It adds 1 to
+    ``state.memory.taken[0]`` and returns 0, or returns -1 if a number is not finite. It may define ``holding_time(k)``,
+    for how long the state before step k is held; by default that is the size of the step.
+
+    Parameters
+    ----------
+    provider : pdmp.Model or any of `pdmp.gradients`
+        Estimates of ∇U.
+    step : float or schedule
+        Step size, in the unit of the sampler.
+    name : str, default "step"
+        What errors call the step.
+    **kwargs
+        Further arguments of `pdmp.Process`.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> class Descent(discrete.Ticking):
+    ...     @pdmp.compiled
+    ...     def jump(self, state, i, now, rng):
+    ...         memory = state.memory
+    ...         self.provider.gradient(state.x, memory.provider, rng, memory.gradient, state.counts)
+    ...         for j in range(state.x.shape[0]):
+    ...             state.x[j] -= self.schedule.step(memory.taken[0]) * memory.gradient[j]
+    ...         memory.taken[0] += 1
+    ...         return 0
+    >>> Descent(pdmp.models.Gaussian([0.0], [1.0]), step=0.1).tick_length()
+    0.1
+    """
+
+    provider: Provider
+    schedule: Schedule
     regular: bool  #: whether all states are held for the same time
 
     events = ("step",)
@@ -132,7 +180,9 @@ class Ticking(Process):
     normals = 0
     _required = ()
 
-    def __init__(self, provider, step, name="step", **kwargs):
+    def __init__(
+        self, provider: Provider | Model, step: float | str | Schedule, name: str = "step", **kwargs: Any
+    ) -> None:
         self.provider = as_provider(provider)
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
@@ -199,7 +249,7 @@ class Ticking(Process):
     # -- stability ---------------------------------------------------------------------------------------------------
 
     def stability_limit(self, curvature: float) -> float | None:
-        """The step from which on the sampler diverges for a largest curvature of U of `curvature`; None if unknown."""
+        """The smallest step at which the sampler diverges, `curvature` the largest curvature of U; None if unknown."""
         return None
 
     def _constant_hessian(self, x):
@@ -236,13 +286,38 @@ class Brownian(Ticking):
     A sampler defines the compiled method ``move(x, v, memory, z, rng, counts)``, one step. It changes x, that is θ, and
     the momentum v, if there is one, in place. The array `z` holds the standard normals of the step, `normals` for each
     coordinate, and ``memory.taken[0]`` is the number of the step. It returns False if a gradient is not finite.
+    `RichardsonRomberg` extrapolates such samplers.
+
+    Parameters
+    ----------
+    provider, step, name, **kwargs
+        As for `Ticking`.
+
+    Raises
+    ------
+    TypeError
+        If the class has no compiled method ``move``.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> class Noise(discrete.Brownian):
+    ...     @pdmp.compiled
+    ...     def move(self, x, v, memory, z, rng, counts):
+    ...         for j in range(x.shape[0]):
+    ...             x[j] += (2.0 * self.schedule.step(memory.taken[0])) ** 0.5 * z[j]
+    ...         return True
+    >>> Noise(pdmp.models.Gaussian([0.0], [1.0]), step=0.1).bias_order
+    1
     """
 
     normals = 1
     #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
     bias_order = 1
 
-    def __init__(self, provider, step, name="step", **kwargs):
+    def __init__(
+        self, provider: Provider | Model, step: float | str | Schedule, name: str = "step", **kwargs: Any
+    ) -> None:
         if "move" not in self._methods:
             raise TypeError(f"{type(self).__name__} is a Brownian sampler without the method `move`, marked @compiled.")
         super().__init__(provider, step, name, **kwargs)
@@ -257,7 +332,7 @@ class Brownian(Ticking):
         memory.taken[0] += 1
         return 0
 
-    def halved(self) -> Brownian:
+    def halved(self) -> Self:
         """The same sampler with half the step, the fine chain of an extrapolation."""
         fine = copy.copy(self)
         fine.schedule = Halved(self.schedule)

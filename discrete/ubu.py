@@ -69,7 +69,7 @@ class UBU(Underdamped):
     friction : float, optional
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
         larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
-        it is chosen among several, as the one with which the chain forgets its start in the fewest steps.
+        it is chosen among several, for the fastest decay of correlations per step.
 
     Raises
     ------

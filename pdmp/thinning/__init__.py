@@ -35,10 +35,11 @@ bound               what it needs of the model                        exact  cos
 
 Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error that names it; one
 above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon shrinks. To write a bound,
-derive from `Bound`, which also says what a process gives to its bounds.
+derive from `Bound`, which also says what a process gives to its bounds; `first_arrival` and `affine_proposal` invert
+affine rates.
 """
 
-from pdmp.thinning.affine import Affine, Inversion, RayInversion
+from pdmp.thinning.affine import Affine, Inversion, RayInversion, affine_proposal, first_arrival
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.concave_convex import ConcaveConvex
 from pdmp.thinning.conserved import Conserved, ConservedParts
@@ -69,4 +70,6 @@ __all__ = [
     "ProductInversion",
     "RayInversion",
     "Sinusoids",
+    "affine_proposal",
+    "first_arrival",
 ]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
@@ -21,8 +23,27 @@ if TYPE_CHECKING:
 
 
 @inlined
-def first_arrival(a, b, e):
-    """Time t with ∫₀ᵗ max(0, a + b s) ds = e, for e > 0; infinite if the integral over all times is smaller than e."""
+def first_arrival(a: float, b: float, e: float) -> float:
+    """Time t with ∫₀ᵗ max(0, a + b s) ds = e: the first arrival at this rate, e a standard exponential number.
+
+    Parameters
+    ----------
+    a, b : float
+        The rate now, and its slope in time.
+    e : float
+        Positive.
+
+    Returns
+    -------
+    float
+        Infinite if the integral over all times is smaller than e.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.thinning.first_arrival(0.0, 2.0, 4.0)  # ∫₀ᵗ 2s ds = t²
+    2.0
+    """
     if b > 0.0:
         if a >= 0.0:
             return 2.0 * e / (a + math.sqrt(a * a + 2.0 * b * e))
@@ -38,8 +59,29 @@ def first_arrival(a, b, e):
 
 
 @inlined
-def affine_proposal(a, b, now, rng):
-    """First arrival of Σⱼ max(0, aⱼ + bⱼ s) after `now`, and the intensity there; both NaN when they are not finite."""
+def affine_proposal(a: np.ndarray, b: np.ndarray, now: float, rng: np.random.Generator) -> tuple[float, float]:
+    """First arrival of Σⱼ max(0, aⱼ + bⱼ s) after `now`, and the intensity there: what `Bound.propose` returns.
+
+    Parameters
+    ----------
+    a, b : ndarray, shape (m,)
+        The signed rates at `now`, and bounds on their derivatives in time.
+    now : float
+        The present time.
+    rng : numpy.random.Generator
+        One standard exponential number is drawn for each j.
+
+    Returns
+    -------
+    time, bound : float
+        `time` is infinite if there is no arrival, and NaN if Σ a is not finite; `bound` is NaN if Σ b is not finite.
+
+    Examples
+    --------
+    >>> import numpy, pdmp
+    >>> pdmp.thinning.affine_proposal(numpy.array([-1.0]), numpy.zeros(1), 0.0, numpy.random.default_rng(1))
+    (inf, inf)
+    """
     s, starts, slopes = math.inf, 0.0, 0.0
     for j in range(a.shape[0]):
         starts += a[j]

@@ -149,13 +149,16 @@ LAWS = {
 }
 
 
+BASES = (Process, discrete.Ticking, discrete.Brownian)
+
+
 def exported():
     """Names of the samplers of both packages."""
     return {
         name
         for package in (pdmp, discrete)
         for name in dir(package)
-        if inspect.isclass(value := getattr(package, name)) and issubclass(value, Process) and value is not Process
+        if inspect.isclass(value := getattr(package, name)) and issubclass(value, Process) and value not in BASES
     }
 
 
