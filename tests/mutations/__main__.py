@@ -25,8 +25,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import tests.mutations
+from tests.mutations import plain as forked
 from tests.mutations.matching import ROOT, planted
 
+#: What plain-Python runs are forked from; see `tests.mutations.plain`.
+SERVER = forked.server() if __name__ == "__main__" else None
 #: The lists of all modules here that have one.
 BUGS = [
     bug
@@ -39,27 +42,28 @@ BUGS = [
 def run_tests(tree, tests, seconds=900, plain=False):
     """Whether the tests fail in `tree`, and the last line of their output; `plain`: the exact ones, without numba."""
     environment = os.environ | {"PYTHONPATH": str(tree), "NUMBA_CACHE_DIR": str(tree / ".numba"), "MPLBACKEND": "Agg"}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-    if plain:
-        environment["NUMBA_DISABLE_JIT"] = "1"
-        command += ["-m", "exact"]
+    environment["NUMBA_DISABLE_JIT"] = str(int(plain))
+    if plain and SERVER is not None:
+        code, printed = forked.run(SERVER, tree, tests, seconds)
     else:
-        command += ["--full"]
-    try:
-        done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return True, "timed out"
-    if done.returncode not in (0, 1, 2, 5):
-        raise RuntimeError(f"pytest could not run {tests}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    lines = [line for line in done.stdout.splitlines() if line.strip()]
-    return done.returncode in (1, 2), lines[-1] if lines else ""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+        command += ["-m", "exact"] if plain else ["--full"]
+        try:
+            done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
+            code, printed = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            code, printed = None, "timed out"
+    if code not in (None, 0, 1, 2, 5):
+        raise RuntimeError(f"pytest could not run {tests}: {printed[-2000:]}")
+    lines = [line for line in printed.splitlines() if line.strip()]
+    return code in (None, 1, 2), lines[-1] if lines else ""
 
 
 def copy_tree(folder):
     """A copy of what the tests need."""
     tree = pathlib.Path(folder)
     for name in ("pdmp", "discrete", "tests", "examples"):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tree / name)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
     return tree
