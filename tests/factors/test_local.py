@@ -452,7 +452,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run():
     "options, text",
     [
         ({"refresh_rate": -1.0}, "`refresh_rate` must be a finite number, at least 0"),
-        ({"refresh": "partial"}, '`refresh` must be "auto", "variable", "factor" or "global"'),
+        ({"refresh": "partial"}, "`refresh` must be one of 'auto', 'variable', 'factor', 'global'"),
         ({"thinning": "affine"}, "needs bounds on single factors: Gaussian has no `factor_rate_bound`"),
         ({"thinning": "columns"}, '`thinning="columns"` needs terms: Gaussian has none'),
         ({"thinning": "slopes"}, '`thinning` must be "auto"'),
