@@ -53,12 +53,12 @@ def stiffness():
 ASKED = """
 import json
 import numpy as np
-from pdmp.models import base
+from pdmp.models import numerical
 
 def asked(model):
     x = np.array([1.0, 2.0])
     values = model.potential(x), *model.gradient(x), *model.term_gradients(x, [0, 1]).ravel()
-    functions = base._potential, base._add_gradient, base._add_term_gradients
+    functions = numerical._potential, numerical._add_gradient, numerical._add_term_gradients
     counts = [(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values())) for f in functions]
     return {"values": values, "hits": sum(hits for hits, _ in counts), "misses": sum(misses for _, misses in counts)}
 """

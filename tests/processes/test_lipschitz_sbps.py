@@ -10,7 +10,7 @@ import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch
 from pdmp.process import CERTAIN, DATA
 from pdmp.processes.lipschitz_sbps import BOUNCE, REFRESH
-from tests.checks import assert_exponential, assert_unbiased, new_chain, replicate, run_chain
+from tests.checks import assert_exponential, assert_unbiased, new_chain, plain_only, replicate, run_chain
 
 RNG = np.random.default_rng(8)
 N = 24
@@ -58,6 +58,7 @@ class Draw:
         self.standard_exponential = lambda: exponential
 
 
+@plain_only
 @pytest.mark.exact
 @pytest.mark.parametrize("size, draw", [(1, "iid"), (3, "distinct")])
 def test_the_clock_inverts_a_bound_that_no_batch_exceeds(size, draw):
@@ -91,6 +92,7 @@ def test_the_clock_inverts_a_bound_that_no_batch_exceeds(size, draw):
     assert process.native.clock(state, REFRESH, 2.0, Draw(0.6)) == (pytest.approx(4.0), CERTAIN)
 
 
+@plain_only
 @pytest.mark.exact
 def test_batches_are_fresh_and_rates_unbiased():
     """The mean over many looks at one place is that over the data, and a look counts its batch."""
