@@ -12,7 +12,7 @@ import sys
 import pdmp
 
 DIVISOR = 100
-EVENTS = 120
+EVENTS = 15
 
 
 class Smaller(ast.NodeTransformer):

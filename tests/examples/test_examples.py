@@ -18,6 +18,17 @@ LESS = {
     "richardson_romberg.py": ["--only", "f3"],
 }
 
+#: Published claims that do not hold, or hold on some seeds only; the scripts say so, with the evidence.
+NOT_REPRODUCED = {
+    "sbps_batches_and_bounds.py": ("F4 it is linear in n", "F4 largest / smallest over n, wide direction"),
+    "unbiased_subsampling.py": (
+        "widest: BPS / SBPS",
+        "widest: Lipschitz SBPS / SBPS",
+        "widest: local BPS / SBPS",
+        "narrowest: BPS / SBPS",
+    ),
+}
+
 
 def run(command, folder, plain, seconds=900):
     """The example's process, ended, in an environment of its own; where `plain`, in plain Python."""
@@ -40,8 +51,8 @@ def arguments(path):
     return [] if path.name in PRINTING else ["--quick"]
 
 
-def assert_ended(done, path, folder):
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+def assert_ended(done, path, folder, code=0):
+    assert done.returncode == code, done.stdout[-2_000:] + done.stderr[-2_000:]
     assert done.stdout.strip()
     if path.name not in PRINTING:
         pictures = list(folder.glob("*.png"))
@@ -57,5 +68,8 @@ def test_at_its_smallest(path, tmp_path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_quick(path, tmp_path):
-    """With its criteria."""
-    assert_ended(run([str(path), *arguments(path)], tmp_path, plain=False, seconds=1_800), path, tmp_path)
+    """With its criteria: those that fail are known to."""
+    done = run([str(path), *arguments(path)], tmp_path, plain=False, seconds=1_800)
+    failed = [line for line in done.stdout.splitlines() if line.rstrip().endswith("FAIL")]
+    known = all(line.startswith(NOT_REPRODUCED.get(path.name, ())) for line in failed)
+    assert_ended(done, path, tmp_path, code=int(bool(failed) and known))

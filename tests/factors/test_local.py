@@ -322,6 +322,7 @@ def test_a_bounce_reflects_in_the_factors_gradient_and_leaves_the_others_alone(n
             assert [kernel.coordinate(k) for k in range(begin, end)] == scope.tolist()
 
 
+@plain_only
 @pytest.mark.parametrize("refresh", ["variable", "factor", "global"])
 def test_a_refreshment_redraws_what_it_says_and_the_clocks_that_see_it(refresh):
     model = chain(4)
