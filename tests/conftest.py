@@ -2,8 +2,8 @@
 
 ``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
 compilation, and those marked `quick` compiled. ``pytest --full`` runs every test compiled, and the exact ones in plain
-Python as well; with ``--rest`` besides, it leaves out what the quick tier has run. A test that is asked for by its file,
-by its name or by ``-k`` or ``-m`` runs in either tier.
+Python as well; ``--full --rest`` leaves out what the quick tier has run. A test that is asked for by its file, by its
+name or by ``-k`` or ``-m`` runs in either tier.
 
 Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled. With
 NUMBA_DISABLE_JIT in the environment all are what it says, and with ``-n 0`` the only process is compiled; where
