@@ -61,10 +61,10 @@ CAPABILITIES = {
         "v, out", "a quadratic potential", "out = Hv, of a quadratic U", ("BPS", "RayInversion")
     ),
     "affine_partial": Capability(
-        "x, v, moved, now, i",
+        "x, v, times, now, i",
         "a quadratic potential",
         "the pair (∂ᵢU, its derivative in time) at the time `now`, of a quadratic U, when coordinate j was at x[j] at "
-        "the time moved[j] and has moved at the speed v[j] since",
+        "the time times[j] and has the velocity v[j] since",
         ("ZigZag", "CoordinateSampler", "Boomerang", "FactorisedBoomerang", "Inversion"),
     ),
     "neighbours": Capability(
@@ -228,9 +228,9 @@ CAPABILITIES = {
         ("LocalBPS",),
     ),
     "affine_factor": Capability(
-        "x, v, moved, now, f",
+        "x, v, times, now, f",
         "quadratic factors",
-        "the pair (v·∇U_f, its derivative in time) at the time `now`, of quadratic factors, x and moved as above",
+        "the pair (v·∇U_f, its derivative in time) at the time `now`, of quadratic factors, x and times as above",
         ("LocalBPS",),
     ),
     "factor_rate_bound": Capability(

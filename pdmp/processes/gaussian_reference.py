@@ -178,8 +178,8 @@ def hessian_diagonal(model, x):
 
 
 @entry
-def _quadratic_diagonal(model, x, v, moved, out):
+def _quadratic_diagonal(model, x, v, times, out):
     for i in range(out.shape[0]):
         v[i] = 1.0
-        out[i] = model.affine_partial(x, v, moved, 0.0, i)[1]
+        out[i] = model.affine_partial(x, v, times, 0.0, i)[1]
         v[i] = 0.0

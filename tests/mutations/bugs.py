@@ -203,7 +203,7 @@ BUGS = [
     Bug(
         "Gaussian: local clocks look at where coordinates last moved",
         "pdmp/models/targets/gaussian.py",
-        "value += q * (x[j] + v[j] * (now - moved[j]) - self.mean[j])",
+        "value += q * (x[j] + v[j] * (now - times[j]) - self.mean[j])",
         "value += q * (x[j] - self.mean[j])",
         (MODELS, EVENTS),
     ),

@@ -72,11 +72,11 @@ class DenseTerms(Compiled):
         return first, second
 
     @compiled
-    def affine(self, x, v, moved, now, i):
-        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+    def affine(self, x, v, times, now, i):
+        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time times[j]."""
         residual, along = self.y[i], 0.0
         for j in range(self.A.shape[1]):
-            residual -= self.A[i, j] * (x[j] + v[j] * (now - moved[j]))
+            residual -= self.A[i, j] * (x[j] + v[j] * (now - times[j]))
             along += self.A[i, j] * v[j]
         return -self.noise_precision * residual * along, self.noise_precision * along * along
 
@@ -140,14 +140,14 @@ class DesignTerms(Compiled):
         return first, second
 
     @compiled
-    def affine(self, x, v, moved, now, i):
-        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+    def affine(self, x, v, times, now, i):
+        """v·∇Uᵢ at time `now` and its slope, coordinate j having been at x[j] at time times[j]."""
         residual, along = -self.y[i], 0.0
         first, last = self.design.row_range(i)
         for k in range(first, last):
             j = self.design.column(k)
             a = self.design.entry(i, k)
-            residual += a * (x[j] + v[j] * (now - moved[j]))
+            residual += a * (x[j] + v[j] * (now - times[j]))
             along += a * v[j]
         return self.noise_precision * residual * along, self.noise_precision * along * along
 
@@ -324,9 +324,9 @@ class LinearGaussian(Model):
         self.law.partial_curvature_bounds(v, out)
 
     @compiled
-    def affine_partial(self, x, v, moved, now, i):
-        """∂ᵢU at time `now` and its slope (Λv)ᵢ, coordinate j having been at x[j] at time moved[j]."""
-        return self.law.affine_partial(x, v, moved, now, i)
+    def affine_partial(self, x, v, times, now, i):
+        """∂ᵢU at time `now` and its slope (Λv)ᵢ, coordinate j having been at x[j] at time times[j]."""
+        return self.law.affine_partial(x, v, times, now, i)
 
     @compiled
     def add_factor_gradient(self, x, f, out):
@@ -337,12 +337,12 @@ class LinearGaussian(Model):
             out[f - self.n_data] += self.prior_precision * x[f - self.n_data]
 
     @compiled
-    def affine_factor(self, x, v, moved, now, f):
-        """v·∇U_f at time `now` and its slope, coordinate j having been at x[j] at time moved[j]."""
+    def affine_factor(self, x, v, times, now, f):
+        """v·∇U_f at time `now` and its slope, coordinate j having been at x[j] at time times[j]."""
         if f >= self.n_data:
             j, p = f - self.n_data, self.prior_precision
-            return p * v[j] * (x[j] + v[j] * (now - moved[j])), p * v[j] * v[j]
-        return self.terms.affine(x, v, moved, now, f)
+            return p * v[j] * (x[j] + v[j] * (now - times[j])), p * v[j] * v[j]
+        return self.terms.affine(x, v, times, now, f)
 
     # -- Python ---------------------------------------------------------------------------------------------------
 

@@ -151,13 +151,13 @@ class Gaussian(Model):
             out[i] *= v[i]
 
     @compiled
-    def affine_partial(self, x, v, moved, now, i):
-        """∂ᵢU at time `now` and its slope (Qv)ᵢ, coordinate j having been at x[j] at time moved[j]."""
+    def affine_partial(self, x, v, times, now, i):
+        """∂ᵢU at time `now` and its slope (Qv)ᵢ, coordinate j having been at x[j] at time times[j]."""
         value, slope = 0.0, 0.0
         for k in range(self.indptr[i], self.indptr[i + 1]):
             j = self.indices[k]
             q = self.data[k]
-            value += q * (x[j] + v[j] * (now - moved[j]) - self.mean[j])
+            value += q * (x[j] + v[j] * (now - times[j]) - self.mean[j])
             slope += q * v[j]
         return value, slope
 
