@@ -383,6 +383,7 @@ def test_the_running_average_of_a_constant_noise_is_that_constant_from_the_first
         np.testing.assert_allclose(memory.mean_sd / (1.0 - memory.start_weight[0]), 4.0 * C / 0.5, rtol=1e-12)
         assert memory.start_weight[0] == pytest.approx(0.9**steps)
         assert memory.beyond[0] == 2 * steps
+        assert chain.finish().statistics["mean_beyond_breaking_point"] == 1.0
 
 
 @pytest.mark.parametrize("sigma", [0.02, 0.1])
