@@ -115,7 +115,7 @@ class ExactGradient(Process):
         return state.memory.here, state.memory.at[0]
 
     def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False) -> Memory:
-        """Empty `Memory` for rates with this many components; `metric`: the velocities have one that fits the target."""
+        """Empty `Memory` for rates with so many components; `metric`: the velocities have one that fits the target."""
         curvature = 1.0
         if isinstance(self.thinning, Predicted):
             curvature = 1.0 if metric else mean_curvature(self.model, x)

@@ -8,8 +8,9 @@ time t after the last gradient, of which s are since the velocity last changed,
     margin      M = k (1 + g) τ b (FIRST q + t),
     bound       (prediction + (1 - FLOOR) M)₊ + FLOOR M,
 
-with q = (b (σ + τ))^(-½), the time in which the rate itself rises by q⁻¹. Both terms are affine, and inverted exactly. If there
-is no proposal by the time the rate should have been positive for `LOOK` q, the gradient is evaluated all the same.
+with q = (b (σ + τ))^(-½), the time in which the rate itself rises by q⁻¹. Both terms are affine, and inverted exactly.
+The second remains where the rate should be negative: else no proposal would see that the prediction fails there. If
+there is none by the time the rate should have been positive for `LOOK` q, the gradient is evaluated all the same.
 
 Each evaluation corrects the prediction. σ is a regression of the observed rises on b s, and τ² a running mean of the
 squares of what is left, in units of the margin. Where a prediction fails, g grows to that, and decays again, and the
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
 
 #: The margin begins as large as it is after this part of q.
 FIRST = 0.1
-#: Where the rate is predicted to be negative the bound is still this part of the margin: else no proposal would see that
-#: the prediction fails.
+#: Where the rate is predicted to be negative the bound is still this part of the margin.
 FLOOR = 0.1
 #: The gradient is evaluated anew when the predicted rate has been positive for this many q.
 LOOK = 3.0

@@ -177,7 +177,7 @@ def test_the_growth_follows_a_failure_and_decays():
 
 @plain_only
 def test_curvature_and_spread_are_running_means():
-    """With the weights 1/n, 1/(n+1), … the recursion is the weighted least squares of all rises; the spread likewise."""
+    """With weights 1/n, 1/(n+1), … the recursion is the weighted least squares of all rises; the spread likewise."""
     rng, state = np.random.default_rng(1), new_state(1, width=0.5)
     memory, start = state.memory.bound, 4.0
     x, y, rests = [1.0, 1.0, 1.0], [start] * 3, [(0.3 * start) ** 2] * 3
