@@ -29,9 +29,9 @@ class Bound(Compiled):
     times; `LocalHessian` for ``rate_slope_bounds_within(state, now, s, out)``, the same for the next s; `ModelConstant`
     for ``rate_bounds(state, out)``, bounds on r itself; `ConcaveConvex` and `Polynomial` for ``rate_parts`` and
     ``rate_coefficients``; `Sinusoids` for ``harmonics``; `Predicted` for
-    ``predict(state, now, rng, rates, rises, squares)``, which says how the rates should go on and returns the time since
-    the last gradient and the longest one to the next, and that its ``rate`` calls `observe`. Each clock that is thinned
-    needs its own memory.
+    ``predict(state, now, rng, rates, rises, squares)``, which says how the rates should go on and returns the time
+    since the last gradient and the longest one to the next; its ``rate`` then calls `observe`. Each clock that is
+    thinned needs its own memory.
 
     Attributes
     ----------
