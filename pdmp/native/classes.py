@@ -48,6 +48,7 @@ from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
+from pdmp.native.representation import call_text
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -161,6 +162,14 @@ class Compiled:
             setattr(tuple_class, name, method)
         cls._tuple = tuple_class
         cls._registered = False
+
+    def __new__(cls, *args, **kwargs):
+        self = super().__new__(cls)
+        self._text = call_text(cls, args, kwargs)
+        return self
+
+    def __repr__(self):
+        return super().__repr__() if getattr(self, "_text", None) is None else self._text
 
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""

@@ -293,6 +293,12 @@ class LinearPredictions:
         total = found.sum(axis=-1)
         return float(total) if total.ndim == 0 else total
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"y": np.asarray(self.y)}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws, pointwise=True)
+
 
 class GeneralisedLinear(LinearPredictions, GaussianPrior):
     r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.
