@@ -48,7 +48,7 @@ from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
-from pdmp.native.representation import call_text
+from pdmp.native.representation import remembers_call
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -143,6 +143,8 @@ class Compiled:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = remembers_call(cls.__init__)
         annotations, methods = {}, {}
         for base in reversed(cls.__mro__):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
@@ -163,13 +165,8 @@ class Compiled:
         cls._tuple = tuple_class
         cls._registered = False
 
-    def __new__(cls, *args, **kwargs):
-        self = super().__new__(cls)
-        self._text = call_text(cls, args, kwargs)
-        return self
-
     def __repr__(self):
-        return super().__repr__() if getattr(self, "_text", None) is None else self._text
+        return getattr(self, "_text", None) or super().__repr__()
 
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""

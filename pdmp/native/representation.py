@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 
@@ -10,24 +11,38 @@ import numpy as np
 SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
 
 
-def call_text(cls: type, args: tuple, kwargs: dict) -> str | None:
-    """The call ``cls(*args, **kwargs)`` as text, without what equals its default; None if it is not a valid call."""
+def remembers_call(init):
+    """The constructor `init`, which also keeps the call as text in the attribute `_text` of the object."""
+
+    @functools.wraps(init)
+    def constructor(self, *args, **kwargs):
+        if "_text" not in self.__dict__:  # else a base's constructor, called by this one
+            try:
+                self._text = call_text(type(self).__name__, inspect.signature(init), args, kwargs)
+            except Exception:  # noqa: BLE001 - an argument that cannot be printed is refused by `init`, or is not
+                self._text = None
+        init(self, *args, **kwargs)
+
+    return constructor
+
+
+def call_text(name: str, signature: inspect.Signature, args: tuple, kwargs: dict) -> str | None:
+    """The call ``name(*args, **kwargs)`` as text, without what equals its default; None if it is not a valid call."""
     try:
-        signature = inspect.signature(cls.__init__)
         given = signature.bind(None, *args, **kwargs).arguments
-    except (TypeError, ValueError):
+    except TypeError:
         return None
     parts = []
-    for name, value in list(given.items())[1:]:
-        parameter = signature.parameters[name]
+    for argument, value in list(given.items())[1:]:
+        parameter = signature.parameters[argument]
         if parameter.kind is parameter.VAR_POSITIONAL:
             parts += [short(v) for v in value]
         elif parameter.kind is parameter.VAR_KEYWORD:
             parts += [f"{n}={short(v)}" for n, v in value.items()]
         elif parameter.default is parameter.empty or not _equal(value, parameter.default):
-            named = parameter.kind is not parameter.POSITIONAL_ONLY and not hasattr(value, "native")
-            parts.append(f"{name}={short(value)}" if named else short(value))
-    return f"{cls.__name__}({', '.join(parts)})"
+            named = parameter.kind is not parameter.POSITIONAL_ONLY and not hasattr(type(value), "native")
+            parts.append(f"{argument}={short(value)}" if named else short(value))
+    return f"{name}({', '.join(parts)})"
 
 
 def short(value) -> str:
@@ -44,7 +59,7 @@ def short(value) -> str:
         return f"{type(value).__name__} of shape {tuple(value.shape)}"
     text = getattr(value, "__name__", None) if callable(value) else None
     text = repr(value) if text is None else text
-    return text if len(text) <= SHORT_TEXT or hasattr(value, "native") else f"{text[: SHORT_TEXT - 1]}…"
+    return text if len(text) <= SHORT_TEXT or hasattr(type(value), "native") else f"{text[: SHORT_TEXT - 1]}…"
 
 
 def _equal(value, default):

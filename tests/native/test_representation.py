@@ -79,3 +79,5 @@ def test_a_class_of_ones_own():
     assert repr(Mine(2.0)) == "Mine(scale=2)"
     assert repr(Mine(2.0, 3, name="b", other=np.zeros(2))) == "Mine(scale=2, 3, name='b', other=[0, 0])"
     assert repr(Mine.__new__(Mine)).startswith("<")  # not by a call
+    ragged = Mine([[1.0], [2.0, 3.0]])  # what cannot be printed is not refused for that
+    assert repr(ragged).startswith("<") and ragged.scale == [[1.0], [2.0, 3.0]]
