@@ -27,7 +27,6 @@ BUGS = [
         ("squares: an ellipse from its vertex", T, "-np.arctan2(v, bend)", "0.0 * v"),
         ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))", "row = np.where(sort < count, np.arange(len(sort)), 0)"),
         ("interrupted at a look", D, "if chain.stopped == LOOK:  # interrupted there", "if False:"),
-        ("the last word is not kept", D, "elif file is not None and chain.stopped in GOALS:", "elif False:"),
         ("no bar in notebooks", D, "wanted = in_notebook() or (", "wanted = ("),
     ]
 ]  # fmt: skip
