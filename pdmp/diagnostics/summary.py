@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
 
 import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
-from pdmp.diagnostics.effective_size import draws_rhat
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.models.transforms import flat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
 WARM = 1.3  #: configurational temperature above which a summary warns, if it is by more than its error
@@ -17,16 +19,18 @@ FEW = 400.0
 LARGE = 1.05  #: R-hat above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
+NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
 class Summary:
-    """A table of one row for each coordinate; prints as text.
+    """A table of one row for each coordinate of x, and for each natural parameter that is none; prints as text.
 
     Attributes
     ----------
     rows : list of dict
-        With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average.
+        With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average; those of
+        natural parameters such as σ, where x has log σ, are of draws.
     warnings : list of str
         What is wrong and what to change, a sentence each.
     note : str
@@ -43,20 +47,34 @@ class Summary:
     def __len__(self):
         return len(self.rows)
 
-    def __repr__(self):
-        shown = self.rows[: self.SHOWN]
+    def _table(self):
+        """The rows that are shown, as text, the names of the columns first."""
         forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
-        table = [list(self.COLUMNS)]
-        table += [[row["name"], *(forms[c].format(row[c]) for c in self.COLUMNS[1:])] for row in shown]
-        table[0][0] = ""
+        rows = [[row["name"], *(forms[c].format(row[c]) for c in forms)] for row in self.rows[: self.SHOWN]]
+        return [["", *forms], *rows]
+
+    def _repr_html_(self):
+        """The same as a table of HTML."""
+        head, *rows = ([html.escape(cell) for cell in row] for row in self._table())
+        lines = ["<table>", f"<tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr>"]
+        lines += [f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows]
+        lines.append("</table>")
+        if len(rows) < len(self.rows):
+            lines.append(f"<p>… and {len(self.rows) - len(rows)} more</p>")
+        if self.note:
+            lines.append(f"<pre>{html.escape(self.note)}</pre>")
+        return "\n".join(lines)
+
+    def __repr__(self):
+        table = self._table()
         widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
         lines = []
         for line in table:
             first, *rest = (cell for cell in line)
             cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
             lines.append("  ".join(cells))
-        if len(shown) < len(self.rows):
-            lines.append(f"… and {len(self.rows) - len(shown)} more")
+        if len(table) - 1 < len(self.rows):
+            lines.append(f"… and {len(self.rows) - len(table) + 1} more")
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
@@ -73,8 +91,37 @@ def summarise(run):
     names = run.names()
     columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
+    rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
+
+
+def natural_rows(run, names, draws):
+    """Rows of the natural parameters that are no coordinates of x, from equally spaced draws (chains, n, d) of x.
+
+    Their ESS is ArviZ's of these draws, and mcse is sd / √ESS. None for a loaded run of a model that computes them
+    itself, and not of more than `NATURAL` numbers.
+    """
+    if draws is None or not (run.transforms or run.info.get("constrains", False)):
+        return []
+    try:
+        natural = run.constrain(draws)
+    except ValueError:  # a loaded run
+        return []
+    columns = {name: values for name, values in flat(natural).items() if name not in names}
+    if not 0 < len(columns) <= NATURAL:
+        return []
+    x = np.stack(list(columns.values()), axis=-1)
+    lengths = np.array([r.length for r in run.records])
+    weights = lengths / lengths.sum()
+    mean = weights @ x.mean(axis=1)
+    sd = np.sqrt(weights @ ((x - mean) ** 2).mean(axis=1))
+    with np.errstate(all="ignore"):
+        ess = draws_ess(x, "mean")
+        found = (mean, sd, sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
+    return [
+        dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)
+    ]
 
 
 def sd_errors(draws):

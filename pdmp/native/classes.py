@@ -48,6 +48,7 @@ from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
+from pdmp.native.representation import remembers_call
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -142,6 +143,8 @@ class Compiled:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = remembers_call(cls.__init__)
         annotations, methods = {}, {}
         for base in reversed(cls.__mro__):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
@@ -161,6 +164,9 @@ class Compiled:
             setattr(tuple_class, name, method)
         cls._tuple = tuple_class
         cls._registered = False
+
+    def __repr__(self):
+        return getattr(self, "_text", None) or super().__repr__()
 
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""

@@ -193,6 +193,16 @@ class FunctionModel(Model):
         found = self.callback.constrain(draws.reshape(-1, self.dim))
         return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
 
+    def observed_data(self):
+        return self.callback.observed_data() if hasattr(self.callback, "observed_data") else {}
+
+    def log_likelihoods(self, draws):
+        if not hasattr(self.callback, "log_likelihoods"):
+            return {}
+        draws = np.asarray(draws, dtype=float)
+        found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
+        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+
     @property
     def failure(self):
         """The last exception that the function raised in a run, None if there was none."""
