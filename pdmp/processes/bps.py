@@ -158,6 +158,7 @@ class BPS(Walls, ExactGradient):
     @compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
+        self.thinning.observe(self, state, i, now, rng)
         return positive(self.along(state))
 
     @compiled
@@ -204,6 +205,13 @@ class BPS(Walls, ExactGradient):
     def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         out[0] = self.along(state)
+
+    @compiled
+    def predict(self, state, now, rng, rates, rises, squares):
+        """For `pdmp.thinning.Predicted`: v·∇U, and |u|², by which it rises in a unit of time where M is the Hessian."""
+        self.signed_rates(state, now, rng, rates)
+        squares[0] = self.mass.square(state)
+        return 0.0, math.inf
 
     @compiled
     def rate_slope_bounds(self, state, out):

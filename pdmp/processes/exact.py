@@ -12,7 +12,7 @@ from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.processes.mass import NoMemory
-from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, RayInversion
+from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, Predicted, RayInversion
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -151,6 +151,7 @@ BOUNDS = {
     "concave-convex": ConcaveConvex,
     "grid": Grid,
     "maxima": Maxima,
+    "predicted": Predicted,
 }
 
 

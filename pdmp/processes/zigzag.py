@@ -21,6 +21,8 @@ analysis of the zigzag process, Ann. Inst. H. Poincaré 58 (excess rates).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -155,6 +157,14 @@ class ZigZag(Walls, ExactGradient):
             out[j] = state.v[j] * state.memory.gradient[j]
 
     @compiled
+    def predict(self, state, now, rng, rates, rises, squares):
+        """For `pdmp.thinning.Predicted`: vᵢ ∂ᵢU, and vᵢ², by which it rises in a unit of time where the Hessian is I."""
+        self.signed_rates(state, now, rng, rates)
+        for j in range(squares.shape[0]):
+            squares[j] = state.v[j] * state.v[j]
+        return 0.0, math.inf
+
+    @compiled
     def rate_slope_bounds(self, state, out):
         self.provider.model.partial_curvature_bounds(state.v, out)
 
@@ -222,6 +232,7 @@ class ExactRates(Compiled):
     def rate(self, process, state, now, rng):
         rates = state.memory.rates
         process.signed_rates(state, now, rng, rates)
+        process.thinning.observe(process, state, 0, now, rng)
         total = 0.0
         for j in range(rates.shape[0]):
             total += positive(rates[j])

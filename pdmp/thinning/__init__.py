@@ -23,6 +23,7 @@ bound               what it needs of the model                        exact  cos
                     ``add_term_coefficients``
 `Grid`              nothing                                           no     two gradients a cell, one for each halving
 `Maxima`            nothing                                           no     as `Grid`, and up to four more at a maximum
+`Predicted`         nothing; a metric helps                           no     nothing: it predicts from the last gradient
 `Conserved`         bounds on the Hessian or on each term's gradient  yes    as `Affine`; nothing for mini-batches
 `ConservedParts`    as `Conserved`                                    yes    as `Conserved`
 `Sinusoids`         a quadratic potential                             yes    two gradients; rarely rejected
@@ -49,6 +50,7 @@ from pdmp.thinning.hessian import Hessian, Lipschitz, LocalHessian
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.polynomial import Polynomial
+from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import ProductInversion, Sinusoids
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "ModelConstant",
     "Narrow",
     "Polynomial",
+    "Predicted",
     "ProductInversion",
     "RayInversion",
     "Sinusoids",
