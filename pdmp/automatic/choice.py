@@ -1,7 +1,9 @@
-"""Which process: the Boomerang or the forward event chain, by what each yields in a trial with the learnt metric.
+r"""Which process: the Boomerang or the forward event chain, with the learnt metric.
 
-Where the posterior is near normal the Boomerang needs few events, and refreshments cost it no gradient. In heavy tails
-and funnels its reference says little, and the forward event chain takes over.
+Where the target is near normal the Boomerang has few events, and its refreshments cost no gradient. In heavy tails and
+funnels its reference says little, and the forward event chain is better. What the warm-up has measured of that is the
+residual gradient r (`pdmp.automatic.metric.residual_gradient`): below `NEAR` the Boomerang is taken, above `FAR` the
+chain, and in between the Boomerang is tried, in a window as long as the chain's last one.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from pdmp.process import Process
 from pdmp.processes.boomerang import Boomerang
 from pdmp.processes.gaussian_reference import DenseReference
 
-TRIAL = 500  #: gradients of each chain in a trial of the Boomerang
-MARGIN = 1.2  #: how many times the chain's effective draws per gradient the Boomerang must have
-REFRESH_RATE = 1.0  #: of the Boomerang
+NEAR, FAR = 0.2, 0.4  #: residual gradients below and above which nothing is tried
+MARGIN = 1.2  #: the Boomerang must yield this many times the effective draws per gradient of the chain
+REFRESH_RATE = 1.2  #: of the Boomerang
 VIOLATIONS = 0.05  #: largest share of a trial's proposals that may exceed their bound
 
 
@@ -45,37 +47,38 @@ def boomerang_process(model: Model, gaussian: Gaussian) -> Boomerang:
 
 
 def choose(model: Model, metric: Metric, seed: np.random.SeedSequence) -> Choice:
-    """Try the Boomerang, compare it with the last window of the chain, and take the better."""
-    boomerang = boomerang_process(model, metric.gaussian)
-    trial = run_window(boomerang, metric.points, seed, TRIAL)
-    boomerang_yield = trial_yield(trial)
-    chain_yield = trial_yield(metric.last)
-    wins = boomerang_yield > MARGIN * chain_yield
-    process = boomerang if wins else chain_process(model, metric.gaussian.root)
+    """The better of the two processes, by the residual gradient and, where that leaves it open, by trials."""
+    chain, boomerang = chain_process(model, metric.gaussian.root), boomerang_process(model, metric.gaussian)
+    learnt = describe_metric(metric)
+    if not metric.residual <= FAR:
+        line = (
+            f"forward event chain: the posterior is far from normal (residual gradient {metric.residual:.2f}); {learnt}"
+        )
+        return Choice(chain, line, metric.points, 0)
+    if metric.residual < NEAR:
+        line = f"Boomerang: the posterior is near normal (residual gradient {metric.residual:.2f}); {learnt}"
+        return Choice(boomerang, line, metric.points, 0)
+    trial = run_window(boomerang, metric.points, seed, gradients_of(metric.last) // metric.last.chains)
+    by_boomerang, by_chain = 1_000.0 * trial_yield(trial), 1_000.0 * trial_yield(metric.last)
+    wins = by_boomerang > MARGIN * by_chain
+    line = (
+        f"{'Boomerang' if wins else 'forward event chain'}: in trials {by_boomerang:.3g} effective draws per 1,000 "
+        f"gradients of the Boomerang, {by_chain:.3g} of the forward event chain; {learnt}"
+    )
     points = ends(trial, metric.points) if wins else metric.points
-    line = describe_choice(boomerang_yield, chain_yield, trial, metric)
-    return Choice(process, line, points, gradients_of(trial))
+    return Choice(boomerang if wins else chain, line, points, gradients_of(trial))
 
 
 def trial_yield(run: Run) -> float:
-    """The least effective draws per gradient, 0 where too many proposals exceeded their bound."""
+    """The least effective draws per gradient; 0 where too many proposals exceeded their bound, or a chain failed."""
     stats = run.stats
     if stats["bound_violations"] > VIOLATIONS * max(stats["thinned"], 1):
         return 0.0
     return least_per_gradient(run)
 
 
-def describe_choice(boomerang_yield: float, chain_yield: float, trial: Run, metric: Metric) -> str:
-    """What was chosen and why, in one line."""
-    wins = boomerang_yield > MARGIN * chain_yield
-    names = ["Boomerang", "forward event chain"]
-    chosen, other = names if wins else names[::-1]
-    yields = [boomerang_yield, chain_yield]
-    best, worst = yields if wins else yields[::-1]
-    settled = "settled" if metric.settled else f"not settled (it changed by {metric.change:.2g} in the last window)"
-    compared = "failed" if worst == 0.0 and not wins else f"{1_000 * worst:.3g}"
-    metric_kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
-    return (
-        f"{chosen} with {metric_kind} learnt from {metric.gradients:,} gradients, {settled}: least effective draws per "
-        f"1,000 gradients in a trial {1_000 * best:.3g}, {other} {compared}"
-    )
+def describe_metric(metric: Metric) -> str:
+    """How the metric was learnt, and whether it has settled."""
+    kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
+    settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
+    return f"{kind} learnt in {metric.windows} windows, {metric.gradients:,} gradients, {settled}"

@@ -74,6 +74,7 @@ def summarise(run):
     columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
+    notes += [run.note] if run.note else []
     return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
 
 

@@ -212,4 +212,6 @@ def describe(process):
         "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
         "constrains": bool(getattr(model, "constrains", False)),
         "n_data": int(getattr(model, "n_data", 0)),
+        "choice": process.choice,
+        "preparation_gradients": int(process.preparation_gradients),
     }

@@ -12,7 +12,7 @@ import threading
 import warnings
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,17 +37,21 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
-from pdmp.process import DATA, EVENTS, PROPOSALS
+from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
-    from pdmp.process import Process
+    from pdmp.models.base import Model
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
+GRADIENTS = 100_000  #: most gradients of each chain where a model is given and no other budget than `ess` or `rhat`
+
+#: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
+automatic: Any = None
 
 
 def sample(
-    process: Process,
+    process: Process | Model | Any,
     *,
     initial: ArrayLike | None = None,
     time: float | None = None,
@@ -57,7 +61,7 @@ def sample(
     data_passes: float | None = None,
     seconds: float | None = None,
     warmup: float = 0,
-    chains: int = 1,
+    chains: int | None = None,
     seed: int | None = None,
     store: str = "skeleton",
     draws: int | None = None,
@@ -66,18 +70,21 @@ def sample(
     checkpoint: str | os.PathLike | None = None,
     executor: Executor | None = None,
 ) -> Run:
-    """Run a process.
+    """Run a process, or sample a model.
 
-    At least one budget is needed: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Budgets are for
-    each chain; a chain stops at the first one that it reaches.
+    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first.
+
+    A process needs at least one budget: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Budgets are
+    for each chain; a chain stops at the first one that it reaches.
 
     Parameters
     ----------
-    process : Process
-        For example ``pdmp.ZigZag(model)``.
+    process : Process, Model or pymc.Model
+        For example ``pdmp.ZigZag(model)``, or ``model``.
     initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start. By default the anchor of the gradient provider, if it has one; else the mode of the
-        model, if it is found; else the model's ``initial``.
+        Where the chains start. By default where `pdmp.auto` has found, for a process from there; else the anchor of the
+        gradient provider, if it has one; else the mode of the model, if it is found; else the model's ``initial``. For
+        a model see `pdmp.auto`.
     time : float, optional
         Process time, at which the path ends exactly.
     events : int, optional
@@ -92,7 +99,8 @@ def sample(
         Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
     warmup : float, default 0
         Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it.
-    chains : int, default 1
+    chains : int, optional
+        1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
     seed : int, optional
         Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
     store : {"skeleton", "grid", "moments"}
@@ -133,9 +141,14 @@ def sample(
     (2,)
     """
     started = perf_counter()
-    check_process(process)
-    check_methods(process)
-    check_target(process.model)
+    model = None if automatic is None or isinstance(process, Process) else automatic.model_of(process)
+    if model is None:
+        check_process(process)
+        check_methods(process)
+        check_target(process.model)
+    else:
+        process = Process(model.dim)  # of which arguments are checked before the warm-up
+        process.model = model
     given = {
         "time": time,
         "events": events,
@@ -144,10 +157,14 @@ def sample(
         "data_passes": data_passes,
         "seconds": seconds,
     }
+    if model is not None and all(value is None for value in given.values()):
+        given["data_passes"] = GRADIENTS
     budget = check_budget(process, **given)
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
+    if chains is None:
+        chains = 4 if model is not None else 1 if process.starts is None else len(process.starts)
     chains = check_count("chains", chains)
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
@@ -163,6 +180,8 @@ def sample(
     seed = check_seed(seed, saved)
     if process.failure is not None:
         process.model.failure = None  # of an earlier run
+    if model is not None:
+        process, initial = automatic.auto(model, chains=chains, seed=seed, initial=initial), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     covariance = check_covariance(process, covariance, store)
@@ -254,6 +273,8 @@ def _drive(chains, info, executor, progress, file, started):
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Progress(progress, chains))
+        if info.get("choice") is not None:
+            bar.write(info["choice"])
         if executor is None:
             executor = stack.enter_context(
                 concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
@@ -370,6 +391,11 @@ class Progress:
     def say(self, what):
         if self._bar is not None:
             self._bar.set_description(what)
+
+    def write(self, line):
+        """Print a line above the bar."""
+        if self._bar is not None:
+            self._bar.write(line, file=sys.stderr)
 
     def update(self, chains):
         if self._bar is None:
