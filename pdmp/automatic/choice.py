@@ -33,7 +33,7 @@ class Choice(NamedTuple):
     process: Process
     line: str  #: one sentence
     points: np.ndarray  #: (chains, d) where the chains are
-    gradients: int  #: of the trial, all chains
+    gradients: int  #: that this has cost, all chains
 
 
 def boomerang_process(model: Model, gaussian: Gaussian) -> Boomerang:
@@ -48,16 +48,16 @@ def boomerang_process(model: Model, gaussian: Gaussian) -> Boomerang:
 
 def choose(model: Model, metric: Metric, seed: np.random.SeedSequence) -> Choice:
     """The better of the two processes, by the residual gradient and, where that leaves it open, by trials."""
-    chain, boomerang = chain_process(model, metric.gaussian.root), boomerang_process(model, metric.gaussian)
-    learnt = describe_metric(metric)
+    chain, learnt = chain_process(model, metric.gaussian.root), describe_metric(metric)
     if not metric.residual <= FAR:
         line = (
             f"forward event chain: the posterior is far from normal (residual gradient {metric.residual:.2f}); {learnt}"
         )
         return Choice(chain, line, metric.points, 0)
+    boomerang = boomerang_process(model, metric.gaussian)
     if metric.residual < NEAR:
         line = f"Boomerang: the posterior is near normal (residual gradient {metric.residual:.2f}); {learnt}"
-        return Choice(boomerang, line, metric.points, 0)
+        return Choice(boomerang, line, metric.points, 1)
     trial = run_window(boomerang, metric.points, seed, gradients_of(metric.last) // metric.last.chains)
     by_boomerang, by_chain = 1_000.0 * trial_yield(trial), 1_000.0 * trial_yield(metric.last)
     wins = by_boomerang > MARGIN * by_chain
@@ -66,7 +66,7 @@ def choose(model: Model, metric: Metric, seed: np.random.SeedSequence) -> Choice
         f"gradients of the Boomerang, {by_chain:.3g} of the forward event chain; {learnt}"
     )
     points = ends(trial, metric.points) if wins else metric.points
-    return Choice(boomerang if wins else chain, line, points, gradients_of(trial))
+    return Choice(boomerang if wins else chain, line, points, gradients_of(trial) + 1)
 
 
 def trial_yield(run: Run) -> float:

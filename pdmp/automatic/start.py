@@ -77,7 +77,7 @@ class Evaluations:
     """
 
     def __init__(self, model: Model) -> None:
-        self.model, self.count = model, 0
+        self.model, self.count = model, 2
         model.potential(model.initial)  # outside of `try`: an error here is a mistake in the model, not a wall
         model.gradient(model.initial)
 
@@ -112,7 +112,8 @@ def elbo(target: Evaluations, gaussian: Gaussian, draws: np.ndarray) -> float:
         if potential == math.inf:
             return -math.inf
         ratios[k] = 0.5 * (z @ z) - potential
-    error = ratios.std(ddof=1) / math.sqrt(len(draws))
+    with np.errstate(over="ignore"):
+        error = ratios.std(ddof=1) / math.sqrt(len(draws))
     return float(ratios.mean()) - 2.0 * float(error) + gaussian.log_volume()
 
 
@@ -143,12 +144,12 @@ def find_path(
         found = walk.look(x)
         if found is None:
             break
-        gradient, step, gaussian = found
+        gradient, step, gaussian, convex = found
         if gaussian is not None:
             value = elbo(target, gaussian, z)
             if value > best.elbo:
                 best, best_at = Path(gaussian, value, False), k
-        if gradient @ step < CONVERGED:
+        if convex and gradient @ step < CONVERGED:
             return best._replace(converged=True)
         if k - best_at > (PATIENCE if dense else 10 * PATIENCE):
             break
@@ -184,13 +185,16 @@ def _backtrack(target, x, potential, gradient, step):
 
 
 class _Newton:
-    """Steps |H|⁻¹g, with H by forward differences of the gradient."""
+    """Steps |H|⁻¹g, with H by forward differences of the gradient.
+
+    In directions of negative curvature they have at least the length 1 / √|λ|, so that they leave a saddle.
+    """
 
     def __init__(self, target, x):
         self.target, self.step = target, 1e-5 * np.maximum(1.0, np.abs(x))
 
     def look(self, x):
-        """Gradient, step and Gaussian at x; None where they are not finite."""
+        """Gradient, step, Gaussian at x, and whether U is convex there; None where they are not finite."""
         gradient = self.target.gradient(x)
         if not np.all(np.isfinite(gradient)):
             return None
@@ -203,8 +207,10 @@ class _Newton:
         # Differences over a small part of the width of the density, and of what x can resolve.
         size = np.maximum(1.0, np.abs(x))
         self.step = np.clip(1e-4 * scale, 1e-7 * size, 1e-4 * size)
-        step = root @ (root.T @ gradient)
-        return gradient, step, Gaussian(x - step, root)
+        whitened, concave = root.T @ gradient, values < -1e-3  # above that it may be the differences' error
+        gaussian = Gaussian(x - root @ whitened, root)
+        whitened = np.where(concave & (np.abs(whitened) < 1.0), np.where(whitened < 0.0, -1.0, 1.0), whitened)
+        return gradient, root @ whitened, gaussian, not concave.any()
 
     def hessian(self, x, gradient):
         columns = np.empty((len(x), len(x)))
@@ -224,7 +230,7 @@ class _LimitedMemory:
         self.diagonal = np.full(len(x), np.nan)  # of the inverse Hessian
 
     def look(self, x):
-        """Gradient, step and, now and then, a Gaussian at x; None where the gradient is not finite."""
+        """As of `_Newton`; a Gaussian now and then, else None, and nothing is known of convexity."""
         gradient = self.target.gradient(x)
         if not np.all(np.isfinite(gradient)):
             return None
@@ -240,7 +246,7 @@ class _LimitedMemory:
         if self.looks % 10 == 0 or gradient @ step < CONVERGED:
             gaussian = Gaussian(x - step, np.sqrt(self.diagonal))
         self.looks += 1
-        return gradient, step, gaussian
+        return gradient, step, gaussian, True
 
     def direction(self, gradient):
         """The product of the inverse Hessian and the gradient, by the two loops over the remembered steps."""
