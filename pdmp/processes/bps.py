@@ -311,7 +311,7 @@ class BPS(Walls, ExactGradient):
             state.memory.mass.u[:] = self.mass.inverse(state.v)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        memory = self.exact_memory(x, rng, components=1)
+        memory = self.exact_memory(x, rng, components=1, metric=not isinstance(self.mass, Identity))
         return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
 
 
