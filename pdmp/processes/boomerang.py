@@ -87,10 +87,12 @@ class Boomerang(Walls, Process):
     refresh_rate : float, default 0.5
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. Without any the process is reducible
         where E is flat or a function of the conserved energy: 0 warns.
-    thinning : "auto", "sinusoids", "hessian", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "sinusoids", "hessian", "grid", "predicted" or a bound of `pdmp.thinning`
         "sinusoids": for quadratic potentials, exact and nearly free of rejections. "hessian": by the model's bounds on
         its Hessian, exact. "grid": the adaptive grid, whose violations are counted. "auto" takes the first of these
-        that the model supports. Mini-batches have a bound of their own, and only "auto".
+        that the model supports. "predicted": a bound predicted from the last gradient, one gradient a proposal and none
+        for a refreshment, for a reference near the target; its violations are counted. Mini-batches have a bound of
+        their own, and only "auto".
 
     Raises
     ------

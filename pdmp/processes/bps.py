@@ -92,10 +92,11 @@ class BPS(Walls, ExactGradient):
         sphere.
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
-    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
         on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
-        the first of these that the model supports.
+        the first of these that the model supports. "predicted": a bound predicted from the last gradient, one gradient
+        a proposal, for targets of any kind; a good `mass` makes it tight, and its violations are counted.
 
     Raises
     ------
@@ -311,7 +312,7 @@ class BPS(Walls, ExactGradient):
             state.memory.mass.u[:] = self.mass.inverse(state.v)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        memory = self.exact_memory(x, rng, components=1)
+        memory = self.exact_memory(x, rng, components=1, metric=not isinstance(self.mass, Identity))
         return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
 
 

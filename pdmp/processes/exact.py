@@ -11,7 +11,7 @@ from pdmp.gradients import as_provider
 from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
-from pdmp.processes.mass import NoMemory
+from pdmp.processes.mass import NoMemory, mean_curvature
 from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, Predicted, RayInversion
 
 if TYPE_CHECKING:
@@ -104,10 +104,14 @@ class ExactGradient(Process):
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int) -> Memory:
-        """Empty `Memory` for rates with this many components."""
+    def exact_memory(
+        self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False
+    ) -> Memory:
+        """Empty `Memory` for rates with this many components; `metric`: the velocities have one that fits the target."""
         curvature = 1.0
-        if self.thinning.adapts:
+        if isinstance(self.thinning, Predicted):
+            curvature = 1.0 if metric else mean_curvature(self.model, x)
+        elif self.thinning.adapts:
             curvature = curvature_at(self.model, x, "the first width of the grid") * components
         return Memory(
             gradient=np.zeros(self.dim),

@@ -422,13 +422,14 @@ def make_mass(mass, model, x):
                 return Dense(root_of(0.5 * (hessian + hessian.T)), adaptive=True)
             except ValueError:  # between modes: the path will tell
                 pass
-        return Dense(np.eye(d) / math.sqrt(_mean_curvature(model, x)), adaptive=True)
+        return Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)
     if hessian is not None and np.all(np.diag(hessian) > 0.0):
         return Diagonal(1.0 / np.sqrt(np.diag(hessian)), adaptive=True)
-    return Diagonal(np.full(d, 1.0 / math.sqrt(_mean_curvature(model, x))), adaptive=True)
+    return Diagonal(np.full(d, 1.0 / math.sqrt(mean_curvature(model, x))), adaptive=True)
 
 
-def _mean_curvature(model, x):
+def mean_curvature(model, x):
+    """The model's mean curvature at x; 1 where that is not positive."""
     curvature = model.curvature(x)
     return curvature if 0.0 < curvature < math.inf else 1.0
 

@@ -52,11 +52,12 @@ class ZigZag(Walls, ExactGradient):
         What to sample. Batches must be drawn independently: ``draw="iid"`` or ``"distinct"``, ``"uniform"`` or
         ``"importance"``. Batches of one term are best, unless reading a datum from memory costs much more than
         evaluating it.
-    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
         event does not depend on the dimension. "affine": the model's bounds on the derivatives of the rates in time,
         exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the first
         of these that the model supports, and is the only choice for batches: the model's bounds on single terms.
+        "predicted": a bound predicted from the last gradient, one gradient a proposal; its violations are counted.
     speed : float, array_like of shape (dim,) or "auto", default 1.0
         |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
         starts, so that a unit of time is about a standard deviation in every coordinate.

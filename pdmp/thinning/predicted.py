@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pdmp.native.classes import Compiled
 
 #: The margin begins as large as it is after this part of q.
-FIRST = 0.3
+FIRST = 0.1
 #: The gradient is evaluated anew when the predicted rate has been positive for this many q.
 LOOK = 3.0
 #: Factor by which exp(gain) raises k at a proposal above the bound: in the warm-up and after it.
@@ -54,9 +54,11 @@ LEAST, START, MOST = 0.05, 3.0, 100.0
 #: The growth after a failed prediction decays by this factor with each evaluation.
 DECAY = 0.8
 #: Running means weigh new values as if they had seen at most so many.
-MEMORY = 100.0
+MEMORY = 30.0
 #: τ is at least this part of σ.
 LEAST_SPREAD = 0.02
+#: A time to the next look that is longer than any.
+FAR = 1e100
 
 
 class Prediction(NamedTuple):
@@ -180,7 +182,7 @@ class Predicted(Bound):
                 memory.spread[j] += (1.0 - keep) * ((rest / unit) * (rest / unit) - memory.spread[j])
         room = memory.margin[0] * scale
         failed = error > 2.0 * room * (1.0 + memory.growth[0])
-        memory.reach[0] = 0.5 * s if failed else 2.0 * memory.reach[0]
+        memory.reach[0] = 0.5 * s if failed else 2.0 * min(memory.reach[0], FAR)
         memory.growth[0] = max(DECAY * memory.growth[0], (error - room) / room if error > room else 0.0)
         if state.bounds[i] > HORIZON:
             gain = WARM_GAIN if state.counts[ADAPTING] == 1 else GAIN
@@ -192,6 +194,6 @@ class Predicted(Bound):
         start, own = 1.0 / (width * width), {"weight", "product", "spread"}
         arrays = {name: np.zeros(m) for name in Prediction._fields[:10] if name not in own}
         numbers = {name: np.zeros(1) for name in Prediction._fields[10:]}
-        numbers |= {"count": np.full(1, 3.0), "margin": np.full(1, START), "reach": np.full(1, np.inf)}
+        numbers |= {"count": np.full(1, 3.0), "margin": np.full(1, START), "reach": np.full(1, FAR)}
         learnt = {"weight": np.ones(m), "product": np.full(m, start), "spread": np.full(m, (0.3 * start) ** 2)}
         return Prediction(**arrays, **learnt, **numbers)
