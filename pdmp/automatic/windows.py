@@ -50,20 +50,9 @@ def ends(run: Run, starts: np.ndarray) -> np.ndarray:
     return np.array(points)
 
 
-def effective_draws(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """Effective draws of the means and of the standard deviations, (d,) each; 0 where they cannot be told.
-
-    Of standard deviations: as many independent draws of a normal law estimate its variance as well.
-    """
-    mean, var = run.mean(), run.var()
-    with np.errstate(all="ignore"):
-        of_means = var / run.mcse() ** 2
-        of_sds = 2.0 * var**2 / run.mcse(lambda x: ((x.T - mean) ** 2).T) ** 2
-    return tuple(np.where(np.isfinite(ess), ess, 0.0) for ess in (of_means, of_sds))
-
-
 def least_per_gradient(run: Run) -> float:
     """The least of all effective draws, per gradient; 0 if a chain failed."""
     if any(record.stopped == "failed" for record in run.records):
         return 0.0
-    return float(min(ess.min() for ess in effective_draws(run))) / max(gradients_of(run), 1)
+    least = min(np.where(np.isfinite(draws), draws, 0.0).min() for draws in run.effective_draws().values())
+    return float(least) / max(gradients_of(run), 1)

@@ -392,10 +392,7 @@ class Run:
             if r.length <= 0.0:
                 continue
             if self.store == "skeleton":
-                path = self.paths[i]
-                events = len(path.times) - int(np.searchsorted(path.times, r.warmup, side="right"))
-                most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
-                n = max(min(STRETCHES, most, events // 2), 1)
+                path, n = self.paths[i], self._stretch_count(i)
                 averages = path.stretches(n, None if f is None else self._combined(f), r.warmup, r.end)
                 stretch = r.length / n
             elif f is None:
@@ -555,6 +552,65 @@ class Run:
             if not np.any(ess > 0.2 * draws.shape[0] * draws.shape[1]):
                 return ess
             most *= 4
+
+    def effective_draws(self) -> dict[str, np.ndarray]:
+        """Effective draws of the mean and of the sd of each coordinate, all chains together.
+
+        How many independent draws would have the same Monte Carlo error: var / mcse² of the exact path, of x for the
+        mean and of (x - mean)² for the sd. The budget `ess` of `pdmp.sample` counts the fewest of them.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (d,)
+            "mean", which is ``ess("spectral")``, and "sd". NaN for a coordinate that never moved, or for too short a
+            path; infinite for the sd if (x - mean)² is constant. Under ``store="moments"`` draws from a normal
+            distribution are counted, whose squares vary by 2 var².
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), ess=100, seed=1)
+        >>> bool(min(run.effective_draws()["mean"].min(), run.effective_draws()["sd"].min()) >= 100)
+        True
+        """
+        var = self.var()
+        series, each, lengths, fourth = self._square_stretches(np.tile(self.mean(), len(self.copies)))
+        error = monte_carlo_error.standard_error(series, each, lengths)
+        with np.errstate(all="ignore"):
+            spread = (3.0 * var**2 if fourth is None else fourth) - var**2
+            squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / error**2)
+        return {"mean": self.ess("spectral"), "sd": np.where(np.isnan(error) | (var <= 0.0), np.nan, squares)}
+
+    def _square_stretches(self, mean):
+        """As `_stretches`, of (x - mean)², and the average of (x - mean)⁴, None where it is unknown."""
+        series, each, lengths, fourth = [], [], [], 0.0
+        weights, blocks = np.array(self.copies), (len(self.copies), self.dim)
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            shift, four = r.integrals.centre - mean, None
+            if self.store == "skeleton":
+                n = self._stretch_count(i)
+                averages, four = self.paths[i].square_stretches(n, mean, r.warmup, r.end)
+                stretch = r.length / n
+            else:
+                stretch = float(r.integrals.stretch[0])
+                known = stretch > 0.0 and r.square_batches.shape == r.batches.shape
+                averages = (r.square_batches.T + 2.0 * shift * r.batches.T) / stretch + shift**2 if known else []
+                if self.store == "grid":
+                    four = np.mean((r.grid.rows[: int(r.grid.used[0])] - mean) ** 4, axis=0)
+            series.append(weights @ np.reshape(averages, (-1, *blocks)))
+            each.append(stretch)
+            lengths.append(r.length)
+            fourth = None if four is None else fourth + r.length * (weights @ four.reshape(blocks))
+        return series, each, lengths, None if fourth is None else fourth / sum(lengths)
+
+    def _stretch_count(self, i):
+        """Stretches of chain i for `_stretches`: half as many as events, at most 1,024."""
+        r, times = self._records[i], self.paths[i].times
+        events = len(times) - int(np.searchsorted(times, r.warmup, side="right"))
+        most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
+        return max(min(STRETCHES, most, events // 2), 1)
 
     def rhat(self, method: str = "rank") -> np.ndarray:
         """R-hat of each coordinate, from the two halves of each chain, (d,).

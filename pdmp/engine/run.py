@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine.chain import SKELETON_BYTES, Chain, advance_elsewhere
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain, advance_elsewhere
 from pdmp.engine.checkpoint import Checkpoint, digest, read_checkpoint
 from pdmp.engine.checks import (
     STORES,
     check_budget,
     check_count,
     check_covariance,
+    check_goal,
     check_initial,
     check_number,
     check_process,
@@ -33,6 +34,7 @@ from pdmp.engine.checks import (
     describe,
     known_length,
 )
+from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
@@ -44,7 +46,8 @@ if TYPE_CHECKING:
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
-GRADIENTS = 100_000  #: most gradients of each chain where a model is given and no other budget than `ess` or `rhat`
+#: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
+ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
 
 #: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
 automatic: Any = None
@@ -59,7 +62,10 @@ def sample(
     steps: int | None = None,
     proposals: int | None = None,
     data_passes: float | None = None,
+    gradients: float | None = None,
     seconds: float | None = None,
+    ess: float | None = None,
+    rhat: float | None = None,
     warmup: float = 0,
     chains: int | None = None,
     seed: int | None = None,
@@ -72,10 +78,12 @@ def sample(
 ) -> Run:
     """Run a process, or sample a model.
 
-    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first.
+    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
+    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or after 100,000 gradients
+    of a chain, of which a warning then says what they did not reach.
 
-    A process needs at least one budget: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Budgets are
-    for each chain; a chain stops at the first one that it reaches.
+    A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
+    `ess` and `rhat` are goals for all chains together, which stop all of them.
 
     Parameters
     ----------
@@ -95,10 +103,24 @@ def sample(
         Events and rejected proposals.
     data_passes : float, optional
         Number of data terms evaluated, divided by the number of data; a full gradient is one pass.
+    gradients : float, optional
+        The same budget by another name, for models that are not sums over data: evaluations of the gradient.
     seconds : float, optional
         Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
+    ess : float, optional
+        Effective draws that the mean and the sd of every coordinate must have, all chains together, see
+        `Run.effective_draws`. This is examined after the same numbers of proposals in every run, at first 500 of each
+        chain after the warm-up (and ten for each clock), then a quarter more each time; so the run does not depend on
+        the machine. Without another budget it ends after 10,000,000 proposals of a chain, or when a skeleton of 2 GB
+        is full; a run that ends before the goal is reached warns, once, and says what to try.
+    rhat : float, optional
+        The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` both are
+        needed.
     warmup : float, default 0
-        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it.
+        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it. With
+        `ess` or `rhat` it is a fraction of the proposals up to the first time that these are examined, if that is
+        shorter: with 0.5 there are as many before the warm-up's end as after it at that time, with 0.9 nine times as
+        many.
     chains : int, optional
         1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
     seed : int, optional
@@ -113,7 +135,7 @@ def sample(
         Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
         are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
     progress : bool, optional
-        Show a progress bar; by default on a terminal.
+        Show a progress bar; by default on a terminal and in a notebook.
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
         of an uninterrupted run.
@@ -155,17 +177,22 @@ def sample(
         "steps": steps,
         "proposals": proposals,
         "data_passes": data_passes,
+        "gradients": gradients,
         "seconds": seconds,
     }
-    if model is not None and all(value is None for value in given.values()):
-        given["data_passes"] = GRADIENTS
-    budget = check_budget(process, **given)
-    warmup = check_number("warmup", warmup)
-    if not 0.0 <= warmup < 1.0:
-        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
     if chains is None:
         chains = 4 if model is not None else 1 if process.starts is None else len(process.starts)
     chains = check_count("chains", chains)
+    if model is not None and all(value is None for value in given.values()):
+        given["gradients"] = GRADIENTS
+        if ess is None and rhat is None:
+            ess, rhat = ESS, RHAT if chains > 1 else None
+    goals = check_goal(chains, ess, rhat)
+    budget = check_budget(process, **given, goals=goals)
+    given |= {"ess": ess, "rhat": rhat}
+    warmup = check_number("warmup", warmup)
+    if not 0.0 <= warmup < 1.0:
+        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
@@ -185,9 +212,13 @@ def sample(
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     covariance = check_covariance(process, covariance, store)
-    total = known_length(process, budget)
+    total = None if goals else known_length(process, budget)
     if store == "skeleton":
         check_skeleton(process, budget, chains, total)
+    goal = None
+    if goals:
+        goal = Goal(process, warmup, **goals)
+        budget = goal.limit(process, budget, chains, store)
 
     made = [
         Chain(
@@ -202,6 +233,7 @@ def sample(
             covariance=covariance,
             total=total,
             room=SKELETON_BYTES / chains,
+            look=NEVER if goal is None else goal.first,
         )
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
@@ -219,7 +251,9 @@ def sample(
         file = Checkpoint(checkpoint, call, seed)
         if saved is not None:
             file.resume(made, *saved)
-    return _drive(made, info, executor, progress, file, started)
+            if goal is not None:
+                goal.resume(made)
+    return _drive(made, info, executor, progress, file, started, goal)
 
 
 def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
@@ -235,7 +269,7 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     executor : concurrent.futures.Executor, optional
         As in `sample`.
     **budget
-        Total budgets by name, as in `sample`.
+        Total budgets and goals by name, as in `sample`.
 
     Returns
     -------
@@ -250,7 +284,8 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
         raise ValueError("a loaded run cannot be continued: it has no chains.")
     started = perf_counter()
     info = run._info | {"budget": dict(budget)}
-    budget = check_budget(run.process, **budget)
+    goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
+    budget, goal = check_budget(run.process, **budget, goals=goals), None
     for chain in run._chains:
         counts, now = chain.state.counts, float(chain.state.now[0])
         if now > budget.time or any(
@@ -258,21 +293,25 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
             for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
         ):
             raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
+    look = NEVER
+    if goals:
+        goal = Goal(run.process, run._chains[0].warmup, **goals)
+        budget, look = goal.limit(run.process, budget, run.chains, run.store), goal.begin(run._chains)
     for chain in run._chains:
-        chain.extend(budget)
-    return _drive(run._chains, info, executor, False, None, started)
+        chain.extend(budget, look)
+    return _drive(run._chains, info, executor, False, None, started, goal)
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Running the chains
 
 
-def _drive(chains, info, executor, progress, file, started):
+def _drive(chains, info, executor, progress, file, started, goal=None):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(Progress(progress, chains))
+        bar = stack.enter_context(Progress(progress, chains, goal))
         if info.get("choice") is not None:
             bar.write(info["choice"])
         if executor is None:
@@ -306,21 +345,25 @@ def _drive(chains, info, executor, progress, file, started):
                 bar.say("compiling")
                 chains[0].compile()
             bar.say("sampling")
-            for i, chain in enumerate(chains):
-                if chain.stopped is None:
-                    futures[submit(i)] = i
-            while futures:
-                done, _ = concurrent.futures.wait(
-                    futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
-                )
-                for future in done:
-                    i = collect(future)
-                    if chains[i].failure is not None:
-                        stop.set()
-                    if chains[i].stopped is None and not stop.is_set():
+            going = True
+            while going:
+                for i, chain in enumerate(chains):
+                    if chain.stopped is None:
                         futures[submit(i)] = i
-                if file is not None:
-                    file.write_if_due()
+                while futures:
+                    done, _ = concurrent.futures.wait(
+                        futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
+                    )
+                    for future in done:
+                        i = collect(future)
+                        if chains[i].failure is not None:
+                            stop.set()
+                        if chains[i].stopped is None and not stop.is_set():
+                            futures[submit(i)] = i
+                    if file is not None:
+                        file.write_if_due()
+                    bar.update(chains)
+                going = goal is not None and goal.go_on(chains, info)
                 bar.update(chains)
         except KeyboardInterrupt:
             pass  # the chains that have not stopped are marked as interrupted
@@ -337,6 +380,11 @@ def _drive(chains, info, executor, progress, file, started):
                     collect(future)
     if broken is not None:
         raise broken
+    for i, chain in enumerate(chains):
+        if chain.stopped == LOOK:  # interrupted there
+            chain.stopped = None
+        elif file is not None and chain.stopped in GOALS:
+            file.keep(i, chain)
     if file is not None:
         file.write()
     info = info | {"wall_seconds": perf_counter() - started}
@@ -344,7 +392,8 @@ def _drive(chains, info, executor, progress, file, started):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
-    for text in run.process.report.warnings(run.process, run.stats):
+    shortfall = None if goal is None else goal.shortfall(run)
+    for text in [*run.process.report.warnings(run.process, run.stats), *([shortfall] if shortfall else [])]:
         warnings.warn(text, UserWarning, stacklevel=3)
     return run
 
@@ -369,19 +418,30 @@ def cpu_count():
         return os.cpu_count() or 1
 
 
-class Progress:
-    """A progress bar on the terminal; without a terminal only if it is wanted explicitly."""
+def in_notebook():
+    """Whether Python runs in a Jupyter notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in getattr(shell, "config", {})
 
-    def __init__(self, wanted, chains):
-        self._wanted = sys.stderr is not None and sys.stderr.isatty() if wanted is None else wanted
-        self._chains, self._bar = chains, None
+
+class Progress:
+    """A progress bar on the terminal or in a notebook; elsewhere only if it is wanted explicitly."""
+
+    def __init__(self, wanted, chains, goal=None):
+        if wanted is None:
+            wanted = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+        self._wanted, self._chains, self._goal, self._bar = wanted, chains, goal, None
+        if wanted and goal is not None:
+            goal.shows_rhat = True
 
     def __enter__(self):
         if self._wanted:
-            import tqdm
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a notebook without ipywidgets has a bar of text
+                from tqdm.auto import tqdm
 
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-            self._bar = tqdm.tqdm(total=1.0, bar_format=form, file=sys.stderr)
+            self._bar = tqdm(total=1.0, bar_format=form, file=sys.stderr)
         return self
 
     def __exit__(self, *_):
@@ -400,9 +460,12 @@ class Progress:
     def update(self, chains):
         if self._bar is None:
             return
-        spent = [1.0 if c.stopped is not None else min(c.budget.spent(c), 1.0) for c in chains]
+        spent = [1.0 if c.stopped not in (None, LOOK) else min(c.budget.spent(c), 1.0) for c in chains]
         self._bar.n = sum(spent) / len(spent)
-        events = sum(int(c.state.counts[EVENTS]) for c in chains)
+        events = f"{sum(int(c.state.counts[EVENTS]) for c in chains):,} events"
+        if self._goal is not None:
+            self._bar.n = max(self._bar.n, self._goal.share(chains))
+            events = ", ".join(part for part in (self._goal.describe(), events) if part)
         self._bar.set_description("warm-up" if any(c.warming for c in chains) else "sampling", refresh=False)
-        self._bar.set_postfix_str(f"{events:,} events", refresh=False)
+        self._bar.set_postfix_str(events, refresh=False)
         self._bar.refresh()

@@ -1,4 +1,4 @@
-"""Paths to a start: exact on Gaussians, past saddles and walls, not into a mode without mass, and said where they part."""
+"""Paths to a start: exact on Gaussians, past saddles and walls, not into a mode without mass; said where they part."""
 
 import math
 import re

@@ -744,7 +744,7 @@ def test_a_checkpoint_of_another_call(tmp_path):
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        ({}, ValueError, "no budget: give at least one of `time`, `events`"),
+        ({}, ValueError, "no budget: give at least one of `ess`, `rhat`, `time`, `events`"),
         ({"time": -1.0}, ValueError, "`time` must be positive and finite, got -1.0"),
         ({"time": math.nan}, ValueError, "`time` must be positive and finite, got nan"),
         ({"time": math.inf}, ValueError, "`time` must be positive and finite, got inf"),
