@@ -31,7 +31,7 @@ FIRST_WINDOW = 120  #: gradients of each chain in the first window, at least; te
 WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
 POINTS = 200  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
-LARGEST_VALUE = 1e3  #: how far the covariance of the gradients may be from the inverse of that of the points
+LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 REFRESH = 0.7  #: probability that an event of the forward event chain draws the orthogonal component anew
 
 

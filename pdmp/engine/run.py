@@ -79,8 +79,8 @@ def sample(
     """Run a process, or sample a model.
 
     A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
-    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or after 100,000 gradients
-    of a chain, of which a warning then says what they did not reach.
+    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or else after 100,000
+    gradients of a chain, with a warning that says what was not reached.
 
     A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
     `ess` and `rhat` are goals for all chains together, which stop all of them.

@@ -150,7 +150,7 @@ def test_paths_that_end_apart_are_said_and_not_used():
     said = found.warning()
     assert said.startswith(f"{lower.sum()} of 9 paths") and re.search(r"\b8(\.\d+)? nats or more behind", said)
     with pytest.warns(UserWarning, match="of 9 paths"):
-        pdmp.auto(two_modes(-8.0, apart=3.0), seed=6)
+        pdmp.auto(two_modes(-8.0, apart=3.0), seed=2)
 
 
 def test_modes_of_about_the_same_mass_both_start_chains():
