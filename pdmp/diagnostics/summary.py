@@ -93,6 +93,7 @@ def summarise(run):
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
+    notes += [run.note] if run.note else []
     return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
 
 

@@ -143,7 +143,14 @@ def check_initial(process, initial, chains):
     model, d = process.model, target_dim(process)
     source = "`initial`"
     if initial is None:
-        if process.anchor is not None:
+        if process.starts is not None:
+            if len(process.starts) < chains:
+                raise ValueError(
+                    f"`chains` = {chains} is more than the {len(process.starts)} for which the process has starts: "
+                    f"make it by pdmp.auto(model, chains={chains}), or give `initial=`."
+                )
+            initial, source = process.starts[:chains], "the start of pdmp.auto"
+        elif process.anchor is not None:
             initial, source = process.anchor, "the anchor"
         elif model is None:
             initial = np.zeros(d)
@@ -237,4 +244,6 @@ def describe(process):
         "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
         "constrains": bool(getattr(model, "constrains", False)),
         "n_data": int(getattr(model, "n_data", 0)),
+        "choice": process.choice,
+        "preparation_gradients": int(process.preparation_gradients),
     }

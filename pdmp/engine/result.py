@@ -132,7 +132,8 @@ class Run:
         The results of the chains: arrays of the path, counts and integrals.
     stats : dict
         Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
-        excess, horizons, data terms and passes, seconds of computing, and what the report of the process adds.
+        excess, horizons, data terms and passes, gradients and potentials of `pdmp.auto` before the run, seconds of
+        computing, and what the report of the process adds.
 
     Examples
     --------
@@ -155,6 +156,11 @@ class Run:
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
         self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
         self.copies = tuple(info["copies"])
+
+    @property
+    def note(self) -> str | None:
+        """What `pdmp.auto` chose for the model and why, one line; None for a process of the user's."""
+        return self._info.get("choice")
 
     def __repr__(self):
         stats = self.stats
@@ -219,6 +225,7 @@ class Run:
             "horizons": int(counts[HORIZONS]),
             "data_terms": terms,
             "data_passes": terms / n_data,
+            "preparation_gradients": self._info.get("preparation_gradients", 0),
             "seconds": float(sum(r.seconds for r in self._records)),
             "stopped": [r.stopped for r in self._records],
         }

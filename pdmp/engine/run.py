@@ -12,7 +12,7 @@ import threading
 import warnings
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,17 +39,22 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
-from pdmp.process import DATA, EVENTS, PROPOSALS
+from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
-    from pdmp.process import Process
+    from pdmp.models.base import Model
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
+#: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
+ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
+
+#: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
+automatic: Any = None
 
 
 def sample(
-    process: Process,
+    process: Process | Model | Any,
     *,
     initial: ArrayLike | None = None,
     time: float | None = None,
@@ -62,7 +67,7 @@ def sample(
     ess: float | None = None,
     rhat: float | None = None,
     warmup: float = 0,
-    chains: int = 1,
+    chains: int | None = None,
     seed: int | None = None,
     store: str = "skeleton",
     draws: int | None = None,
@@ -71,18 +76,23 @@ def sample(
     checkpoint: str | os.PathLike | None = None,
     executor: Executor | None = None,
 ) -> Run:
-    """Run a process.
+    """Run a process, or sample a model.
 
-    At least one budget is needed. Budgets are for each chain, and a chain stops at the first one that it reaches; `ess`
-    and `rhat` are goals for all chains together, which stop all of them.
+    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
+    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or else after 100,000
+    gradients of a chain, with a warning that says what was not reached.
+
+    A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
+    `ess` and `rhat` are goals for all chains together, which stop all of them.
 
     Parameters
     ----------
-    process : Process
-        For example ``pdmp.ZigZag(model)``.
+    process : Process, Model or pymc.Model
+        For example ``pdmp.ZigZag(model)``, or ``model``.
     initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start. By default the anchor of the gradient provider, if it has one; else the mode of the
-        model, if it is found; else the model's ``initial``.
+        Where the chains start. By default where `pdmp.auto` has found, for a process from there; else the anchor of the
+        gradient provider, if it has one; else the mode of the model, if it is found; else the model's ``initial``. For
+        a model see `pdmp.auto`.
     time : float, optional
         Process time, at which the path ends exactly.
     events : int, optional
@@ -111,7 +121,8 @@ def sample(
         `ess` or `rhat` it is a fraction of the proposals up to the first time that these are examined, if that is
         shorter: with 0.5 there are as many before the warm-up's end as after it at that time, with 0.9 nine times as
         many.
-    chains : int, default 1
+    chains : int, optional
+        1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
     seed : int, optional
         Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
     store : {"skeleton", "grid", "moments"}
@@ -152,9 +163,14 @@ def sample(
     (2,)
     """
     started = perf_counter()
-    check_process(process)
-    check_methods(process)
-    check_target(process.model)
+    model = None if automatic is None or isinstance(process, Process) else automatic.model_of(process)
+    if model is None:
+        check_process(process)
+        check_methods(process)
+        check_target(process.model)
+    else:
+        process = Process(model.dim)  # of which arguments are checked before the warm-up
+        process.model = model
     given = {
         "time": time,
         "events": events,
@@ -164,7 +180,13 @@ def sample(
         "gradients": gradients,
         "seconds": seconds,
     }
+    if chains is None:
+        chains = 4 if model is not None else 1 if process.starts is None else len(process.starts)
     chains = check_count("chains", chains)
+    if model is not None and all(value is None for value in given.values()):
+        given["gradients"] = GRADIENTS
+        if ess is None and rhat is None:
+            ess, rhat = ESS, RHAT if chains > 1 else None
     goals = check_goal(chains, ess, rhat)
     budget = check_budget(process, **given, goals=goals)
     given |= {"ess": ess, "rhat": rhat}
@@ -185,6 +207,8 @@ def sample(
     seed = check_seed(seed, saved)
     if process.failure is not None:
         process.model.failure = None  # of an earlier run
+    if model is not None:
+        process, initial = automatic.auto(model, chains=chains, seed=seed, initial=initial), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     covariance = check_covariance(process, covariance, store)
@@ -288,6 +312,8 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Progress(progress, chains, goal))
+        if info.get("choice") is not None:
+            bar.write(info["choice"])
         if executor is None:
             executor = stack.enter_context(
                 concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
@@ -425,6 +451,11 @@ class Progress:
     def say(self, what):
         if self._bar is not None:
             self._bar.set_description(what)
+
+    def write(self, line):
+        """Print a line above the bar."""
+        if self._bar is not None:
+            self._bar.write(line, file=sys.stderr)
 
     def update(self, chains):
         if self._bar is None:
