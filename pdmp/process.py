@@ -254,6 +254,14 @@ class Process(Compiled):
         return self.scope[k]
 
     @compiled
+    def beyond(self, state, now):
+        """Whether the target says that the path is outside its support at time `now`: U is +inf there.
+
+        A bound that looks ahead may look there. Elsewhere a gradient that is not finite is a failure.
+        """
+        return False
+
+    @compiled
     def channel(self, state, i):
         """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
         return i

@@ -140,6 +140,14 @@ def check_initial(process, initial, chains):
                     f"{source}{where} is a point of zero density: the potential of {type(model).__name__} there is "
                     f"{potential}; give `initial=` a point where it is finite."
                 )
+        if isinstance(model, Model) and (i == 0 or x.ndim == 2):
+            gradient = model.gradient(row)
+            if not np.all(np.isfinite(gradient)):
+                with np.printoptions(threshold=20):
+                    raise ValueError(
+                        f"{source}{where} is a point where the gradient of {type(model).__name__} is {gradient}; give "
+                        "`initial=` a point where it is finite."
+                    )
     return starts
 
 

@@ -333,11 +333,10 @@ def _raise_failure(chain, run):
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
         message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
-    cause = chain.process.failure
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )
-    raise error from (cause if isinstance(cause, BaseException) else None)
+    raise error from chain.cause
 
 
 def cpu_count():

@@ -354,6 +354,8 @@ class SBPS(Process):
             self.set_velocity(state)
             regression.forget(line)
             g, c2 = self.evaluate(state, now, rng)
+            if not math.isfinite(g):
+                return -1
             regression.observe(line, 0.0, g, self.noise(memory, c2))
         return i
 
