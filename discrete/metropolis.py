@@ -73,7 +73,7 @@ class MetropolisReport(Report):
     """The mean probability of acceptance, the adapted step, and proposals where the density is zero."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, the first step of the schedule, as adapted, and `outside`.
+        """The mean probability of acceptance after the warm-up, the first step, as adapted, and `outside`.
 
         That is the number of proposals that were rejected because the potential there is +inf: outside the support.
         """

@@ -108,6 +108,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
         found.append("the run failed; the table is of what was sampled until then.")
+    if run.stopped == "interrupted":
+        found.append("the run was interrupted; the table is of what was sampled until then.")
     still = np.flatnonzero(sd == 0.0)
     if len(still):
         found.append(

@@ -108,7 +108,9 @@ def sample(
         Show a progress bar; by default on a terminal.
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
-        of an uninterrupted run.
+        of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
+        are and by values of its potential and gradient. Where a write fails, sampling goes on with a warning. SIGTERM
+        and SIGHUP end the run as Ctrl-C does.
     executor : concurrent.futures.Executor, optional
         Where the chains run: by default in threads; otherwise a process pool or a cluster's executor.
 
@@ -196,11 +198,15 @@ def sample(
     if checkpoint is not None:
         call = {name: value if value is None else float(value) for name, value in given.items()}
         call |= {"seed": str(seed), "warmup": warmup, "chains": chains, "store": store, "draws": draws}
-        call |= {"covariance": covariance, "initial": digest(starts), "process": digest(process)}
-        file = Checkpoint(checkpoint, call, seed)
-        if saved is not None:
+        call |= {"covariance": covariance, "initial": digest(starts)}
+        file = Checkpoint(checkpoint, call, seed, process, starts[0])
+    try:
+        if file is not None and saved is not None:
             file.resume(made, *saved)
-    return _drive(made, info, executor, progress, file, started)
+        return _drive(made, info, executor, progress, file, started)
+    finally:
+        if file is not None:
+            file.release()
 
 
 def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
@@ -254,6 +260,8 @@ def _drive(chains, info, executor, progress, file, started):
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Progress(progress, chains))
+        if file is not None:
+            stack.enter_context(file.signals(stop))
         if executor is None:
             executor = stack.enter_context(
                 concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
@@ -323,6 +331,8 @@ def _drive(chains, info, executor, progress, file, started):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
+    if run.stopped == "interrupted":
+        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
     for text in run.process.report.warnings(run.process, run.stats):
         warnings.warn(text, UserWarning, stacklevel=3)
     return run

@@ -3,7 +3,8 @@
 from tests.mutations.bugs import Bug
 
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
-CHAIN, GRADIENTS = "pdmp/engine/chain.py", "tests/faults/test_failing_gradients.py"
+CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
+GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
 
 BUGS = [
     Bug(name, file, old, new, tuple(tests.split()))
@@ -85,6 +86,62 @@ BUGS = [
             "        state.counts[EVENTS] = state.counts[KINDS:].sum()\n",
             "",
             GRADIENTS,
+        ),
+        (
+            "checkpoint: values of the model are not compared",
+            CHECKPOINT,
+            "    return len(found) == len(saved) and np.allclose(",
+            "    return len(found) == len(saved) or np.allclose(",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: what cannot be identified is resumed",
+            CHECKPOINT,
+            '    return (UNIQUE if unique else "") + total.hexdigest()',
+            "    return total.hexdigest()",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: a write that fails ends the run",
+            CHECKPOINT,
+            "        except (OSError, MemoryError) as error:\n            if not self._warned:",
+            "        except MemoryError as error:\n            if not self._warned:",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: no lock",
+            CHECKPOINT,
+            "                        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+            "                        pass",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: locks of one process do not count",
+            CHECKPOINT,
+            "            if path in _held:\n                raise refused\n",
+            "",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: signals do nothing",
+            CHECKPOINT,
+            "            signal.signal(number, lambda *_: stop.set())",
+            "            pass",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: a link in the way is followed",
+            "pdmp/engine/storage.py",
+            '        with contextlib.suppress(FileNotFoundError):\n            os.unlink(part)\n        with open(part, "xb") as file:',
+            '        with open(part, "wb") as file:',
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: a smaller budget is no error",
+            CHECKPOINT,
+            ".spent(chain) > 1.0:",
+            ".spent(chain) > 10.0:",
+            CHECKPOINTS,
         ),
     )
 ]
