@@ -17,6 +17,7 @@ FEW = 400.0
 LARGE = 1.05  #: R-hat above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
+REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
@@ -166,12 +167,33 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             + "; try a smaller step."
         )
     found += _heat(run)
+    found += step_warning(run)
     if not isinstance(run.process, str):
         found += [f"{text}." for text in run.process.report.warnings(run.process, stats)]
         found += run.process.report.reminders(run.process)
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []
+
+
+def step_warning(run):
+    """A sentence if a Metropolis test would reject many more of a chain's steps than its automatic step allowed for."""
+    process = run.process
+    n = min(64, TERMS // max(getattr(getattr(process, "model", None), "n_data", 0), 1) // 4)
+    if isinstance(process, str) or run.store == "moments" or n < 16 or int(run.events.min()) < n:
+        return []
+    draws = run.diagnostic_draws()
+    if draws is None:
+        return []
+    draws = draws.reshape(-1, run.dim)
+    some = draws[np.linspace(0, len(draws) - 1, n).astype(int)]
+    found = process.report.step_acceptance(process, some, np.random.default_rng(0))
+    if found is None or not found[0] < REJECTED * found[1]:
+        return []
+    return [
+        f"a Metropolis test would accept {found[0]:.0%} of the steps, where {found[1]:.0%} were expected: the "
+        "automatic step is too large away from the mode, and the law of the chain wrong; give a smaller step."
+    ]
 
 
 def _heat(run):

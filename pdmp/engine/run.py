@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.summary import step_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import SKELETON_BYTES, Chain, advance_elsewhere
 from pdmp.engine.checkpoint import Checkpoint, digest, read_checkpoint
@@ -333,7 +334,7 @@ def _drive(chains, info, executor, progress, file, started):
             _raise_failure(chain, run)
     if run.stopped == "interrupted":
         warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
-    for text in run.process.report.warnings(run.process, run.stats):
+    for text in [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]:
         warnings.warn(text, UserWarning, stacklevel=3)
     return run
 

@@ -5,6 +5,7 @@ from tests.mutations.bugs import Bug
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
 CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
+KINETIC = "tests/discrete/test_automatic_kinetic_steps.py"
 
 BUGS = [
     Bug(name, file, old, new, tuple(tests.split()))
@@ -142,6 +143,34 @@ BUGS = [
             ".spent(chain) > 1.0:",
             ".spent(chain) > 10.0:",
             CHECKPOINTS,
+        ),
+        (
+            "automatic step: begins at the stability limit",
+            "discrete/kinetic.py",
+            "limit = 1.0 / math.sqrt(curvature[-1])",
+            "limit = 2.0 / math.sqrt(curvature[-1])",
+            KINETIC,
+        ),
+        (
+            "automatic step: the curvature of the mode is taken for all",
+            "discrete/kinetic.py",
+            "        if process.schedule.step(0) > most:\n            process.schedule = Constant(most)\n",
+            "",
+            KINETIC,
+        ),
+        (
+            "automatic step: no warning of rejections",
+            "pdmp/diagnostics/summary.py",
+            "if found is None or not found[0] < REJECTED * found[1]:",
+            "if found is None or not found[0] < REJECTED * found[1] - 1.0:",
+            KINETIC,
+        ),
+        (
+            "automatic step: the energy before the step without its momentum",
+            "discrete/kinetic.py",
+            "energy = model.potential(start) + 0.5 * p @ p - model.potential(there)",
+            "energy = model.potential(start) - model.potential(there)",
+            KINETIC,
         ),
     )
 ]
