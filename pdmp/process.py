@@ -340,6 +340,10 @@ class Process(Compiled):
     def count_from(self, state: State, now: float) -> None:
         """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
 
+    def waits_for_warmup(self) -> str | None:
+        """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
+        return None
+
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""
         return None

@@ -151,9 +151,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
         bound = events.bounds(run)
         found.append(
             f"{bound['violations']:,} of {stats['thinned']:,} proposals exceeded their bound, the largest by "
-            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are "
-            f"missing, and the law of a chain's path is off by at most {bound['path_distance']:.2g} in total variation"
-            + ("." if bound["path_distance"] < 0.01 else "; use a tighter horizon or an exact bound (`thinning=`).")
+            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are missing"
+            + _path_distance(bound["path_distance"])
         )
     temperature = stats.get("mean_kinetic_temperature", 1.0)
     if not COLD < temperature < HOT and temperature == temperature:
@@ -174,6 +173,17 @@ def find_warnings(run, names, sd, ess, rhat, loose):
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []
+
+
+def _path_distance(distance):
+    """How far the law of a path is off, if the bound says something, and what to set."""
+    if distance >= 0.5:
+        return (
+            ", too many to say how far the law of a path is off; give an exact bound or a larger margin (`thinning=`, "
+            "such as pdmp.thinning.Grid(safety=20); `k` of pdmp.SBPS)."
+        )
+    said = f", and the law of a chain's path is off by at most {distance:.2g} in total variation"
+    return f"{said}." if distance < 0.01 else f"{said}; use a tighter horizon or an exact bound (`thinning=`)."
 
 
 def step_warning(run):

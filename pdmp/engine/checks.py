@@ -12,6 +12,7 @@ import numpy as np
 
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
+from pdmp.native.arguments import refuse_unreal
 from pdmp.process import Process
 
 STORES = ("skeleton", "grid", "moments")
@@ -120,6 +121,7 @@ def check_initial(process, initial, chains):
             source = "the mode"
             if initial is None:
                 initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"
+    refuse_unreal("initial", initial)
     try:
         x = np.array(initial, dtype=float)
     except (TypeError, ValueError):

@@ -168,6 +168,12 @@ def sample(
         process.model.failure = None  # of an earlier run
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
+    if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
+        warnings.warn(
+            f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
+            UserWarning,
+            stacklevel=2,
+        )
     covariance = check_covariance(process, covariance, store)
     total = known_length(process, budget)
     if store == "skeleton":

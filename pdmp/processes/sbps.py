@@ -445,6 +445,9 @@ class SBPS(Process):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
+    def waits_for_warmup(self) -> str | None:
+        return 'precondition="adapt"' if self.adapts else None
+
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         curvature = curvature_at(self.model, x, "pdmp.SBPS")

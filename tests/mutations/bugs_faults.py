@@ -5,6 +5,7 @@ from tests.mutations.bugs import Bug
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
 CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
+VALUES = "tests/faults/test_bad_values.py"
 KINETIC = "tests/discrete/test_automatic_kinetic_steps.py"
 
 BUGS = [
@@ -171,6 +172,48 @@ BUGS = [
             "energy = model.potential(start) + 0.5 * p @ p - model.potential(there)",
             "energy = model.potential(start) - model.potential(there)",
             KINETIC,
+        ),
+        (
+            "bad values: masks are ignored",
+            "pdmp/native/arguments.py",
+            "        if np.ma.is_masked(value):",
+            "        if False:",
+            VALUES,
+        ),
+        (
+            "bad values: constructors do not look",
+            "pdmp/native/classes.py",
+            "            if isinstance(value, (int, float, str)):\n                continue",
+            "            if value is not None:\n                continue",
+            VALUES,
+        ),
+        (
+            "bad values: underscores in numbers",
+            "pdmp/data/formats.py",
+            'if "_" in value:',
+            'if "__" in value:',
+            VALUES,
+        ),
+        (
+            "bad values: a variance that overflows divides by infinity",
+            "pdmp/data/dataset.py",
+            "    if len(large):\n        raise ValueError(",
+            "    if len(large) > 1:\n        raise ValueError(",
+            VALUES,
+        ),
+        (
+            "bad values: nobody waits for a warm-up",
+            "pdmp/engine/run.py",
+            "if warmup == 0.0 and (option",
+            "if warmup < 0.0 and (option",
+            VALUES,
+        ),
+        (
+            "bad values: a bound on the distance that says nothing is stated",
+            "pdmp/diagnostics/summary.py",
+            "if distance >= 0.5:",
+            "if distance > 1.0:",
+            VALUES,
         ),
     )
 ]
