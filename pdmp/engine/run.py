@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from pdmp.process import Process
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
+#: What the future of a segment raises if its worker has died: the segment is run again.
+LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
+LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 
 
@@ -278,16 +281,40 @@ def _drive(chains, info, executor, progress, file, started):
         if file is not None:
             length = min(length, checkpoints.CHECKPOINT_SECONDS)
 
+        spare = []  # threads of this process, once a worker of another has died
+
         def submit(i):
-            if here:
-                return executor.submit(chains[i].advance, length, stop)
+            if here or spare:
+                return (spare or [executor])[0].submit(chains[i].advance, length, stop)
             light = copy.copy(chains[i])
             light.blocks = []
-            return executor.submit(advance_elsewhere, light, length)
+            try:
+                return executor.submit(advance_elsewhere, light, length)
+            except concurrent.futures.BrokenExecutor as error:
+                return replace_workers(error).submit(chains[i].advance, length, stop)
+
+        def replace_workers(error):
+            """Threads that go on with the chains, whose last states are here."""
+            if not spare:
+                warnings.warn(
+                    f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
+                    "on in this process.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                threads = concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()))
+                spare.append(stack.enter_context(threads))
+            return spare[0]
 
         def collect(future):
             i = futures.pop(future)
-            chain = future.result()
+            try:
+                chain = future.result()
+            except Exception as error:
+                if here or not (isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME):
+                    raise
+                replace_workers(error)
+                return i
             if chain is not chains[i]:
                 chain.blocks = chains[i].blocks + chain.blocks
                 chains[i] = chain

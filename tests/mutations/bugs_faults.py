@@ -5,6 +5,7 @@ from tests.mutations.bugs import Bug
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
 CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
+WORKERS = "tests/faults/test_workers.py"
 VALUES = "tests/faults/test_bad_values.py"
 KINETIC = "tests/discrete/test_automatic_kinetic_steps.py"
 
@@ -214,6 +215,27 @@ BUGS = [
             "if distance >= 0.5:",
             "if distance > 1.0:",
             VALUES,
+        ),
+        (
+            "workers: one that dies ends the run",
+            "pdmp/engine/run.py",
+            "                replace_workers(error)\n                return i\n",
+            "                raise\n",
+            WORKERS,
+        ),
+        (
+            "workers: what a broken pool refuses ends the run",
+            "pdmp/engine/run.py",
+            "            except concurrent.futures.BrokenExecutor as error:\n                return replace_workers(error)",
+            "            except EOFError as error:\n                return replace_workers(error)",
+            WORKERS,
+        ),
+        (
+            "workers: every error counts as a death",
+            "pdmp/engine/run.py",
+            "LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError,",
+            "LOST_WORKERS = (Exception, MemoryError,",
+            WORKERS,
         ),
     )
 ]
