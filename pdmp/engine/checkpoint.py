@@ -92,7 +92,7 @@ def model_values(model, x):
     return found
 
 
-def _same_values(model, found, saved):
+def same_values(model, found, saved):
     tolerance = max(SAME_VALUES, 1e4 * getattr(model, "resolution", 0.0))
     return len(found) == len(saved) and np.allclose(found, saved, rtol=tolerance, atol=tolerance, equal_nan=True)
 
@@ -186,7 +186,7 @@ class Checkpoint:
                 "computes with holds an object that cannot be told from others; name another file or remove it."
             )
         different = [k for k in self.call if k not in (*BUDGETS, "values") and self.call[k] != saved.get(k)]
-        if not different and not _same_values(self.process.model, self.call["values"], saved.get("values", [])):
+        if not different and not same_values(self.process.model, self.call["values"], saved.get("values", [])):
             different = ["process"]
         if different:
             names = ", ".join(f"`{k}`" for k in different)

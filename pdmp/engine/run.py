@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from pdmp.diagnostics.summary import step_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import SKELETON_BYTES, Chain, advance_elsewhere
-from pdmp.engine.checkpoint import Checkpoint, digest, read_checkpoint
+from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
 from pdmp.engine.checks import (
     STORES,
     check_budget,
@@ -38,6 +38,7 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
+from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import DATA, EVENTS, PROPOSALS
 
 if TYPE_CHECKING:
@@ -203,13 +204,9 @@ def sample(
         "store": store,
         "seed": seed,
         "budget": {name: value for name, value in given.items() if value is not None},
+        "arguments": {"warmup": warmup, "draws": draws, "covariance": covariance},
     }
-    file = None
-    if checkpoint is not None:
-        call = {name: value if value is None else float(value) for name, value in given.items()}
-        call |= {"seed": str(seed), "warmup": warmup, "chains": chains, "store": store, "draws": draws}
-        call |= {"covariance": covariance, "initial": digest(starts)}
-        file = Checkpoint(checkpoint, call, seed, process, starts[0])
+    file = _checkpoint(checkpoint, info, process, starts)
     try:
         if file is not None and saved is not None:
             file.resume(made, *saved)
@@ -219,7 +216,59 @@ def sample(
             file.release()
 
 
-def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
+def _checkpoint(path, info, process, starts):
+    """The `Checkpoint` of a call; None without a path."""
+    if path is None:
+        return None
+    given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
+    call = given | info["arguments"] | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]}
+    return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
+
+
+def _chains_of(run, process, budget):
+    """The chains of a run in their last state; those of a loaded run are made anew for `process`."""
+    if run._chains is not None:
+        if process is not None:
+            raise ValueError("`process` is for a loaded run; this one has its own.")
+        return run._chains
+    if run._states is None:
+        raise ValueError("this run cannot be continued: its file holds no chains.")
+    if process is None:
+        raise ValueError('a loaded run is continued by `pdmp.load("run.npz").extend(process, ...)`.')
+    check_process(process)
+    states, arrays = run._states
+    starts = [record.x[: run.dim] for record in run.records]
+    process = process.resolve(starts[0])
+    identity = digest(process)
+    if identity.startswith(UNIQUE):
+        raise ValueError(
+            "`process` holds an object that cannot be told from others: whether it is the run's is unknown."
+        )
+    values = model_values(process.model, starts[0])
+    if identity != states["process"] or not same_values(process.model, values, states["values"]):
+        raise ValueError("`process` is not that of the run: its class, options, model or data differ.")
+    made = []
+    for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
+        options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
+        chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
+        chain.restore(states["chains"][i], arrays, f"state/{i}")
+        record = run.records[i]
+        chain.blocks = [(record.times, record.kinds, record.which, record.xs, record.vs)]
+        if chain.stopped == "failed":
+            raise ValueError("a run that failed cannot be continued.")
+        made.append(chain)
+    return made
+
+
+def extend(
+    run: Run,
+    process: Process | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: bool | None = False,
+    checkpoint: str | os.PathLike | None = None,
+    **budget: float,
+) -> Run:
     """Continue a run to a larger budget, which is counted from the start.
 
     Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
@@ -228,8 +277,9 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Parameters
     ----------
     run : Run
-        Of this session: a loaded run has no chains to continue.
-    executor : concurrent.futures.Executor, optional
+    process : Process, optional
+        For a loaded run: the process that it is of.
+    executor, progress, checkpoint
         As in `sample`.
     **budget
         Total budgets by name, as in `sample`.
@@ -241,23 +291,33 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Raises
     ------
     ValueError
-        For a loaded run, or a budget that is already exceeded.
+        For a loaded run without its process, a process that is not that of the run, or a budget that is already
+        exceeded.
     """
-    if run._chains is None:
-        raise ValueError("a loaded run cannot be continued: it has no chains.")
     started = perf_counter()
     info = run._info | {"budget": dict(budget)}
-    budget = check_budget(run.process, **budget)
-    for chain in run._chains:
+    budget = check_budget(run.process if process is None else process, **budget)
+    chains = _chains_of(run, process, budget)
+    for chain in chains:
         counts, now = chain.state.counts, float(chain.state.now[0])
         if now > budget.time or any(
             counts[k] > limit
             for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
         ):
             raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
-    for chain in run._chains:
+    for chain in chains:
         chain.extend(budget)
-    return _drive(run._chains, info, executor, False, None, started)
+    starts = np.array([record.x[: run.dim] for record in run.records])
+    read_checkpoint(checkpoint)
+    file = _checkpoint(checkpoint, info, chains[0].process, starts)
+    try:
+        return _drive(chains, info, executor, progress, file, started)
+    finally:
+        if file is not None:
+            file.release()
+
+
+Run._extend = staticmethod(extend)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -118,9 +118,9 @@ def test_values_of_a_model_may_differ_by_rounding_alone():
     model = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
     found = checkpoints.model_values(model, np.zeros(2))
     assert len(found) == 12 and np.all(np.isfinite(found))
-    assert checkpoints._same_values(model, found, [v * (1.0 + 1e-12) for v in found])
+    assert checkpoints.same_values(model, found, [v * (1.0 + 1e-12) for v in found])
     for k in range(12):
-        assert not checkpoints._same_values(model, found, [*found[:k], found[k] + 1e-6, *found[k + 1 :]])
+        assert not checkpoints.same_values(model, found, [*found[:k], found[k] + 1e-6, *found[k + 1 :]])
 
 
 @pytest.mark.exact
