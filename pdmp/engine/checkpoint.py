@@ -93,6 +93,7 @@ def model_values(model, x):
 
 
 def same_values(model, found, saved):
+    """Whether two lists of `model_values` differ by rounding at most."""
     tolerance = max(SAME_VALUES, 1e4 * getattr(model, "resolution", 0.0))
     return len(found) == len(saved) and np.allclose(found, saved, rtol=tolerance, atol=tolerance, equal_nan=True)
 

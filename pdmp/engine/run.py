@@ -221,7 +221,7 @@ def _checkpoint(path, info, process, starts):
     if path is None:
         return None
     given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
-    call = given | info["arguments"] | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]}
+    call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
     return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
 
 
@@ -233,17 +233,13 @@ def _chains_of(run, process, budget):
         return run._chains
     if run._states is None:
         raise ValueError("this run cannot be continued: its file holds no chains.")
-    if process is None:
-        raise ValueError('a loaded run is continued by `pdmp.load("run.npz").extend(process, ...)`.')
     check_process(process)
     states, arrays = run._states
     starts = [record.x[: run.dim] for record in run.records]
     process = process.resolve(starts[0])
     identity = digest(process)
     if identity.startswith(UNIQUE):
-        raise ValueError(
-            "`process` holds an object that cannot be told from others: whether it is the run's is unknown."
-        )
+        raise ValueError("`process` holds an object that cannot be told from others: it may not be that of the run.")
     values = model_values(process.model, starts[0])
     if identity != states["process"] or not same_values(process.model, values, states["values"]):
         raise ValueError("`process` is not that of the run: its class, options, model or data differ.")
@@ -295,6 +291,8 @@ def extend(
         exceeded.
     """
     started = perf_counter()
+    if run._chains is None and process is None:
+        raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     info = run._info | {"budget": dict(budget)}
     budget = check_budget(run.process if process is None else process, **budget)
     chains = _chains_of(run, process, budget)
@@ -308,9 +306,11 @@ def extend(
     for chain in chains:
         chain.extend(budget)
     starts = np.array([record.x[: run.dim] for record in run.records])
-    read_checkpoint(checkpoint)
+    saved = read_checkpoint(checkpoint)
     file = _checkpoint(checkpoint, info, chains[0].process, starts)
     try:
+        if file is not None and saved is not None:
+            file.resume(chains, *saved)
         return _drive(chains, info, executor, progress, file, started)
     finally:
         if file is not None:

@@ -5,6 +5,7 @@ from tests.mutations.bugs import Bug
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
 CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
+EXTEND = "tests/faults/test_extend.py"
 WORKERS = "tests/faults/test_workers.py"
 VALUES = "tests/faults/test_bad_values.py"
 KINETIC = "tests/discrete/test_automatic_kinetic_steps.py"
@@ -236,6 +237,34 @@ BUGS = [
             "LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError,",
             "LOST_WORKERS = (Exception, MemoryError,",
             WORKERS,
+        ),
+        (
+            "extend: a loaded run goes on with any process",
+            "pdmp/engine/run.py",
+            'if identity != states["process"] or not same_values',
+            "if identity == UNIQUE or not same_values",
+            EXTEND,
+        ),
+        (
+            "extend: a loaded run forgets its path",
+            "pdmp/engine/run.py",
+            "        chain.blocks = [(record.times, record.kinds, record.which, record.xs, record.vs)]\n",
+            "",
+            EXTEND,
+        ),
+        (
+            "extend: a loaded run that is saved loses its chains",
+            "pdmp/engine/result.py",
+            '            header["states"] = self._states[0]\n',
+            "            pass\n",
+            EXTEND,
+        ),
+        (
+            "extend: no checkpoint",
+            "pdmp/engine/run.py",
+            "    file = _checkpoint(checkpoint, info, chains[0].process, starts)\n",
+            "    file = None\n",
+            EXTEND,
         ),
     )
 ]
