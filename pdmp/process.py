@@ -254,6 +254,14 @@ class Process(Compiled):
         return self.scope[k]
 
     @compiled
+    def beyond(self, state, now):
+        """Whether the target says that the path is outside its support at time `now`: U is +inf there.
+
+        A bound that looks ahead may look there. Elsewhere a gradient that is not finite is a failure.
+        """
+        return False
+
+    @compiled
     def channel(self, state, i):
         """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
         return i
@@ -334,6 +342,10 @@ class Process(Compiled):
 
     def count_from(self, state: State, now: float) -> None:
         """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
+
+    def waits_for_warmup(self) -> str | None:
+        """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
+        return None
 
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""

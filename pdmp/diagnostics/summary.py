@@ -20,6 +20,7 @@ LARGE = 1.05  #: R-hat above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
+REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
@@ -156,6 +157,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
         found.append("the run failed; the table is of what was sampled until then.")
+    if run.stopped == "interrupted":
+        found.append("the run was interrupted; the table is of what was sampled until then.")
     still = np.flatnonzero(sd == 0.0)
     if len(still):
         found.append(
@@ -196,9 +199,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
         bound = events.bounds(run)
         found.append(
             f"{bound['violations']:,} of {stats['thinned']:,} proposals exceeded their bound, the largest by "
-            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are "
-            f"missing, and the law of a chain's path is off by at most {bound['path_distance']:.2g} in total variation"
-            + ("." if bound["path_distance"] < 0.01 else "; use a tighter horizon or an exact bound (`thinning=`).")
+            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are missing"
+            + _path_distance(bound["path_distance"])
         )
     temperature = stats.get("mean_kinetic_temperature", 1.0)
     if not COLD < temperature < HOT and temperature == temperature:
@@ -212,12 +214,44 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             + "; try a smaller step."
         )
     found += _heat(run)
+    found += step_warning(run)
     if not isinstance(run.process, str):
         found += [f"{text}." for text in run.process.report.warnings(run.process, stats)]
         found += run.process.report.reminders(run.process)
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []
+
+
+def _path_distance(distance):
+    """How far the law of a path is off, if the bound says something, and what to set."""
+    if distance >= 0.5:
+        return (
+            ", too many to say how far the law of a path is off; give an exact bound or a larger margin (`thinning=`, "
+            "such as pdmp.thinning.Grid(safety=20); `k` of pdmp.SBPS)."
+        )
+    said = f", and the law of a chain's path is off by at most {distance:.2g} in total variation"
+    return f"{said}." if distance < 0.01 else f"{said}; use a tighter horizon or an exact bound (`thinning=`)."
+
+
+def step_warning(run):
+    """A sentence if a Metropolis test would reject many more of a chain's steps than its automatic step allowed for."""
+    process = run.process
+    n = min(64, TERMS // max(getattr(getattr(process, "model", None), "n_data", 0), 1) // 4)
+    if isinstance(process, str) or run.store == "moments" or n < 16 or int(run.events.min()) < n:
+        return []
+    draws = run.diagnostic_draws()
+    if draws is None:
+        return []
+    draws = draws.reshape(-1, run.dim)
+    some = draws[np.linspace(0, len(draws) - 1, n).astype(int)]
+    found = process.report.step_acceptance(process, some, np.random.default_rng(0))
+    if found is None or not found[0] < REJECTED * found[1]:
+        return []
+    return [
+        f"a Metropolis test would accept {found[0]:.0%} of the steps, where {found[1]:.0%} were expected: the "
+        "automatic step is too large away from the mode, and the law of the chain wrong; give a smaller step."
+    ]
 
 
 def _heat(run):

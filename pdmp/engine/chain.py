@@ -7,6 +7,7 @@ that. `finish` returns a `Record`, the plain arrays of which a `pdmp.Run` is mad
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -17,7 +18,7 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, new_recording
 from pdmp.engine.storage import copied, flatten
 from pdmp.native.classes import by_name, readable
-from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, PROPOSALS, interleave
+from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, KINDS, PROPOSALS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
 LOOK = "look"  #: why a chain has stopped that waits for the others, see `pdmp.engine.goals`
@@ -216,6 +217,7 @@ class Chain:
         self.stopped = None  # why, once it has stopped
         self.look = look
         self.failure = None  # (what went wrong, time, position)
+        self.cause = None  # the exception behind it
         self.warming = warmup > 0.0
         self.state.counts[ADAPTING] = int(self.warming)
         if self.warming:
@@ -253,8 +255,12 @@ class Chain:
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
-            with self.process.helper_threads(self.state):
-                status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+            try:
+                with self.process.helper_threads(self.state):
+                    status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+            except BaseException as error:  # raised by a method of the user's, or for want of memory
+                self._raised(error)
+                break
             after = perf_counter()
             took, before = after - before, after
             self.seconds += took
@@ -268,6 +274,8 @@ class Chain:
                 self._reach(_REASONS[status])
             else:
                 self._fail(status)
+            if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
+                self._fail(scheduler.NOT_FINITE)
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
@@ -351,6 +359,13 @@ class Chain:
         moved = np.broadcast_to(state.moved, state.x.shape)
         return np.array([flow.position(j, state.x[j], state.v[j], now - moved[j]) for j in range(len(moved))])
 
+    def _raised(self, error):
+        """Stop for an exception in the loop, which left its counts where they were when it was called last."""
+        state = self.state
+        state.counts[EVENTS] = state.counts[KINDS:].sum()
+        text = f"{type(error).__name__} in a step of {type(self.process).__name__}: {error}"
+        self.stopped, self.failure, self.cause = "failed", (text, float(state.now[0]), state.x.copy()), error
+
     def _fail(self, status):
         state, process = self.state, self.process
         now = float(state.now[0])
@@ -385,7 +400,7 @@ class Chain:
             text = f"no clock of {type(process).__name__} will ever propose an event again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past"
-        cause = process.failure
+        cause = self.cause = process.failure
         if cause is not None:
             text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
@@ -496,4 +511,9 @@ def _laid_out(integrals, local):
 
 def advance_elsewhere(chain, seconds):
     """Advance a chain in another Python process or on another machine; returns the chain."""
-    return chain.advance(seconds)
+    chain.advance(seconds)
+    try:
+        pickle.dumps(chain.cause)
+    except Exception:  # noqa: BLE001 - an exception may hold anything
+        chain.cause = RuntimeError(f"{type(chain.cause).__name__}: {chain.cause}")
+    return chain

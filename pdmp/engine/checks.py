@@ -12,6 +12,7 @@ import numpy as np
 
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
+from pdmp.native.arguments import refuse_unreal
 from pdmp.process import Process
 
 STORES = ("skeleton", "grid", "moments")
@@ -159,6 +160,7 @@ def check_initial(process, initial, chains):
             source = "the mode"
             if initial is None:
                 initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"
+    refuse_unreal("initial", initial)
     try:
         x = np.array(initial, dtype=float)
     except (TypeError, ValueError):
@@ -179,6 +181,14 @@ def check_initial(process, initial, chains):
                     f"{source}{where} is a point of zero density: the potential of {type(model).__name__} there is "
                     f"{potential}; give `initial=` a point where it is finite."
                 )
+        if isinstance(model, Model) and (i == 0 or x.ndim == 2):
+            gradient = model.gradient(row)
+            if not np.all(np.isfinite(gradient)):
+                with np.printoptions(threshold=20):
+                    raise ValueError(
+                        f"{source}{where} is a point where the gradient of {type(model).__name__} is {gradient}; give "
+                        "`initial=` a point where it is finite."
+                    )
     return starts
 
 

@@ -20,6 +20,7 @@ from pdmp.diagnostics.summary import summarise
 from pdmp.diagnostics.variable_selection import inclusion
 from pdmp.engine import export, storage
 from pdmp.engine.chain import Record
+from pdmp.engine.checkpoint import digest, model_values
 from pdmp.engine.checks import check_count
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
@@ -27,6 +28,8 @@ from pdmp.models import transforms
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
     from pdmp.engine.chain import Chain
@@ -83,7 +86,10 @@ def load(path: str | os.PathLike) -> Run:
                 accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
             )
         )
-    return Run(header["info"], records)
+    run = Run(header["info"], records)
+    if "states" in header:
+        run._states = header["states"], arrays
+    return run
 
 
 class Run:
@@ -143,6 +149,8 @@ class Run:
     ((2,), (2, 2), (2, 50, 2))
     """
 
+    _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
+
     def __init__(
         self,
         info: dict,
@@ -151,6 +159,7 @@ class Run:
         chains: list[Chain] | None = None,
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
+        self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
@@ -181,6 +190,48 @@ class Run:
     @property
     def records(self) -> tuple[Record, ...]:
         return self._records
+
+    def extend(
+        self,
+        process: Process | None = None,
+        *,
+        executor: Executor | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | None = None,
+        **budget: float,
+    ) -> Run:
+        """Continue the run to a larger budget, which is counted from the start.
+
+        Without a warm-up, and with ``store="skeleton"``, the result is bitwise what `sample` would have returned for
+        that budget; a warm-up stays as long as it was.
+
+        Parameters
+        ----------
+        process : Process, optional
+            For a loaded run: the process that it is of, with the same options, model and data.
+        executor, progress, checkpoint
+            As in `pdmp.sample`.
+        **budget
+            Total budgets by name, as in `pdmp.sample`.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        ValueError
+            For a loaded run without its process, a process that is not that of the run, a run that failed, or a budget
+            that is already exceeded.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=100, seed=1)
+        >>> int(run.extend(events=150).events[0])
+        150
+        """
+        return Run._extend(self, process, executor=executor, progress=progress, checkpoint=checkpoint, **budget)
 
     def split(self) -> list[Run]:
         """A run for each chain; they cannot be continued."""
@@ -851,7 +902,20 @@ class Run:
             arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
             arrays |= {f"chain/{i}/accumulated/{name}": array for name, array in r.accumulated.items()}
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
-        storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
+        header = {"what": "run", "info": self._info, "records": records}
+        if self._chains is not None:
+            process, start, packed = self._chains[0].process, self._records[0].x[: self.dim], []
+            for i, chain in enumerate(self._chains):
+                state, trees, _ = chain.snapshot()
+                state, more = chain.pack((state, trees, []), f"state/{i}")
+                packed.append(state)
+                arrays |= more
+            header["states"] = {"process": digest(process), "values": model_values(process.model, start)}
+            header["states"]["chains"] = packed
+        elif self._states is not None:
+            header["states"] = self._states[0]
+            arrays |= {name: array for name, array in self._states[1].items() if name.startswith("state/")}
+        storage.write(path, header, arrays)
 
     def to_arviz(self, n: int | None = None, model: Model | None = None, log_likelihood: bool | None = None) -> Any:
         """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.summary import step_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain, advance_elsewhere
-from pdmp.engine.checkpoint import Checkpoint, digest, read_checkpoint
+from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
 from pdmp.engine.checks import (
     STORES,
     check_budget,
@@ -39,12 +40,16 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
+from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
+#: What the future of a segment raises if its worker has died: the segment is run again.
+LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
+LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
@@ -138,7 +143,9 @@ def sample(
         Show a progress bar; by default on a terminal and in a notebook.
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
-        of an uninterrupted run.
+        of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
+        are and by values of its potential and gradient. Where a write fails, sampling goes on with a warning. SIGTERM
+        and SIGHUP end the run as Ctrl-C does.
     executor : concurrent.futures.Executor, optional
         Where the chains run: by default in threads; otherwise a process pool or a cluster's executor.
 
@@ -211,6 +218,12 @@ def sample(
         process, initial = automatic.auto(model, chains=chains, seed=seed, initial=initial), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
+    if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
+        warnings.warn(
+            f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
+            UserWarning,
+            stacklevel=2,
+        )
     covariance = check_covariance(process, covariance, store)
     total = None if goals else known_length(process, budget)
     if store == "skeleton":
@@ -242,21 +255,69 @@ def sample(
         "store": store,
         "seed": seed,
         "budget": {name: value for name, value in given.items() if value is not None},
+        "arguments": {"warmup": warmup, "draws": draws, "covariance": covariance},
     }
-    file = None
-    if checkpoint is not None:
-        call = {name: value if value is None else float(value) for name, value in given.items()}
-        call |= {"seed": str(seed), "warmup": warmup, "chains": chains, "store": store, "draws": draws}
-        call |= {"covariance": covariance, "initial": digest(starts), "process": digest(process)}
-        file = Checkpoint(checkpoint, call, seed)
-        if saved is not None:
+    file = _checkpoint(checkpoint, info, process, starts)
+    try:
+        if file is not None and saved is not None:
             file.resume(made, *saved)
             if goal is not None:
                 goal.resume(made)
-    return _drive(made, info, executor, progress, file, started, goal)
+        return _drive(made, info, executor, progress, file, started, goal)
+    finally:
+        if file is not None:
+            file.release()
 
 
-def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
+def _checkpoint(path, info, process, starts):
+    """The `Checkpoint` of a call; None without a path."""
+    if path is None:
+        return None
+    given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
+    call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
+    return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
+
+
+def _chains_of(run, process, budget):
+    """The chains of a run in their last state; those of a loaded run are made anew for `process`."""
+    if run._chains is not None:
+        if process is not None:
+            raise ValueError("`process` is for a loaded run; this one has its own.")
+        return run._chains
+    if run._states is None:
+        raise ValueError("this run cannot be continued: its file holds no chains.")
+    check_process(process)
+    states, arrays = run._states
+    starts = [record.x[: run.dim] for record in run.records]
+    process = process.resolve(starts[0])
+    identity = digest(process)
+    if identity.startswith(UNIQUE):
+        raise ValueError("`process` holds an object that cannot be told from others: it may not be that of the run.")
+    values = model_values(process.model, starts[0])
+    if identity != states["process"] or not same_values(process.model, values, states["values"]):
+        raise ValueError("`process` is not that of the run: its class, options, model or data differ.")
+    made = []
+    for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
+        options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
+        chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
+        chain.restore(states["chains"][i], arrays, f"state/{i}")
+        record = run.records[i]
+        chain.blocks = [(record.times, record.kinds, record.which, record.xs, record.vs)]
+        if chain.stopped == "failed":
+            raise ValueError("a run that failed cannot be continued.")
+        made.append(chain)
+    return made
+
+
+def extend(
+    run: Run,
+    process: Process | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: bool | None = False,
+    checkpoint: str | os.PathLike | None = None,
+    **budget: float,
+) -> Run:
     """Continue a run to a larger budget, which is counted from the start.
 
     Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
@@ -265,8 +326,9 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Parameters
     ----------
     run : Run
-        Of this session: a loaded run has no chains to continue.
-    executor : concurrent.futures.Executor, optional
+    process : Process, optional
+        For a loaded run: the process that it is of.
+    executor, progress, checkpoint
         As in `sample`.
     **budget
         Total budgets and goals by name, as in `sample`.
@@ -278,15 +340,17 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Raises
     ------
     ValueError
-        For a loaded run, or a budget that is already exceeded.
+        For a loaded run without its process, a process that is not that of the run, or a budget that is already
+        exceeded.
     """
-    if run._chains is None:
-        raise ValueError("a loaded run cannot be continued: it has no chains.")
     started = perf_counter()
+    if run._chains is None and process is None:
+        raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     info = run._info | {"budget": dict(budget)}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
-    budget, goal = check_budget(run.process, **budget, goals=goals), None
-    for chain in run._chains:
+    budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
+    chains = _chains_of(run, process, budget)
+    for chain in chains:
         counts, now = chain.state.counts, float(chain.state.now[0])
         if now > budget.time or any(
             counts[k] > limit
@@ -295,11 +359,25 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
             raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
     look = NEVER
     if goals:
-        goal = Goal(run.process, run._chains[0].warmup, **goals)
-        budget, look = goal.limit(run.process, budget, run.chains, run.store), goal.begin(run._chains)
-    for chain in run._chains:
+        goal = Goal(chains[0].process, chains[0].warmup, **goals)
+        budget, look = goal.limit(chains[0].process, budget, run.chains, run.store), goal.begin(chains)
+    for chain in chains:
         chain.extend(budget, look)
-    return _drive(run._chains, info, executor, False, None, started, goal)
+    starts = np.array([record.x[: run.dim] for record in run.records])
+    saved = read_checkpoint(checkpoint)
+    file = _checkpoint(checkpoint, info, chains[0].process, starts)
+    try:
+        if file is not None and saved is not None:
+            file.resume(chains, *saved)
+            if goal is not None:
+                goal.resume(chains)
+        return _drive(chains, info, executor, progress, file, started, goal)
+    finally:
+        if file is not None:
+            file.release()
+
+
+Run._extend = staticmethod(extend)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -314,6 +392,8 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
         bar = stack.enter_context(Progress(progress, chains, goal))
         if info.get("choice") is not None:
             bar.write(info["choice"])
+        if file is not None:
+            stack.enter_context(file.signals(stop))
         if executor is None:
             executor = stack.enter_context(
                 concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
@@ -323,16 +403,40 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
         if file is not None:
             length = min(length, checkpoints.CHECKPOINT_SECONDS)
 
+        spare = []  # threads of this process, once a worker of another has died
+
         def submit(i):
-            if here:
-                return executor.submit(chains[i].advance, length, stop)
+            if here or spare:
+                return (spare or [executor])[0].submit(chains[i].advance, length, stop)
             light = copy.copy(chains[i])
             light.blocks = []
-            return executor.submit(advance_elsewhere, light, length)
+            try:
+                return executor.submit(advance_elsewhere, light, length)
+            except concurrent.futures.BrokenExecutor as error:
+                return replace_workers(error).submit(chains[i].advance, length, stop)
+
+        def replace_workers(error):
+            """Threads that go on with the chains, whose last states are here."""
+            if not spare:
+                warnings.warn(
+                    f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
+                    "on in this process.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                threads = concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()))
+                spare.append(stack.enter_context(threads))
+            return spare[0]
 
         def collect(future):
             i = futures.pop(future)
-            chain = future.result()
+            try:
+                chain = future.result()
+            except Exception as error:
+                if here or not (isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME):
+                    raise
+                replace_workers(error)
+                return i
             if chain is not chains[i]:
                 chain.blocks = chains[i].blocks + chain.blocks
                 chains[i] = chain
@@ -392,8 +496,11 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
+    if run.stopped == "interrupted":
+        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
     shortfall = None if goal is None else goal.shortfall(run)
-    for text in [*run.process.report.warnings(run.process, run.stats), *([shortfall] if shortfall else [])]:
+    texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
+    for text in [*texts, *([shortfall] if shortfall else [])]:
         warnings.warn(text, UserWarning, stacklevel=3)
     return run
 
@@ -403,11 +510,10 @@ def _raise_failure(chain, run):
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
         message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
-    cause = chain.process.failure
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )
-    raise error from (cause if isinstance(cause, BaseException) else None)
+    raise error from chain.cause
 
 
 def cpu_count():

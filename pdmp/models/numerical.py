@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.verification import check_bounds, check_gradient
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import entry, readable
 
 
@@ -50,6 +51,7 @@ class Numerical:
 
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
+        refuse_unreal(name, x)
         array = np.array(x, dtype=float)
         if array.shape != (self.dim,):
             raise ValueError(f"`{name}` must have shape ({self.dim},), got {array.shape}.")

@@ -34,6 +34,7 @@ import numba.extending
 from numba.core import config
 from numba.extending import models, register_model, typeof_impl
 
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.decorators import FAST as FAST
 from pdmp.native.decorators import allocating as allocating
 from pdmp.native.decorators import compiled as compiled
@@ -167,6 +168,19 @@ class Compiled:
 
     def __repr__(self):
         return getattr(self, "_text", None) or super().__repr__()
+
+    def __new__(cls, *args, **kwargs):
+        """Every argument of every constructor is looked at; not in `__init__`, of which there are many."""
+        names = None
+        for place, value in (*enumerate(args), *kwargs.items()):
+            if isinstance(value, (int, float, str)):
+                continue
+            try:
+                refuse_unreal("", value)
+            except ValueError:
+                names = list(inspect.signature(cls.__init__).parameters)[1:] if names is None else names
+                refuse_unreal(place if isinstance(place, str) else names[min(place, len(names) - 1)], value)
+        return super().__new__(cls)
 
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""

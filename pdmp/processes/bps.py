@@ -39,7 +39,7 @@ from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, exact_provider, sphere
-from pdmp.processes.mass import Identity, check_mass, make_mass
+from pdmp.processes.mass import Dense, Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
 from pdmp.thinning.bound import Bound
@@ -269,6 +269,11 @@ class BPS(Walls, ExactGradient):
         if process.refresh_rate == 0.0:
             self.warn_if_reducible(process.mass, x)
         return process
+
+    def waits_for_warmup(self) -> str | None:
+        if not getattr(self.mass, "adaptive", False):
+            return None
+        return f'mass="adaptive{" dense" if isinstance(self.mass, Dense) else ""}"'
 
     @property
     def wall_rule(self) -> str | None:

@@ -89,6 +89,14 @@ class ExactGradient(Process):
 
     # What some bounds ask for.
 
+    @compiled(inline=False)
+    def beyond(self, state, now):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        found = self.provider.model.total_potential(memory.here) == math.inf
+        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
+        return found
+
     @compiled
     def rate_parts(self, state, now, out):
         """The convex and concave parts of the signed rates at time `now`, into `out` (m, 3)."""

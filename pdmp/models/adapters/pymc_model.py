@@ -122,15 +122,17 @@ def _as_c_function(dispatcher, dim):
 
     @numba.cfunc(types.float64(types.intp, types.intp), error_model="numpy")
     def answer(x, out):
+        potential, gradient = np.nan, np.zeros(shape)
         try:
             value, gradient = dispatcher(numba.carray(pointer(x), shape, np.float64))
+            potential = -np.asarray(value).item()
         except Exception:
-            return np.nan
+            potential = np.nan
         if out != 0:
             total = numba.carray(pointer(out), shape, np.float64)
             for j in range(dim):
-                total[j] -= gradient[j]
-        return -np.asarray(value).item()
+                total[j] -= gradient[j] if np.isfinite(potential) else np.nan
+        return potential
 
     return answer
 
