@@ -1,16 +1,15 @@
-"""How a sampler is set up on a model, for comparisons and for tuning."""
+"""How a sampler is set up on a model, for comparisons and for tuning.
+
+Processes are built on this module, so that it cannot name their type: `Any` is a `pdmp.Process` here, or what the text
+says.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pdmp.gradients import Minibatch
-    from pdmp.models.base import Model
-    from pdmp.process import Process
 
 
 class Recipe:
@@ -34,9 +33,7 @@ class Recipe:
     def __init__(self, featured: bool = True) -> None:
         self.featured = featured
 
-    def processes(
-        self, sampler: type[Process], model: Model, batch: Minibatch, mode: np.ndarray, error: float
-    ) -> dict[str, Process]:
+    def processes(self, sampler: type, model: Any, batch: Any, mode: np.ndarray, error: float) -> dict[str, Any]:
         """Processes for a comparison on `model`, by label.
 
         Parameters
@@ -58,9 +55,7 @@ class Recipe:
         """
         return {sampler.__name__: sampler(model)}
 
-    def arms(
-        self, sampler: type[Process], model: Model, mode: np.ndarray
-    ) -> tuple[Callable[..., Process], list[dict]] | None:
+    def arms(self, sampler: type, model: Any, mode: np.ndarray) -> tuple[Callable[..., Any], list[dict]] | None:
         """Settings to choose from, for `pdmp.tuning`; None for a sampler with nothing to tune.
 
         Parameters
@@ -77,6 +72,6 @@ class Recipe:
         """
         return None
 
-    def setting(self, process: Process) -> str:
+    def setting(self, process: Any) -> str:
         """How `process` is configured, for a table: a few words, "" for a process without settings."""
         return ""

@@ -1,13 +1,14 @@
-"""What a sampler reports of its own run: further statistics, accumulated arrays, warnings and reminders."""
+"""What a sampler reports of its own run: further statistics, accumulated arrays, warnings and reminders.
+
+Processes are built on this module, so that it cannot name their type: a `process` is a `pdmp.Process`, and a `state`
+its `State`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from pdmp.process import Process, State
 
 
 class Report:
@@ -16,21 +17,21 @@ class Report:
     This base class reports nothing; a sampler that does has a subclass.
     """
 
-    def statistics(self, process: Process, state: State) -> dict[str, float]:
+    def statistics(self, process: Any, state: Any) -> dict[str, float]:
         """Further entries of ``run.stats``, from the final `State` of one chain.
 
         They are summed over the chains; those whose names begin with ``mean_`` are averaged.
         """
         return {}
 
-    def accumulated(self, process: Process, state: State, since: float, end: float) -> dict[str, np.ndarray]:
+    def accumulated(self, process: Any, state: Any, since: float, end: float) -> dict[str, np.ndarray]:
         """Arrays that the process itself integrated over the times [since, end] of one chain."""
         return {}
 
-    def warnings(self, process: Process, stats: dict) -> list[str]:
+    def warnings(self, process: Any, stats: dict) -> list[str]:
         """Reasons to mistrust a run with these ``run.stats``, a sentence each; `sample` issues them as warnings."""
         return []
 
-    def reminders(self, process: Process) -> list[str]:
+    def reminders(self, process: Any) -> list[str]:
         """Notes on the settings for the summary of a run, a sentence each; no warning is issued."""
         return []

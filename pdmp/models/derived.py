@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
 
 
 class Derived(Compiled):
@@ -190,7 +186,7 @@ class Derived(Compiled):
         """
         return None
 
-    def rearranged(self, rows: ArrayLike) -> Model | None:
+    def rearranged(self, rows: ArrayLike) -> Derived | None:
         """The same model with its data in the order `rows`, each a datum's index; None when it does not know how.
 
         A model with this method gives ``draw="reshuffle"`` blocks that are contiguous in memory.

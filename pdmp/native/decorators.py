@@ -47,7 +47,7 @@ internal_inlined = numba.njit(forceinline=True, **INNER)
 #: Freedoms with floating-point numbers that keep infinities and NaN; results may differ from Python's in the last bits.
 FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
 vectorised = numba.njit(fastmath=FAST, **FLAGS)
-allocating = numba.njit(fastmath=FAST, **{name: value for name, value in FLAGS.items() if name != "_nrt"})
+allocating = numba.njit(fastmath=FAST, **(FLAGS | {"_nrt": True} if "_nrt" in FLAGS else FLAGS))  # unset: the caller's
 
 
 def entry(function: Callable) -> Callable:

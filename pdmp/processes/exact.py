@@ -12,7 +12,17 @@ from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
 from pdmp.processes.mass import NoMemory, mean_curvature
-from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, Predicted, RayInversion
+from pdmp.thinning import (
+    Affine,
+    Bound,
+    ConcaveConvex,
+    Grid,
+    LocalHessian,
+    Maxima,
+    ModelConstant,
+    Predicted,
+    RayInversion,
+)
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -104,10 +114,8 @@ class ExactGradient(Process):
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def exact_memory(
-        self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False
-    ) -> Memory:
-        """Empty `Memory` for rates with this many components; `metric`: the velocities have one that fits the target."""
+    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False) -> Memory:
+        """Empty `Memory` for rates with so many components; `metric`: the velocities have one that fits the target."""
         curvature = 1.0
         if isinstance(self.thinning, Predicted):
             curvature = 1.0 if metric else mean_curvature(self.model, x)

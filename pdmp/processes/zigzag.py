@@ -159,7 +159,7 @@ class ZigZag(Walls, ExactGradient):
 
     @compiled
     def predict(self, state, now, rng, rates, rises, squares):
-        """For `pdmp.thinning.Predicted`: vᵢ ∂ᵢU, and vᵢ², by which it rises in a unit of time where the Hessian is I."""
+        """For `pdmp.thinning.Predicted`: vᵢ ∂ᵢU, and vᵢ², by which it rises in a unit of time for the Hessian I."""
         self.signed_rates(state, now, rng, rates)
         for j in range(squares.shape[0]):
             squares[j] = state.v[j] * state.v[j]

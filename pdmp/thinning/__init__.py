@@ -34,10 +34,10 @@ bound               what it needs of the model                        exact  cos
 `Conserved` and `Sinusoids` are for `pdmp.Boomerang`, `ConservedParts` and `ProductInversion` for
 `pdmp.FactorisedBoomerang`, `regression` is the bound of `pdmp.SBPS`; `Predicted` is its case without noise.
 
-Each proposal also evaluates the true rate. `Predicted` needs no other gradient. A rate above an exact bound stops the run with an error that names it; one
-above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon shrinks. To write a bound,
-derive from `Bound`, which also says what a process gives to its bounds; `first_arrival` and `affine_proposal` invert
-affine rates.
+Each proposal also evaluates the true rate; `Predicted` needs no other gradient. A rate above an exact bound stops the
+run with an error that names it; one above an approximate bound is counted, with its excess, in ``run.stats``, and the
+bound becomes more careful. To write a bound, derive from `Bound`, which also says what a process gives to its bounds;
+`first_arrival` and `affine_proposal` invert affine rates.
 """
 
 from pdmp.thinning.affine import Affine, Inversion, RayInversion, affine_proposal, first_arrival

@@ -28,8 +28,10 @@ class Bound(Compiled):
     the process for more: `Affine` for ``rate_slope_bounds(state, out)``, bounds on the derivatives of r in time for all
     times; `LocalHessian` for ``rate_slope_bounds_within(state, now, s, out)``, the same for the next s; `ModelConstant`
     for ``rate_bounds(state, out)``, bounds on r itself; `ConcaveConvex` and `Polynomial` for ``rate_parts`` and
-    ``rate_coefficients``; `Sinusoids` for ``harmonics``; `Predicted` for ``predict``, which
-    says how the rates should go on, and that its ``rate`` calls `observe`. Each clock that is thinned needs its own memory.
+    ``rate_coefficients``; `Sinusoids` for ``harmonics``; `Predicted` for
+    ``predict(state, now, rng, rates, rises, squares)``, which says how the rates should go on and returns the time
+    since the last gradient and the longest one to the next; its ``rate`` then calls `observe`. Each clock that is
+    thinned needs its own memory.
 
     Attributes
     ----------

@@ -5,10 +5,12 @@ about isotropic, r = v·∇U rises by about σ|u|² in a unit of time, with u th
 time t after the last gradient, of which s are since the velocity last changed,
 
     prediction  r + c s + σ b s,                        b = |u|², and c a part of the slope that is known;
-    bound       (prediction + k (1 + g) τ b (FIRST q + t))₊,
+    margin      M = k (1 + g) τ b (FIRST q + t),
+    bound       (prediction + (1 - FLOOR) M)₊ + FLOOR M,
 
-with q = (b (σ + τ))^(-½), the time in which the rate itself rises by q⁻¹. It is affine, and inverted exactly. If there
-is no proposal by the time the rate should have been positive for `LOOK` q, the gradient is evaluated all the same.
+with q = (b (σ + τ))^(-½), the time in which the rate itself rises by q⁻¹. Both terms are affine, and inverted exactly.
+The second remains where the rate should be negative: else no proposal would see that the prediction fails there. If
+there is none by the time the rate should have been positive for `LOOK` q, the gradient is evaluated all the same.
 
 Each evaluation corrects the prediction. σ is a regression of the observed rises on b s, and τ² a running mean of the
 squares of what is left, in units of the margin. Where a prediction fails, g grows to that, and decays again, and the
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 #: The margin begins as large as it is after this part of q.
 FIRST = 0.1
+#: Where the rate is predicted to be negative the bound is still this part of the margin.
+FLOOR = 0.1
 #: The gradient is evaluated anew when the predicted rate has been positive for this many q.
 LOOK = 3.0
 #: Factor by which exp(gain) raises k at a proposal above the bound: in the warm-up and after it.
@@ -68,8 +72,8 @@ class Prediction(NamedTuple):
     rises: np.ndarray  #: (m,) c, the part of their derivatives in time that is known
     squares: np.ndarray  #: (m,) b, the part that is due to a curvature of one
     units: np.ndarray  #: (m,) q
-    starts: np.ndarray  #: (m,) the bounds at that time
-    slope_bounds: np.ndarray  #: (m,) and their derivatives
+    starts: np.ndarray  #: (m + 1,) at that time the bounds without their floors, and the sum of these
+    slope_bounds: np.ndarray  #: (m + 1,) and their derivatives
     observed: np.ndarray  #: (m,) signed rates at the last evaluation
     weight: np.ndarray  #: (m,) running sum of squared regressors, in units of the margin
     product: np.ndarray  #: (m,) running sum of their products with observed rises
@@ -139,14 +143,17 @@ class Predicted(Bound):
         memory = state.memory.bound
         rates, rises, squares = memory.rates, memory.rises, memory.squares
         age, longest = process.predict(state, now, rng, rates, rises, squares)
-        look, room = longest, memory.margin[0] * (1.0 + memory.growth[0])
-        for j in range(rates.shape[0]):
+        look, room, m = longest, memory.margin[0] * (1.0 + memory.growth[0]), rates.shape[0]
+        memory.starts[m], memory.slope_bounds[m] = 0.0, 0.0
+        for j in range(m):
             rise, scale = curvature(memory, j) * squares[j], spread(memory, j) * squares[j]
             unit = min(1.0 / math.sqrt(rise + scale + 1e-300), longest)
             memory.units[j] = unit
-            memory.starts[j] = rates[j] + room * scale * (FIRST * unit + age)
-            memory.slope_bounds[j] = rises[j] + rise + room * scale
-            slope = rises[j] + rise
+            start, slope = room * scale * (FIRST * unit + age), rises[j] + rise
+            memory.starts[j] = rates[j] + (1.0 - FLOOR) * start
+            memory.slope_bounds[j] = slope + (1.0 - FLOOR) * room * scale
+            memory.starts[m] += FLOOR * start
+            memory.slope_bounds[m] += FLOOR * room * scale
             fall = positive(-rates[j]) / slope if slope > 0.0 else 0.0
             look = min(look, fall + LOOK * unit)
         memory.begin[0], memory.age[0] = now, age
@@ -194,6 +201,7 @@ class Predicted(Bound):
         start, own = 1.0 / (width * width), {"weight", "product", "spread"}
         arrays = {name: np.zeros(m) for name in Prediction._fields[:10] if name not in own}
         numbers = {name: np.zeros(1) for name in Prediction._fields[10:]}
+        arrays |= {name: np.zeros(m + 1) for name in ("starts", "slope_bounds")}
         numbers |= {"count": np.full(1, 3.0), "margin": np.full(1, START), "reach": np.full(1, FAR)}
         learnt = {"weight": np.ones(m), "product": np.full(m, start), "spread": np.full(m, (0.3 * start) ** 2)}
         return Prediction(**arrays, **learnt, **numbers)

@@ -234,6 +234,18 @@ def test_what_an_effective_draw_costs():
 
 
 @pytest.mark.exact
+def test_the_method_is_the_one_that_was_asked_for():
+    run = pdmp.sample(Telegraph(), time=300.0, seed=1)
+    (series,), (stretch,), _ = run._stretches()
+    found = {method: run.asymptotic_variance(method=method) for method in monte_carlo_error.METHODS}
+    for method, variance in found.items():
+        np.testing.assert_allclose(variance, asymptotic_variance(series, stretch, method), rtol=1e-12)
+        assert pdmp.diagnostics.efficiency(run, method)["ess_min"] == run.ess(method).min()
+    assert not np.any(found["spectral"] == found["batch"])
+    assert run.efficiency()["ess_min"] == run.ess("spectral").min()
+
+
+@pytest.mark.exact
 def test_errors_that_need_the_path():
     run = pdmp.sample(Telegraph(), time=50.0, seed=1, store="moments")
     assert run.mcse().shape == (run.dim,)

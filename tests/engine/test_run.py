@@ -714,6 +714,14 @@ def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):
 
 
 @pytest.mark.exact
+def test_a_checkpoint_keeps_the_time_that_was_spent(tmp_path):
+    """Or a budget of seconds would begin anew with every resumption."""
+    call = {"events": 30, "seed": 1, "chains": 2, "checkpoint": tmp_path / "run.checkpoint"}
+    spent = [r.seconds for r in pdmp.sample(Telegraph(), **call).records]
+    assert min(spent) > 0.0 and [r.seconds for r in pdmp.sample(Telegraph(), **call).records] == spent
+
+
+@pytest.mark.exact
 def test_a_checkpoint_of_another_call(tmp_path):
     file = tmp_path / "run.checkpoint"
     call = {"events": 30, "seed": 1, "checkpoint": file}

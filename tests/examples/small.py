@@ -12,7 +12,7 @@ import sys
 import pdmp
 
 DIVISOR = 100
-EVENTS = 15
+EVENTS = 30
 
 
 class Smaller(ast.NodeTransformer):

@@ -645,8 +645,8 @@ def nine():
 @pytest.mark.parametrize(
     "make, error, message",
     [
-        (lambda: Minibatch(nine(), 0), ValueError, "`size` must be at least 1, got 0"),
-        (lambda: Minibatch(nine(), 2.5), TypeError, "`size` must be an integer, got 2.5"),
+        (lambda: Minibatch(nine(), 0), ValueError, "`size` must be a whole number, at least 1, got 0"),
+        (lambda: Minibatch(nine(), 2.5), ValueError, "`size` must be a whole number, at least 1, got 2.5"),
         (
             lambda: Minibatch(nine(), 10, "distinct"),
             ValueError,
@@ -657,14 +657,14 @@ def nine():
         (lambda: Minibatch(nine(), 2, "idd"), ValueError, "`draw` must be one of 'iid', 'distinct'.*got 'idd'"),
         (lambda: Minibatch(Bowl(), 2), ValueError, "`model` .*Bowl has no terms"),
         (lambda: Minibatch(Full(nine()), 2), TypeError, "`model` must be a pdmp.Model, got Full"),
-        (lambda: ControlVariate(nine(), 0), ValueError, "`size` must be at least 1"),
+        (lambda: ControlVariate(nine(), 0), ValueError, "`size` must be a whole number, at least 1"),
         (lambda: ControlVariate(nine(), 1, draw="iid"), ValueError, "`draw` must be one of 'uniform', 'importance'"),
         (
             lambda: ControlVariate(quartic(9, 2), 1, draw="importance"),
             ValueError,
-            '`draw="importance"` needs bounds from the model: Quartic has no `term_lipschitz`',
+            '`draw="importance"` needs Lipschitz constants of single terms: Quartic has no `term_lipschitz`',
         ),
-        (lambda: ControlVariate(nine(), 1, scale=[1.0, 0.0]), ValueError, "`scale` must be positive and finite"),
+        (lambda: ControlVariate(nine(), 1, scale=[1.0, 0.0]), ValueError, "`scale` must be finite and positive"),
         (lambda: ControlVariate(nine(), 1, scale=np.ones(3)), ValueError, r"`scale` must .* of shape \(2,\)"),
         (lambda: ControlVariate(nine(), 1, np.zeros(3)), ValueError, r"`anchor` must have shape \(2,\), got \(3,\)"),
         (lambda: ControlVariate(nine(), 1, [np.nan, 0.0]), ValueError, "`anchor` must be finite"),
@@ -676,7 +676,7 @@ def nine():
         (
             lambda: Noisy(nine(), np.ones(3)),
             ValueError,
-            r"`scale` must be a number or of shape \(2,\), got shape \(3,\)",
+            r"`scale` must be finite and at least 0, a number or of shape \(2,\)",
         ),
         (lambda: as_provider("model"), TypeError, "`target` must be a pdmp.Model or one of pdmp.gradients, got str"),
     ],

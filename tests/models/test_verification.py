@@ -196,6 +196,19 @@ def test_a_faster_way_that_differs_is_named(method, monkeypatch):
         model.check_gradient()
 
 
+def test_both_sums_of_a_batch_are_compared(monkeypatch):
+    model = MODELS["LogisticRegression"]
+    right = type(model)._methods["add_batch_squares"]
+
+    def wrong(self, x, rows, n, scratch, out, squares):
+        right(self, x, rows, n, scratch, out, squares)
+        out *= 1.01
+
+    monkeypatch.setattr(type(model)._tuple, "add_batch_squares", wrong)
+    with pytest.raises(ValueError, match="`add_batch_squares` of LogisticRegression differs from what its terms"):
+        model.check_gradient()
+
+
 #: A model that has the capability, and by how much it is made wrong.
 WRONG = {
     "curvature_bound": ("Gaussian", -0.01),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from tests.mutations.bugs import BARKER, LANGEVIN, ROMBERG, Bug
+from tests.mutations.bugs import BARKER, LANGEVIN, ROMBERG, RUNS, Bug
 
 TUNING, STEIN = "tests/tuning/test_tuning.py", "tests/diagnostics/test_stein.py"
 SGD, KINETIC = "tests/discrete/test_sgd.py", "tests/discrete/test_kinetic.py"
 PDMPS, LAWS = "tests/discrete/test_discretised_pdmps.py", "tests/discrete/test_laws.py"
+VERIFICATION = "tests/models/test_verification.py"
 PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnostics/test_distances.py"
 
 BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
+        ("checkpoint: the time that was spent", "pdmp/engine/chain.py", 'NUMBERS = ("seconds", "stopped", "warming", "stored")', 'NUMBERS = ("stopped", "warming", "stored")', RUNS),
+        ("check_gradient: one of two sums", "pdmp/models/verification.py", 'copies[-2:] if method == "add_batch_squares" else copies[-1:]', "copies[-1:]", VERIFICATION),
         ("SGLD: noise is removed where there is none", "discrete/sgld.py", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.noiseless[0] += temperature > 0.0", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.noiseless[0] += 1", LANGEVIN),
         ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", LAWS),
         ("SGD: exploration counts", "discrete/sgd.py", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", SGD),

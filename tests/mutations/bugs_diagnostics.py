@@ -26,6 +26,8 @@ BUGS = [
         ("chains that disagree go unseen", E, "within = np.where(differ, between, within)", "pass", ERRORS),
         ("between chains: not divided", E, "between = apart * np.sum(weights**2) / (1.0 - np.sum(weights**2))", "between = apart", ERRORS),
         ("chains weigh the same", E, "w * w * asymptotic_variance(one, stretch, method) / length", "w * asymptotic_variance(one, stretch, method) / length", ERRORS),
+        ("the variance is by whatever method", "pdmp/engine/result.py", "asymptotic_variance(s, h, method) for s, h", "asymptotic_variance(s, h) for s, h", ERRORS),
+        ("cost: of draws, not of the path", E, "    ess = run.ess(method) if ess is None else ess", "    ess = run.ess() if ess is None else ess", ERRORS),
         ("cost: of the wrong unit", E, '"per_event": stats["total_events"],', '"per_event": stats["proposals"] + 1,', ERRORS),
         ("stretches: ends off by one", T, "which = np.clip(np.searchsorted(ends, until - 0.5 * h) - 1, 0, n - 1)", "which = np.clip(np.searchsorted(ends, until - 0.5 * h), 0, n - 1)", ERRORS),
         ("stretches: velocities forgotten", T, "value = value + along * v - across", "value = value - across", ERRORS),

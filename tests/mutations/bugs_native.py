@@ -62,6 +62,13 @@ BUGS = [
         ),
         ("fingerprint: attached code is not followed", FINGERPRINTS, "        self.attached(scope)\n", "", HASHED),
         (
+            "fingerprint: the version of what is being written",
+            FINGERPRINTS,
+            "version is None or not file.startswith(_INSTALLED):",
+            "version is None:",
+            HASHED,
+        ),
+        (
             "disk: the function itself is not part of the key",
             INTERNALS,
             "made_from = fingerprint([self.function]), [",

@@ -1,8 +1,10 @@
 """The hash that decides whether machine code on disk is still valid."""
 
 import importlib
+import os
 import pkgutil
 import sys
+import sysconfig
 import threading
 import types
 
@@ -135,6 +137,22 @@ def test_helpers_in_other_files_are_followed(monkeypatch):
 
     assert with_helper("def g(x): return 1") == with_helper("def g(x): return 1\ndef unused(x): return 1")
     assert with_helper("def g(x): return 1") != with_helper("def g(x): return 2")
+
+
+def test_a_version_stands_for_the_code_of_an_installed_package_only(tmp_path, monkeypatch):
+    """Whoever works on a package edits it without a new version."""
+
+    def hashed(text, version, folder):
+        module = types.ModuleType("package_of_ones_own")
+        module.__version__, module.__file__ = version, os.path.join(folder, "package_of_ones_own.py")
+        exec(text, module.__dict__)
+        monkeypatch.setitem(sys.modules, "package_of_ones_own", module)
+        return of("import package_of_ones_own as h\ndef f(x): return h.g(x)")
+
+    one, other, installed = "def g(x): return 1", "def g(x): return 2", sysconfig.get_path("purelib")
+    assert hashed(one, "1.0", installed) == hashed(other, "1.0", installed)
+    assert hashed(one, "1.0", installed) != hashed(one, "1.1", installed)
+    assert hashed(one, "1.0", tmp_path) != hashed(other, "1.0", tmp_path)
 
 
 def test_what_cannot_be_hashed_is_of_this_process_alone():

@@ -51,7 +51,7 @@ def test_logistic_regression(name):
     exact_mean, exact_var = moments(LOGISTIC)
     found = replicate(ON_LOGISTIC[name], LOGISTIC.mode(), 24, seed=72, warmup=0.05, events=20_000)
     assert_unbiased((found.mean - exact_mean) / np.sqrt(exact_var), 0.0, resolution=0.07)
-    assert_unbiased(found.var / exact_var, 1.0, resolution=0.1)
+    assert_unbiased(found.var / exact_var, 1.0, resolution=0.15)
 
 
 @pytest.mark.parametrize("name", ["event chain", "Boomerang"])
@@ -60,4 +60,5 @@ def test_clocks_come_at_their_rate(name):
     check = check_clocks(ON_LOGISTIC[name], events=60_000, seed=73)
     assert check.p > 1e-6, str(check)
     assert check.resolution < 0.1, str(check)
-    assert 0 < check.clocks[0].violations < 0.01 * check.clocks[0].n
+    bounce = check.clocks[0]
+    assert 0 < bounce.violations < 0.005 * bounce.n / bounce.acceptance

@@ -1,7 +1,7 @@
 """SBPS on the logistic regression of its paper: violations against k, and the law with the defaults.
 
 N = 1,000 data with 20 covariates, the first of variance 6, true coefficients uniform on (-5, 5), batches of 100 drawn
-without replacement; two chains of 2·10⁵ proposals for each k.
+without replacement; two chains of 2·10⁵ proposals for each k, and eight for the law.
 """
 
 import functools
@@ -49,10 +49,10 @@ def posterior():
     return mean, weights @ (x - mean) ** 2
 
 
-def run(k, **options):
+def run(k, chains=2, **options):
     provider = pdmp.gradients.Minibatch(problem(), BATCH, draw="distinct")
     process = pdmp.SBPS(provider, k=k, **options)
-    return pdmp.sample(process, proposals=PROPOSALS, warmup=0.1, chains=2, seed=31, store="moments")
+    return pdmp.sample(process, proposals=PROPOSALS, warmup=0.1, chains=chains, seed=31, store="moments")
 
 
 def violations(run):
@@ -71,10 +71,10 @@ def test_violations_fall_with_k_as_in_the_paper():
 
 @pytest.mark.parametrize("k", [3.0, 6.0])
 def test_the_defaults_sample_the_posterior(k):
-    result = run(k)
+    result = run(k, chains=8)
     assert violations(result) < 0.01
     mean, variance = posterior()
-    assert np.abs((result.mean() - mean) / np.sqrt(variance)).max() < 0.2  # Monte Carlo errors up to 0.05
+    assert np.abs((result.mean() - mean) / np.sqrt(variance)).max() < 0.2  # Monte Carlo errors up to 0.03, as below
     ratio = result.var() / variance
     assert 0.85 < ratio.min() and ratio.max() < 1.2, ratio
 

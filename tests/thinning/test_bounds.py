@@ -336,6 +336,37 @@ def test_a_wall_of_infinite_potential_is_never_crossed(sampler):
     assert x[:, 0].min() > 0.0 and x[:, 1].min() > 0.0 and x[:, 1].max() < 1.0
 
 
+class Gamma(pdmp.Model):
+    """U = x - 2 log x to the right of 0, where the density ends."""
+
+    def __init__(self):
+        super().__init__(dim=1, initial=[1.0])
+
+    @pdmp.compiled
+    def potential(self, x):
+        return x[0] - 2.0 * math.log(x[0]) if x[0] > 0.0 else math.inf
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += 1.0 - 2.0 / x[0] if x[0] > 0.0 else math.nan
+
+    @pdmp.compiled
+    def add_prior_parts(self, x, v, out):
+        rate = v[0] * (1.0 - 2.0 / x[0]) if x[0] > 0.0 else math.nan
+        if v[0] < 0.0:
+            out[0, 0] += rate
+        else:
+            out[0, 1] += rate
+            out[0, 2] += 2.0 * v[0] * v[0] / (x[0] * x[0])
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_cell_of_convex_and_concave_parts_ends_before_a_wall(sampler):
+    run = pdmp.sample(SAMPLERS[sampler](Gamma(), thinning=ConcaveConvex()), events=300, seed=1)
+    assert run.stats["total_events"] == 300 and run.stats["bound_violations"] == 0
+    assert run.trajectories[0].positions.min() > 0.0
+
+
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize(
     "thinning, method",

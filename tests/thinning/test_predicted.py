@@ -70,16 +70,19 @@ def test_a_proposal_inverts_the_stated_bound(rate, age, rise, longest):
     process = Rays([lambda t: rate], [square], [rise], age, longest)
     state = new_state(1)
     learnt(state, curvature, spread, margin, growth)
-    room = margin * (1.0 + growth) * spread
-    start = rate + room * shape(curvature, spread, square, 0.0, age, longest)
-    slope = rise + (curvature + room) * square
-    for e in (0.01, 0.2, 0.6):
-        time, bound = Predicted().native.propose(process, state, 0, 3.0, Draws(e))
-        s = first_arrival(start, slope, e)
+    room, part = margin * (1.0 + growth) * spread, predicted.FLOOR
+    start = room * shape(curvature, spread, square, 0.0, age, longest)
+    slope = rise + curvature * square
+    for e, f in [(0.01, 1.0), (0.2, 1.0), (0.6, 1.0), (0.6, 0.004)]:
+        time, bound = Predicted().native.propose(process, state, 0, 3.0, Draws(e, f))
+        s = min(
+            first_arrival(rate + (1.0 - part) * start, slope + (1.0 - part) * room * square, e),
+            first_arrival(part * start, part * room * square, f),
+        )
         assert time - 3.0 == pytest.approx(s, rel=1e-12)
-        assert bound == pytest.approx(start + slope * s, rel=1e-12)
-        again = rate + (rise + curvature * square) * s + room * shape(curvature, spread, square, s, age, longest)
-        assert bound == pytest.approx(again, rel=1e-12)
+        whole = room * shape(curvature, spread, square, s, age, longest)
+        expected = max(rate + slope * s + (1.0 - part) * whole, 0.0) + part * whole
+        assert bound == pytest.approx(expected, rel=1e-12)
 
 
 @plain_only
@@ -87,13 +90,27 @@ def test_the_bounds_of_several_rates_add_up():
     process = Rays([lambda t: 2.0, lambda t: -50.0, lambda t: 1.0], [1.0, 0.5, 2.0])
     state = new_state(3)
     learnt(state, [1.0, 2.0, 3.0], [0.1, 0.2, 0.3], 2.0, 0.0)
-    time, bound = Predicted().native.propose(process, state, 0, 1.0, Draws(0.9, 0.1, 0.2))
+    time, bound = Predicted().native.propose(process, state, 0, 1.0, Draws(0.9, 0.1, 0.2, 50.0))
     parts = [(2.0, 1.0, 0.1, 1.0), (1.0, 3.0, 0.3, 2.0)]
-    starts = [r + 2.0 * tau * shape(c, tau, b, 0.0) for r, c, tau, b in parts]
-    slopes = [(c + 2.0 * tau) * b for _, c, tau, b in parts]
+    part = predicted.FLOOR
+    starts = [r + (1.0 - part) * 2.0 * tau * shape(c, tau, b, 0.0) for r, c, tau, b in parts]
+    slopes = [(c + (1.0 - part) * 2.0 * tau) * b for _, c, tau, b in parts]
     s = min(first_arrival(a, b, e) for a, b, e in zip(starts, slopes, (0.9, 0.2), strict=True))
     assert time - 1.0 == pytest.approx(s, rel=1e-12)
-    assert bound == pytest.approx(sum(a + b * s for a, b in zip(starts, slopes, strict=True)), rel=1e-12)
+    floor = sum(
+        part * 2.0 * tau * shape(c, tau, b, s) for c, tau, b in [(1.0, 0.1, 1.0), (2.0, 0.2, 0.5), (3.0, 0.3, 2.0)]
+    )
+    expected = floor + sum(a + b * s for a, b in zip(starts, slopes, strict=True))
+    assert bound == pytest.approx(expected, rel=1e-12)
+
+
+@plain_only
+def test_where_the_rate_should_be_negative_a_part_of_the_margin_remains():
+    """So that a prediction that fails there is found out."""
+    process, state = Rays([lambda t: -50.0], [1.0]), new_state(1)
+    learnt(state, 1.0, 0.5, 2.0, 0.0)
+    time, bound = Predicted().native.propose(process, state, 0, 0.0, Draws(1e3, 0.3))
+    assert bound == pytest.approx(predicted.FLOOR * shape(1.0, 0.5, 1.0, time), rel=1e-12)
 
 
 @plain_only
@@ -102,16 +119,16 @@ def test_the_gradient_is_looked_at_where_nothing_was_proposed():
     process, state = Rays([lambda t: -4.0], [2.0]), new_state(1)
     learnt(state, 1.5, 0.5, 1.0, 0.0)
     look = 4.0 / 3.0 + predicted.LOOK / math.sqrt(4.0)
-    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3)) == (pytest.approx(1.0 + look), HORIZON)
+    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3, 1e3)) == (pytest.approx(1.0 + look), HORIZON)
     process.longest = 0.8
-    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3)) == (pytest.approx(1.8), HORIZON)
+    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3, 1e3)) == (pytest.approx(1.8), HORIZON)
     state.memory.bound.reach[0] = 0.25
-    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3)) == (pytest.approx(1.25), HORIZON)
+    assert Predicted().native.propose(process, state, 0, 1.0, Draws(1e3, 1e3)) == (pytest.approx(1.25), HORIZON)
 
 
 @plain_only
 def test_a_rate_that_is_not_a_number_is_reported():
-    time, _ = Predicted().native.propose(Rays([lambda t: math.nan], [1.0]), new_state(1), 0, 0.0, Draws(1.0))
+    time, _ = Predicted().native.propose(Rays([lambda t: math.nan], [1.0]), new_state(1), 0, 0.0, Draws(1.0, 1.0))
     assert math.isnan(time)
 
 
@@ -150,7 +167,7 @@ def test_the_growth_follows_a_failure_and_decays():
         learnt(state, 1.0, 0.2, 2.0, memory.growth[0])
         memory.margin[0] = 2.0
         process.functions = [lambda t: 0.0]
-        Predicted().native.propose(process, state, 0, 1.0, Draws(1.0))
+        Predicted().native.propose(process, state, 0, 1.0, Draws(1.0, 1.0))
         margin = 2.0 * 0.2 * shape(1.0, 0.2, 1.0, 0.5)
         process.functions = [lambda t, off=off, margin=margin: 0.5 + off * margin]
         observe(state, process, 1.5, HORIZON)
@@ -160,14 +177,14 @@ def test_the_growth_follows_a_failure_and_decays():
 
 @plain_only
 def test_curvature_and_spread_are_running_means():
-    """With the weights 1/n, 1/(n+1), … the recursion is the weighted least squares of all rises; the spread likewise."""
+    """With weights 1/n, 1/(n+1), … the recursion is the weighted least squares of all rises; the spread likewise."""
     rng, state = np.random.default_rng(1), new_state(1, width=0.5)
     memory, start = state.memory.bound, 4.0
     x, y, rests = [1.0, 1.0, 1.0], [start] * 3, [(0.3 * start) ** 2] * 3
     for s in rng.exponential(size=20):
         slope, square = rng.normal(3.0), rng.exponential()
         process = Rays([lambda t, slope=slope: 1.0 + slope * t], [square])
-        Predicted().native.propose(process, state, 0, 0.0, Draws(1.0))
+        Predicted().native.propose(process, state, 0, 0.0, Draws(1.0, 1.0))
         sigma = max(np.dot(x, y) / np.dot(x, x), 0.0)
         tau = max(math.sqrt(np.mean(rests)), predicted.LEAST_SPREAD * sigma)
         unit = shape(sigma, tau, square, s)

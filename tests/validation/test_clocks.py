@@ -100,6 +100,7 @@ def test_a_true_process_passes_and_its_table_says_so():
     assert math.isnan(first.acceptance)
     assert second.acceptance == pytest.approx(0.6, abs=0.03)
     assert second.resolution == pytest.approx(4.95 / math.sqrt(second.n))
+    assert found.resolution == second.resolution > first.resolution
     text = str(found)
     assert "Switches" in text and "8,000 events" in text and f"{first.n:,}" in text and f"{second.mean:.4f}" in text
 
