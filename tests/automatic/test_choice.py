@@ -20,7 +20,7 @@ def prepared(model, chains=2):
     return learn_metric(model, find_starts(model, chains, np.random.default_rng(1)), root)
 
 
-def many_data(n=60, d=3):
+def many_data(n=400, d=3):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, d))
     y = rng.random(n) < 1.0 / (1.0 + np.exp(-X[:, 0]))

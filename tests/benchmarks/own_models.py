@@ -390,7 +390,8 @@ def measure(name, folder, gradients, seed):
     draws = np.concatenate([part.reshape(8_000, -1) for part in draws.values()], axis=1)
     each = 1_000.0 / sum(spent)
     print(
-        f"{name.partition('-')[2]:26s}{process.choice.split()[0].strip(':'):10s}{spent[0] / 1e3:7.1f}{spent[1] / 1e3:7.1f}"
+        f"{name.partition('-')[2]:26s}{process.choice.split()[0].strip(':'):10s}"
+        f"{spent[0] / 1e3:7.1f}{spent[1] / 1e3:7.1f}"
         f"{of_means.min() * each:8.1f}{of_sds.min() * each:8.1f}"
         f"{(np.abs(draws.mean(axis=0) - mean) / sd).max():8.3f}{np.abs(draws.std(axis=0) / sd - 1).max():8.3f}"
         f"{run.rhat().max():7.3f}{spent[1] / max(run.stats['thinned'], 1):6.2f}"
