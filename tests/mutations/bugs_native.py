@@ -69,6 +69,13 @@ BUGS = [
             HASHED,
         ),
         (
+            "decorators: functions that allocate take `_nrt` from their caller",
+            "pdmp/native/decorators.py",
+            '(FLAGS | {"_nrt": True} if "_nrt" in FLAGS else FLAGS)',
+            '{name: value for name, value in FLAGS.items() if name != "_nrt"}',
+            "tests/models/test_factorisations.py::test_a_compiled_gradient_is_that_of_the_paper",
+        ),
+        (
             "disk: the function itself is not part of the key",
             INTERNALS,
             "made_from = fingerprint([self.function]), [",
