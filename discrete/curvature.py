@@ -10,6 +10,7 @@ from pdmp.gradients import Noisy
 
 #: Largest dimension in which Hessian and covariance are whole matrices.
 DENSE_DIMENSIONS = 500
+POINTS = 8  #: at which curvatures are looked at beside the mode
 
 
 def noise_covariance(provider, x):
@@ -83,9 +84,7 @@ def local_law(provider, x):
     ValueError
         If one of them is not finite, or the Hessian is zero.
     """
-    model = provider.model
-    found = provider.anchor if provider.anchor is not None else model.mode(x)
-    mode = np.asarray(x if found is None else found, dtype=float)
+    model, mode = provider.model, mode_near(provider, x)
     if model.dim > DENSE_DIMENSIONS:
         hessian, noise = _along_largest_curvature(provider, mode)
     else:
@@ -102,6 +101,31 @@ def local_law(provider, x):
         curvature = np.maximum(np.abs(curvature), 1e-6 * np.abs(curvature).max())
         hessian = axes * curvature @ axes.T
     return hessian, noise
+
+
+def mode_near(provider, x):
+    """The provider's anchor, or the mode that is found from `x`, or `x`."""
+    found = provider.anchor if provider.anchor is not None else provider.model.mode(x)
+    return np.asarray(x if found is None else found, dtype=float)
+
+
+def largest_curvature(provider, mode, hessian):
+    """The largest curvature of U at the mode and where the normal law with this Hessian at the mode is likely to be.
+
+    At `POINTS` points drawn from it, fewer above 50 dimensions and none above `DENSE_DIMENSIONS`.
+    """
+    curvature, axes = np.linalg.eigh(hessian)
+    largest, d = float(curvature[-1]), len(mode)
+    if len(hessian) != d or provider.model.has("affine_partial"):
+        return largest
+    rng = np.random.default_rng(0)
+    for _ in range(max(2, min(POINTS, 400 // d))):
+        x = mode + axes @ (rng.standard_normal(d) / np.sqrt(curvature))
+        with np.errstate(all="ignore"):
+            there = provider.model.hessian(x)
+        if np.all(np.isfinite(there)):  # else outside the support
+            largest = max(largest, float(np.linalg.eigvalsh(there)[-1]))
+    return largest
 
 
 def _along_largest_curvature(provider, x, iterations=50, rows=2_000):

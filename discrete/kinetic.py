@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from discrete.curvature import largest_curvature, local_law, mode_near
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.schedules import Automatic, Constant
 from discrete.tick import Brownian, StepRecipe
@@ -54,7 +55,23 @@ def count_temperature(memory, p, counts):
 
 
 class KineticReport(Report):
-    """The kinetic temperature."""
+    """The kinetic temperature, and how many steps a Metropolis test would have accepted."""
+
+    def step_acceptance(self, process, x, rng):
+        """Of leapfrog steps from `x` (n, d): see `Report.step_acceptance`. Expected is what a Gaussian gives."""
+        if math.isnan(process.energy_error):
+            return None
+        model, step, total = process.model, process.schedule.step(0), 0.0
+        with np.errstate(all="ignore"):
+            for start in x:
+                p = rng.standard_normal(model.dim)
+                half = p - 0.5 * step * model.gradient(start)
+                there = start + step * half
+                energy = model.potential(start) + 0.5 * p @ p - model.potential(there)
+                p = half - 0.5 * step * model.gradient(there)
+                accept = math.exp(min(energy - 0.5 * p @ p, 0.0))
+                total += accept if accept >= 0.0 else 0.0
+        return total / len(x), math.erfc(0.5 * math.sqrt(process.energy_error))
 
     def statistics(self, process, state):
         """The mean of |p|² / d after the warm-up: 1 for the target's law, more where gradient noise heats it."""
@@ -65,6 +82,9 @@ class KineticReport(Report):
 class Kinetic(Brownian):
     """Base of the samplers with a momentum: ``move`` is given it as `v`, and calls `count_temperature` at its end."""
 
+    #: With an automatic step: Σ (ε²λ)³ / 32, the mean error of the energy in a leapfrog step on a Gaussian.
+    energy_error = math.nan
+
     recipe = StepRecipe(featured=False)
     report = KineticReport()
 
@@ -73,6 +93,18 @@ class Kinetic(Brownian):
         if value is None:
             return math.nan if isinstance(self.schedule, Automatic) else 1.0
         return positive(name, value)
+
+    def resolve(self, x: np.ndarray) -> Self:
+        if not isinstance(self.schedule, Automatic):
+            return super().resolve(x)
+        hessian, noise = local_law(self.provider, x)
+        process = self.with_step(hessian, noise)
+        most = 1.0 / math.sqrt(largest_curvature(self.provider, mode_near(self.provider, x), hessian))
+        if process.schedule.step(0) > most:
+            process.schedule = Constant(most)
+        squares = process.schedule.step(0) ** 2 * np.linalg.eigvalsh(hessian)
+        process.energy_error = float(np.sum(squares**3)) / 32.0 if len(hessian) == self.dim else math.nan
+        return process.resolve(x)
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
@@ -127,8 +159,8 @@ class Underdamped(Kinetic):
         return np.linalg.inv(hessian)
 
     def largest(self, hessian: np.ndarray) -> float:
-        """Where the search for a step begins: the leapfrog's stability limit."""
-        return 2.0 / math.sqrt(float(np.linalg.eigvalsh(hessian)[-1]))
+        """Where the search for a step begins: half of the leapfrog's stability limit, see `choose_dynamics`."""
+        return 1.0 / math.sqrt(float(np.linalg.eigvalsh(hessian)[-1]))
 
     def covariance(self, hessian: np.ndarray, noise: np.ndarray, step: float) -> np.ndarray:
         """Stationary covariance of θ with this step on a Gaussian target, (d, d); None where it is unstable."""
@@ -175,7 +207,9 @@ def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
             return kinetic_covariance(hessian, noise, lambda curvature: linear(step, friction, curvature))
 
         # First without the noise of the gradient: at a large step its error and the integrator's could cancel.
-        limit = 2.0 / math.sqrt(curvature[-1])
+        # Some integrators have no error on a Gaussian up to the stability limit ε²λ = 4. Where the curvature is larger
+        # than at the mode they diverge: ε²λ <= 1 leaves room for four times as much.
+        limit = 1.0 / math.sqrt(curvature[-1])
         step, worst = largest_step(functools.partial(predicted, noise=0.0 * noise), target, limit, error)
         if not exact:
             step, worst = largest_step(predicted, target, step, error)

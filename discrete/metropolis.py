@@ -24,17 +24,20 @@ Hastings (1970), Monte Carlo sampling methods using Markov chains and their appl
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from discrete.schedules import Constant
-from discrete.tick import Ticking, exact_provider
+from discrete.tick import Ticking, exact_provider, finite
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 
@@ -52,6 +55,7 @@ class MetropolisMemory(NamedTuple):
     log_factor: np.ndarray  #: (1,) logarithm of the factor by which the steps of the schedule are multiplied
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
+    outside: np.ndarray  #: (1,) proposals where the density is zero, in all steps
     provider: tuple
 
 
@@ -66,15 +70,19 @@ class MetropolisRecipe(Recipe):
 
 
 class MetropolisReport(Report):
-    """The mean probability of acceptance and the adapted step."""
+    """The mean probability of acceptance, the adapted step, and proposals where the density is zero."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, and the first step of the schedule, as adapted."""
+        """The mean probability of acceptance after the warm-up, the first step, as adapted, and `outside`.
+
+        That is the number of proposals that were rejected because the potential there is +inf: outside the support.
+        """
         steps, accepted = state.memory.counted_steps[0], state.memory.acceptance_sum[0]
         factor = math.exp(float(state.memory.log_factor[0]))
         return {
             "mean_acceptance": float(accepted / steps) if steps else math.nan,
             f"mean_{process.step_name}": float(process.schedule.step(0)) * factor,
+            "outside": float(state.memory.outside[0]),
         }
 
 
@@ -119,6 +127,11 @@ class Metropolis(Ticking):
         """For how long a state is held, for the step `size`."""
         return size
 
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
+        memory = state.memory
+        here = np.all(np.isfinite(memory.gradient)) and np.isfinite(memory.potential[0])
+        return (memory.proposal if here else state.x), None
+
     @compiled
     def holding_time(self, k):
         return self.duration
@@ -138,12 +151,16 @@ class Metropolis(Ticking):
         accept = 0.0
         there = self.provider.packed.total_potential(memory.proposal)
         counts[DATA] += terms
-        if math.isfinite(there):  # where the density is zero the gradient need not exist
+        if there == math.inf:  # where the density is zero the gradient need not exist
+            memory.outside[0] += 1
+        else:
             self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
+            if not (math.isfinite(there) and finite(memory.next_gradient)):
+                return -1
             log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
             if log_accept >= 0.0:
                 accept = 1.0
-            elif log_accept < 0.0:  # false for NaN, if the gradient is not finite
+            elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
                 accept = math.exp(log_accept)
         if rng.random() < accept:
             for j in range(x.shape[0]):
@@ -171,5 +188,6 @@ class Metropolis(Ticking):
             log_factor=np.zeros(1),
             counted_steps=np.zeros(1),
             acceptance_sum=np.zeros(1),
+            outside=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )

@@ -233,7 +233,9 @@ def automatic(error: float = 0.1) -> Schedule:
     The step is the largest one at which no marginal variance is predicted to be off by more than the fraction `error`.
     The prediction is for a target that is normal around its mode, from the Hessian of U and the covariance of the
     gradient's noise at the mode. Above 500 dimensions it is for the direction of the largest curvature alone. Where no
-    step is within `error`, the one that comes closest is taken, with a `UserWarning`.
+    step is within `error`, the one that comes closest is taken, with a `UserWarning`. Of samplers with a momentum
+    ε²λ <= 1, λ the largest curvature of U at the mode and at some points drawn from the normal law around it; a run and
+    its summary warn if a Metropolis test would have rejected many more steps than was expected.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class SGBD(Ticking):
         else:
             self.provider.gradient(theta, memory.provider, rng, memory.gradient, state.counts)
         for j in range(theta.shape[0]):
-            if math.isnan(memory.gradient[j]):
+            if not math.isfinite(memory.gradient[j]):
                 return -1
         hold = 0.0
         for j in range(theta.shape[0]):
@@ -242,7 +242,7 @@ class SGBD(Ticking):
             if self.measured:
                 memory.mean_sd[j] += self.beta * (memory.sd[j] - memory.mean_sd[j])
                 tau = memory.mean_sd[j] / (1.0 - memory.start_weight[0])
-                if math.isnan(tau):
+                if not math.isfinite(tau):
                     return -1
             if self.adaptive:
                 largest, s = s, memory.scale[j]

@@ -67,6 +67,7 @@ class SplittingMemory(NamedTuple):
     known: np.ndarray  #: (1,) whether the potential has been evaluated
     counted_steps: np.ndarray  #: (1,) steps after the warm-up
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
+    outside: np.ndarray  #: (1,) adjusted steps that led to where the density is zero
     provider: tuple
 
 
@@ -78,14 +79,15 @@ class SplittingRecipe(StepRecipe):
 
 
 class SplittingReport(Report):
-    """The mean probability of acceptance."""
+    """The mean probability of acceptance, and steps to where the density is zero."""
 
     def statistics(self, process, state):
         """The mean probability of acceptance after the warm-up, if steps are adjusted."""
         if not process.adjusted:
             return {}
         steps, accepted = state.memory.counted_steps[0], state.memory.acceptance_sum[0]
-        return {"mean_acceptance": float(accepted / steps) if steps else math.nan}
+        outside = float(state.memory.outside[0])
+        return {"mean_acceptance": float(accepted / steps) if steps else math.nan, "outside": outside}
 
 
 class Splitting(Ticking):
@@ -131,8 +133,8 @@ class Splitting(Ticking):
         self.apply_events(v, memory.gradient, eps, rng)
         for j in range(d):
             x[j] += 0.5 * eps * v[j]
-        if self.adjusted:
-            self.adjust(x, v, memory, rng, state.counts)
+        if self.adjusted and not self.adjust(x, v, memory, rng, state.counts):
+            return -1
         self.refresh(v, 0.5 * eps, rng)
         memory.taken[0] += 1
         return 0
@@ -144,14 +146,21 @@ class Splitting(Ticking):
 
     @compiled
     def adjust(self, x, v, memory, rng, counts):
-        """Accept the step that led to (x, v), or go back to its start and reverse the velocity."""
+        """Accept the step that led to (x, v), or go back to its start and reverse the velocity.
+
+        Returns whether the potentials are numbers, or infinite where the density is zero.
+        """
         there = self.potential(x, counts)
+        if there == math.inf:
+            memory.outside[0] += 1
+        elif not (math.isfinite(there) and math.isfinite(memory.potential[0])):
+            return False
         log_accept, accept = memory.potential[0] - there, 0.0
         for j in range(x.shape[0]):
             log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
         if log_accept >= 0.0:
             accept = 1.0
-        elif log_accept < 0.0:  # false for NaN, if the potential is not finite
+        elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
             accept = math.exp(log_accept)
         if rng.random() < accept:
             memory.potential[0] = there
@@ -161,6 +170,7 @@ class Splitting(Ticking):
         if counts[ADAPTING] == 0:
             memory.counted_steps[0] += 1.0
             memory.acceptance_sum[0] += accept
+        return True
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
@@ -173,6 +183,7 @@ class Splitting(Ticking):
             known=np.zeros(1, np.bool_),
             counted_steps=np.zeros(1),
             acceptance_sum=np.zeros(1),
+            outside=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
 

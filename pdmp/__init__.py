@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pdmp import (
+    automatic,
     diagnostics,
     engine,
     errors,
@@ -20,6 +21,7 @@ from pdmp import (
     thinning,
     validation,
 )
+from pdmp.automatic import auto
 from pdmp.engine.run import Run, load, sample
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
@@ -74,6 +76,8 @@ __all__ = [
     "StickyZigZag",
     "Trajectory",
     "ZigZag",
+    "auto",
+    "automatic",
     "cli",
     "compare",
     "comparison",

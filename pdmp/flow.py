@@ -54,6 +54,11 @@ class Linear(Compiled):
         """
         return max(level - y, 0.0) / w if w > 0.0 else math.inf
 
+    @compiled
+    def at_wall(self, j, x):
+        """Whether coordinate j is on a wall or beyond it, at x."""
+        return False
+
 
 class Still(Compiled):
     """Piecewise-constant paths: each state is held until the next tick."""
@@ -76,6 +81,10 @@ class Still(Compiled):
     @compiled
     def product(self, j, x, v, c, k, y, w, e, s):
         return s * (x - c) * (y - e)
+
+    @compiled
+    def at_wall(self, j, x):
+        return False
 
 
 @inlined
@@ -148,6 +157,10 @@ class Elliptic(Compiled):
     @compiled
     def around(self, j):
         return self.mean[j]
+
+    @compiled
+    def at_wall(self, j, x):
+        return False
 
     @compiled
     def first_passage(self, y, w, level):

@@ -254,6 +254,14 @@ class Process(Compiled):
         return self.scope[k]
 
     @compiled
+    def beyond(self, state, now):
+        """Whether the target says that the path is outside its support at time `now`: U is +inf there.
+
+        A bound that looks ahead may look there. Elsewhere a gradient that is not finite is a failure.
+        """
+        return False
+
+    @compiled
     def channel(self, state, i):
         """Index in `channels` of the last event, which was of clock i; for `pdmp.validation.check_clocks`."""
         return i
@@ -268,6 +276,9 @@ class Process(Compiled):
     model = None
     #: Where a run starts by default, (d,); None: at the model's mode.
     anchor = None
+    #: Of a process that `pdmp.auto` made: where the chains start by default, (chains, d); what was chosen and why; and
+    #: the gradients and potentials that were evaluated for it.
+    starts, choice, preparation_gradients = None, None, 0
 
     #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
     #: that extrapolate have more than one copy.
@@ -331,6 +342,10 @@ class Process(Compiled):
 
     def count_from(self, state: State, now: float) -> None:
         """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
+
+    def waits_for_warmup(self) -> str | None:
+        """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
+        return None
 
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""

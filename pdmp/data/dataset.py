@@ -150,7 +150,7 @@ def prepare(
     y = None if y is None else np.asarray(y, float)
     train, test = split(X.shape[0], y if labels else None, test_fraction, seed, name)
     if standardise:
-        X = standardised(X, train) if dense else _scaled(X, train)
+        X = standardised(X, train, names) if dense else _scaled(X, train)
     names = tuple(names)
     if intercept is not None:
         ones = np.ones((X.shape[0], 1))
@@ -185,9 +185,16 @@ def split(n, classes, test_fraction=TEST_FRACTION, seed=0, name="the data"):
     return np.sort(train), np.sort(test)
 
 
-def standardised(X, train):
+def standardised(X, train, names):
     """Columns less their means, divided by their standard deviations, both over the rows `train`."""
-    mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, sd = X[train].mean(axis=0), X[train].std(axis=0)
+    large = np.flatnonzero(~(np.isfinite(mean) & np.isfinite(sd)) & np.all(np.isfinite(X), axis=0))
+    if len(large):
+        raise ValueError(
+            f"column {list(names)[large[0]]!r} cannot be standardised: it holds numbers as large as "
+            f"{np.abs(X[:, large[0]]).max():.3g}, and their variance overflows; give it in other units."
+        )
     sd[sd <= 1e-12 * np.maximum(1.0, np.abs(mean))] = 1.0  # constant in the training part: the prior alone decides
     return (X - mean) / sd
 

@@ -89,10 +89,10 @@ def _csv(path, content):
         if len(row) != len(names):
             raise ValueError(f"row {k + 2} of {path.name} has {len(row)} values for {len(names)} columns.")
     columns = zip(*lines[1:], strict=True)
-    return Columns({name: _from_text(column) for name, column in zip(names, columns, strict=True)}, lines=1)
+    return Columns({name: _from_text(name, column, path) for name, column in zip(names, columns, strict=True)}, lines=1)
 
 
-def _from_text(column):
+def _from_text(name, column, path):
     """A column as numbers if all its values are numbers, else as text."""
     stripped = [value.strip() for value in column]
     missing = np.array([value.lower() in MISSING for value in stripped])
@@ -102,6 +102,11 @@ def _from_text(column):
         values[~missing] = np.array(present, dtype=float)
     except ValueError:
         values = np.array(stripped)
+    else:
+        for value in present:
+            if "_" in value:
+                plain = value.replace("_", "")
+                raise ValueError(f"column {name!r} of {path.name} holds {value!r}; if it is a number, write {plain!r}.")
     return Column(values, missing)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import math
 
 import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
-from pdmp.diagnostics.effective_size import draws_rhat
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.models.transforms import flat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
 WARM = 1.3  #: configurational temperature above which a summary warns, if it is by more than its error
@@ -17,16 +19,19 @@ FEW = 400.0
 LARGE = 1.05  #: R-hat above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
+NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
+REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
 TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
 
 
 class Summary:
-    """A table of one row for each coordinate; prints as text.
+    """A table of one row for each coordinate of x, and for each natural parameter that is none; prints as text.
 
     Attributes
     ----------
     rows : list of dict
-        With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average.
+        With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average; those of
+        natural parameters such as σ, where x has log σ, are of draws.
     warnings : list of str
         What is wrong and what to change, a sentence each.
     note : str
@@ -43,20 +48,34 @@ class Summary:
     def __len__(self):
         return len(self.rows)
 
-    def __repr__(self):
-        shown = self.rows[: self.SHOWN]
+    def _table(self):
+        """The rows that are shown, as text, the names of the columns first."""
         forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
-        table = [list(self.COLUMNS)]
-        table += [[row["name"], *(forms[c].format(row[c]) for c in self.COLUMNS[1:])] for row in shown]
-        table[0][0] = ""
+        rows = [[row["name"], *(forms[c].format(row[c]) for c in forms)] for row in self.rows[: self.SHOWN]]
+        return [["", *forms], *rows]
+
+    def _repr_html_(self):
+        """The same as a table of HTML."""
+        head, *rows = ([html.escape(cell) for cell in row] for row in self._table())
+        lines = ["<table>", f"<tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr>"]
+        lines += [f"<tr><th>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows]
+        lines.append("</table>")
+        if len(rows) < len(self.rows):
+            lines.append(f"<p>… and {len(self.rows) - len(rows)} more</p>")
+        if self.note:
+            lines.append(f"<pre>{html.escape(self.note)}</pre>")
+        return "\n".join(lines)
+
+    def __repr__(self):
+        table = self._table()
         widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
         lines = []
         for line in table:
             first, *rest = (cell for cell in line)
             cells = [first.ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(rest, widths[1:], strict=True))]
             lines.append("  ".join(cells))
-        if len(shown) < len(self.rows):
-            lines.append(f"… and {len(self.rows) - len(shown)} more")
+        if len(table) - 1 < len(self.rows):
+            lines.append(f"… and {len(self.rows) - len(table) + 1} more")
         if self.note:
             lines.append(self.note)
         return "\n".join(lines)
@@ -73,8 +92,38 @@ def summarise(run):
     names = run.names()
     columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
+    rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
+    notes += [run.note] if run.note else []
     return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
+
+
+def natural_rows(run, names, draws):
+    """Rows of the natural parameters that are no coordinates of x, from equally spaced draws (chains, n, d) of x.
+
+    Their ESS is ArviZ's of these draws, and mcse is sd / √ESS. None for a loaded run of a model that computes them
+    itself, and not of more than `NATURAL` numbers.
+    """
+    if draws is None or not (run.transforms or run.info.get("constrains", False)):
+        return []
+    try:
+        natural = run.constrain(draws)
+    except ValueError:  # a loaded run
+        return []
+    columns = {name: values for name, values in flat(natural).items() if name not in names}
+    if not 0 < len(columns) <= NATURAL:
+        return []
+    x = np.stack(list(columns.values()), axis=-1)
+    lengths = np.array([r.length for r in run.records])
+    weights = lengths / lengths.sum()
+    mean = weights @ x.mean(axis=1)
+    sd = np.sqrt(weights @ ((x - mean) ** 2).mean(axis=1))
+    with np.errstate(all="ignore"):
+        ess = draws_ess(x, "mean")
+        found = (mean, sd, sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
+    return [
+        dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)
+    ]
 
 
 def sd_errors(draws):
@@ -108,6 +157,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
         found.append("the run failed; the table is of what was sampled until then.")
+    if run.stopped == "interrupted":
+        found.append("the run was interrupted; the table is of what was sampled until then.")
     still = np.flatnonzero(sd == 0.0)
     if len(still):
         found.append(
@@ -148,9 +199,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
         bound = events.bounds(run)
         found.append(
             f"{bound['violations']:,} of {stats['thinned']:,} proposals exceeded their bound, the largest by "
-            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are "
-            f"missing, and the law of a chain's path is off by at most {bound['path_distance']:.2g} in total variation"
-            + ("." if bound["path_distance"] < 0.01 else "; use a tighter horizon or an exact bound (`thinning=`).")
+            f"{100.0 * stats['max_excess']:.3g} %: about {bound['missed']:.2g} events of the right process are missing"
+            + _path_distance(bound["path_distance"])
         )
     temperature = stats.get("mean_kinetic_temperature", 1.0)
     if not COLD < temperature < HOT and temperature == temperature:
@@ -164,12 +214,44 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             + "; try a smaller step."
         )
     found += _heat(run)
+    found += step_warning(run)
     if not isinstance(run.process, str):
         found += [f"{text}." for text in run.process.report.warnings(run.process, stats)]
         found += run.process.report.reminders(run.process)
     if np.any(np.isnan(sd)):
         found.append(f"the extrapolated variance is negative for {_some(names, np.flatnonzero(np.isnan(sd)))}.")
     return found if d else []
+
+
+def _path_distance(distance):
+    """How far the law of a path is off, if the bound says something, and what to set."""
+    if distance >= 0.5:
+        return (
+            ", too many to say how far the law of a path is off; give an exact bound or a larger margin (`thinning=`, "
+            "such as pdmp.thinning.Grid(safety=20); `k` of pdmp.SBPS)."
+        )
+    said = f", and the law of a chain's path is off by at most {distance:.2g} in total variation"
+    return f"{said}." if distance < 0.01 else f"{said}; use a tighter horizon or an exact bound (`thinning=`)."
+
+
+def step_warning(run):
+    """A sentence if a Metropolis test would reject many more of a chain's steps than its automatic step allowed for."""
+    process = run.process
+    n = min(64, TERMS // max(getattr(getattr(process, "model", None), "n_data", 0), 1) // 4)
+    if isinstance(process, str) or run.store == "moments" or n < 16 or int(run.events.min()) < n:
+        return []
+    draws = run.diagnostic_draws()
+    if draws is None:
+        return []
+    draws = draws.reshape(-1, run.dim)
+    some = draws[np.linspace(0, len(draws) - 1, n).astype(int)]
+    found = process.report.step_acceptance(process, some, np.random.default_rng(0))
+    if found is None or not found[0] < REJECTED * found[1]:
+        return []
+    return [
+        f"a Metropolis test would accept {found[0]:.0%} of the steps, where {found[1]:.0%} were expected: the "
+        "automatic step is too large away from the mode, and the law of the chain wrong; give a smaller step."
+    ]
 
 
 def _heat(run):

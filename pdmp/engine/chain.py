@@ -7,6 +7,7 @@ that. `finish` returns a `Record`, the plain arrays of which a `pdmp.Run` is mad
 from __future__ import annotations
 
 import math
+import pickle
 import sys
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -17,9 +18,13 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, new_recording
 from pdmp.engine.storage import copied, flatten
 from pdmp.native.classes import by_name, readable
-from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, PROPOSALS, interleave
+from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, KINDS, PROPOSALS, interleave
 
 NEVER = 2**62  #: a number of events that no chain reaches
+LOOK = "look"  #: why a chain has stopped that waits for the others, see `pdmp.engine.goals`
+GOALS = ("ess", "rhat", "ess, rhat")  #: why a chain has stopped whose run has reached its goal
+#: Why a chain has stopped whose path ends at a proposal.
+COUNTED = ("events", "proposals", "data_passes", "gradients", LOOK, *GOALS)
 CHUNK_SECONDS = 0.1  #: how long the compiled loop runs before it returns to Python
 FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CHUNK_SECONDS`
 BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
@@ -46,6 +51,7 @@ class Budget:
     data: int = NEVER
     seconds: float = math.inf
     step: int = 1  #: number of events in one step of a fixed-step process
+    data_name: str = field(default="data_passes", compare=False)  #: what the user called the limit `data`
 
     def part(self, fraction):
         """The limits times `fraction`; counts are rounded up, events to whole steps."""
@@ -61,6 +67,11 @@ class Budget:
             data=count(self.data),
             seconds=fraction * self.seconds,
         )
+
+    def until(self, look):
+        """The same, but at most `look` proposals; of a fixed-step process `look` events, which are its proposals."""
+        name = "events" if self.step > 1 else "proposals"
+        return replace(self, **{name: min(getattr(self, name), look)})
 
     def spent(self, chain):
         """The largest fraction of any limit that the chain has used."""
@@ -103,8 +114,15 @@ class Record:
     @property
     def batches(self):
         """Integrals of x - centre over consecutive stretches of the path, shape (D, n); not with a skeleton."""
-        marks = self.integrals.marks[: int(self.integrals.marked[0])]
-        return np.diff(marks, axis=0, prepend=0.0).T
+        return self._marked()[:, : len(self.x)].T
+
+    @property
+    def square_batches(self):
+        """The same of (x - centre)²; shape (0, n) in a file of an older version, which has none."""
+        return self._marked()[:, len(self.x) :].T
+
+    def _marked(self):
+        return np.diff(self.integrals.marks[: int(self.integrals.marked[0])], axis=0, prepend=0.0)
 
     @property
     def length(self):
@@ -151,10 +169,25 @@ class Chain:
         Process time at the end, if known in advance; it determines the grid's spacing.
     room : float
         Bytes that this chain's skeleton may take.
+    look : int
+        Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
     """
 
     def __init__(
-        self, process, number, x, seed, *, budget, warmup, store, draws=0, covariance=False, total=None, room=math.inf
+        self,
+        process,
+        number,
+        x,
+        seed,
+        *,
+        budget,
+        warmup,
+        store,
+        draws=0,
+        covariance=False,
+        total=None,
+        room=math.inf,
+        look=NEVER,
     ):
         self.process, self.number = process, number
         self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
@@ -182,7 +215,9 @@ class Chain:
         self.chunk = FIRST_CHUNK
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
+        self.look = look
         self.failure = None  # (what went wrong, time, position)
+        self.cause = None  # the exception behind it
         self.warming = warmup > 0.0
         self.state.counts[ADAPTING] = int(self.warming)
         if self.warming:
@@ -215,13 +250,17 @@ class Chain:
         native, strict = self.process.native, bool(self.process.exact_bounds)
         begun = before = perf_counter()
         while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
-            budget = self.budget.part(self.warmup) if self.warming else self.budget
+            budget = self._limits()
             # Finite, as a clock that will never propose again has the candidate time infinity: not the end of a budget.
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
-            with self.process.helper_threads(self.state):
-                status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+            try:
+                with self.process.helper_threads(self.state):
+                    status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+            except BaseException as error:  # raised by a method of the user's, or for want of memory
+                self._raised(error)
+                break
             after = perf_counter()
             took, before = after - before, after
             self.seconds += took
@@ -235,6 +274,8 @@ class Chain:
                 self._reach(_REASONS[status])
             else:
                 self._fail(status)
+            if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
+                self._fail(scheduler.NOT_FINITE)
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
@@ -242,11 +283,16 @@ class Chain:
                 break
         return self
 
-    def extend(self, budget):
+    def extend(self, budget, look=NEVER):
         """Replace the budget by a larger one, counted from the start; `advance` then continues."""
-        self.budget, self.total = budget, None
+        self.budget, self.total, self.look = budget, None, look
         if self.failure is None:
             self.stopped = None
+
+    def _limits(self):
+        """What the chain may spend before the warm-up ends, or before it stops or waits."""
+        budget = self.budget.until(self.look)
+        return budget.part(self.warmup) if self.warming else budget
 
     def _adapt_chunk(self, took, left):
         target = min(CHUNK_SECONDS, max(left, 1e-3))
@@ -255,15 +301,19 @@ class Chain:
     def _time(self, reason):
         """Process time at which a path that stops for this reason ends."""
         if reason == "time":
-            return (self.budget.part(self.warmup) if self.warming else self.budget).time
-        if reason in ("events", "proposals", "data_passes"):
+            return self._limits().time
+        if reason in COUNTED:
             return float(self.state.now[0])
         return float(self.state.moved.max())  # the last event: a budget of that many events repeats the run
 
     def _reach(self, reason):
         """End the warm-up, or the run, because this budget is used up."""
         if not self.warming:
-            self.stopped = reason
+            if reason == "data_passes":
+                reason = self.budget.data_name
+            count = {"events": EVENTS, "proposals": PROPOSALS}.get(reason)
+            early = count is not None and self.state.counts[count] < getattr(self.budget, reason)
+            self.stopped = LOOK if early else reason
             return
         now = self._time(reason)
         self.warming = False
@@ -309,6 +359,13 @@ class Chain:
         moved = np.broadcast_to(state.moved, state.x.shape)
         return np.array([flow.position(j, state.x[j], state.v[j], now - moved[j]) for j in range(len(moved))])
 
+    def _raised(self, error):
+        """Stop for an exception in the loop, which left its counts where they were when it was called last."""
+        state = self.state
+        state.counts[EVENTS] = state.counts[KINDS:].sum()
+        text = f"{type(error).__name__} in a step of {type(self.process).__name__}: {error}"
+        self.stopped, self.failure, self.cause = "failed", (text, float(state.now[0]), state.x.copy()), error
+
     def _fail(self, status):
         state, process = self.state, self.process
         now = float(state.now[0])
@@ -343,7 +400,7 @@ class Chain:
             text = f"no clock of {type(process).__name__} will ever propose an event again; give a budget of `time`"
         else:
             text = f"a clock of {type(process).__name__} gave a time in the past"
-        cause = process.failure
+        cause = self.cause = process.failure
         if cause is not None:
             text += f" ({type(cause).__name__}: {cause})"
         with np.errstate(all="ignore"):
@@ -358,8 +415,8 @@ class Chain:
         counts = self.state.counts
         if self.stopped is not None or budget.data == NEVER or counts[DATA] > 0 or counts[CANDIDATES] < IDLE_CANDIDATES:
             return
-        if replace(budget, data=NEVER, step=1) == Budget():
-            text = f"{type(self.process).__name__} never evaluates data; give another budget than `data_passes`"
+        if replace(self.budget, data=NEVER, step=1) == Budget():
+            text = f"{type(self.process).__name__} never evaluates data; give another budget than `{budget.data_name}`"
             self.stopped, self.failure = "failed", (text, float(self.state.now[0]), self.state.x.copy())
 
     # -- results ----------------------------------------------------------------------------------------------------
@@ -412,7 +469,7 @@ class Chain:
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
-    NUMBERS = ("seconds", "stopped", "warming", "stored")
+    NUMBERS = ("seconds", "stopped", "warming", "stored", "look")
 
     def snapshot(self):
         """Copies of what changes: a header of plain values, nested tuples of arrays, and the skeleton's blocks."""
@@ -434,7 +491,7 @@ class Chain:
     def restore(self, header, arrays, prefix):
         """Set a new chain, of the same call of `sample`, to a snapshot that `pack` made."""
         for name in self.NUMBERS:
-            setattr(self, name, header[name])
+            setattr(self, name, header.get(name, getattr(self, name)))  # `look` is not in files of older versions
         self.rng.bit_generator.state = header["rng"]
         trees = self.state, self.recording.integrals, self.recording.grid
         for name, array in flatten(trees, prefix).items():
@@ -454,4 +511,9 @@ def _laid_out(integrals, local):
 
 def advance_elsewhere(chain, seconds):
     """Advance a chain in another Python process or on another machine; returns the chain."""
-    return chain.advance(seconds)
+    chain.advance(seconds)
+    try:
+        pickle.dumps(chain.cause)
+    except Exception:  # noqa: BLE001 - an exception may hold anything
+        chain.cause = RuntimeError(f"{type(chain.cause).__name__}: {chain.cause}")
+    return chain

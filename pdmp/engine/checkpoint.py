@@ -2,28 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import math
 import os
+import signal
+import threading
+import warnings
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
 from pdmp.engine import storage
-from pdmp.engine.chain import Chain
+from pdmp.engine.chain import NEVER, Chain
 from pdmp.native.classes import Compiled, fingerprint
+from pdmp.native.fingerprints import UNIQUE
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: checkpoints are not locked
+    fcntl = None
 
 CHECKPOINT_SECONDS = 30.0  #: between two checkpoints
+#: Relative difference of values of a potential, and of its gradients, up to which they are of the same model: computed
+#: on another machine they may differ by rounding.
+SAME_VALUES = 1e-9
+#: Entries of a call that may change: a run that has not spent its new budget goes on.
+BUDGETS = ("time", "events", "steps", "proposals", "data_passes", "gradients", "seconds", "ess", "rhat")
+
+_held, _guard = set(), threading.Lock()  # the checkpoints that this Python process writes
 
 
 def digest(value):
-    """Hash of everything that determines what `value` computes: classes, methods, arrays, numbers; hexadecimal."""
-    total = hashlib.sha256()
+    """Hash of everything that determines what `value` computes: classes, methods, arrays, numbers; hexadecimal.
+
+    It begins with `UNIQUE` if something cannot be hashed.
+    """
+    total, unique = hashlib.sha256(), []
+
+    def add_text(text):
+        if text.startswith(UNIQUE):
+            unique.append(text)
+        total.update(text.encode())
 
     def add(value):
         if isinstance(value, Compiled):
             cls = type(value)
             total.update(f"{cls.__module__}.{cls.__qualname__}".encode())
-            total.update(fingerprint(cls._methods.values(), named_only=("pdmp",)).encode())
+            add_text(fingerprint(cls._methods.values(), named_only=("pdmp",)))
             add(value.identity())
             for name in cls._annotations:
                 if name not in getattr(cls, "volatile", ("address",)):  # volatile fields: addresses in memory
@@ -35,36 +62,133 @@ def digest(value):
         elif isinstance(value, (tuple, list)):
             for item in value:
                 add(item)
+        elif isinstance(value, str):
+            add_text(value)
         else:
-            total.update(repr(value).encode())
+            add_text(fingerprint([value], named_only=("pdmp",)))
 
     add(value)
-    return total.hexdigest()
+    return (UNIQUE if unique else "") + total.hexdigest()
+
+
+def model_values(model, x):
+    """Numbers by which a model is known beside what can be hashed: U and ∇U at `x` and at two points around it.
+
+    Of a gradient its length, and its direction along two fixed vectors. The points depend on `x` and its dimension.
+    """
+    if not (hasattr(model, "potential") and hasattr(model, "gradient")):
+        return []
+    rng, found = np.random.default_rng(model.dim), []
+    for distance in (0.0, 0.1, -0.3):
+        point = x + distance * np.maximum(1.0, np.abs(x)) * rng.standard_normal(model.dim) / np.sqrt(model.dim)
+        try:
+            with np.errstate(all="ignore"):
+                potential, gradient = float(model.potential(point)), np.asarray(model.gradient(point), dtype=float)
+                length = float(np.linalg.norm(gradient))
+                along = (rng.standard_normal((2, model.dim)) @ gradient / (length or 1.0)).tolist()
+        except Exception:  # noqa: BLE001 - outside its support a function may raise anything
+            potential, length, along = np.nan, np.nan, [np.nan, np.nan]
+        found += [potential, length, *along]
+    return found
+
+
+def same_values(model, found, saved):
+    """Whether two lists of `model_values` differ by rounding at most."""
+    tolerance = max(SAME_VALUES, 1e4 * getattr(model, "resolution", 0.0))
+    return len(found) == len(saved) and np.allclose(found, saved, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
 def read_checkpoint(path):
     """Header and arrays of the checkpoint at `path`; None without a path, or where there is no file yet."""
     if path is None:
         return None
-    folder = os.path.dirname(os.path.abspath(os.fspath(path)))
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        raise TypeError(f"`checkpoint` must be a path, got {path!r}.") from None
+    if not text or os.path.isdir(path):
+        raise ValueError(f"`checkpoint` must be the name of a file, got {text!r}.")
+    folder = os.path.dirname(os.path.abspath(text))
     if not os.path.isdir(folder):
         raise ValueError(f"`checkpoint` names a file in {folder!r}, which is not a directory.")
     return storage.read(path, "checkpoint") if os.path.exists(path) else None
 
 
 class Checkpoint:
-    """A file with the last known state of every chain of one call of `sample`."""
+    """A file with the last known state of every chain of one call of `sample`; no other run may write it meanwhile."""
 
-    def __init__(self, path, call, seed):
-        self.path, self.call, self.seed = path, call, seed
-        self._snapshots, self._packed = {}, {}
+    def __init__(self, path, call, seed, process, x):
+        self.path, self.call, self.seed, self.process = path, call, seed, process
+        self.call["process"], self.call["values"] = digest(process), model_values(process.model, x)
+        self._snapshots = {}
         self._written = perf_counter()
-        self._chains = None
+        self._warned = False
+        self.identified = not self.call["process"].startswith(UNIQUE)
+        self._lock = self._acquire()
+
+    def _acquire(self):
+        """Lock the file, by one beside it: a lock of this process that ends with it and that no child inherits."""
+        path, name = os.path.realpath(self.path), os.fspath(self.path)
+        refused = ValueError(f"`checkpoint` {name!r} is being written by another run; name another file.")
+        with _guard:
+            if path in _held:
+                raise refused
+            while True:
+                try:
+                    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+                except OSError as error:
+                    raise ValueError(f"`checkpoint` {name!r} cannot be written: {error.strerror}.") from None
+                try:
+                    if fcntl is not None:
+                        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except (BlockingIOError, PermissionError):
+                    os.close(lock)
+                    raise refused from None
+                except OSError:
+                    pass  # a file system without locks
+                if os.fstat(lock).st_nlink > 0:  # else the run that had it removed it before it was locked here
+                    break
+                os.close(lock)
+            _held.add(path)
+            return lock
+
+    def release(self):
+        """Let other runs have the file."""
+        if self._lock is not None:
+            path = os.path.realpath(self.path)
+            with _guard:
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{path}.lock")
+                os.close(self._lock)
+                _held.discard(path)
+            self._lock = None
+
+    @contextlib.contextmanager
+    def signals(self, stop):
+        """While this lasts, SIGTERM and SIGHUP stop the run as Ctrl-C does, unless the program handles them itself."""
+        names = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+        mine = []
+        if threading.current_thread() is threading.main_thread():
+            mine = [s for s in names if s is not None and signal.getsignal(s) is signal.SIG_DFL]
+        for number in mine:
+            signal.signal(number, lambda *_: stop.set())
+        try:
+            yield
+        finally:
+            for number in mine:
+                signal.signal(number, signal.SIG_DFL)
 
     def resume(self, chains, header, arrays):
         """Set new chains to their states in the file."""
         saved = header["call"]
-        different = [k for k in self.call if self.call[k] != saved.get(k)]
+        if not self.identified or str(saved.get("process", UNIQUE)).startswith(UNIQUE):
+            raise ValueError(
+                f"`checkpoint` {os.fspath(self.path)!r} cannot be resumed: what {type(self.process.model).__name__} "
+                "computes with holds an object that cannot be told from others; name another file or remove it."
+            )
+        different = [k for k in self.call if k not in (*BUDGETS, "values") and self.call[k] != saved.get(k)]
+        if not different and not same_values(self.process.model, self.call["values"], saved.get("values", [])):
+            different = ["process"]
         if different:
             names = ", ".join(f"`{k}`" for k in different)
             raise ValueError(
@@ -74,7 +198,17 @@ class Checkpoint:
         for key, chain in header["chains"].items():
             prefix = f"chain/{key}"
             chains[int(key)].restore(chain, arrays, prefix)
+            if any(self.call.get(name) != saved.get(name) for name in BUDGETS):
+                self._go_on(chains[int(key)])
             self.keep(int(key), chains[int(key)])
+
+    def _go_on(self, chain):
+        """Let a chain of a call with another budget continue to that of this one."""
+        if replace(chain.budget, data=NEVER, seconds=math.inf).spent(chain) > 1.0:
+            raise ValueError(
+                f"`checkpoint` {os.fspath(self.path)!r} has already spent more than the budget: budgets count in total."
+            )
+        chain.extend(chain.budget)
 
     def keep(self, i, chain):
         """Keep a snapshot of chain i for the next `write`; the chain must not be running."""
@@ -85,7 +219,21 @@ class Checkpoint:
             self.write()
 
     def write(self):
-        """Write the snapshots."""
+        """Write the snapshots. If that fails, sampling goes on, and it is tried again when it is due."""
+        try:
+            self._write()
+        except (OSError, MemoryError) as error:
+            if not self._warned:
+                warnings.warn(
+                    f"`checkpoint` {os.fspath(self.path)!r} could not be written: {error or type(error).__name__}. "
+                    "Sampling goes on, and it is tried again.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            self._warned = True
+        self._written = perf_counter()
+
+    def _write(self):
         if not self._snapshots:
             return
         headers, arrays = {}, {}
@@ -95,4 +243,3 @@ class Checkpoint:
         storage.write(
             self.path, {"what": "checkpoint", "call": self.call, "seed": self.seed, "chains": headers}, arrays
         )
-        self._written = perf_counter()

@@ -12,6 +12,7 @@ import numpy as np
 
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
+from pdmp.native.arguments import refuse_unreal
 from pdmp.process import Process
 
 STORES = ("skeleton", "grid", "moments")
@@ -56,10 +57,40 @@ def check_count(name, value):
     return value
 
 
-def check_budget(process, time=None, events=None, steps=None, proposals=None, data_passes=None, seconds=None):
+def check_goal(chains, ess=None, rhat=None):
+    """The goals among the arguments of `sample`, by name, as numbers; or an error naming the argument."""
+    goals = {}
+    if ess is not None:
+        goals["ess"] = check_number("ess", ess)
+        if not 0.0 < goals["ess"] < math.inf:
+            raise ValueError(f"`ess` must be positive and finite, got {goals['ess']}.")
+    if rhat is not None:
+        goals["rhat"] = check_number("rhat", rhat)
+        if not 1.0 < goals["rhat"] < math.inf:
+            raise ValueError(f"`rhat` must be above 1 and finite, for example 1.01, got {goals['rhat']}.")
+        if chains < 2:
+            raise ValueError(f"`rhat` compares chains: give `chains=` of at least 2, got {chains}.")
+    return goals
+
+
+def check_budget(
+    process,
+    time=None,
+    events=None,
+    steps=None,
+    proposals=None,
+    data_passes=None,
+    gradients=None,
+    seconds=None,
+    goals=(),
+):
     """The `Budget` that the arguments of `sample` give, or an error naming the argument."""
     parts = {}
-    for name, value in (("time", time), ("data_passes", data_passes), ("seconds", seconds)):
+    if gradients is not None and data_passes is not None:
+        raise ValueError("`gradients` and `data_passes` are the same budget: a full gradient is one pass; give one.")
+    passes = "data_passes" if gradients is None else "gradients"
+    data_passes = data_passes if gradients is None else gradients
+    for name, value in (("time", time), (passes, data_passes), ("seconds", seconds)):
         if value is None:
             continue
         value = check_number(name, value)
@@ -69,9 +100,10 @@ def check_budget(process, time=None, events=None, steps=None, proposals=None, da
     for name, value in (("events", events), ("steps", steps), ("proposals", proposals)):
         if value is not None:
             parts[name] = check_count(name, value)
-    if not parts:
+    if not parts and not goals:
         raise ValueError(
-            "no budget: give at least one of `time`, `events`, `steps`, `proposals`, `data_passes`, `seconds`."
+            "no budget: give at least one of `ess`, `rhat`, `time`, `events`, `steps`, `proposals`, `gradients`, "
+            "`data_passes`, `seconds`."
         )
     if "steps" in parts:
         if not process.ticks:
@@ -80,9 +112,10 @@ def check_budget(process, time=None, events=None, steps=None, proposals=None, da
                 "give `events` or `time`."
             )
         parts["events"] = min(parts.pop("steps") * process.ticks, parts.get("events", NEVER))
-    if "data_passes" in parts:
+    if passes in parts:
         n_data = max(getattr(process.model, "n_data", 0), 1)
-        parts["data"] = max(math.ceil(round(min(parts.pop("data_passes") * n_data, float(NEVER)), 6)), 1)
+        parts["data"] = max(math.ceil(round(min(parts.pop(passes) * n_data, float(NEVER)), 6)), 1)
+        parts["data_name"] = passes
     return Budget(**parts, step=max(process.ticks, 1) if events is None else 1)
 
 
@@ -111,7 +144,14 @@ def check_initial(process, initial, chains):
     model, d = process.model, target_dim(process)
     source = "`initial`"
     if initial is None:
-        if process.anchor is not None:
+        if process.starts is not None:
+            if len(process.starts) < chains:
+                raise ValueError(
+                    f"`chains` = {chains} is more than the {len(process.starts)} for which the process has starts: "
+                    f"make it by pdmp.auto(model, chains={chains}), or give `initial=`."
+                )
+            initial, source = process.starts[:chains], "the start of pdmp.auto"
+        elif process.anchor is not None:
             initial, source = process.anchor, "the anchor"
         elif model is None:
             initial = np.zeros(d)
@@ -120,6 +160,7 @@ def check_initial(process, initial, chains):
             source = "the mode"
             if initial is None:
                 initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"
+    refuse_unreal("initial", initial)
     try:
         x = np.array(initial, dtype=float)
     except (TypeError, ValueError):
@@ -140,6 +181,14 @@ def check_initial(process, initial, chains):
                     f"{source}{where} is a point of zero density: the potential of {type(model).__name__} there is "
                     f"{potential}; give `initial=` a point where it is finite."
                 )
+        if isinstance(model, Model) and (i == 0 or x.ndim == 2):
+            gradient = model.gradient(row)
+            if not np.all(np.isfinite(gradient)):
+                with np.printoptions(threshold=20):
+                    raise ValueError(
+                        f"{source}{where} is a point where the gradient of {type(model).__name__} is {gradient}; give "
+                        "`initial=` a point where it is finite."
+                    )
     return starts
 
 
@@ -205,4 +254,6 @@ def describe(process):
         "transforms": {k: t.to_json() for k, t in getattr(model, "transforms", {}).items()},
         "constrains": bool(getattr(model, "constrains", False)),
         "n_data": int(getattr(model, "n_data", 0)),
+        "choice": process.choice,
+        "preparation_gradients": int(process.preparation_gradients),
     }

@@ -22,7 +22,9 @@ class Integrals(NamedTuple):
     first: np.ndarray  #: (d,) of x - centre
     second: np.ndarray  #: (d,) of (x - centre)²
     cross: np.ndarray  #: (d, d), lower triangle: of the products; (0, 0) if they are not integrated
-    marks: np.ndarray  #: (2 n, d) values of `first` at equally spaced times, for batch means; or (0, d)
+    marks: (
+        np.ndarray
+    )  #: (2 n, 2 d) values of `first` and `second` at equally spaced times, for batch means; or (0, 2 d)
     stretch: np.ndarray  #: (1,) the spacing of these times; 0 until it is determined
     marked: np.ndarray  #: (1,) rows used
 
@@ -68,7 +70,7 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
             first=first,
             second=second,
             cross=np.zeros((d, d) if covariance else (0, 0)),
-            marks=np.zeros((2 * batches, d)),
+            marks=np.zeros((2 * batches, 2 * d)),
             stretch=np.full(1, float(stretch)),
             marked=np.zeros(1, np.int64),
         ),
@@ -91,7 +93,7 @@ def mark(integrals, flow, xs, vs, moved, now):
     When all rows are used, every second one is dropped and the stretch doubled. The cost is O(d) at each of these
     times, and nothing at the events between them.
     """
-    n, d = integrals.marks.shape
+    n, d = integrals.marks.shape[0], xs.shape[0]
     since = integrals.since[0]
     if now <= since:
         return
@@ -101,7 +103,7 @@ def mark(integrals, flow, xs, vs, moved, now):
         row = integrals.marked[0]
         if row == n:
             for k in range(n // 2):
-                for j in range(d):
+                for j in range(2 * d):
                     integrals.marks[k, j] = integrals.marks[2 * k + 1, j]
             integrals.marked[0] = n // 2
             integrals.stretch[0] *= 2.0
@@ -111,7 +113,9 @@ def mark(integrals, flow, xs, vs, moved, now):
             at = last_moved(moved, j)
             a = max(at, since)
             x, v = flow.position(j, xs[j], vs[j], a - at), flow.velocity(j, xs[j], vs[j], a - at)
-            integrals.marks[row, j] = integrals.first[j] + flow.moments(j, x, v, integrals.centre[j], t - a)[0]
+            first, second = flow.moments(j, x, v, integrals.centre[j], t - a)
+            integrals.marks[row, j] = integrals.first[j] + first
+            integrals.marks[row, d + j] = integrals.second[j] + second
         integrals.marked[0] = row + 1
 
 

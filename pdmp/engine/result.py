@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
+import html
 import os
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -18,8 +18,9 @@ from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, dr
 from pdmp.diagnostics.stein import scores, stein_thin
 from pdmp.diagnostics.summary import summarise
 from pdmp.diagnostics.variable_selection import inclusion
-from pdmp.engine import storage
+from pdmp.engine import export, storage
 from pdmp.engine.chain import Record
+from pdmp.engine.checkpoint import digest, model_values
 from pdmp.engine.checks import check_count
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
@@ -27,6 +28,8 @@ from pdmp.models import transforms
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
     from pdmp.engine.chain import Chain
@@ -83,7 +86,10 @@ def load(path: str | os.PathLike) -> Run:
                 accumulated={name.removeprefix(begin): a for name, a in arrays.items() if name.startswith(begin)},
             )
         )
-    return Run(header["info"], records)
+    run = Run(header["info"], records)
+    if "states" in header:
+        run._states = header["states"], arrays
+    return run
 
 
 class Run:
@@ -132,7 +138,8 @@ class Run:
         The results of the chains: arrays of the path, counts and integrals.
     stats : dict
         Counts over all chains: events by kind, proposals, thinned proposals, bound violations and their relative
-        excess, horizons, data terms and passes, seconds of computing, and what the report of the process adds.
+        excess, horizons, data terms and passes, gradients and potentials of `pdmp.auto` before the run, seconds of
+        computing, and what the report of the process adds.
 
     Examples
     --------
@@ -142,6 +149,8 @@ class Run:
     ((2,), (2, 2), (2, 50, 2))
     """
 
+    _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
+
     def __init__(
         self,
         info: dict,
@@ -150,11 +159,17 @@ class Run:
         chains: list[Chain] | None = None,
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
+        self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
         self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
         self.copies = tuple(info["copies"])
+
+    @property
+    def note(self) -> str | None:
+        """What `pdmp.auto` chose for the model and why, one line; None for a process of the user's."""
+        return self._info.get("choice")
 
     def __repr__(self):
         stats = self.stats
@@ -163,6 +178,11 @@ class Run:
             f"{stats['total_events']:,} events, time {self.end.max():.6g}, stopped by {self.stopped}>"
         )
 
+    def _repr_html_(self) -> str:
+        """The run and its summary as a table, for notebooks."""
+        line = f"<p>{html.escape(repr(self))}</p>"
+        return line + self.summary()._repr_html_() if any(r.length > 0.0 for r in self._records) else line
+
     @property
     def info(self) -> Mapping:
         return types.MappingProxyType(self._info)
@@ -170,6 +190,48 @@ class Run:
     @property
     def records(self) -> tuple[Record, ...]:
         return self._records
+
+    def extend(
+        self,
+        process: Process | None = None,
+        *,
+        executor: Executor | None = None,
+        progress: bool | None = None,
+        checkpoint: str | os.PathLike | None = None,
+        **budget: float,
+    ) -> Run:
+        """Continue the run to a larger budget, which is counted from the start.
+
+        Without a warm-up, and with ``store="skeleton"``, the result is bitwise what `sample` would have returned for
+        that budget; a warm-up stays as long as it was.
+
+        Parameters
+        ----------
+        process : Process, optional
+            For a loaded run: the process that it is of, with the same options, model and data.
+        executor, progress, checkpoint
+            As in `pdmp.sample`.
+        **budget
+            Total budgets by name, as in `pdmp.sample`.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        ValueError
+            For a loaded run without its process, a process that is not that of the run, a run that failed, or a budget
+            that is already exceeded.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), events=100, seed=1)
+        >>> int(run.extend(events=150).events[0])
+        150
+        """
+        return Run._extend(self, process, executor=executor, progress=progress, checkpoint=checkpoint, **budget)
 
     def split(self) -> list[Run]:
         """A run for each chain; they cannot be continued."""
@@ -214,6 +276,7 @@ class Run:
             "horizons": int(counts[HORIZONS]),
             "data_terms": terms,
             "data_passes": terms / n_data,
+            "preparation_gradients": self._info.get("preparation_gradients", 0),
             "seconds": float(sum(r.seconds for r in self._records)),
             "stopped": [r.stopped for r in self._records],
         }
@@ -385,10 +448,7 @@ class Run:
             if r.length <= 0.0:
                 continue
             if self.store == "skeleton":
-                path = self.paths[i]
-                events = len(path.times) - int(np.searchsorted(path.times, r.warmup, side="right"))
-                most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
-                n = max(min(STRETCHES, most, events // 2), 1)
+                path, n = self.paths[i], self._stretch_count(i)
                 averages = path.stretches(n, None if f is None else self._combined(f), r.warmup, r.end)
                 stretch = r.length / n
             elif f is None:
@@ -492,15 +552,139 @@ class Run:
                 raise ValueError(f"chain {i} has no path after its warm-up to draw from.")
         if self.store == "skeleton":
             return np.array([path.discretise(n) for path in self.trajectories])
-        out = np.empty((self.chains, n, self.dim))
-        for i, r in enumerate(self._records):
-            used = int(r.grid.used[0])
-            if n > used:
-                raise ValueError(f"`n` = {n} draws are more than the {used} that chain {i} has on its grid.")
-            times = np.arange(1, n + 1) * (r.length / n)
-            rows = np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)
-            out[i] = r.grid.rows[rows, : self.dim]
-        return out
+        return np.array([r.grid.rows[self._grid_rows(i, n), : self.dim] for i, r in enumerate(self._records)])
+
+    def _grid_rows(self, i, n):
+        """Rows of the grid of chain i that are nearest to n equally spaced times."""
+        r = self._records[i]
+        used = int(r.grid.used[0])
+        if n > used:
+            raise ValueError(f"`n` = {n} draws are more than the {used} that chain {i} has on its grid.")
+        times = np.arange(1, n + 1) * (r.length / n)
+        return np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)
+
+    def draw_times(self, n: int = 1_000) -> np.ndarray:
+        """Process times of ``draws(n)``: (chains, n)."""
+        self._refuse("draw_times", "moments")
+        if self.store == "grid":
+            rows = (self._grid_rows(i, n) for i in range(self.chains))
+            return np.array([r.warmup + (k + 1) * r.grid.spacing[0] for r, k in zip(self._records, rows, strict=True)])
+        return np.array([r.warmup + np.arange(1, n + 1) * (r.length / n) for r in self._records])
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """1,000 draws of a natural parameter, (chains, 1000, *shape), or of a coordinate of x, (chains, 1000), by name.
+
+        The names are those of `constrain` and of `names`. Under ``store="grid"`` all points of the grid.
+
+        Raises
+        ------
+        KeyError
+            For another name; the text lists the names.
+        """
+        return self._parameter(name, self.draws(self._grid_size() or 1_000))
+
+    def _parameter(self, name, draws):
+        """What `draws` (..., d) of x are of the parameter or coordinate of this name."""
+        names = self.names()
+        if name in names:
+            return draws[..., names.index(name)]
+        natural = self.constrain(draws)
+        if name not in natural:
+            known = ", ".join([*natural, *(n for n in names if n.split("[")[0] not in natural)])
+            raise KeyError(f"no parameter {name!r}; the run has {known}")
+        return natural[name]
+
+    def _grid_size(self):
+        """The number of draws on the grid of each chain; None without a grid."""
+        return min(int(r.grid.used[0]) for r in self._records) if self.store == "grid" else None
+
+    def _sorted(self, name):
+        """Sorted draws (n, ...) of x, or of a parameter, of all chains, and the share of time at or below each."""
+        draws = self.draws(self._grid_size() or 4 * DIAGNOSTIC_DRAWS // max(self.chains, 1))
+        values = draws if name is None else self._parameter(name, draws)
+        count = values.shape[0] * values.shape[1]
+        lengths = np.array([r.length for r in self._records])
+        weights = np.repeat(lengths / lengths.sum() / values.shape[1], values.shape[1])
+        values = values.reshape(count, -1)
+        order = np.argsort(values, axis=0)
+        return np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0), weights[order]
+
+    def _shape(self, name):
+        return (self.dim,) if name is None else self._parameter(name, np.zeros((1, self.dim))).shape[1:]
+
+    def quantile(self, q: ArrayLike, name: str | None = None) -> np.ndarray:
+        """Quantiles of each coordinate of x, or of the parameter `name`, from 16,000 draws; see also `__getitem__`.
+
+        Parameters
+        ----------
+        q : float or array_like, shape (k,)
+            Probabilities in [0, 1].
+        name : str, optional
+            A natural parameter or a coordinate.
+
+        Returns
+        -------
+        ndarray, shape (d,) or (k, d)
+            Or of the parameter's shape instead of d. Chains are pooled in proportion to their lengths.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), ess=400, seed=1)
+        >>> run.quantile([0.05, 0.95]).shape
+        (2, 2)
+        """
+        q = np.asarray(q, dtype=float)
+        if q.ndim > 1 or q.size == 0 or not np.all((q >= 0.0) & (q <= 1.0)):
+            raise ValueError(f"`q` must be one or several probabilities in [0, 1], got {q.tolist()}.")
+        values, share, weights = self._sorted(name)
+        middle = share - 0.5 * weights
+        found = np.array([np.interp(q, middle[:, j], values[:, j]) for j in range(values.shape[1])])
+        return np.moveaxis(found, 0, -1).reshape((*q.shape, *self._shape(name)))
+
+    def hdi(self, prob: float = 0.95, name: str | None = None) -> np.ndarray:
+        """The shortest interval that has probability `prob`, of each coordinate or of the parameter `name`.
+
+        From 16,000 draws, as in `quantile`.
+
+        Parameters
+        ----------
+        prob : float, default 0.95
+        name : str, optional
+            A natural parameter or a coordinate.
+
+        Returns
+        -------
+        ndarray, shape (d, 2)
+            Or of the parameter's shape instead of d: lower and upper end.
+        """
+        if not 0.0 < prob < 1.0:
+            raise ValueError(f"`prob` must lie between 0 and 1, got {prob!r}.")
+        values, share, weights = self._sorted(name)
+        ends = np.empty((values.shape[1], 2))
+        for j, (x, upto, each) in enumerate(zip(values.T, share.T, weights.T, strict=True)):
+            last = np.searchsorted(upto, upto - each + prob - 1e-9)  # the first draw with enough before it
+            first = np.flatnonzero(last < len(x))
+            k = first[np.argmin(x[last[first]] - x[first])]
+            ends[j] = x[k], x[last[k]]
+        return ends.reshape((*self._shape(name), 2))
+
+    def to_dataframe(self, n: int | None = None, model: Model | None = None) -> Any:
+        """A ``pandas.DataFrame`` of n draws of each chain: "chain", "draw", and a column for each natural parameter.
+
+        Parameters
+        ----------
+        n : int, optional
+            Draws of each chain, 1,000 by default; all under ``store="grid"``.
+        model : Model, optional
+            For a loaded run, see `constrain`.
+
+        Raises
+        ------
+        ImportError
+            Without pandas.
+        """
+        return export.to_dataframe(self, n or self._grid_size() or 1_000, model)
 
     def diagnostic_draws(self, most: int = DIAGNOSTIC_DRAWS) -> np.ndarray | None:
         """At most `most` draws of each chain for diagnostics, (chains, n, d); None if there are fewer than 4."""
@@ -548,6 +732,65 @@ class Run:
             if not np.any(ess > 0.2 * draws.shape[0] * draws.shape[1]):
                 return ess
             most *= 4
+
+    def effective_draws(self) -> dict[str, np.ndarray]:
+        """Effective draws of the mean and of the sd of each coordinate, all chains together.
+
+        How many independent draws would have the same Monte Carlo error: var / mcse² of the exact path, of x for the
+        mean and of (x - mean)² for the sd. The budget `ess` of `pdmp.sample` counts the fewest of them.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (d,)
+            "mean", which is ``ess("spectral")``, and "sd". NaN for a coordinate that never moved, or for too short a
+            path; infinite for the sd if (x - mean)² is constant. Under ``store="moments"`` draws from a normal
+            distribution are counted, whose squares vary by 2 var².
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), ess=100, seed=1)
+        >>> bool(min(run.effective_draws()["mean"].min(), run.effective_draws()["sd"].min()) >= 100)
+        True
+        """
+        var = self.var()
+        series, each, lengths, fourth = self._square_stretches(np.tile(self.mean(), len(self.copies)))
+        error = monte_carlo_error.standard_error(series, each, lengths)
+        with np.errstate(all="ignore"):
+            spread = (3.0 * var**2 if fourth is None else fourth) - var**2
+            squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / error**2)
+        return {"mean": self.ess("spectral"), "sd": np.where(np.isnan(error) | (var <= 0.0), np.nan, squares)}
+
+    def _square_stretches(self, mean):
+        """As `_stretches`, of (x - mean)², and the average of (x - mean)⁴, None where it is unknown."""
+        series, each, lengths, fourth = [], [], [], 0.0
+        weights, blocks = np.array(self.copies), (len(self.copies), self.dim)
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                continue
+            shift, four = r.integrals.centre - mean, None
+            if self.store == "skeleton":
+                n = self._stretch_count(i)
+                averages, four = self.paths[i].square_stretches(n, mean, r.warmup, r.end)
+                stretch = r.length / n
+            else:
+                stretch = float(r.integrals.stretch[0])
+                known = stretch > 0.0 and r.square_batches.shape == r.batches.shape
+                averages = (r.square_batches.T + 2.0 * shift * r.batches.T) / stretch + shift**2 if known else []
+                if self.store == "grid":
+                    four = np.mean((r.grid.rows[: int(r.grid.used[0])] - mean) ** 4, axis=0)
+            series.append(weights @ np.reshape(averages, (-1, *blocks)))
+            each.append(stretch)
+            lengths.append(r.length)
+            fourth = None if four is None else fourth + r.length * (weights @ four.reshape(blocks))
+        return series, each, lengths, None if fourth is None else fourth / sum(lengths)
+
+    def _stretch_count(self, i):
+        """Stretches of chain i for `_stretches`: half as many as events, at most 1,024."""
+        r, times = self._records[i], self.paths[i].times
+        events = len(times) - int(np.searchsorted(times, r.warmup, side="right"))
+        most = max(DIAGNOSTIC_NUMBERS // (len(self.copies) * self.dim * self.chains), 64)
+        return max(min(STRETCHES, most, events // 2), 1)
 
     def rhat(self, method: str = "rank") -> np.ndarray:
         """R-hat of each coordinate, from the two halves of each chain, (d,).
@@ -659,38 +902,43 @@ class Run:
             arrays |= {f"chain/{i}/{name}": getattr(r, name) for name in Record.ARRAYS}
             arrays |= {f"chain/{i}/accumulated/{name}": array for name, array in r.accumulated.items()}
             arrays |= storage.flatten(r.integrals, f"chain/{i}/integrals") | storage.flatten(r.grid, f"chain/{i}/grid")
-        storage.write(path, {"what": "run", "info": self._info, "records": records}, arrays)
+        header = {"what": "run", "info": self._info, "records": records}
+        if self._chains is not None:
+            process, start, packed = self._chains[0].process, self._records[0].x[: self.dim], []
+            for i, chain in enumerate(self._chains):
+                state, trees, _ = chain.snapshot()
+                state, more = chain.pack((state, trees, []), f"state/{i}")
+                packed.append(state)
+                arrays |= more
+            header["states"] = {"process": digest(process), "values": model_values(process.model, start)}
+            header["states"]["chains"] = packed
+        elif self._states is not None:
+            header["states"] = self._states[0]
+            arrays |= {name: array for name, array in self._states[1].items() if name.startswith("state/")}
+        storage.write(path, header, arrays)
 
-    def to_arviz(self, n: int = 1_000, model: Model | None = None) -> Any:
+    def to_arviz(self, n: int | None = None, model: Model | None = None, log_likelihood: bool | None = None) -> Any:
         """An ``arviz.InferenceData`` (or ``DataTree``, from ArviZ 1.0) of n draws of each chain.
 
-        The draws are of natural parameters; for these and for `model` see `constrain`. Under ``store="grid"`` all
-        points of the grid are taken; of coupled copies, the fine chain's draws.
+        Its groups are "posterior", of natural parameters (for these and for `model` see `constrain`); "sample_stats",
+        of the draws' process times and log densities ``lp``; and "observed_data" and "log_likelihood" where the model
+        has them, so that ``arviz.loo`` can be computed. Dims and coords are those of the model. Of coupled copies, the
+        fine chain's draws.
+
+        Parameters
+        ----------
+        n : int, optional
+            By default between 100 and 10,000, so many that ArviZ's effective sample sizes of these draws are near those
+            of the path, `effective_draws`. They cannot be equal where deviations of the path cancel each other; the
+            attribute ``ess_ratio`` of the posterior is the median of ArviZ's bulk ESS over that of the path.
+        model : Model, optional
+            For a loaded run.
+        log_likelihood : bool, optional
+            By default if it has at most 20 million numbers.
+
+        Raises
+        ------
+        ImportError
+            Without ArviZ.
         """
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                import arviz
-            except ImportError:
-                raise ImportError("`to_arviz` needs ArviZ: pip install 'pdmp[arviz]'.") from None
-            if self.store == "grid":
-                n = min(int(r.grid.used[0]) for r in self._records)
-            posterior = self.constrain(self.draws(n), model)
-            try:
-                version = metadata.version("pdmp")
-            except metadata.PackageNotFoundError:
-                version = "unknown"
-            attrs = {
-                "inference_library": "pdmp",
-                "inference_library_version": version,
-                "sampler": self._info["sampler"],
-                "process": self._info["process"],
-                "sampling_time": self._info.get("wall_seconds", float("nan")),
-                "seed": str(self.seed),
-            }
-            if len(self.copies) > 1:
-                attrs["draws_of"] = "the fine chain; run.mean() and run.expectation() extrapolate"
-            new = int(arviz.__version__.split(".")[0]) >= 1
-            data = arviz.from_dict({"posterior": posterior}) if new else arviz.from_dict(posterior=posterior)
-            data["posterior"].attrs.update(attrs)
-            return data
+        return export.to_arviz(self, n, model, log_likelihood)

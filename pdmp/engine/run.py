@@ -12,19 +12,21 @@ import threading
 import warnings
 from concurrent.futures import Executor
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.summary import step_warning
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine.chain import SKELETON_BYTES, Chain, advance_elsewhere
-from pdmp.engine.checkpoint import Checkpoint, digest, read_checkpoint
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain, advance_elsewhere
+from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
 from pdmp.engine.checks import (
     STORES,
     check_budget,
     check_count,
     check_covariance,
+    check_goal,
     check_initial,
     check_number,
     check_process,
@@ -33,21 +35,31 @@ from pdmp.engine.checks import (
     describe,
     known_length,
 )
+from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
-from pdmp.process import DATA, EVENTS, PROPOSALS
+from pdmp.native.fingerprints import UNIQUE
+from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
-    from pdmp.process import Process
+    from pdmp.models.base import Model
 
 SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
+#: What the future of a segment raises if its worker has died: the segment is run again.
+LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
+LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
+#: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
+ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
+
+#: What makes a process of a model: has `auto` and `model_of`. `pdmp.automatic`, which knows the samplers, sets it.
+automatic: Any = None
 
 
 def sample(
-    process: Process,
+    process: Process | Model | Any,
     *,
     initial: ArrayLike | None = None,
     time: float | None = None,
@@ -55,9 +67,12 @@ def sample(
     steps: int | None = None,
     proposals: int | None = None,
     data_passes: float | None = None,
+    gradients: float | None = None,
     seconds: float | None = None,
+    ess: float | None = None,
+    rhat: float | None = None,
     warmup: float = 0,
-    chains: int = 1,
+    chains: int | None = None,
     seed: int | None = None,
     store: str = "skeleton",
     draws: int | None = None,
@@ -66,18 +81,23 @@ def sample(
     checkpoint: str | os.PathLike | None = None,
     executor: Executor | None = None,
 ) -> Run:
-    """Run a process.
+    """Run a process, or sample a model.
 
-    At least one budget is needed: `time`, `events`, `steps`, `proposals`, `data_passes` or `seconds`. Budgets are for
-    each chain; a chain stops at the first one that it reaches.
+    A model is sampled by the process that `pdmp.auto` makes for it, whose warm-up comes first; by default four chains,
+    until every mean and standard deviation has 400 effective draws and R-hat is at most 1.05, or else after 100,000
+    gradients of a chain, with a warning that says what was not reached.
+
+    A process needs at least one budget. Budgets are for each chain, and a chain stops at the first one that it reaches;
+    `ess` and `rhat` are goals for all chains together, which stop all of them.
 
     Parameters
     ----------
-    process : Process
-        For example ``pdmp.ZigZag(model)``.
+    process : Process, Model or pymc.Model
+        For example ``pdmp.ZigZag(model)``, or ``model``.
     initial : array_like, shape (d,) or (chains, d), optional
-        Where the chains start. By default the anchor of the gradient provider, if it has one; else the mode of the
-        model, if it is found; else the model's ``initial``.
+        Where the chains start. By default where `pdmp.auto` has found, for a process from there; else the anchor of the
+        gradient provider, if it has one; else the mode of the model, if it is found; else the model's ``initial``. For
+        a model see `pdmp.auto`.
     time : float, optional
         Process time, at which the path ends exactly.
     events : int, optional
@@ -88,11 +108,26 @@ def sample(
         Events and rejected proposals.
     data_passes : float, optional
         Number of data terms evaluated, divided by the number of data; a full gradient is one pass.
+    gradients : float, optional
+        The same budget by another name, for models that are not sums over data: evaluations of the gradient.
     seconds : float, optional
         Computing time. The only budget whose result depends on the machine; ``run.events`` as a budget repeats it.
+    ess : float, optional
+        Effective draws that the mean and the sd of every coordinate must have, all chains together, see
+        `Run.effective_draws`. This is examined after the same numbers of proposals in every run, at first 500 of each
+        chain after the warm-up (and ten for each clock), then a quarter more each time; so the run does not depend on
+        the machine. Without another budget it ends after 10,000,000 proposals of a chain, or when a skeleton of 2 GB
+        is full; a run that ends before the goal is reached warns, once, and says what to try.
+    rhat : float, optional
+        The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` both are
+        needed.
     warmup : float, default 0
-        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it.
-    chains : int, default 1
+        Fraction of the budget, in [0, 1), that is excluded from all estimates; processes adapt only during it. With
+        `ess` or `rhat` it is a fraction of the proposals up to the first time that these are examined, if that is
+        shorter: with 0.5 there are as many before the warm-up's end as after it at that time, with 0.9 nine times as
+        many.
+    chains : int, optional
+        1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
     seed : int, optional
         Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
     store : {"skeleton", "grid", "moments"}
@@ -105,10 +140,12 @@ def sample(
         Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
         are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
     progress : bool, optional
-        Show a progress bar; by default on a terminal.
+        Show a progress bar; by default on a terminal and in a notebook.
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
-        of an uninterrupted run.
+        of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
+        are and by values of its potential and gradient. Where a write fails, sampling goes on with a warning. SIGTERM
+        and SIGHUP end the run as Ctrl-C does.
     executor : concurrent.futures.Executor, optional
         Where the chains run: by default in threads; otherwise a process pool or a cluster's executor.
 
@@ -133,22 +170,36 @@ def sample(
     (2,)
     """
     started = perf_counter()
-    check_process(process)
-    check_methods(process)
-    check_target(process.model)
+    model = None if automatic is None or isinstance(process, Process) else automatic.model_of(process)
+    if model is None:
+        check_process(process)
+        check_methods(process)
+        check_target(process.model)
+    else:
+        process = Process(model.dim)  # of which arguments are checked before the warm-up
+        process.model = model
     given = {
         "time": time,
         "events": events,
         "steps": steps,
         "proposals": proposals,
         "data_passes": data_passes,
+        "gradients": gradients,
         "seconds": seconds,
     }
-    budget = check_budget(process, **given)
+    if chains is None:
+        chains = 4 if model is not None else 1 if process.starts is None else len(process.starts)
+    chains = check_count("chains", chains)
+    if model is not None and all(value is None for value in given.values()):
+        given["gradients"] = GRADIENTS
+        if ess is None and rhat is None:
+            ess, rhat = ESS, RHAT if chains > 1 else None
+    goals = check_goal(chains, ess, rhat)
+    budget = check_budget(process, **given, goals=goals)
+    given |= {"ess": ess, "rhat": rhat}
     warmup = check_number("warmup", warmup)
     if not 0.0 <= warmup < 1.0:
         raise ValueError(f"`warmup` must be a fraction in [0, 1), got {warmup}.")
-    chains = check_count("chains", chains)
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
@@ -163,12 +214,24 @@ def sample(
     seed = check_seed(seed, saved)
     if process.failure is not None:
         process.model.failure = None  # of an earlier run
+    if model is not None:
+        process, initial = automatic.auto(model, chains=chains, seed=seed, initial=initial), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
+    if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
+        warnings.warn(
+            f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
+            UserWarning,
+            stacklevel=2,
+        )
     covariance = check_covariance(process, covariance, store)
-    total = known_length(process, budget)
+    total = None if goals else known_length(process, budget)
     if store == "skeleton":
         check_skeleton(process, budget, chains, total)
+    goal = None
+    if goals:
+        goal = Goal(process, warmup, **goals)
+        budget = goal.limit(process, budget, chains, store)
 
     made = [
         Chain(
@@ -183,6 +246,7 @@ def sample(
             covariance=covariance,
             total=total,
             room=SKELETON_BYTES / chains,
+            look=NEVER if goal is None else goal.first,
         )
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
@@ -191,19 +255,69 @@ def sample(
         "store": store,
         "seed": seed,
         "budget": {name: value for name, value in given.items() if value is not None},
+        "arguments": {"warmup": warmup, "draws": draws, "covariance": covariance},
     }
-    file = None
-    if checkpoint is not None:
-        call = {name: value if value is None else float(value) for name, value in given.items()}
-        call |= {"seed": str(seed), "warmup": warmup, "chains": chains, "store": store, "draws": draws}
-        call |= {"covariance": covariance, "initial": digest(starts), "process": digest(process)}
-        file = Checkpoint(checkpoint, call, seed)
-        if saved is not None:
+    file = _checkpoint(checkpoint, info, process, starts)
+    try:
+        if file is not None and saved is not None:
             file.resume(made, *saved)
-    return _drive(made, info, executor, progress, file, started)
+            if goal is not None:
+                goal.resume(made)
+        return _drive(made, info, executor, progress, file, started, goal)
+    finally:
+        if file is not None:
+            file.release()
 
 
-def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Run:
+def _checkpoint(path, info, process, starts):
+    """The `Checkpoint` of a call; None without a path."""
+    if path is None:
+        return None
+    given = dict.fromkeys(BUDGETS) | {name: float(value) for name, value in info["budget"].items()}
+    call = given | {"seed": str(info["seed"]), "chains": len(starts), "store": info["store"]} | info["arguments"]
+    return Checkpoint(path, call | {"initial": digest(starts)}, info["seed"], process, starts[0])
+
+
+def _chains_of(run, process, budget):
+    """The chains of a run in their last state; those of a loaded run are made anew for `process`."""
+    if run._chains is not None:
+        if process is not None:
+            raise ValueError("`process` is for a loaded run; this one has its own.")
+        return run._chains
+    if run._states is None:
+        raise ValueError("this run cannot be continued: its file holds no chains.")
+    check_process(process)
+    states, arrays = run._states
+    starts = [record.x[: run.dim] for record in run.records]
+    process = process.resolve(starts[0])
+    identity = digest(process)
+    if identity.startswith(UNIQUE):
+        raise ValueError("`process` holds an object that cannot be told from others: it may not be that of the run.")
+    values = model_values(process.model, starts[0])
+    if identity != states["process"] or not same_values(process.model, values, states["values"]):
+        raise ValueError("`process` is not that of the run: its class, options, model or data differ.")
+    made = []
+    for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
+        options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
+        chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
+        chain.restore(states["chains"][i], arrays, f"state/{i}")
+        record = run.records[i]
+        chain.blocks = [(record.times, record.kinds, record.which, record.xs, record.vs)]
+        if chain.stopped == "failed":
+            raise ValueError("a run that failed cannot be continued.")
+        made.append(chain)
+    return made
+
+
+def extend(
+    run: Run,
+    process: Process | None = None,
+    *,
+    executor: Executor | None = None,
+    progress: bool | None = False,
+    checkpoint: str | os.PathLike | None = None,
+    **budget: float,
+) -> Run:
     """Continue a run to a larger budget, which is counted from the start.
 
     Without a warm-up the result is bitwise what `sample` would have returned for that budget. The arrays of `run` stay
@@ -212,11 +326,12 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Parameters
     ----------
     run : Run
-        Of this session: a loaded run has no chains to continue.
-    executor : concurrent.futures.Executor, optional
+    process : Process, optional
+        For a loaded run: the process that it is of.
+    executor, progress, checkpoint
         As in `sample`.
     **budget
-        Total budgets by name, as in `sample`.
+        Total budgets and goals by name, as in `sample`.
 
     Returns
     -------
@@ -225,35 +340,60 @@ def extend(run: Run, *, executor: Executor | None = None, **budget: float) -> Ru
     Raises
     ------
     ValueError
-        For a loaded run, or a budget that is already exceeded.
+        For a loaded run without its process, a process that is not that of the run, or a budget that is already
+        exceeded.
     """
-    if run._chains is None:
-        raise ValueError("a loaded run cannot be continued: it has no chains.")
     started = perf_counter()
+    if run._chains is None and process is None:
+        raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     info = run._info | {"budget": dict(budget)}
-    budget = check_budget(run.process, **budget)
-    for chain in run._chains:
+    goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
+    budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
+    chains = _chains_of(run, process, budget)
+    for chain in chains:
         counts, now = chain.state.counts, float(chain.state.now[0])
         if now > budget.time or any(
             counts[k] > limit
             for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
         ):
             raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
-    for chain in run._chains:
-        chain.extend(budget)
-    return _drive(run._chains, info, executor, False, None, started)
+    look = NEVER
+    if goals:
+        goal = Goal(chains[0].process, chains[0].warmup, **goals)
+        budget, look = goal.limit(chains[0].process, budget, run.chains, run.store), goal.begin(chains)
+    for chain in chains:
+        chain.extend(budget, look)
+    starts = np.array([record.x[: run.dim] for record in run.records])
+    saved = read_checkpoint(checkpoint)
+    file = _checkpoint(checkpoint, info, chains[0].process, starts)
+    try:
+        if file is not None and saved is not None:
+            file.resume(chains, *saved)
+            if goal is not None:
+                goal.resume(chains)
+        return _drive(chains, info, executor, progress, file, started, goal)
+    finally:
+        if file is not None:
+            file.release()
+
+
+Run._extend = staticmethod(extend)
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Running the chains
 
 
-def _drive(chains, info, executor, progress, file, started):
+def _drive(chains, info, executor, progress, file, started, goal=None):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken = {}, None
     with contextlib.ExitStack() as stack:
-        bar = stack.enter_context(Progress(progress, chains))
+        bar = stack.enter_context(Progress(progress, chains, goal))
+        if info.get("choice") is not None:
+            bar.write(info["choice"])
+        if file is not None:
+            stack.enter_context(file.signals(stop))
         if executor is None:
             executor = stack.enter_context(
                 concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
@@ -263,16 +403,40 @@ def _drive(chains, info, executor, progress, file, started):
         if file is not None:
             length = min(length, checkpoints.CHECKPOINT_SECONDS)
 
+        spare = []  # threads of this process, once a worker of another has died
+
         def submit(i):
-            if here:
-                return executor.submit(chains[i].advance, length, stop)
+            if here or spare:
+                return (spare or [executor])[0].submit(chains[i].advance, length, stop)
             light = copy.copy(chains[i])
             light.blocks = []
-            return executor.submit(advance_elsewhere, light, length)
+            try:
+                return executor.submit(advance_elsewhere, light, length)
+            except concurrent.futures.BrokenExecutor as error:
+                return replace_workers(error).submit(chains[i].advance, length, stop)
+
+        def replace_workers(error):
+            """Threads that go on with the chains, whose last states are here."""
+            if not spare:
+                warnings.warn(
+                    f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
+                    "on in this process.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                threads = concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()))
+                spare.append(stack.enter_context(threads))
+            return spare[0]
 
         def collect(future):
             i = futures.pop(future)
-            chain = future.result()
+            try:
+                chain = future.result()
+            except Exception as error:
+                if here or not (isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME):
+                    raise
+                replace_workers(error)
+                return i
             if chain is not chains[i]:
                 chain.blocks = chains[i].blocks + chain.blocks
                 chains[i] = chain
@@ -285,21 +449,25 @@ def _drive(chains, info, executor, progress, file, started):
                 bar.say("compiling")
                 chains[0].compile()
             bar.say("sampling")
-            for i, chain in enumerate(chains):
-                if chain.stopped is None:
-                    futures[submit(i)] = i
-            while futures:
-                done, _ = concurrent.futures.wait(
-                    futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
-                )
-                for future in done:
-                    i = collect(future)
-                    if chains[i].failure is not None:
-                        stop.set()
-                    if chains[i].stopped is None and not stop.is_set():
+            going = True
+            while going:
+                for i, chain in enumerate(chains):
+                    if chain.stopped is None:
                         futures[submit(i)] = i
-                if file is not None:
-                    file.write_if_due()
+                while futures:
+                    done, _ = concurrent.futures.wait(
+                        futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
+                    )
+                    for future in done:
+                        i = collect(future)
+                        if chains[i].failure is not None:
+                            stop.set()
+                        if chains[i].stopped is None and not stop.is_set():
+                            futures[submit(i)] = i
+                    if file is not None:
+                        file.write_if_due()
+                    bar.update(chains)
+                going = goal is not None and goal.go_on(chains, info)
                 bar.update(chains)
         except KeyboardInterrupt:
             pass  # the chains that have not stopped are marked as interrupted
@@ -316,6 +484,11 @@ def _drive(chains, info, executor, progress, file, started):
                     collect(future)
     if broken is not None:
         raise broken
+    for i, chain in enumerate(chains):
+        if chain.stopped == LOOK:  # interrupted there
+            chain.stopped = None
+        elif file is not None and chain.stopped in GOALS:
+            file.keep(i, chain)
     if file is not None:
         file.write()
     info = info | {"wall_seconds": perf_counter() - started}
@@ -323,7 +496,11 @@ def _drive(chains, info, executor, progress, file, started):
     for chain in chains:
         if chain.failure is not None:
             _raise_failure(chain, run)
-    for text in run.process.report.warnings(run.process, run.stats):
+    if run.stopped == "interrupted":
+        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
+    shortfall = None if goal is None else goal.shortfall(run)
+    texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
+    for text in [*texts, *([shortfall] if shortfall else [])]:
         warnings.warn(text, UserWarning, stacklevel=3)
     return run
 
@@ -333,11 +510,10 @@ def _raise_failure(chain, run):
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
         message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
-    cause = chain.process.failure
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )
-    raise error from (cause if isinstance(cause, BaseException) else None)
+    raise error from chain.cause
 
 
 def cpu_count():
@@ -348,19 +524,30 @@ def cpu_count():
         return os.cpu_count() or 1
 
 
-class Progress:
-    """A progress bar on the terminal; without a terminal only if it is wanted explicitly."""
+def in_notebook():
+    """Whether Python runs in a Jupyter notebook."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return "IPKernelApp" in getattr(shell, "config", {})
 
-    def __init__(self, wanted, chains):
-        self._wanted = sys.stderr is not None and sys.stderr.isatty() if wanted is None else wanted
-        self._chains, self._bar = chains, None
+
+class Progress:
+    """A progress bar on the terminal or in a notebook; elsewhere only if it is wanted explicitly."""
+
+    def __init__(self, wanted, chains, goal=None):
+        if wanted is None:
+            wanted = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+        self._wanted, self._chains, self._goal, self._bar = wanted, chains, goal, None
+        if wanted and goal is not None:
+            goal.shows_rhat = True
 
     def __enter__(self):
         if self._wanted:
-            import tqdm
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a notebook without ipywidgets has a bar of text
+                from tqdm.auto import tqdm
 
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-            self._bar = tqdm.tqdm(total=1.0, bar_format=form, file=sys.stderr)
+            self._bar = tqdm(total=1.0, bar_format=form, file=sys.stderr)
         return self
 
     def __exit__(self, *_):
@@ -371,12 +558,20 @@ class Progress:
         if self._bar is not None:
             self._bar.set_description(what)
 
+    def write(self, line):
+        """Print a line above the bar."""
+        if self._bar is not None:
+            self._bar.write(line, file=sys.stderr)
+
     def update(self, chains):
         if self._bar is None:
             return
-        spent = [1.0 if c.stopped is not None else min(c.budget.spent(c), 1.0) for c in chains]
+        spent = [1.0 if c.stopped not in (None, LOOK) else min(c.budget.spent(c), 1.0) for c in chains]
         self._bar.n = sum(spent) / len(spent)
-        events = sum(int(c.state.counts[EVENTS]) for c in chains)
+        events = f"{sum(int(c.state.counts[EVENTS]) for c in chains):,} events"
+        if self._goal is not None:
+            self._bar.n = max(self._bar.n, self._goal.share(chains))
+            events = ", ".join(part for part in (self._goal.describe(), events) if part)
         self._bar.set_description("warm-up" if any(c.warming for c in chains) else "sampling", refresh=False)
-        self._bar.set_postfix_str(f"{events:,} events", refresh=False)
+        self._bar.set_postfix_str(events, refresh=False)
         self._bar.refresh()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zipfile
@@ -18,13 +19,16 @@ def write(path, header, arrays):
     part = f"{path}.part"
     text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     try:
-        with open(part, "wb") as file:
+        # Never what is there already, and never through a link: a new file, with the usual mode.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        with open(part, "xb") as file:
             np.savez(file, **{HEADER: text}, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
     except BaseException:
-        if os.path.exists(part):
+        with contextlib.suppress(OSError):
             os.unlink(part)
         raise
     if os.name != "posix":

@@ -337,15 +337,23 @@ class Trajectory:
         ends = a + np.arange(n + 1) * ((b - a) / n)
         if f is None and self.local:
             return self._local_stretches(ends) * (n / (b - a))
-        out, now = None, a
-        for h, x, v in self.segments(a, b, ends[1:-1]):
-            if f is None:
-                value = h[:, None] * x
-                if v is not None:
-                    along, across = (part[:, None] for part in _integrals(h, self.centre)[:2])
-                    value = value + along * v - across * _bend(x, v, self.centre)
-            else:
-                value = np.moveaxis(segment_integrals(f, h, x, v, self.centre), -1, 0)
+
+        def integrals(h, x, v):
+            if f is not None:
+                return np.moveaxis(segment_integrals(f, h, x, v, self.centre), -1, 0)
+            value = h[:, None] * x
+            if v is not None:
+                along, across = (part[:, None] for part in _integrals(h, self.centre)[:2])
+                value = value + along * v - across * _bend(x, v, self.centre)
+            return value
+
+        return self._sum_stretches(ends, b, integrals) * (n / (b - a))
+
+    def _sum_stretches(self, ends, b, integrals):
+        """Sums of ``integrals(h, x, v)``, (m, ...) of m segments, between each two of `ends`; the path is read to b."""
+        n, out, now = len(ends) - 1, None, ends[0]
+        for h, x, v in self.segments(ends[0], b, ends[1:-1]):
+            value = integrals(h, x, v)
             until = now + np.cumsum(h)
             which = np.clip(np.searchsorted(ends, until - 0.5 * h) - 1, 0, n - 1)
             begin = np.flatnonzero(np.diff(which, prepend=-1))
@@ -353,20 +361,25 @@ class Trajectory:
                 out = np.zeros((n, *value.shape[1:]))
             out[which[begin]] += np.add.reduceat(value, begin, axis=0)
             now = until[-1]
-        return out * (n / (b - a))
+        return out
 
     def _local_stretches(self, ends):
         """∫ x between each two of the times `ends`, (n, d), from each coordinate's own rows, many at a time."""
-        order, begin = self._columns
         out = np.empty((len(ends) - 1, self.dim))
+        for first, last, rows in self._column_blocks(len(ends)):
+            out[:, first:last] = self._columns_stretches(ends, first, last, rows).T
+        return out
+
+    def _column_blocks(self, ends):
+        """Ranges first … last - 1 of coordinates that are handled together, with `ends` times each, and their rows."""
+        order, begin = self._columns
         rows = max(BLOCK // 8, 1)  # rows of the path plus ends that are handled together
         first = 0
         while first < self.dim:
-            room = begin - begin[first] + len(ends) * (np.arange(self.dim + 1) - first)
+            room = begin - begin[first] + ends * (np.arange(self.dim + 1) - first)
             last = min(max(int(np.searchsorted(room, rows, side="right")) - 1, first + 1), self.dim)
-            out[:, first:last] = self._columns_stretches(ends, first, last, order[begin[first] : begin[last]]).T
+            yield first, last, order[begin[first] : begin[last]]
             first = last
-        return out
 
     def _columns_stretches(self, ends, first, last, rows):
         """The same for the coordinates first … last - 1, whose rows these are: (last - first, n)."""
@@ -397,6 +410,55 @@ class Trajectory:
         whole = np.cumsum(integral(np.arange(len(times)), until - times))
         so_far = np.concatenate([[0.0], whole])[k] + integral(k, np.tile(ends, m) - times[k])
         return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)
+
+    def square_stretches(
+        self, n: int, centre: ArrayLike, a: float | None = None, b: float | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Averages of (x - centre)² over n equal stretches of [a, b], (n, d), and of (x - centre)⁴ over [a, b], (d,).
+
+        Both are exact.
+        """
+        a, b = self._range(a, b)
+        ends, centre = a + np.arange(n + 1) * ((b - a) / n), np.asarray(centre, float)
+        if self.local:
+            squares, fourth = np.empty((n, self.dim)), np.empty(self.dim)
+            for first, last, rows in self._column_blocks(n + 1):
+                h, x, v, bend, which, stretch = self._column_pieces(ends, first, last, rows)
+                two, four = _power_integrals(h, x - centre[first + which], v, bend)
+                m = last - first
+                squares[:, first:last] = np.bincount(stretch * m + which, weights=two, minlength=n * m).reshape(n, m)
+                fourth[first:last] = np.bincount(which, weights=four, minlength=m)
+            return squares * (n / (b - a)), fourth / (b - a)
+
+        def integrals(h, x, v):
+            bend = None if self.centre is None else _bend(x, v, self.centre)
+            return np.stack(_power_integrals(h[:, None], x - centre, v, bend), axis=1)
+
+        found = self._sum_stretches(ends, b, integrals)
+        return found[:, 0] * (n / (b - a)), found[:, 1].sum(axis=0) / (b - a)
+
+    def _column_pieces(self, ends, first, last, rows):
+        """Pieces of the paths of coordinates first … last - 1, whose rows these are, between their events and `ends`.
+
+        Arrays (m,): lengths, positions and velocities at their starts, bends (see `_bend`; None on lines), which
+        coordinate (0 is `first`), and between which two of `ends`.
+        """
+        m, n = last - first, len(ends) - 1
+        which = np.concatenate([np.arange(m), self._which[rows] - first, np.repeat(np.arange(m), n)])
+        times = np.concatenate([np.zeros(m), self._times[rows], np.tile(ends[:-1], m)])
+        sort = np.lexsort((times, which))  # stable: a row comes before an end at the same time
+        count = m + len(rows)
+        row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))
+        which, since, until = which[sort], times[sort], np.append(times[sort][1:], 0.0)
+        until[np.append(which[1:] != which[:-1], True)] = ends[-1]
+        keep = np.flatnonzero((since >= ends[0]) & (since < ends[-1]) & (until > since))
+        row, which, h = sort[row[keep]], which[keep], np.minimum(until[keep], ends[-1]) - since[keep]
+        x = np.concatenate([self._x[first:last], self._xs[rows, 0]])[row]
+        v = np.concatenate([self._v[first:last], self._vs[rows, 0]])[row] if self.moving else None
+        around = None if self.centre is None else self.centre[first + which]
+        x, v = _flow(x, v, since[keep] - times[row], around)
+        stretch = np.clip(np.searchsorted(ends, since[keep], side="right") - 1, 0, n - 1)
+        return h, x, v, None if around is None else _bend(x, v, around), which, stretch
 
     def _local_moments(self, centre, a, b):
         """∫ (x - centre) and ∫ (x - centre)² over [a, b], (d,) each, coordinate by coordinate from its own rows."""
@@ -498,6 +560,30 @@ def _integrals(s, centre):
         return 0.5 * s * s, nothing, s**3 / 3.0, nothing, nothing
     rise, swing, lag = 2.0 * np.sin(0.5 * s) ** 2, np.sin(s), _angle_excess(s)
     return rise, lag, 0.5 * (lag + swing * rise), 0.5 * rise * rise, 0.5 * (3.0 * lag - swing * rise)
+
+
+def _power_integrals(h, z, v, bend):
+    """∫ z² and ∫ z⁴ over segments of lengths h that start at z with velocities v, arrays; `bend` is None on lines."""
+    if v is None:
+        square = z * z
+        return h * square, h * square * square
+    if bend is None:
+        w = z + v * h
+        square, product = z * z + w * w, z * w
+        return h * (square + product) / 3.0, h * (square * (square + product) - product * product) / 5.0
+    # z(u) = c + r cos(u + s), and the integrals of powers of the cosine.
+    c, r, s = z - bend, np.hypot(bend, v), -np.arctan2(v, bend)
+
+    def powers(u):
+        sine = np.sin(u)
+        two, four = 0.25 * np.sin(2.0 * u), np.sin(4.0 * u) / 32.0
+        return np.array([sine, 0.5 * u + two, sine - sine**3 / 3.0, 0.375 * u + two + four])
+
+    one, two, three, four = powers(s + h) - powers(s)
+    return (
+        c * c * h + 2.0 * c * r * one + r * r * two,
+        c**4 * h + 4.0 * c**3 * r * one + 6.0 * c * c * r * r * two + 4.0 * c * r**3 * three + r**4 * four,
+    )
 
 
 def _angle_excess(s):

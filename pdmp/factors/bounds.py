@@ -128,7 +128,12 @@ class FactorGrid(Compiled):
         b, difference = a, 0.0
         for _ in range(60):
             b = factors.along(state, f, now + PART * width)
-            c = c if known else factors.along(state, f, now + width)
+            if not math.isfinite(b) and not factors.beyond(process.flow, state, f, now + PART * width):
+                return False
+            if not known:
+                c = factors.along(state, f, now + width)
+                if not math.isfinite(c) and not factors.beyond(process.flow, state, f, now + width):
+                    return False
             difference = second_difference(a, b, c)
             high = max(a, b, c) > 0.0
             if math.isfinite(difference) and (not high or abs(difference) * width <= TOLERANCE):

@@ -13,6 +13,7 @@ those of the factor to `time` or `now` first.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from pdmp.factors.graph import FactorGraph, from_model, from_networkx, some_of
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled, entry, readable
-from pdmp.process import DATA
+from pdmp.process import DATA, positions
 
 #: Number of factors that are checked one by one before a run.
 CHECKED = 100
@@ -72,6 +73,11 @@ class Factors(Compiled):
             for k in range(first, self.indptr[f + 1]):
                 v[self.indices[k]] -= c * gradient[k - first]
         return square
+
+    @compiled
+    def beyond(self, flow, state, f, time):
+        """Whether U_f, which was not finite at `time`, need not be defined there: U says +inf, or a wall is there."""
+        return False
 
     def memory(self, cells):
         """The `Memory` of one chain; `cells` is what the clocks keep."""
@@ -179,6 +185,16 @@ class Terms(Factors):
         for k in range(first, last):
             memory.gradient[k - first] = memory.out[self.indices[k]]
         self._count_data(state, f)
+
+    @compiled(inline=False)
+    def beyond(self, flow, state, f, time):
+        memory = state.memory
+        self._bring_to(state, f, time)
+        for k in range(self.indptr[f], self.indptr[f + 1]):
+            if flow.at_wall(self.indices[k], memory.here[self.indices[k]]):
+                return True
+        positions(flow, state, time, memory.here)
+        return self.model.total_potential(memory.here) == math.inf
 
     @compiled
     def affine(self, state, f, now):

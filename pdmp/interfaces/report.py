@@ -32,6 +32,13 @@ class Report:
         """Reasons to mistrust a run with these ``run.stats``, a sentence each; `sample` issues them as warnings."""
         return []
 
+    def step_acceptance(self, process: Any, x: np.ndarray, rng: np.random.Generator) -> tuple[float, float] | None:
+        """The share of steps from the states `x` (n, d) that a Metropolis test would accept, and what was expected.
+
+        Of a sampler that chose its step by an approximation; None for others.
+        """
+        return None
+
     def reminders(self, process: Any) -> list[str]:
         """Notes on the settings for the summary of a run, a sentence each; no warning is issued."""
         return []

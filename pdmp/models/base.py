@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -99,6 +100,9 @@ class Model(Numerical, Derived):
     divisible = True
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
+    #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
+    dims: ClassVar[Mapping[str, Sequence[str]]] = {}
+    coords: ClassVar[Mapping[str, Sequence]] = {}
     #: The exception that a Python function of the model raised in the last run, or None.
     failure = None
 
@@ -190,6 +194,26 @@ class Model(Numerical, Derived):
     def model(self) -> Model:
         """Itself: a model is its own exact gradient."""
         return self
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        """The data that the terms are of, by name, each (n_data,) or of a shape of its own; empty where unknown."""
+        return {}
+
+    def log_likelihoods(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        """Log-likelihood of each datum at draws of x, by the names of `observed_data`; empty without terms.
+
+        Parameters
+        ----------
+        draws : array_like, shape (..., dim)
+
+        Returns
+        -------
+        dict of str to ndarray, shape (..., n_data)
+            See `pointwise_log_likelihood`. A model that overrides this may have several of other shapes.
+        """
+        if self.n_data == 0 or not self.has("term_potential"):
+            return {}
+        return {next(iter(self.observed_data()), "y"): self.pointwise_log_likelihood(draws)}
 
     @property
     def constrains(self) -> bool:

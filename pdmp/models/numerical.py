@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.verification import check_bounds, check_gradient
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.classes import entry, readable
 
 
@@ -34,8 +35,23 @@ class Numerical:
             _add_term_gradients(self.native, self.check(x), rows.astype(np.int64), out)
         return out
 
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """Log-likelihood of each datum at draws of x (..., dim): (..., n_data).
+
+        It is minus the potential of the datum's term, up to those constants that the potential leaves out.
+        """
+        draws = np.asarray(draws, dtype=float)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        points = np.ascontiguousarray(draws.reshape(-1, self.dim))
+        out = np.empty((len(points), self.n_data))
+        with readable(type(self).__name__):
+            _term_log_likelihoods(self.native, points, out)
+        return out.reshape(*draws.shape[:-1], self.n_data)
+
     def check(self, x: ArrayLike, name: str = "x") -> np.ndarray:
         """`x` as a float array of shape (dim,), or a `ValueError` that names it."""
+        refuse_unreal(name, x)
         array = np.array(x, dtype=float)
         if array.shape != (self.dim,):
             raise ValueError(f"`{name}` must have shape ({self.dim},), got {array.shape}.")
@@ -240,6 +256,13 @@ def _add_gradient(model, x, out):
 def _add_term_gradients(model, x, rows, out):
     for k in range(rows.shape[0]):
         model.add_term_gradient(x, rows[k], out[k])
+
+
+@entry
+def _term_log_likelihoods(model, points, out):
+    for k in range(points.shape[0]):
+        for i in range(out.shape[1]):
+            out[k, i] = -model.term_potential(points[k], i)
 
 
 @entry

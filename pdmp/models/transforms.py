@@ -229,6 +229,15 @@ def split(draws, variables, transforms=()):
     return natural
 
 
+def flat(natural):
+    """Each number of natural parameters (chains, n, *shape), as (chains, n), by names such as "beta[0,1]"."""
+    found = {}
+    for name, values in natural.items():
+        for i in np.ndindex(*values.shape[2:]):
+            found[f"{name}[{','.join(map(str, i))}]" if i else name] = values[(slice(None), slice(None), *i)]
+    return found
+
+
 def coordinate_names(variables, transforms=()):
     """A name for each coordinate of x: "beta[0]", "log(sigma)", …; a list of str."""
     out, transforms = [], dict(transforms)

@@ -67,6 +67,24 @@ def count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
+def refuse_unreal(name: str, value: object) -> None:
+    """Raise a `ValueError` for masked entries and complex numbers, parts of which a conversion drops in silence."""
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.is_masked(value):
+            raise ValueError(
+                f"`{name}` has {np.ma.count_masked(value)} masked entries; leave out their rows, or fill them in."
+            )
+    elif isinstance(value, (list, tuple)):
+        for item in value[:1_000]:
+            refuse_unreal(name, item)
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "c" or type(value) is complex:
+        raise ValueError(f"`{name}` must be real, got complex numbers.")
+    for column, dtype in getattr(getattr(value, "dtypes", None), "items", dict().items)():
+        if getattr(dtype, "kind", "") == "c":
+            raise ValueError(f"`{name}` must be real, its column {column!r} holds complex numbers.")
+
+
 def per_coordinate(
     name: str, value: ArrayLike | str, dim: int, zero: bool = False, also: Iterable[str] = ()
 ) -> np.ndarray | str:
@@ -76,6 +94,7 @@ def per_coordinate(
     """
     if _is_choice(value, also):
         return value
+    refuse_unreal(name, value)
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):

@@ -34,6 +34,7 @@ import numba.extending
 from numba.core import config
 from numba.extending import models, register_model, typeof_impl
 
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.decorators import FAST as FAST
 from pdmp.native.decorators import allocating as allocating
 from pdmp.native.decorators import compiled as compiled
@@ -48,6 +49,7 @@ from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
+from pdmp.native.representation import remembers_call
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -142,6 +144,8 @@ class Compiled:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = remembers_call(cls.__init__)
         annotations, methods = {}, {}
         for base in reversed(cls.__mro__):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
@@ -161,6 +165,22 @@ class Compiled:
             setattr(tuple_class, name, method)
         cls._tuple = tuple_class
         cls._registered = False
+
+    def __repr__(self):
+        return getattr(self, "_text", None) or super().__repr__()
+
+    def __new__(cls, *args, **kwargs):
+        """Every argument of every constructor is looked at; not in `__init__`, of which there are many."""
+        names = None
+        for place, value in (*enumerate(args), *kwargs.items()):
+            if isinstance(value, (int, float, str)):
+                continue
+            try:
+                refuse_unreal("", value)
+            except ValueError:
+                names = list(inspect.signature(cls.__init__).parameters)[1:] if names is None else names
+                refuse_unreal(place if isinstance(place, str) else names[min(place, len(names) - 1)], value)
+        return super().__new__(cls)
 
     def identity(self) -> tuple:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""

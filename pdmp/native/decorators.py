@@ -17,6 +17,7 @@ levels of calls.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
@@ -110,5 +111,5 @@ def compiled(function: Any = None, *, allocates: bool = False, inline: bool = Tr
 
 @inlined
 def positive(x):
-    """max(0, x), with NaN kept: ``max(0.0, x)`` would return 0 for it."""
-    return 0.0 if x < 0.0 else x
+    """max(0, x), with NaN and -inf kept: ``max(0.0, x)`` would return 0 for them."""
+    return 0.0 if -math.inf < x < 0.0 else x

@@ -27,6 +27,8 @@ _MISSING = object()
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"} | set(sys.stdlib_module_names)
+#: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
+_ARRAYS = {"jax", "jaxlib", "torch"}
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
 #: Decorators that attach code to a function without being named by it.
 _ATTACHING = (numba.extending.overload, numba.extending.overload_method, numba.extending.overload_attribute)
@@ -153,6 +155,8 @@ class _Walk:
             self.add(kind.__qualname__)
             return self.value(value.__wrapped__)
         self.add(kind.__module__, kind.__qualname__)
+        if _root(kind.__module__) in _ARRAYS and hasattr(value, "__array__"):
+            return self.array(np.asarray(value.detach().cpu() if hasattr(value, "detach") else value))
         if isinstance(value, (np.ndarray, np.generic)):
             self.array(np.asarray(value))
         elif isinstance(value, (tuple, list)):

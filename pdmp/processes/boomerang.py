@@ -45,6 +45,7 @@ from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
+from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import Sinusoids
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
 WIDEST = 0.5
+#: Longest time from a prediction of the rate to the next gradient.
+LONGEST = 1.0
 
 
 class Memory(NamedTuple):
@@ -84,10 +87,12 @@ class Boomerang(Walls, Process):
     refresh_rate : float, default 0.5
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. Without any the process is reducible
         where E is flat or a function of the conserved energy: 0 warns.
-    thinning : "auto", "sinusoids", "hessian", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "sinusoids", "hessian", "grid", "predicted" or a bound of `pdmp.thinning`
         "sinusoids": for quadratic potentials, exact and nearly free of rejections. "hessian": by the model's bounds on
         its Hessian, exact. "grid": the adaptive grid, whose violations are counted. "auto" takes the first of these
-        that the model supports. Mini-batches have a bound of their own, and only "auto".
+        that the model supports. "predicted": a bound predicted from the last gradient, one gradient a proposal and none
+        for a refreshment, for a reference near the target; its violations are counted. Mini-batches have a bound of
+        their own, and only "auto".
 
     Raises
     ------
@@ -160,6 +165,14 @@ class Boomerang(Walls, Process):
                 memory.gradient[j] -= memory.scratch[j]
             memory.at[0] = now
 
+    @compiled(inline=False)
+    def beyond(self, state, now):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        found = self.provider.model.total_potential(memory.here) == math.inf
+        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
+        return found
+
     @compiled
     def clock(self, state, i, now, rng):
         if i == BOUNCE:
@@ -169,6 +182,7 @@ class Boomerang(Walls, Process):
     @compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
+        self.thinning.observe(self, state, i, now, rng)
         return positive(self.along(state, now))
 
     @compiled
@@ -204,6 +218,23 @@ class Boomerang(Walls, Process):
     def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         out[0] = self.along(state, now)
+
+    @compiled
+    def predict(self, state, now, rng, rates, rises, squares):
+        """For `pdmp.thinning.Predicted`: v·∇E for the last ∇E, its derivative -(x - m)·∇E, and vᵀΣ⁻¹v."""
+        memory, s = state.memory, now - state.moved[0]
+        if math.isnan(memory.at[0]):
+            self.evaluate(state, now, rng)
+        rates[0], rises[0], squares[0] = 0.0, 0.0, 0.0
+        for j in range(state.x.shape[0]):
+            memory.offset[j] = self.flow.velocity(j, state.x[j], state.v[j], s)
+            rates[0] += memory.offset[j] * memory.gradient[j]
+            if state.v[j] != 0.0:  # a coordinate of the sticky sampler that is frozen has velocity 0, and keeps it
+                rises[0] -= (self.flow.position(j, state.x[j], state.v[j], s) - self.mean[j]) * memory.gradient[j]
+        self.reference.flatten(memory.offset, memory.scratch)
+        for j in range(state.x.shape[0]):
+            squares[0] += memory.offset[j] * memory.scratch[j]
+        return now - memory.at[0], LONGEST
 
     @compiled
     def harmonics(self, state, now, rng):
@@ -276,7 +307,7 @@ class Boomerang(Walls, Process):
             offset=np.zeros(d),
             scratch=np.zeros(d),
             energy=np.array([0.0, math.nan]),
-            bound=self.thinning.memory(1, d, WIDEST),
+            bound=self.thinning.memory(1, d, math.sqrt(d) if isinstance(self.thinning, Predicted) else WIDEST),
             provider=self.provider.memory(rng),
         )
 
@@ -325,10 +356,13 @@ def choose_thinning(thinning, model, quadratic, by_hessian):
     (best,) = quadratic
     if isinstance(thinning, Bound):
         return Narrow(thinning, WIDEST) if isinstance(thinning, (Grid, Maxima)) else thinning
-    if not isinstance(thinning, str) or thinning not in ("auto", best, "hessian", "grid"):
+    if not isinstance(thinning, str) or thinning not in ("auto", best, "hessian", "grid", "predicted"):
         raise ValueError(
-            f'`thinning` must be "auto", "{best}", "hessian", "grid" or a bound of pdmp.thinning, got {thinning!r}.'
+            f'`thinning` must be "auto", "{best}", "hessian", "grid", "predicted" or a bound of pdmp.thinning, '
+            f"got {thinning!r}."
         )
+    if thinning == "predicted":
+        return Predicted()
     bound = None
     if thinning == best:
         model.require(f'`thinning="{best}"` needs', "affine_partial", instead='Use "auto".')

@@ -83,6 +83,10 @@ class Within(Compiled):
     def bend(self, j, x, v):
         return self.path.bend(j, x, v)
 
+    @compiled
+    def at_wall(self, j, x):
+        return not self.lower[j] < x < self.upper[j]
+
 
 class Bounded(Extended):
     """A process confined to lower <= x <= upper and a·x <= b, with walls that reflect or absorb.

@@ -39,7 +39,7 @@ from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN
 from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, exact_provider, sphere
-from pdmp.processes.mass import Identity, check_mass, make_mass
+from pdmp.processes.mass import Dense, Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
 from pdmp.thinning.bound import Bound
@@ -92,10 +92,11 @@ class BPS(Walls, ExactGradient):
         sphere.
     persistence : float, default 0.5
         ρ of a partial refreshment, in [0, 1).
-    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals, for quadratic targets (those with `hessian_product`). "affine": the model's bound
         on v·Hv, exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes
-        the first of these that the model supports.
+        the first of these that the model supports. "predicted": a bound predicted from the last gradient, one gradient
+        a proposal, for targets of any kind; a good `mass` makes it tight, and its violations are counted.
 
     Raises
     ------
@@ -158,6 +159,7 @@ class BPS(Walls, ExactGradient):
     @compiled
     def rate(self, state, i, now, rng):
         self.evaluate(state, now, rng)
+        self.thinning.observe(self, state, i, now, rng)
         return positive(self.along(state))
 
     @compiled
@@ -204,6 +206,13 @@ class BPS(Walls, ExactGradient):
     def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         out[0] = self.along(state)
+
+    @compiled
+    def predict(self, state, now, rng, rates, rises, squares):
+        """For `pdmp.thinning.Predicted`: v·∇U, and |u|², by which it rises in a unit of time where M is the Hessian."""
+        self.signed_rates(state, now, rng, rates)
+        squares[0] = self.mass.square(state)
+        return 0.0, math.inf
 
     @compiled
     def rate_slope_bounds(self, state, out):
@@ -261,6 +270,11 @@ class BPS(Walls, ExactGradient):
             self.warn_if_reducible(process.mass, x)
         return process
 
+    def waits_for_warmup(self) -> str | None:
+        if not getattr(self.mass, "adaptive", False):
+            return None
+        return f'mass="adaptive{" dense" if isinstance(self.mass, Dense) else ""}"'
+
     @property
     def wall_rule(self) -> str | None:
         """A wall reflects in the metric of the mass, which must not change in the run."""
@@ -303,7 +317,7 @@ class BPS(Walls, ExactGradient):
             state.memory.mass.u[:] = self.mass.inverse(state.v)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        memory = self.exact_memory(x, rng, components=1)
+        memory = self.exact_memory(x, rng, components=1, metric=not isinstance(self.mass, Identity))
         return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
 
 

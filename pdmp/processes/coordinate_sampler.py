@@ -167,7 +167,7 @@ class CoordinateSampler(Walls, ExactGradient):
     def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
         c = state.memory.moving[0]
-        out[0] = state.v[c] * state.memory.gradient[c]
+        out[0] = state.v[c] * state.memory.gradient[c] if math.isfinite(self.partials.total(state)) else math.nan
 
     @compiled
     def rate_slope_bounds(self, state, out):

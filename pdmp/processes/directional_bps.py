@@ -172,6 +172,8 @@ class DirectionalBPS(BPS):
         s = now - memory.began[0]
         if i == BOUNCE:
             self.rays.gradient(memory.provider, state.x, s, memory.ray, rng, memory.gradient, state.counts)
+            if not math.isfinite(dot(state.v, memory.gradient)):
+                return -1
             self.mass.bounce(self, state, now, rng)
         else:
             self.mass.refresh(self, state, now, rng)

@@ -11,8 +11,18 @@ from pdmp.gradients import as_provider
 from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
-from pdmp.processes.mass import NoMemory
-from pdmp.thinning import Affine, Bound, ConcaveConvex, Grid, LocalHessian, Maxima, ModelConstant, RayInversion
+from pdmp.processes.mass import NoMemory, mean_curvature
+from pdmp.thinning import (
+    Affine,
+    Bound,
+    ConcaveConvex,
+    Grid,
+    LocalHessian,
+    Maxima,
+    ModelConstant,
+    Predicted,
+    RayInversion,
+)
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -79,6 +89,14 @@ class ExactGradient(Process):
 
     # What some bounds ask for.
 
+    @compiled(inline=False)
+    def beyond(self, state, now):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        found = self.provider.model.total_potential(memory.here) == math.inf
+        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
+        return found
+
     @compiled
     def rate_parts(self, state, now, out):
         """The convex and concave parts of the signed rates at time `now`, into `out` (m, 3)."""
@@ -104,10 +122,12 @@ class ExactGradient(Process):
     def evaluated_at(self, state: State) -> tuple[np.ndarray, float] | None:
         return state.memory.here, state.memory.at[0]
 
-    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int) -> Memory:
-        """Empty `Memory` for rates with this many components."""
+    def exact_memory(self, x: np.ndarray, rng: np.random.Generator, components: int, metric: bool = False) -> Memory:
+        """Empty `Memory` for rates with so many components; `metric`: the velocities have one that fits the target."""
         curvature = 1.0
-        if self.thinning.adapts:
+        if isinstance(self.thinning, Predicted):
+            curvature = 1.0 if metric else mean_curvature(self.model, x)
+        elif self.thinning.adapts:
             curvature = curvature_at(self.model, x, "the first width of the grid") * components
         return Memory(
             gradient=np.zeros(self.dim),
@@ -151,6 +171,7 @@ BOUNDS = {
     "concave-convex": ConcaveConvex,
     "grid": Grid,
     "maxima": Maxima,
+    "predicted": Predicted,
 }
 
 

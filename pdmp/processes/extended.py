@@ -136,6 +136,9 @@ class Extended(Process):
     def exact_bounds(self) -> bool:
         return self.inner.exact_bounds
 
+    def waits_for_warmup(self) -> str | None:
+        return self.inner.waits_for_warmup()
+
     def describe_bound(self) -> str:
         return self.inner.describe_bound()
 

@@ -160,6 +160,14 @@ class FactorisedBoomerang(Walls, Process):
                 memory.gradient[j] -= (memory.here[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
             memory.at[0] = now
 
+    @compiled(inline=False)
+    def beyond(self, state, now):
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        found = self.provider.model.total_potential(memory.here) == math.inf
+        memory.at[0] = math.nan if found else now  # the gradient is not that of the position `here`
+        return found
+
     @compiled
     def clock(self, state, i, now, rng):
         d = self.zeros.shape[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import linalg
 
 from pdmp.native.classes import Compiled, compiled, entry
 
@@ -23,6 +24,17 @@ class DenseReference(Compiled):
         inverse = np.linalg.inv(covariance)
         self.precision = np.ascontiguousarray(0.5 * (inverse + inverse.T))
         self.sd = np.sqrt(np.diag(covariance))
+
+    @classmethod
+    def from_root(cls, root):
+        """The reference of covariance L Lᵀ, L lower triangular; its scales and correlations may be extreme."""
+        reference = cls.__new__(cls)
+        reference.root = np.ascontiguousarray(root)
+        reference.covariance = np.ascontiguousarray(root @ root.T)
+        inverse = linalg.solve_triangular(root, np.eye(len(root)), lower=True)
+        reference.precision = np.ascontiguousarray(inverse.T @ inverse)
+        reference.sd = np.sqrt(np.diag(reference.covariance))
+        return reference
 
     @compiled
     def flatten(self, y, out):

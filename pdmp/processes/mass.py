@@ -11,6 +11,8 @@ In compiled code each class has two methods, which carry out an event of a proce
 - ``bounce(process, state, now, rng)``: pulls the gradient in ``state.memory.gradient`` back to a, and bounces;
 - ``refresh(process, state, now, rng)``.
 
+A third, ``square(state)``, returns |u|².
+
 Both then set v = L u. In the warm-up an adaptive mass first adds the path since the last event to its moments, and
 adapts L to them from time to time. Where
 a wall has changed v, ``velocity_changed(state)`` brings u along.
@@ -29,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.classes import Compiled, compiled, helper
+from pdmp.native.velocities import dot
 from pdmp.process import ADAPTING
 
 #: Largest dimension for which a start from the Hessian, or a dense adaptive mass, is made.
@@ -80,6 +83,10 @@ class Identity(Compiled):
     @compiled
     def refresh(self, process, state, now, rng):
         process.refresh(state.v, state.memory.mass.scratch, rng)
+
+    @compiled
+    def square(self, state):
+        return dot(state.v, state.v)
 
     @compiled
     def velocity_changed(self, state):
@@ -134,6 +141,10 @@ class _Scaled(Compiled):
         if self.learns and state.counts[ADAPTING] == 1:
             self.learn(mass, state.x, state.v, now)
         self.push(mass, state.v)
+
+    @compiled
+    def square(self, state):
+        return dot(state.memory.mass.u, state.memory.mass.u)
 
     def memory(self, x):
         d = len(self.root)
@@ -411,13 +422,14 @@ def make_mass(mass, model, x):
                 return Dense(root_of(0.5 * (hessian + hessian.T)), adaptive=True)
             except ValueError:  # between modes: the path will tell
                 pass
-        return Dense(np.eye(d) / math.sqrt(_mean_curvature(model, x)), adaptive=True)
+        return Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)
     if hessian is not None and np.all(np.diag(hessian) > 0.0):
         return Diagonal(1.0 / np.sqrt(np.diag(hessian)), adaptive=True)
-    return Diagonal(np.full(d, 1.0 / math.sqrt(_mean_curvature(model, x))), adaptive=True)
+    return Diagonal(np.full(d, 1.0 / math.sqrt(mean_curvature(model, x))), adaptive=True)
 
 
-def _mean_curvature(model, x):
+def mean_curvature(model, x):
+    """The model's mean curvature at x; 1 where that is not positive."""
     curvature = model.curvature(x)
     return curvature if 0.0 < curvature < math.inf else 1.0
 

@@ -354,6 +354,8 @@ class SBPS(Process):
             self.set_velocity(state)
             regression.forget(line)
             g, c2 = self.evaluate(state, now, rng)
+            if not math.isfinite(g):
+                return -1
             regression.observe(line, 0.0, g, self.noise(memory, c2))
         return i
 
@@ -442,6 +444,9 @@ class SBPS(Process):
             state.v[j] = memory.scale[j] * memory.u[j]
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def waits_for_warmup(self) -> str | None:
+        return 'precondition="adapt"' if self.adapts else None
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

@@ -21,6 +21,8 @@ analysis of the zigzag process, Ann. Inst. H. Poincaré 58 (excess rates).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -50,11 +52,12 @@ class ZigZag(Walls, ExactGradient):
         What to sample. Batches must be drawn independently: ``draw="iid"`` or ``"distinct"``, ``"uniform"`` or
         ``"importance"``. Batches of one term are best, unless reading a datum from memory costs much more than
         evaluating it.
-    thinning : "auto", "inversion", "affine", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
         event does not depend on the dimension. "affine": the model's bounds on the derivatives of the rates in time,
         exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the first
         of these that the model supports, and is the only choice for batches: the model's bounds on single terms.
+        "predicted": a bound predicted from the last gradient, one gradient a proposal; its violations are counted.
     speed : float, array_like of shape (dim,) or "auto", default 1.0
         |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
         starts, so that a unit of time is about a standard deviation in every coordinate.
@@ -155,6 +158,14 @@ class ZigZag(Walls, ExactGradient):
             out[j] = state.v[j] * state.memory.gradient[j]
 
     @compiled
+    def predict(self, state, now, rng, rates, rises, squares):
+        """For `pdmp.thinning.Predicted`: vᵢ ∂ᵢU, and vᵢ², by which it rises in a unit of time for the Hessian I."""
+        self.signed_rates(state, now, rng, rates)
+        for j in range(squares.shape[0]):
+            squares[j] = state.v[j] * state.v[j]
+        return 0.0, math.inf
+
+    @compiled
     def rate_slope_bounds(self, state, out):
         self.provider.model.partial_curvature_bounds(state.v, out)
 
@@ -222,6 +233,7 @@ class ExactRates(Compiled):
     def rate(self, process, state, now, rng):
         rates = state.memory.rates
         process.signed_rates(state, now, rng, rates)
+        process.thinning.observe(process, state, 0, now, rng)
         total = 0.0
         for j in range(rates.shape[0]):
             total += positive(rates[j])

@@ -23,6 +23,7 @@ bound               what it needs of the model                        exact  cos
                     ``add_term_coefficients``
 `Grid`              nothing                                           no     two gradients a cell, one for each halving
 `Maxima`            nothing                                           no     as `Grid`, and up to four more at a maximum
+`Predicted`         nothing; a metric helps                           no     nothing: it predicts from the last gradient
 `Conserved`         bounds on the Hessian or on each term's gradient  yes    as `Affine`; nothing for mini-batches
 `ConservedParts`    as `Conserved`                                    yes    as `Conserved`
 `Sinusoids`         a quadratic potential                             yes    two gradients; rarely rejected
@@ -31,12 +32,12 @@ bound               what it needs of the model                        exact  cos
 ==================  ================================================  =====  ===========================================
 
 `Conserved` and `Sinusoids` are for `pdmp.Boomerang`, `ConservedParts` and `ProductInversion` for
-`pdmp.FactorisedBoomerang`, `regression` is the bound of `pdmp.SBPS`.
+`pdmp.FactorisedBoomerang`, `regression` is the bound of `pdmp.SBPS`; `Predicted` is its case without noise.
 
-Each proposal also evaluates the true rate. A rate above an exact bound stops the run with an error that names it; one
-above an approximate bound is counted, with its excess, in ``run.stats``, and the horizon shrinks. To write a bound,
-derive from `Bound`, which also says what a process gives to its bounds; `first_arrival` and `affine_proposal` invert
-affine rates.
+Each proposal also evaluates the true rate; `Predicted` needs no other gradient. A rate above an exact bound stops the
+run with an error that names it; one above an approximate bound is counted, with its excess, in ``run.stats``, and the
+bound becomes more careful. To write a bound, derive from `Bound`, which also says what a process gives to its bounds;
+`first_arrival` and `affine_proposal` invert affine rates.
 """
 
 from pdmp.thinning.affine import Affine, Inversion, RayInversion, affine_proposal, first_arrival
@@ -49,6 +50,7 @@ from pdmp.thinning.hessian import Hessian, Lipschitz, LocalHessian
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.polynomial import Polynomial
+from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import ProductInversion, Sinusoids
 
 __all__ = [
@@ -67,6 +69,7 @@ __all__ = [
     "ModelConstant",
     "Narrow",
     "Polynomial",
+    "Predicted",
     "ProductInversion",
     "RayInversion",
     "Sinusoids",

@@ -28,7 +28,10 @@ class Bound(Compiled):
     the process for more: `Affine` for ``rate_slope_bounds(state, out)``, bounds on the derivatives of r in time for all
     times; `LocalHessian` for ``rate_slope_bounds_within(state, now, s, out)``, the same for the next s; `ModelConstant`
     for ``rate_bounds(state, out)``, bounds on r itself; `ConcaveConvex` and `Polynomial` for ``rate_parts`` and
-    ``rate_coefficients``; `Sinusoids` for ``harmonics``. Each clock that is thinned needs its own memory.
+    ``rate_coefficients``; `Sinusoids` for ``harmonics``; `Predicted` for
+    ``predict(state, now, rng, rates, rises, squares)``, which says how the rates should go on and returns the time
+    since the last gradient and the longest one to the next; its ``rate`` then calls `observe`. Each clock that is
+    thinned needs its own memory.
 
     Attributes
     ----------
@@ -61,6 +64,10 @@ class Bound(Compiled):
     def propose(self, process, state, i, now, rng):
         """When clock i proposes next, and the bound there; (time, HORIZON) if it proposes nothing before that time."""
         return np.nan, np.nan
+
+    @compiled
+    def observe(self, process, state, i, now, rng):
+        """Called where clock i has proposed, or had a horizon, and the gradient there is known; nothing by default."""
 
     def memory(self, m: int, dim: int, width: float) -> tuple:
         """What one chain keeps for this bound: a named tuple of arrays.

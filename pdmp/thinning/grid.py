@@ -196,13 +196,18 @@ class Grid(Bound):
             if not known:
                 process.signed_rates(state, now + width, rng, at_end)
             if math.isnan(total_rate(at_inner)):  # the path never goes to where the target is not defined
+                if not process.beyond(state, now + PART * width):
+                    return False
                 known, capped, width = False, False, 0.5 * width
                 continue
             difference = 0.0
             for j in range(at_begin.shape[0]):
                 if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
                     difference += abs(second_difference(at_begin[j], at_inner[j], at_end[j]))
-            if not math.isnan(total_rate(at_end)) and difference * width <= memory.tolerance[0]:
+            defined = not math.isnan(total_rate(at_end))
+            if not defined and not known and not process.beyond(state, now + width):
+                return False
+            if defined and difference * width <= memory.tolerance[0]:
                 break
             known, capped, width = True, False, PART * width
             for j in range(at_begin.shape[0]):

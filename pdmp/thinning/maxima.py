@@ -88,10 +88,12 @@ class Maxima(Bound):
         process.signed_rates(state, now + 0.5 * width, rng, at_inner)
         process.signed_rates(state, now + width, rng, at_end)
         low, middle, high = total_rate(at_begin), total_rate(at_inner), total_rate(at_end)
-        if math.isnan(low):
+        if math.isnan(low) or math.isnan(high) and not process.beyond(state, now + width):
             return False
         difference = 0.0
         for _ in range(60):
+            if math.isnan(middle) and not process.beyond(state, now + 0.5 * width):
+                return False
             difference = 0.0
             for j in range(at_begin.shape[0]):
                 if max(at_begin[j], at_inner[j], at_end[j]) > 0.0:
@@ -109,6 +111,8 @@ class Maxima(Bound):
         top = max(low, high)
         if middle > top:
             top = self.search(process, state, now, width, low, middle, high, rng)
+            if math.isnan(top):
+                return False
         if not capped:
             memory.accurate_width[0] = width
         memory.begin[0], memory.end[0] = now, now + width
@@ -120,7 +124,7 @@ class Maxima(Bound):
 
     @compiled(inline=False)
     def search(self, process, state, now, width, low, middle, high, rng):
-        """The maximum of the total rate in a cell whose middle is higher than its ends."""
+        """The maximum of the total rate in a cell whose middle is higher than its ends; NaN where it is not finite."""
         at_inner = state.memory.bound.inner_rates
         a, b, c = 0.0, 0.5 * width, width  # the bracket, with the best point b inside
         for _ in range(self.searches):
@@ -134,6 +138,8 @@ class Maxima(Bound):
                 t = b + GOLDEN * (c - b) if c - b > b - a else b - GOLDEN * (b - a)
             process.signed_rates(state, now + t, rng, at_inner)
             found = total_rate(at_inner)
+            if math.isnan(found):
+                return found
             if found > middle:
                 if t > b:
                     a, low = b, middle

@@ -458,12 +458,12 @@ def test_a_gradient_that_is_not_finite_stops_the_chain(name):
     assert "not finite" in chain.failure[0] and f"{name} diverged at step" in chain.failure[0]
 
 
-def test_a_potential_that_is_not_a_number_is_no_acceptance():
+def test_a_potential_that_is_not_a_number_is_a_failure():
     process = discrete.ZigZagSplitting(PLANE, 0.5, adjusted=True)
     memory = process.memory(np.zeros(2), np.random.default_rng(1))
     memory.potential[0] = math.nan
-    process.adjust(np.zeros(2), np.ones(2), memory, np.random.default_rng(1), np.zeros(20, np.int64))
-    assert (memory.counted_steps[0], memory.acceptance_sum[0]) == (1.0, 0.0)
+    assert not process.adjust(np.zeros(2), np.ones(2), memory, np.random.default_rng(1), np.zeros(20, np.int64))
+    assert (memory.counted_steps[0], memory.acceptance_sum[0]) == (0.0, 0.0)
 
 
 def test_a_bounce_in_a_gradient_that_is_not_finite_is_a_failure():

@@ -499,7 +499,7 @@ def test_candidates_have_a_law_within_the_error(scheme):
                 hessian, noise, lambda curvature: cls.linear_step(step, D, curvature)
             ),
             np.linalg.inv(hessian),
-            2.0 / math.sqrt(curvature[1]),
+            1.0 / math.sqrt(curvature[1]),
         )
         radii[friction] = max(spectral_radius(scheme, step, friction, one) for one in curvature)
     assert D == pytest.approx(min(radii, key=radii.get))

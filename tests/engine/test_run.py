@@ -603,7 +603,8 @@ def test_ctrl_c_returns_the_run_so_far(how):
     pool = concurrent.futures.ThreadPoolExecutor(1) if how != "threads" else None
     interrupt_soon()
     began = time.perf_counter()
-    run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=pool)
+    with pytest.warns(UserWarning, match="the run was interrupted"):
+        run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=pool)
     assert time.perf_counter() - began < 5.0
     assert run.stopped == "interrupted"
     assert run.stats["total_events"] > 100
@@ -618,7 +619,8 @@ def test_ctrl_c_with_another_executor(monkeypatch):
     monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.1)
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
     interrupt_soon()
-    run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Serial())
+    with pytest.warns(UserWarning, match="the run was interrupted"):
+        run = pdmp.sample(Telegraph(), time=1e12, chains=2, seed=1, store="moments", executor=Serial())
     assert run.stopped == "interrupted" and run.stats["total_events"] > 100
 
 
@@ -703,10 +705,12 @@ def test_a_checkpoint_keeps_ctrl_c_and_the_seed(tmp_path):
     pdmp.sample(Telegraph(), events=10, seed=1, store="moments")
     interrupt_soon(0.2)
     call = {"events": 3_000_000_000, "store": "moments", "chains": 2}
-    run = pdmp.sample(Telegraph(), checkpoint=file, **call)
+    with pytest.warns(UserWarning, match="the run was interrupted"):
+        run = pdmp.sample(Telegraph(), checkpoint=file, **call)
     assert run.stopped == "interrupted"
     interrupt_soon(0.2)
-    more = pdmp.sample(Telegraph(), checkpoint=file, **call)
+    with pytest.warns(UserWarning, match="the run was interrupted"):
+        more = pdmp.sample(Telegraph(), checkpoint=file, **call)
     assert more.seed == run.seed
     assert np.all(more.events >= run.events) and more.events.sum() > run.events.sum()
     with pytest.raises(ValueError, match="is of another call: `seed` differs; name another file"):
@@ -727,7 +731,6 @@ def test_a_checkpoint_of_another_call(tmp_path):
     call = {"events": 30, "seed": 1, "checkpoint": file}
     pdmp.sample(Telegraph(), **call)
     for change, name in (
-        ({"events": 40}, "`events`"),
         ({"warmup": 0.5}, "`warmup`"),
         ({"chains": 2}, "`chains`, `initial`"),
         ({"initial": [1.0, 0.0]}, "`initial`"),
@@ -752,7 +755,7 @@ def test_a_checkpoint_of_another_call(tmp_path):
 @pytest.mark.parametrize(
     "call, error, message",
     [
-        ({}, ValueError, "no budget: give at least one of `time`, `events`"),
+        ({}, ValueError, "no budget: give at least one of `ess`, `rhat`, `time`, `events`"),
         ({"time": -1.0}, ValueError, "`time` must be positive and finite, got -1.0"),
         ({"time": math.nan}, ValueError, "`time` must be positive and finite, got nan"),
         ({"time": math.inf}, ValueError, "`time` must be positive and finite, got inf"),
@@ -790,8 +793,6 @@ def test_bad_arguments(call, error, message):
 @pytest.mark.exact
 def test_bad_arguments_about_the_process():
     target = pdmp.models.Gaussian(np.zeros(2), np.ones(2))
-    with pytest.raises(TypeError, match=r"got the model Gaussian; write pdmp.sample\(pdmp.ZigZag"):
-        pdmp.sample(target, time=1.0)
     with pytest.raises(TypeError, match=r"got the gradient Full"):
         pdmp.sample(pdmp.gradients.Full(target), time=1.0)
     with pytest.raises(TypeError, match=r"got the class Telegraph; write Telegraph\(...\)"):

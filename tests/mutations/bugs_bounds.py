@@ -10,6 +10,7 @@ BOUNDS, THINNING, CLOCKS = (
     "tests/validation/test_clocks.py",
 )
 CALIBRATION = "tests/validation/test_calibration.py"
+PREDICTED = "tests/thinning/test_predicted.py"
 
 BUGS = [
     Bug(f"bounds: {name}", file, old, new, (tests,))
@@ -36,6 +37,17 @@ BUGS = [
         ("maxima: the search keeps the wrong side", "pdmp/thinning/maxima.py", "                if t > b:\n                    a, low = b, middle\n", "                if t < b:\n                    a, low = b, middle\n", BOUNDS),
         ("maxima: the ends of a cell are not looked at", "pdmp/thinning/maxima.py", "top = max(low, high)", "top = low", BOUNDS),
         ("bound: a cell passes over the next ring", "pdmp/thinning/bound.py", "            other = state.keys[k]\n", "            other = np.inf\n", BOUNDS),
+        ("predicted: the margin forgets how old the gradient is", "pdmp/thinning/predicted.py", "room * scale * (FIRST * unit + age)", "room * scale * FIRST * unit", PREDICTED),
+        ("predicted: the known slope is not used", "pdmp/thinning/predicted.py", "(FIRST * unit + age), rises[j] + rise", "(FIRST * unit + age), rise", PREDICTED),
+        ("predicted: horizons count as proposals", "pdmp/thinning/predicted.py", "if state.bounds[i] > HORIZON:", "if state.bounds[i] > -1.0:", PREDICTED),
+        ("predicted: no floor where the rate should be negative", "pdmp/thinning/predicted.py", "memory.starts[m] += FLOOR * start", "memory.starts[m] += 0.0 * start", PREDICTED),
+        ("predicted: the warm-up adapts as slowly as the rest", "pdmp/thinning/predicted.py", "WARM_GAIN if state.counts[ADAPTING] == 1 else GAIN", "GAIN", PREDICTED),
+        ("predicted: a violation lowers the margin", "pdmp/thinning/predicted.py", "if total <= state.bounds[i] * (1.0 + ROUNDING):", "if total > state.bounds[i] * (1.0 + ROUNDING):", PREDICTED),
+        ("predicted: the spread is that of the rises themselves", "pdmp/thinning/predicted.py", "((rest / unit) * (rest / unit) - memory.spread[j])", "((y / unit) * (y / unit) - memory.spread[j])", PREDICTED),
+        ("predicted: a failed prediction does not widen the margin", "pdmp/thinning/predicted.py", "(error - room) / room if error > room else 0.0", "0.0", PREDICTED),
+        ("predicted: BPS computes the gradient after each bounce", "pdmp/processes/bps.py", "        self.signed_rates(state, now, rng, rates)\n        squares[0] = self.mass.square(state)\n", "        state.memory.at[0] = math.nan\n        self.signed_rates(state, now, rng, rates)\n        squares[0] = self.mass.square(state)\n", PREDICTED),
+        ("predicted: Boomerang computes the gradient at each refreshment", "pdmp/processes/boomerang.py", "        if math.isnan(memory.at[0]):\n            self.evaluate(state, now, rng)\n        rates[0]", "        self.evaluate(state, now, rng)\n        rates[0]", PREDICTED),
+        ("predicted: Boomerang's known slope has the wrong sign", "pdmp/processes/boomerang.py", "rises[0] -= (self.flow.position", "rises[0] += (self.flow.position", PREDICTED),
         ("positive arrival: the line's negative part counts", "pdmp/thinning/piecewise.py", "        begin = width * (left / (left - right))\n        left = 0.0\n", "        left = 0.0\n", BOUNDS),
         ("scheduler: a negative bound is taken", "pdmp/engine/scheduler.py", "if math.isnan(bound) or bound < HORIZON:", "if math.isnan(bound):", BOUNDS),
         ("concave-convex: cells that end where nothing is defined", "pdmp/thinning/concave_convex.py", "for _ in range(60):  # cut", "for _ in range(1):  # cut", BOUNDS),

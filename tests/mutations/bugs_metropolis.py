@@ -20,7 +20,7 @@ BUGS = [
         ("Metropolis: adapts in units of the step, not of its logarithm", BASE, "math.exp(memory.log_factor[0])\n        if not", "(1.0 + memory.log_factor[0])\n        if not", (METROPOLIS,)),
         ("Metropolis: states are held for the step of the schedule", BASE, "        return self.duration\n", "        return self.schedule.step(k)\n", (METROPOLIS,)),
         ("Metropolis: the potential costs nothing", BASE, "        there = self.provider.packed.total_potential(memory.proposal)\n        counts[DATA] += terms\n", "        there = self.provider.packed.total_potential(memory.proposal)\n", (METROPOLIS,)),
-        ("Metropolis: walls are looked behind", BASE, "if math.isfinite(there):", "if not math.isnan(there):", (METROPOLIS,)),
+        ("Metropolis: walls are looked behind", BASE, "if there == math.inf:", "if there == -math.inf:", (METROPOLIS,)),
         ("MALA: noise √γ", MALA, "math.sqrt(2.0 * size)", "math.sqrt(size)", (METROPOLIS,)),
         ("MALA: the way back starts with the old gradient", MALA, "self.pull_back(memory.next_gradient, j)", "self.pull_back(memory.gradient, j)", (METROPOLIS,)),
         ("MALA: the ratio of the noises is inverted", MALA, "0.5 * (xi * xi - back * back)", "0.5 * (back * back - xi * xi)", (METROPOLIS,)),

@@ -18,7 +18,7 @@ BUGS = [
         ("corrected: γ in place of γ²", SGLD, "2.0 * gamma * temperature * p - gamma**2 * p**2 * np.diag(noise)", "2.0 * gamma * temperature * p - gamma * p**2 * np.diag(noise)", LAWS),
         ("the friction that was given is not kept", KINETIC, "if math.isnan(friction) else [friction]", "if True else [friction]", LAWS),
         ("the diffusion that was chosen is lost", "discrete/thermostat.py", 'return {"schedule": Constant(step), "diffusion": diffusion}, worst', 'return {"schedule": Constant(step)}, worst', LAWS),
-        ("the start in place of the mode", CURVATURE, "found = provider.anchor if provider.anchor is not None else model.mode(x)", "found = None", LAWS),
+        ("the start in place of the mode", CURVATURE, "found = provider.anchor if provider.anchor is not None else provider.model.mode(x)", "found = None", LAWS),
         ("downhill directions are left out", CURVATURE, "curvature = np.maximum(np.abs(curvature), 1e-6", "curvature = np.maximum(curvature, 1e-6", LAWS),
         ("the noise of one term for that of a batch", CURVATURE, "_finite_population_factor(provider) / provider.size * max(float(variance), 0.0)", "_finite_population_factor(provider) * max(float(variance), 0.0)", LAWS),
         ("no word of an error that cannot be kept", "discrete/tick.py", "if worst > 1.01 * error:", "if worst > 100.0 * error:", LAWS),

@@ -216,6 +216,9 @@ class Walk:
         self.asked.append(now)
         out[0] = self.function(now)
 
+    def beyond(self, state, now):
+        return True
+
     def propose(self, now, e):
         return self.bound.propose(self, self.state, 0, now, Draws(e))
 

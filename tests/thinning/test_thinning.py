@@ -359,7 +359,7 @@ def test_the_grid_stops_where_the_target_ends():
     """A density that ends inside its support stops the run at the edge; looking over it from inside does not."""
 
     def half(x):
-        return (0.5 * x @ x, x) if x[0] < 1.0 else (np.nan, np.full(2, np.nan))
+        return (0.5 * x @ x, x) if x[0] < 1.0 else (np.inf, np.full(2, np.nan))
 
     with pytest.raises(pdmp.SamplingError, match="not finite") as caught:
         pdmp.sample(pdmp.BPS(pdmp.models.from_function(half, 2)), events=1_000, seed=1)
@@ -367,7 +367,7 @@ def test_the_grid_stops_where_the_target_ends():
 
     def barrier(x):  # U grows without bound at the edge: the path turns before it
         if x[0] <= 0.0:
-            return np.nan, np.full(1, np.nan)
+            return np.inf, np.full(1, np.nan)
         return x[0] - 3.0 * np.log(x[0]), 1.0 - 3.0 / x
 
     run = pdmp.sample(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -90,7 +91,10 @@ class Callback:
     def evaluate(self, x):
         """(U, ∇U) as a float and an array of shape (dim,); whatever the function raises comes through."""
         potential, gradient = self.function(x)
-        gradient = np.asarray(gradient, dtype=float)
+        gradient = np.asarray(gradient)
+        if gradient.dtype.kind == "c" or isinstance(potential, complex):
+            raise TypeError("`potential_and_gradient` must return real numbers, got complex ones.")
+        gradient = gradient.astype(float, copy=False)
         if gradient.shape != (self.dim,):
             raise ValueError(
                 f"`potential_and_gradient` must return a gradient of shape ({self.dim},), got {gradient.shape}."
@@ -98,18 +102,19 @@ class Callback:
         return float(potential), gradient
 
     def _answer(self, x, out):
-        try:
-            # A copy: the function may keep what it is given.
-            potential, gradient = self.evaluate(np.frombuffer(self._vector.from_address(x)).copy())
-            if out:
-                total = np.frombuffer(self._vector.from_address(out))
-                total += gradient
-            return potential
-        except BaseException as error:  # nothing can be raised through machine code: the run stops at the NaN
-            self.failure = error
-            if out:
-                np.frombuffer(self._vector.from_address(out))[:] = math.nan
-            return math.nan
+        potential = gradient = math.nan
+        if self.failure is None:
+            try:
+                # A copy: the function may keep what it is given.
+                potential, gradient = self.evaluate(np.frombuffer(self._vector.from_address(x)).copy())
+            except BaseException as error:  # nothing can be raised through machine code: from here on all is NaN
+                self.failure = error
+        if out:
+            total = np.frombuffer(self._vector.from_address(out))
+            total += gradient if math.isfinite(potential) else math.nan
+        elif math.isfinite(potential) and not np.isfinite(gradient).all():
+            return math.nan  # a potential that cannot be relied on, unless it says +inf
+        return potential
 
 
 class MachineCode:
@@ -176,7 +181,15 @@ class FunctionModel(Model):
     def mode(self, initial=None):
         try:
             return super().mode(initial)
-        except Exception:  # the search left the region where the function is defined
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the function raises, perhaps outside its support
+            warnings.warn(
+                f"the mode was not found: `potential_and_gradient` raised {type(error).__name__}: {error}. Return the "
+                "potential inf outside the support; in a run an exception is a failure.",
+                UserWarning,
+                stacklevel=3,
+            )
             return None
 
     def identity(self):
@@ -191,6 +204,16 @@ class FunctionModel(Model):
             return super().constrain(draws)
         draws = np.asarray(draws, dtype=float)
         found = self.callback.constrain(draws.reshape(-1, self.dim))
+        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+
+    def observed_data(self):
+        return self.callback.observed_data() if hasattr(self.callback, "observed_data") else {}
+
+    def log_likelihoods(self, draws):
+        if not hasattr(self.callback, "log_likelihoods"):
+            return {}
+        draws = np.asarray(draws, dtype=float)
+        found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
         return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
 
     @property
@@ -211,7 +234,8 @@ class FunctionModel(Model):
         call(self.address, x, out)
 
     def potential(self, x):
-        return self.callback.evaluate(self.check(x))[0]
+        potential, gradient = self.callback.evaluate(self.check(x))
+        return potential if np.isfinite(gradient).all() or not math.isfinite(potential) else math.nan
 
     def gradient(self, x):
         return self.callback.evaluate(self.check(x))[1].copy()

@@ -42,7 +42,9 @@ class PyMCFunction(MachineCode):
             self.variables[name] = np.shape(start[v.name])
             if transform is not None:
                 self.transforms[name] = transform
-        self._natural = None
+        self.dims = {name: [str(d) for d in dims] for name, dims in model.named_vars_to_dims.items()}
+        self.coords = {name: list(labels) for name, labels in model.coords.items() if labels is not None}
+        self._natural = self._likelihoods = None
         self._density = self._compile([frozen.logp()], gradient=True)
         dispatcher = getattr(getattr(self._density, "vm", None), "jit_fn", None)
         self.compiled = hasattr(dispatcher, "signatures") and len(self._density.maker.fgraph.inputs) == 1
@@ -82,6 +84,21 @@ class PyMCFunction(MachineCode):
         rows = [self._natural(x) for x in np.ascontiguousarray(draws)]
         return {v.name: np.array(column) for v, column in zip(wanted, zip(*rows, strict=True), strict=True)}
 
+    def observed_data(self):
+        """Observed values by name."""
+        frozen = self._frozen
+        return {rv.name: np.asarray(frozen.rvs_to_values[rv].eval()) for rv in frozen.observed_RVs}
+
+    def log_likelihoods(self, draws):
+        """Log-likelihood of each observed value by the names of the observed variables, of draws (M, dim)."""
+        observed = self._frozen.observed_RVs
+        if not observed:
+            return {}
+        if self._likelihoods is None:
+            self._likelihoods = self._compile(self._frozen.logp(vars=observed, sum=False, jacobian=False))
+        rows = [self._likelihoods(x) for x in np.ascontiguousarray(draws)]
+        return {rv.name: np.array(column) for rv, column in zip(observed, zip(*rows, strict=True), strict=True)}
+
     def _compile(self, outputs, gradient=False):
         """A function of the one vector x."""
         import pytensor
@@ -105,15 +122,17 @@ def _as_c_function(dispatcher, dim):
 
     @numba.cfunc(types.float64(types.intp, types.intp), error_model="numpy")
     def answer(x, out):
+        potential, gradient = np.nan, np.zeros(shape)
         try:
             value, gradient = dispatcher(numba.carray(pointer(x), shape, np.float64))
+            potential = -np.asarray(value).item()
         except Exception:
-            return np.nan
+            potential = np.nan
         if out != 0:
             total = numba.carray(pointer(out), shape, np.float64)
             for j in range(dim):
-                total[j] -= gradient[j]
-        return -np.asarray(value).item()
+                total[j] -= gradient[j] if np.isfinite(potential) else np.nan
+        return potential
 
     return answer
 
@@ -197,7 +216,7 @@ def from_pymc(model: Any) -> Model:
     >>> pdmp.sample(pdmp.ZigZag(model), events=10_000).to_arviz()  # doctest: +SKIP
     """
     function = PyMCFunction(model)
-    return FunctionModel(
+    target = FunctionModel(
         function,
         function.dim,
         function.initial,
@@ -205,3 +224,5 @@ def from_pymc(model: Any) -> Model:
         check_gradient=False,
         transforms=function.transforms,
     )
+    target.dims, target.coords = function.dims, function.coords
+    return target

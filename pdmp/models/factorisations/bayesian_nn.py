@@ -474,6 +474,12 @@ class BayesianNN(IsotropicPrior):
         y = self.labels if y is None else _labels(y, logs.shape[-2], int(self.sizes[-1]))[0]
         return logs[..., np.arange(len(y)), y]
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"y": np.asarray(self.labels)}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws)
+
 
 def _log_softmax(z):
     z = z - z.max(axis=-1, keepdims=True)

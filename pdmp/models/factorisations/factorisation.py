@@ -305,6 +305,12 @@ class Factorisation(Model):
         """What is multiplied, from x (dim,)."""
         return x
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"ratings": self._ratings_of(None, None)}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws)
+
     def _ratings_of(self, users, ratings):
         """Ratings as given, those of the data when `users` is None."""
         if (users is None) != (ratings is None):

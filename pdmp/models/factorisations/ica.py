@@ -357,6 +357,9 @@ class ICA(IsotropicPrior):
         y = np.abs(X @ np.swapaxes(w, -1, -2))
         return np.linalg.slogdet(w)[1][..., None] - np.sum(y + 2.0 * np.log1p(np.exp(-y)), axis=-1)
 
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws)
+
 
 def _observations(X):
     try:

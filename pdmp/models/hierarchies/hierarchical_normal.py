@@ -226,6 +226,12 @@ class HierarchicalNormal(Model):
         z = (self.y - self.predict(x)) / self.sigma
         return -0.5 * z * z - np.log(self.sigma) - 0.5 * math.log(2.0 * math.pi)
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"y": self.y}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws)
+
 
 def EightSchools(centred: bool = False, mu_scale: float = 5.0, tau_scale: float = 5.0) -> HierarchicalNormal:
     """`HierarchicalNormal` on the eight schools of Rubin (1981), Journal of Educational Statistics 6.

@@ -187,6 +187,9 @@ class LogGaussianCox(Model):
         x = np.asarray(x, dtype=float)
         return self.area * np.exp(x).reshape(*x.shape[:-1], *self.shape)
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"counts": np.asarray(self.counts, dtype=float).ravel()}
+
     def log_likelihood(self, x: ArrayLike, counts: ArrayLike | None = None) -> np.ndarray:
         """log p(counts | x), summed over the cells, for `x` of shape (cells,); the model's counts by default."""
         from scipy.special import gammaln

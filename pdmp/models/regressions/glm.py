@@ -293,6 +293,28 @@ class LinearPredictions:
         total = found.sum(axis=-1)
         return float(total) if total.ndim == 0 else total
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        """The targets, by name.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (n,)
+        """
+        return {"y": np.asarray(self.y)}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(y | X, x) of each datum of the model.
+
+        Parameters
+        ----------
+        draws : array_like, shape (..., d)
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+        """
+        return self.log_likelihood(draws, pointwise=True)
+
 
 class GeneralisedLinear(LinearPredictions, GaussianPrior):
     r"""Base of regressions: U(x) = Σᵢ ℓ(aᵢ·x + oᵢ, yᵢ) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), aᵢ row i of `X`.

@@ -409,6 +409,12 @@ class LinearGaussian(Model):
         residuals = np.asarray(y, dtype=float) - self.predict(x, A)
         return 0.5 * (math.log(self.noise_precision / (2.0 * math.pi)) - self.noise_precision * residuals**2)
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"x": self.y}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return super().pointwise_log_likelihood(draws) + 0.5 * math.log(self.noise_precision / (2.0 * math.pi))
+
 
 def _dense(A):
     """A copy of the features as a finite matrix, or a `ValueError`."""

@@ -486,6 +486,12 @@ class NormalInverseGammaRegression(Model):
             return found
         return float(found.sum()) if x.ndim == 1 else found.sum(axis=-1)
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {"y": self.y}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        return self.log_likelihood(draws, pointwise=True)
+
 
 def _prior_precision(covariance, d, intercept):
     """V⁻¹ (d, d) and its rank, or a `ValueError`."""

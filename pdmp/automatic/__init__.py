@@ -1,0 +1,14 @@
+"""From a model to a process that is ready to sample it: where chains start, the metric, and which process.
+
+`pdmp.sample` gets `preparing` by way of `pdmp.engine.run.automatic`, as the engine imports no sampler.
+"""
+
+from pdmp.automatic import preparing
+from pdmp.automatic.preparing import auto
+from pdmp.engine import run
+
+run.automatic = preparing
+
+__all__ = [
+    "auto",
+]

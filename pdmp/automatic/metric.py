@@ -1,0 +1,156 @@
+r"""The metric: the Gaussian that fits the target best, learnt in windows of all chains.
+
+A window is a piece of a forward event chain in the metric of the window before; the first metric is that of the
+Gaussian that the starts are from. At equally spaced points of all chains the gradient is evaluated, and a Gaussian is
+fitted to points and gradients together: of a near normal target it is accurate from far fewer points than their
+covariance is. Windows are twice as long each time until it has settled. Then it is frozen: what is sampled with it is
+the target's law, however good it is.
+
+References
+----------
+Tran & Kleppe (2024), Tuning diagonal scale matrices for HMC, arXiv:2403.07495, and the sampler nutpie (Seyboldt) for
+the Fisher divergence: variances, and covariances, as geometric means.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.automatic.start import DENSE, Gaussian, Starts
+from pdmp.automatic.windows import THINNING, ends, gradients_of, run_window
+from pdmp.engine.result import Run
+from pdmp.errors import SamplingError
+from pdmp.models.base import Model
+from pdmp.processes.forward_event_chain import ForwardEventChain
+from pdmp.processes.mass import Dense, Diagonal
+
+FIRST_WINDOW = 120  #: gradients of each chain in the first window, at least; ten for each dimension
+WINDOWS = 5  #: largest number of windows
+TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
+POINTS = 200  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
+LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
+REFRESH = 0.7  #: probability that an event of the forward event chain draws the orthogonal component anew
+
+
+class Metric(NamedTuple):
+    """What the windows learnt."""
+
+    gaussian: Gaussian  #: mean, and a root of the covariance
+    residual: float  #: how far the target is from that Gaussian, see `residual_gradient`
+    points: np.ndarray  #: (chains, d) where the chains are
+    last: Run  #: the last window
+    change: float  #: of the covariance in the last window, see `distance`
+    windows: int
+    gradients: int  #: of all windows, all chains
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last two windows agree."""
+        return self.change <= TOLERANCE
+
+
+def chain_process(model: Model, root: np.ndarray) -> ForwardEventChain:
+    """The forward event chain whose velocities are L z, z ~ N(0, I), with a root L (d, d) or (d,)."""
+    process = ForwardEventChain(
+        model, orthogonal="refresh", probability=REFRESH, velocities="gaussian", thinning=THINNING
+    )
+    process.mass = Diagonal(root) if root.ndim == 1 else Dense(lower(root))
+    return process
+
+
+def lower(root: np.ndarray) -> np.ndarray:
+    """The lower triangular root of the same covariance."""
+    return np.ascontiguousarray(np.tril(np.linalg.qr(root.T, mode="r").T))
+
+
+def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:
+    """The Gaussian whose gradient is nearest, over points x (n, d), to the target's, `gradients` (n, d).
+
+    Σ = S # G⁻¹, the geometric mean of the covariance S of the points and the inverse of that of the gradients, and
+    m = mean of x - Σ mean of ∇U. Among Gaussians this minimises the mean of |Lᵀ∇U(x) - L⁻¹(x - m)|², the Fisher
+    divergence in their own metric. Of a normal target both are exact once the points span the space, wherever they are.
+    """
+    mean, slope = x.mean(axis=0), gradients.mean(axis=0)
+    x, gradients = (x - mean) / math.sqrt(len(x)), (gradients - slope) / math.sqrt(len(x))
+    if not dense:
+        sd, steepness = np.sqrt((x**2).sum(axis=0)), np.sqrt((gradients**2).sum(axis=0))
+        root = sd * _limited(sd * steepness) ** -0.5
+        return Gaussian(mean - root**2 * slope, root)
+    scale = np.sqrt((x**2).sum(axis=0))
+    spread = scale[:, None] * np.linalg.qr(x / scale, mode="r").T  # S = spread spreadᵀ
+    _, values, vectors = np.linalg.svd(gradients @ spread, full_matrices=False)
+    root = lower(spread @ vectors.T * _limited(values) ** -0.5)
+    return Gaussian(mean - root @ (root.T @ slope), root)
+
+
+def _limited(values):
+    """Singular values without extreme ones."""
+    return np.clip(values, 1.0 / LARGEST_VALUE, LARGEST_VALUE)
+
+
+def distance(old: np.ndarray, new: np.ndarray) -> float:
+    """√(mean over k of log² λₖ), λₖ the eigenvalues of Σ_old⁻¹ Σ_new, of roots (d, d) or (d,) of both.
+
+    It does not depend on the coordinates. Estimates from n and m independent normal draws are about
+    √((d + 1) (1/n + 1/m)) apart.
+    """
+    if old.ndim == 1:
+        logs = 2.0 * (np.log(new) - np.log(old))
+    else:
+        logs = 2.0 * np.log(np.linalg.svd(np.linalg.solve(old, new), compute_uv=False))
+    return float(np.sqrt(np.mean(logs**2)))
+
+
+def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) -> float:
+    """√(mean of |Lᵀ∇U(x) - z|² / d) over points x = m + L z, (n, d): 0 of a normal target.
+
+    It is about how many events the Boomerang has for one of a process that does not know the Gaussian.
+    """
+    root = gaussian.root
+    pulled = gradients * root if root.ndim == 1 else gradients @ root
+    z = np.array([gaussian.standardised(point) for point in x])
+    return float(np.sqrt(np.mean((pulled - z) ** 2)))
+
+
+def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Equally spaced points of all chains, (n, d), and the gradients there; without those that are not finite."""
+    each = -(-max(POINTS, 4 * model.dim) // run.chains)
+    moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
+    x = np.concatenate([path.discretise(each) for path in moved])
+    gradients = np.array([model.gradient(point) for point in x])
+    finite = np.isfinite(gradients).all(axis=1)
+    return x[finite], gradients[finite]
+
+
+def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> Metric:
+    """Run the windows.
+
+    Raises
+    ------
+    SamplingError
+        If all chains of a window fail, or do not move.
+    """
+    root, points = starts.gaussian.root, starts.points
+    dense = model.dim <= DENSE
+    root = lower(root) if dense else root
+    length, spent = max(FIRST_WINDOW, 10 * model.dim), 0
+    for k, child in enumerate(seed.spawn(WINDOWS)):
+        run = run_window(chain_process(model, root), points, child, length)
+        if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
+            raise SamplingError(
+                f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
+                "chains went; give `initial=`, or a process of your choice.",
+                run=run,
+            )
+        x, gradients = spaced_points(model, run)
+        gaussian = fitted_gaussian(x, gradients, dense)
+        change, root = distance(root, gaussian.root), gaussian.root
+        spent += gradients_of(run) + len(x)
+        points = ends(run, points)
+        if k > 0 and change <= TOLERANCE:
+            break
+        length *= 2
+    return Metric(gaussian, residual_gradient(gaussian, x, gradients), points, run, change, k + 1, spent)

@@ -1,0 +1,104 @@
+"""`pdmp.auto`: starts, metric and choice, one after the other."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.automatic.choice import choose
+from pdmp.automatic.metric import learn_metric
+from pdmp.automatic.start import find_starts
+from pdmp.engine.checks import check_count, check_seed
+from pdmp.engine.preflight import check_methods, check_target
+from pdmp.models.adapters import from_pymc
+from pdmp.models.base import Model
+from pdmp.process import Process
+
+#: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
+SPAWN_KEY = 2**32 - 1
+
+
+def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initial: ArrayLike | None = None) -> Process:
+    """A process that is ready to sample a model: started, preconditioned and chosen by its own warm-up.
+
+    1. Starts: from the model's initial point, and from a point dispersed around it for each chain, a Newton path; each
+       chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
+    2. Metric: windows of forward event chains, of all chains together, learn mean and covariance, until they have
+       settled; a diagonal above 200 dimensions (`pdmp.automatic.metric`).
+    3. Choice: the Boomerang with that reference, or the forward event chain with that metric, by what each yields in a
+       trial (`pdmp.automatic.choice`).
+
+    ``pdmp.sample(model)`` does this, and then samples.
+
+    Parameters
+    ----------
+    model : Model or pymc.Model
+        The target. A PyMC model goes through `pdmp.models.from_pymc`.
+    chains : int, default 4
+        Number of chains, which all take part in the warm-up.
+    seed : int, optional
+        The same seed gives the same process. By default one is drawn.
+    initial : array_like, shape (d,) or (chains, d), optional
+        Around which point the paths begin, or where each chain's path does; the model's ``initial`` when omitted.
+
+    Returns
+    -------
+    Process
+        A `Boomerang` or a `ForwardEventChain`. Its attribute ``starts`` is where the chains of a run start by default,
+        ``choice`` says in one line what was chosen and why, ``preparation_gradients`` is the number of gradients and
+        potentials that this has cost, all chains together.
+
+    Raises
+    ------
+    TypeError
+        If it is not a model.
+    ValueError
+        If no point of positive density is found near `initial`.
+    SamplingError
+        If the warm-up fails.
+
+    Warns
+    -----
+    UserWarning
+        If paths end apart, so that there may be modes that no chain starts from.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> process = pdmp.auto(pdmp.models.Banana(), seed=1)
+    >>> process.starts.shape
+    (4, 2)
+    >>> run = pdmp.sample(process, events=200, chains=4, seed=1)
+    """
+    target = model_of(model)
+    if target is None:
+        raise TypeError(f"`model` must be a pdmp.Model or a pymc.Model, got {type(model).__name__}.")
+    chains = check_count("chains", chains)
+    root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
+    for_starts, for_metric, for_choice = root.spawn(3)
+    check_methods(target)
+    check_target(target)
+    starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
+    said = starts.warning()
+    if said is not None:
+        warnings.warn(said, UserWarning, stacklevel=2)
+    metric = learn_metric(target, starts, for_metric)
+    chosen = choose(target, metric, for_choice)
+    process = chosen.process
+    process.starts, process.choice = chosen.points, chosen.line
+    process.preparation_gradients = starts.evaluations + metric.gradients + chosen.gradients
+    return process
+
+
+def model_of(target: Any) -> Model | None:
+    """The model that `target` is or stands for; None if it is neither a model nor a PyMC model."""
+    if isinstance(target, Model):
+        return target
+    pymc = sys.modules.get("pymc")  # whoever made a PyMC model has imported it
+    if pymc is not None and isinstance(target, pymc.Model):
+        return from_pymc(target)
+    return None

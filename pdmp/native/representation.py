@@ -1,0 +1,69 @@
+"""How objects are printed: the name of the class, and the arguments that differ from their defaults."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+
+import numpy as np
+
+SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
+
+
+def remembers_call(init):
+    """The constructor `init`, which also keeps the call as text in the attribute `_text` of the object."""
+
+    @functools.wraps(init)
+    def constructor(self, *args, **kwargs):
+        if "_text" not in self.__dict__:  # else a base's constructor, called by this one
+            try:
+                self._text = call_text(type(self).__name__, inspect.signature(init), args, kwargs)
+            except Exception:  # noqa: BLE001 - an argument that cannot be printed is refused by `init`, or is not
+                self._text = None
+        init(self, *args, **kwargs)
+
+    return constructor
+
+
+def call_text(name: str, signature: inspect.Signature, args: tuple, kwargs: dict) -> str | None:
+    """The call ``name(*args, **kwargs)`` as text, without what equals its default; None if it is not a valid call."""
+    try:
+        given = signature.bind(None, *args, **kwargs).arguments
+    except TypeError:
+        return None
+    parts = []
+    for argument, value in list(given.items())[1:]:
+        parameter = signature.parameters[argument]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            parts += [short(v) for v in value]
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            parts += [f"{n}={short(v)}" for n, v in value.items()]
+        elif parameter.default is parameter.empty or not _equal(value, parameter.default):
+            named = parameter.kind is not parameter.POSITIONAL_ONLY and not hasattr(type(value), "native")
+            parts.append(f"{argument}={short(value)}" if named else short(value))
+    return f"{name}({', '.join(parts)})"
+
+
+def short(value) -> str:
+    """A value as text: short arrays with their numbers, longer ones by their shape."""
+    if isinstance(value, (np.ndarray, np.generic, list, tuple)) or hasattr(value, "__array__"):
+        shape = np.shape(value)
+        if np.prod(shape) > SHORT_ARRAY or len(shape) > 2:
+            return f"{type(value).__name__.removeprefix('nd')} of shape {shape}"
+        value = np.asarray(value).tolist()
+        return f"[{', '.join(map(short, value))}]" if isinstance(value, list) else short(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, numbers.Integral)):
+        return f"{float(value):.6g}"
+    if getattr(value, "shape", ()):  # a sparse matrix
+        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    text = getattr(value, "__name__", None) if callable(value) else None
+    text = repr(value) if text is None else text
+    return text if len(text) <= SHORT_TEXT or hasattr(type(value), "native") else f"{text[: SHORT_TEXT - 1]}…"
+
+
+def _equal(value, default):
+    try:
+        return value is default or bool(value == default)
+    except (TypeError, ValueError):  # an array
+        return False

@@ -1,0 +1,118 @@
+"""`pdmp.auto` and `pdmp.sample` of a model: what they return, count, repeat and refuse; laws at a small size."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.automatic import preparing
+from tests.checks import assert_unbiased
+from tests.targets import BANANA, FUNNEL, LOGISTIC, Plane
+
+MODEL = Plane(LOGISTIC)
+
+
+@pytest.mark.exact
+def test_a_model_is_sampled():
+    run = pdmp.sample(MODEL, seed=1)
+    assert run.chains == 4 and run.stopped == "ess, rhat"
+    assert all(draws.min() >= 400 for draws in run.effective_draws().values())
+    mean, var = MODEL.moments()
+    assert np.all(np.abs(run.mean() - mean) < 6.0 * run.mcse())
+    np.testing.assert_allclose(run.sd(), np.sqrt(var), rtol=0.25)
+    assert run.note == run.process.choice and run.note in str(run.summary())
+    assert run.stats["preparation_gradients"] == run.process.preparation_gradients > 1_000
+    assert run.info["budget"] == {"gradients": 100_000, "ess": 400, "rhat": 1.05}
+
+
+@pytest.mark.exact
+def test_the_same_seed_repeats_the_run(tmp_path):
+    first, second, other = (pdmp.sample(MODEL, events=60, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first.trajectories[3].positions, second.trajectories[3].positions)
+    assert np.all(first.trajectories[0].positions[0] != other.trajectories[0].positions[0])
+    process = pdmp.auto(MODEL, seed=5)
+    np.testing.assert_array_equal(process.starts, [t.positions[0] for t in first.trajectories])
+    assert len(np.unique(process.starts[:, 0])) == 4
+    third = pdmp.sample(process, events=60, seed=5)
+    np.testing.assert_array_equal(first.mean(), third.mean())
+    first.save(tmp_path / "run.npz")
+    assert pdmp.load(tmp_path / "run.npz").note == first.note
+
+
+@pytest.mark.exact
+def test_budgets_and_chains():
+    run = pdmp.sample(MODEL, events=30, chains=2, seed=1)
+    assert run.chains == 2 and "ess" not in run.info["budget"]
+    assert pdmp.sample(MODEL, ess=50, chains=1, seed=1).info["budget"] == {"gradients": 100_000, "ess": 50}
+    process = pdmp.auto(MODEL, chains=2, seed=1)
+    assert pdmp.sample(process, events=30, chains=1, seed=1).chains == 1
+    with pytest.raises(ValueError, match=r"`chains` = 3 is more than the 2 .* make it by pdmp.auto\(model, chains=3\)"):
+        pdmp.sample(process, events=30, chains=3, seed=1)
+    given = pdmp.sample(process, events=30, chains=3, seed=1, initial=np.zeros(2))
+    assert [t.positions[0].tolist() for t in given.trajectories] == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.exact
+def test_arguments_are_checked_before_the_warm_up(monkeypatch):
+    monkeypatch.setattr(preparing, "auto", None)  # a call would be another error
+    for wrong in ({"events": 0}, {"ess": -1.0}, {"warmup": 1.0}, {"store": "disc"}, {"chains": 0}, {"seed": -1}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            pdmp.sample(MODEL, **wrong)
+    with pytest.raises(TypeError, match="`steps` is for fixed-step processes"):
+        pdmp.sample(MODEL, steps=3)
+    with pytest.raises(TypeError, match="`process` must be a process such as"):
+        pdmp.sample("model")
+
+
+@pytest.mark.exact
+def test_what_is_not_a_model():
+    with pytest.raises(TypeError, match="must be a pdmp.Model or a pymc.Model, got str"):
+        pdmp.auto("model")
+    with pytest.raises(ValueError, match="`chains`"):
+        pdmp.auto(MODEL, chains=0)
+
+
+@pytest.mark.exact
+def test_a_pymc_model_is_taken_as_it_is(monkeypatch):
+    class TheirModel:
+        pass
+
+    monkeypatch.setitem(sys.modules, "pymc", types.SimpleNamespace(Model=TheirModel))
+    monkeypatch.setattr(preparing, "from_pymc", lambda model: MODEL)
+    assert preparing.model_of(TheirModel()) is MODEL
+    assert preparing.model_of(3.0) is None
+
+
+@pytest.mark.exact
+def test_every_evaluation_is_counted():
+    calls = []
+
+    def quadratic(x):
+        calls.append(x)
+        return 0.5 * float(x @ x), x.copy()
+
+    model = pdmp.models.from_function(quadratic, 2)
+    calls.clear()
+    process = pdmp.auto(model, seed=1)
+    assert len(calls) - 30 <= process.preparation_gradients <= len(calls)
+
+
+@pytest.mark.exact
+def test_the_first_line_of_the_bar_is_the_choice(capsys):
+    process = pdmp.auto(MODEL, seed=2)
+    pdmp.sample(process, events=20, seed=2, progress=True)
+    assert process.choice in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("which", [LOGISTIC, BANANA, FUNNEL])
+def test_laws(which):
+    """Means and variances over independent warm-ups, whose starts and metrics differ."""
+    model, found = Plane(which), []
+    mean, var = model.moments()
+    for seed in range(20):
+        run = pdmp.sample(model, gradients=20_000, seed=seed)
+        found.append(np.concatenate([run.mean(), run.var() + (run.mean() - mean) ** 2]))
+    sd = np.sqrt(var)
+    assert_unbiased(found, np.concatenate([mean, var]), resolution=np.concatenate([0.15 * sd, 0.25 * var]))

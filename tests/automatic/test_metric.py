@@ -1,0 +1,155 @@
+"""The metric: exact on Gaussians, free of scale, learnt until it has settled."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.automatic import metric
+from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
+from pdmp.automatic.start import Gaussian, find_starts
+from pdmp.automatic.windows import ends, gradients_of, least_per_gradient, run_window
+
+pytestmark = pytest.mark.exact
+
+MEAN = np.array([1.0, -200.0, 0.5])
+PRECISION = np.array([[2.0, 0.01, 0.3], [0.01, 1.5e-4, 0.0], [0.3, 0.0, 5.0]])
+GAUSSIAN = pdmp.models.Gaussian(MEAN, PRECISION)
+COVARIANCE = np.linalg.inv(PRECISION)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def seed(k=1):
+    return np.random.SeedSequence(k)
+
+
+@pytest.mark.parametrize("n", [5, 50])
+def test_the_fit_to_a_gaussian_is_exact_wherever_the_points_are(n):
+    x = MEAN + 3.0 + rng().normal(size=(n, 3)) @ np.array([[0.5, 3.0, 0.0], [0.1, -5.0, 0.2], [0.0, 1.0, 1.0]])
+    found = fitted_gaussian(x, (x - MEAN) @ PRECISION)
+    np.testing.assert_allclose(found.root @ found.root.T, COVARIANCE, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.centre, MEAN, rtol=1e-7)
+    assert np.all(np.triu(found.root, 1) == 0.0)
+    assert residual_gradient(found, x, (x - MEAN) @ PRECISION) < 1e-6
+
+
+def test_the_diagonal_fit():
+    precision = np.array([2.0, 1e-4, 30.0])
+    x = MEAN + 1.0 + rng().normal(size=(9, 3))
+    found = fitted_gaussian(x, (x - MEAN) * precision, dense=False)
+    np.testing.assert_allclose(found.root**2, 1.0 / precision, rtol=1e-9)
+    np.testing.assert_allclose(found.centre, MEAN, rtol=1e-6)
+    assert residual_gradient(found, x, (x - MEAN) * precision) < 1e-6
+
+
+def test_all_but_singular_correlations():
+    """Two coordinates of correlation 1 - 1e-9, in units of 1e6 and 1e-6."""
+    scale = np.array([1e6, 1e-6])
+    covariance = scale[:, None] * np.array([[1.0, 1.0 - 1e-9], [1.0 - 1e-9, 1.0]]) * scale
+    root = np.linalg.cholesky(covariance)
+    x = rng().normal(size=(40, 2)) @ root.T
+    found = fitted_gaussian(x, np.linalg.solve(root.T, np.linalg.solve(root, x.T)).T)
+    assert distance(root, found.root) < 1e-3
+
+
+def test_a_singular_direction_is_limited():
+    x, gradients = rng().normal(size=(30, 2)), rng(1).normal(size=(30, 2))
+    gradients[:, 1] *= 1e-9
+    found = fitted_gaussian(x, gradients)
+    values = np.linalg.eigvalsh(found.root @ found.root.T)
+    assert values[-1] < 2.0 * metric.LARGEST_VALUE
+
+
+def test_residual_gradient_of_a_wrong_gaussian():
+    x = rng().normal(size=(10, 2))
+    twice = Gaussian(np.zeros(2), np.array([[2.0, 0.0], [0.0, 2.0]]))
+    # Lᵀ∇U - z = 2 x - x / 2.
+    assert residual_gradient(twice, x, x) == pytest.approx(1.5 * np.sqrt((x**2).mean()))
+    assert residual_gradient(twice._replace(root=np.full(2, 2.0)), x, x) == pytest.approx(1.5 * np.sqrt((x**2).mean()))
+
+
+def test_distance_of_covariances():
+    a, b, change = (np.linalg.cholesky(m @ m.T) for m in rng().normal(size=(3, 4, 4)))
+    assert distance(a, a) == pytest.approx(0.0, abs=1e-12)
+    assert distance(a, b) == pytest.approx(distance(b, a))
+    assert distance(change @ a, change @ b) == pytest.approx(distance(a, b))
+    assert distance(a, 3.0 * a) == pytest.approx(2.0 * math.log(3.0))
+    assert distance(np.array([1.0, 2.0]), np.array([1.0, 2.0 * math.e])) == pytest.approx(2.0 / math.sqrt(2.0))
+
+
+def test_lower_root():
+    root = rng().normal(size=(3, 3))
+    np.testing.assert_allclose(lower(root) @ lower(root).T, root @ root.T)
+    assert np.all(np.triu(lower(root), 1) == 0.0)
+
+
+def test_windows_on_a_gaussian():
+    starts = find_starts(GAUSSIAN, 3, rng())
+    found = learn_metric(GAUSSIAN, starts, seed())
+    assert found.windows == 2 and found.settled and found.change < 1e-4
+    np.testing.assert_allclose(found.gaussian.centre, MEAN, rtol=1e-5)
+    assert distance(np.linalg.cholesky(COVARIANCE), found.gaussian.root) < 1e-5
+    assert found.residual < 1e-4
+    assert found.points.shape == (3, 3) and np.all(found.points != starts.points)
+    # Two windows of 120 and 240 gradients of each chain, and the points.
+    assert 3 * 360 <= found.gradients - 2 * 3 * -(-metric.POINTS // 3) <= 3 * 370
+    again = learn_metric(GAUSSIAN, starts, seed())
+    np.testing.assert_array_equal(found.points, again.points)
+
+
+def test_windows_go_on_until_it_has_settled(monkeypatch):
+    monkeypatch.setattr(metric, "TOLERANCE", -1.0)
+    monkeypatch.setattr(metric, "FIRST_WINDOW", 20)
+    found = learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed())
+    assert found.windows == metric.WINDOWS and not found.settled
+    assert gradients_of(found.last) >= 2 * 2 ** (metric.WINDOWS - 1) * 30  # ten for each dimension in the first
+
+
+def test_spaced_points_leave_out_what_is_not_finite():
+    cut = pdmp.models.from_function(lambda x: (0.5 * x @ x, np.where(x[0] > 1.0, np.nan, x)), 2)
+    run = run_window(metric.chain_process(GAUSSIAN, np.eye(3)), np.zeros((2, 3)), seed(), 30)
+    run.dim = 2
+    paths = run.trajectories
+    x, gradients = spaced_points(cut, FakeRun([FakePath(p) for p in paths], run.records))
+    assert len(x) == len(gradients) < 2 * 100 and np.all(x[:, 0] <= 1.0)
+    np.testing.assert_array_equal(x, gradients)
+
+
+class FakePath:
+    """The first two coordinates of a path, standardised."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def discretise(self, n):
+        x = self.path.discretise(n)[:, :2]
+        return (x - x.mean(axis=0)) / x.std(axis=0)
+
+
+class FakeRun:
+    def __init__(self, trajectories, records):
+        self.trajectories, self.records, self.chains = trajectories, records, len(records)
+
+
+def test_a_window():
+    process, x = metric.chain_process(GAUSSIAN, np.linalg.cholesky(COVARIANCE)), np.tile(MEAN, (2, 1))
+    run = run_window(process, x, seed(), 50)
+    np.testing.assert_array_equal(run.mean(), run_window(process, x, seed(), 50).mean())
+    assert gradients_of(run) >= 100 and {r.stopped for r in run.records} <= {"data_passes", "events"}
+    final = ends(run, x)
+    np.testing.assert_array_equal(final[1], run.trajectories[1].at(run.end[1]))
+    least = min(draws.min() for draws in run.effective_draws().values())
+    assert least_per_gradient(run) == pytest.approx(least / gradients_of(run))
+
+
+def test_a_gradient_that_is_not_finite_where_chains_go():
+    trap = pdmp.models.from_function(lambda x: (0.5 * x @ x, x.copy()), 2)
+    starts = find_starts(trap, 2, rng())
+    trap.callback.function = lambda x: (0.5 * x @ x, np.full(2, np.nan))
+    with pytest.raises(pdmp.SamplingError, match="failed in window 1") as caught:
+        learn_metric(trap, starts, seed())
+    assert caught.value.run.chains == 2

@@ -1,0 +1,243 @@
+"""Paths to a start: exact on Gaussians, past saddles and walls, not into a mode without mass; said where they part."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.automatic import start
+from pdmp.automatic.start import Evaluations, Gaussian, Path, draw_by_importance, elbo, find_path, find_starts
+from tests.benchmarks.own_models import Schools
+
+pytestmark = pytest.mark.exact
+
+MEAN = np.array([300.0, -2.0, 0.5])
+PRECISION = np.array([[2e-4, 0.01, 0.0], [0.01, 1.5, 0.3], [0.0, 0.3, 50.0]])
+GAUSSIAN = pdmp.models.Gaussian(MEAN, PRECISION)
+#: log ∫ exp(-U) of it.
+LOG_Z = 1.5 * math.log(math.tau) - 0.5 * np.linalg.slogdet(PRECISION)[1] - GAUSSIAN.potential(MEAN)
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def function(potential, gradient, dim=2, initial=None):
+    return pdmp.models.from_function(
+        lambda x: (potential(*x), np.array(gradient(*x))), dim, initial=initial, check_gradient=False
+    )
+
+
+def test_the_first_step_on_a_gaussian_is_the_last():
+    target = Evaluations(GAUSSIAN)
+    before = target.count
+    path = find_path(target, np.array([10.0, 10.0, -10.0]), rng())
+    assert path.converged
+    np.testing.assert_allclose(path.gaussian.centre, MEAN, rtol=1e-6)
+    np.testing.assert_allclose(
+        path.gaussian.root @ path.gaussian.root.T, np.linalg.inv(PRECISION), rtol=1e-5, atol=1e-8
+    )
+    # Twice a gradient, a Hessian and an ELBO; the potential at the start, and after the step.
+    assert target.count - before == 2 * (1 + 3 + start.DRAWS) + 2
+
+
+def test_elbo_of_the_target_itself_is_its_log_normalising_constant():
+    exact = Gaussian(MEAN, np.linalg.cholesky(np.linalg.inv(PRECISION)))
+    target = Evaluations(GAUSSIAN)
+    assert elbo(target, exact, rng().normal(size=(8, 3))) == pytest.approx(LOG_Z, abs=1e-9)
+    wide = exact._replace(root=2.0 * exact.root)
+    # E[|z|² / 2 - |2z|² / 2] = -3 d / 2, and log 2 for each dimension of volume; less two standard errors.
+    z = rng(1).normal(size=(50_000, 3))
+    assert elbo(target, wide, z) - LOG_Z == pytest.approx(3 * math.log(2.0) - 4.5, abs=0.05)
+    assert elbo(target, wide, z[:8]) <= 3 * math.log(2.0) + LOG_Z - 1.5 * (z[:8] ** 2).sum() / 8
+
+
+def test_elbo_is_lowered_by_twice_its_standard_error():
+    tilted = function(lambda a, b: 0.5 * (a * a + b * b) + a, lambda a, b: (a + 1.0, b))
+    standard = Gaussian(np.zeros(2), np.ones(2))
+    z = np.array([[1.0, 0.3], [3.0, -0.2]])  # log p - log q is minus the first coordinate
+    assert elbo(Evaluations(tilted), standard, z) == pytest.approx(-2.0 - 2.0 * 1.0 + math.log(math.tau))
+
+
+def test_diagonal_roots():
+    diagonal, full = Gaussian(MEAN, np.array([1.0, 2.0, 3.0])), Gaussian(MEAN, np.diag([1.0, 2.0, 3.0]))
+    z = rng().normal(size=3)
+    np.testing.assert_allclose(diagonal.at(z), full.at(z))
+    np.testing.assert_allclose(diagonal.standardised(diagonal.at(z)), z)
+    np.testing.assert_allclose(full.standardised(full.at(z)), z)
+    assert diagonal.log_volume() == pytest.approx(full.log_volume())
+
+
+@pytest.mark.parametrize("x", [[1e-3, 1.0], [-1e-3, 0.5], [0.3, 3.0], [0.0, 0.0]])
+def test_a_saddle_is_left_downhill(x):
+    double_well = function(
+        lambda a, b: 4.0 * (a * a - 1.0) ** 2 + 0.5 * b * b, lambda a, b: (16.0 * a * (a * a - 1.0), b)
+    )
+    path = find_path(Evaluations(double_well), np.array(x), rng())
+    assert path.converged
+    np.testing.assert_allclose(path.gaussian.centre, [-1.0 if x[0] <= 0.0 else 1.0, 0.0], atol=0.05)
+    np.testing.assert_allclose(path.gaussian.root @ path.gaussian.root.T, np.diag([1 / 32, 1.0]), atol=0.01)
+
+
+def test_a_path_enters_an_earlier_one_only_where_its_gaussian_is_right():
+    target = Evaluations(GAUSSIAN)
+    first = find_path(target, MEAN + 1.0, rng())
+    spent = target.count
+    assert find_path(target, MEAN + first.gaussian.root @ np.ones(3), rng(1), (first,)) is first
+    assert target.count == spent + 1
+    wrong = first._replace(elbo=first.elbo + 2.0 * start.NATS)  # what the path claims is not what x shows
+    assert find_path(target, MEAN + first.gaussian.root @ np.ones(3), rng(1), (wrong,)) is not wrong
+    far = MEAN + first.gaussian.root @ np.full(3, 10.0)
+    target.count = 0
+    assert find_path(target, far, rng(1), (Path(None, -math.inf, False), first)) is first
+    assert target.count > 10
+
+
+def test_a_gaussian_in_many_dimensions():
+    precision = np.geomspace(1e-2, 1e2, 300)
+    model = pdmp.models.Gaussian(np.full(300, 3.0), precision)
+    path = find_path(Evaluations(model), np.zeros(300), rng(), dense=False)
+    assert path.converged
+    np.testing.assert_allclose(path.gaussian.root**2, 1.0 / precision, rtol=1e-4)
+    assert np.abs(path.gaussian.standardised(np.full(300, 3.0))).max() < 0.2
+    log_z = 150.0 * math.log(math.tau) - 0.5 * np.log(precision).sum() - model.potential(np.full(300, 3.0))
+    assert path.elbo == pytest.approx(log_z, abs=0.1)
+
+
+def test_curved_valley_in_the_steps_of_many_dimensions():
+    valley = function(
+        lambda a, b: 0.5 * a * a + 50.0 * (b - a * a) ** 2,
+        lambda a, b: (a - 200.0 * a * (b - a * a), 100.0 * (b - a * a)),
+    )
+    path = find_path(Evaluations(valley), np.array([3.0, -4.0]), rng(), dense=False)
+    assert path.converged
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_do_not_start_in_a_mode_without_mass(seed):
+    """The density of the centred eight schools has no bound for log τ → -∞."""
+    y, s = [28, 8, -3, 7, -1, 1, 18, 12], [15, 10, 16, 11, 9, 11, 10, 18]
+    model = Schools(y, s, centred=True)
+    narrow = np.append(np.full(9, 7.9), -16.0)
+    found = find_starts(model, 4, rng(seed))
+    assert model.potential(narrow) < min(model.potential(x) for x in found.points) - 50.0
+    assert found.points[:, -1].min() > -5.0
+
+
+def two_modes(weight, apart=6.0):
+    """Two standard normal laws on either side of the origin, the left one with exp(weight) times the mass."""
+
+    def parts(a):
+        left, right = weight - 0.5 * (a + apart) ** 2, -0.5 * (a - apart) ** 2
+        top = max(left, right)
+        return top + math.log(math.exp(left - top) + math.exp(right - top)), left, right
+
+    def gradient(a, b):
+        total, left, right = parts(a)
+        return math.exp(left - total) * (a + apart) + math.exp(right - total) * (a - apart), b
+
+    return function(lambda a, b: 0.5 * b * b - parts(a)[0], gradient, initial=[0.1, 0.0])
+
+
+def test_paths_that_end_apart_are_said_and_not_used():
+    found = find_starts(two_modes(-8.0, apart=3.0), 4, rng(3))
+    lower = found.elbos < found.elbos.max() - start.NATS
+    assert 0 < lower.sum() < len(found.elbos) == 9
+    np.testing.assert_array_equal(found.apart, lower)
+    assert found.points[:, 0].min() > 0.0
+    said = found.warning()
+    assert said.startswith(f"{lower.sum()} of 9 paths") and re.search(r"\b8(\.\d+)? nats or more behind", said)
+    with pytest.warns(UserWarning, match="of 9 paths"):
+        pdmp.auto(two_modes(-8.0, apart=3.0), seed=2)
+
+
+def test_modes_of_about_the_same_mass_both_start_chains():
+    found = find_starts(two_modes(-1.0, apart=3.0), 8, rng(3))
+    assert found.warning() is None
+    assert 0 < (found.points[:, 0] > 0.0).sum() < 8
+
+
+def test_each_chain_starts_for_itself():
+    found = find_starts(GAUSSIAN, 4, rng(1))
+    assert found.warning() is None and len(found.elbos) == 5
+    z = np.array([found.gaussian.standardised(x) for x in found.points])
+    distances = np.linalg.norm(z[:, None] - z, axis=-1)[np.triu_indices(4, 1)]
+    assert distances.min() > 0.3 and np.abs(z).max() < 4.0
+    again = find_starts(GAUSSIAN, 4, rng(1))
+    np.testing.assert_array_equal(found.points, again.points)
+
+
+def test_the_model_s_own_point_competes():
+    """All dispersed points are in a narrow, bounded well; what the model says is a hundred nats better."""
+    well = function(
+        lambda a, b: min(0.5 * (a * a + b * b), 50.0 + 50.0 * ((a - 4.0) ** 2 + (b - 4.0) ** 2) - 100.0),
+        lambda a, b: (
+            (a, b)
+            if 0.5 * (a * a + b * b) < 50.0 * ((a - 4.0) ** 2 + (b - 4.0) ** 2) - 50.0
+            else (100.0 * (a - 4.0), 100.0 * (b - 4.0))
+        ),
+    )
+    well.initial = np.array([4.0, 4.0])
+    found = find_starts(well, 2, rng(2))
+    assert np.argmax(found.elbos) == 0
+    np.testing.assert_allclose(found.points, 4.0, atol=0.5)
+
+
+def test_where_the_user_says():
+    model = two_modes(0.0, apart=20.0)
+    right = find_starts(model, 3, rng(), initial=np.array([[18.0, 0.0], [21.0, 1.0], [20.0, -1.0]]))
+    assert right.points[:, 0].min() > 10.0 and len(right.elbos) == 3
+    left = find_starts(model, 3, rng(), initial=[-20.0, 0.0])
+    assert left.points[:, 0].max() < -10.0 and len(left.elbos) == 4
+    with pytest.raises(ValueError, match=r"`initial` must have shape \(2,\)"):
+        find_starts(model, 3, rng(), initial=np.zeros(4))
+
+
+def wall(fails):
+    """A normal law cut off at 0, the potential `fails` beyond."""
+
+    def potential(a, b):
+        return 0.5 * (a - 1.0) ** 2 + 0.5 * b * b if a > 0.0 else fails()
+
+    return function(potential, lambda a, b: (a - 1.0, b), initial=[1.0, 0.0])
+
+
+@pytest.mark.parametrize("fails", [lambda: math.inf, lambda: math.nan, lambda: math.log(-1.0)])
+def test_points_of_zero_density(fails):
+    model = wall(fails)
+    assert Evaluations(model).potential(np.array([-1.0, 0.0])) == math.inf
+    found = find_starts(model, 6, rng(4))
+    assert found.points[:, 0].min() > 0.0
+    picks = [draw_by_importance(Evaluations(model), Gaussian(np.zeros(2), np.ones(2)), rng(k)) for k in range(30)]
+    assert min(x[0] for x in picks) > 0.0
+
+
+def test_draws_by_importance_are_nearer_the_target_than_the_gaussian():
+    narrow = function(lambda a, b: 0.5 * (a * a + b * b), lambda a, b: (a, b))
+    wide = Gaussian(np.zeros(2), np.full(2, 3.0))
+    picks = np.array([draw_by_importance(Evaluations(narrow), wide, rng(k)) for k in range(400)])
+    # Var = 9 without weights; of the best of four about 3.
+    assert picks.var() < 4.5
+
+
+def test_no_density_at_all():
+    nothing = wall(lambda: math.inf)
+    nothing.initial = np.array([-50.0, 0.0])
+    with pytest.raises(ValueError, match="not near any point of positive density"):
+        find_starts(nothing, 2, rng())
+    flat = function(lambda a, b: 0.0, lambda a, b: (0.0, 0.0))
+    flat.callback.function = lambda x: (0.0, np.full(2, math.nan))
+    with pytest.raises(ValueError, match="looks like a density"):
+        find_starts(flat, 2, rng())
+
+
+def test_a_mistake_in_the_model_is_not_taken_for_a_wall():
+    def broken(a, b):
+        raise KeyError("mistake")
+
+    model = wall(lambda: math.inf)
+    model.callback.function = lambda x: broken(*x)
+    with pytest.raises(KeyError, match="mistake"):
+        Evaluations(model)

@@ -1,0 +1,477 @@
+"""The goals `ess` and `rhat` of a run, and what of it depends on the path alone."""
+
+import io
+import math
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.engine import chain as chain_module
+from pdmp.engine import checkpoint as checkpoint_module
+from pdmp.engine import goals as goals_module
+from pdmp.engine import run as run_module
+from pdmp.engine.goals import Goal
+from pdmp.process import PROPOSALS
+from tests.engine.test_run import Pickling, Serial, same
+from tests.toys import Coupled, Telegraph, Ticks, Walls
+
+PROCESSES = {"local": Walls, "ticks": Ticks, "coupled": Coupled}
+
+
+def boomerang():
+    """A global process on ellipses, whose reference is not its target."""
+    target = pdmp.models.Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 2.0]])
+    return pdmp.Boomerang(target, [0.2, 0.0], np.eye(2))
+
+
+def scripted(monkeypatch, means, sds=(math.inf,), rhats=(1.0,)):
+    """Let each look find the next of these numbers, the last from then on; returns the proposals at the looks."""
+    looks = []
+
+    def examine(self, run):
+        k = len(looks)
+        looks.append([int(r.counts[PROPOSALS]) for r in run.records])
+        self.draws = {
+            name: np.array([1e9, values[min(k, len(values) - 1)]]) for name, values in (("mean", means), ("sd", sds))
+        }
+        self.rhats = np.array([1.0, rhats[min(k, len(rhats) - 1)]])
+
+    monkeypatch.setattr(Goal, "examine", examine)
+    return looks
+
+
+# -- where the looks are ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("process", "warmup", "looks"),
+    [
+        (Telegraph(), 0.0, [500, 625, 782, 978]),
+        (Telegraph(), 0.5, [1_000, 1_125, 1_282]),
+        (Telegraph(), 0.9, [5_000, 5_125]),
+        (Walls(100), 0.0, [1_000, 1_250]),  # ten proposals of each clock
+        (Coupled(), 0.0, [501, 627, 786]),  # whole steps of three ticks
+    ],
+)
+def test_looks_are_a_quarter_apart(process, warmup, looks):
+    goal = Goal(process, warmup, ess=1.0)
+    found = [goal.first]
+    while len(found) < len(looks):
+        found.append(goal.after(found[-1]))
+    assert found == looks
+
+
+@pytest.mark.exact
+def test_a_run_stops_at_the_first_look_that_reaches_the_goal(monkeypatch):
+    looks = scripted(monkeypatch, means=[10.0, 39.9, 40.0])
+    run = pdmp.sample(Telegraph(), ess=40, chains=2, seed=1)
+    assert looks == [[500, 500], [625, 625], [782, 782]]
+    assert run.stopped == "ess" and run.stats["stopped"] == ["ess", "ess"] and run.stats["proposals"] == 2 * 782
+    np.testing.assert_array_equal(run.end, pdmp.sample(Telegraph(), proposals=782, chains=2, seed=1).end)
+
+
+@pytest.mark.exact
+def test_sds_count_as_means_do(monkeypatch):
+    looks = scripted(monkeypatch, means=[100.0], sds=[1.0, 39.0, 41.0])
+    pdmp.sample(Telegraph(), ess=40, seed=1)
+    assert len(looks) == 3
+
+
+@pytest.mark.exact
+def test_both_goals_must_be_reached(monkeypatch):
+    looks = scripted(monkeypatch, means=[50.0], rhats=[1.2, 1.1, 1.01])
+    run = pdmp.sample(Telegraph(), ess=40, rhat=1.01, chains=2, seed=1)
+    assert len(looks) == 3 and run.stopped == "ess, rhat"
+    looks = scripted(monkeypatch, means=[1.0], rhats=[1.2, 1.01])
+    run = pdmp.sample(Telegraph(), rhat=1.05, chains=2, seed=1)
+    assert len(looks) == 2 and run.stopped == "rhat"
+    looks = scripted(monkeypatch, means=[1.0, 1.0, 1.0, 50.0], rhats=[1.0])
+    pdmp.sample(Telegraph(), ess=40, rhat=1.01, chains=2, seed=1)
+    assert len(looks) == 4
+
+
+@pytest.mark.exact
+def test_the_worst_coordinate_is_named():
+    goal = Goal(Telegraph(), 0.0, ess=10.0, rhat=1.1)
+    goal.draws, goal.rhats = {"mean": np.array([5.0, 9.0]), "sd": np.array([7.0, 3.0])}, np.array([1.2, 1.05])
+    assert goal.least() == (3.0, "sd", 1) and goal.largest() == (1.2, 0)
+    goal.draws["mean"][0] = goal.rhats[1] = math.nan
+    assert goal.least() == (0.0, "mean", 0) and goal.largest() == (math.inf, 1)
+    assert not goal.reached()
+
+
+@pytest.mark.exact
+def test_a_coordinate_that_never_moved_has_not_reached_the_goal(monkeypatch):
+    looks = scripted(monkeypatch, means=[math.nan, math.nan, 50.0])
+    pdmp.sample(Telegraph(), ess=40, seed=1)
+    assert len(looks) == 3
+    looks = scripted(monkeypatch, means=[50.0], rhats=[math.nan, 1.0])
+    pdmp.sample(Telegraph(), rhat=1.1, chains=2, seed=1)
+    assert len(looks) == 2
+
+
+@pytest.mark.exact
+def test_chains_at_their_budget_wait_for_the_others(monkeypatch):
+    ends = pdmp.sample(Telegraph(), proposals=700, chains=2, seed=1).end
+    looks = scripted(monkeypatch, means=[1.0, 1.0, 50.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = pdmp.sample(Telegraph(), ess=40, time=float(ends.min()), chains=2, seed=1)
+    slow = int(np.argmax(ends))  # it has made fewer proposals by then
+    assert run.records[1 - slow].stopped == "time" and run.end[1 - slow] == ends.min()
+    assert looks[-1][1 - slow] in (699, 700) and len(looks) == 3
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", PROCESSES)
+def test_the_warmup_is_a_part_of_the_first_look_or_of_the_budget(name, monkeypatch):
+    scripted(monkeypatch, means=[1.0, 50.0])
+    run, first = pdmp.sample(PROCESSES[name](), ess=40, warmup=0.5, seed=1), 1_002 if name == "coupled" else 1_000
+    path = run.paths[0]
+    np.testing.assert_array_equal(path.times[first // 2], run.warmup[0])
+    assert run.stats["proposals"] == first + 126 if name == "coupled" else first + 125
+    scripted(monkeypatch, means=[1.0])
+    with pytest.warns(UserWarning, match="not reached"):
+        run = pdmp.sample(PROCESSES[name](), ess=40, warmup=0.5, events=300, seed=1)
+    np.testing.assert_array_equal(run.paths[0].times[150], run.warmup[0])
+
+
+# -- effective draws ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.filterwarnings("ignore:the extrapolated variance")
+@pytest.mark.parametrize("name", [*PROCESSES, "elliptic"])
+def test_effective_draws_are_variance_over_squared_error(name):
+    run = pdmp.sample(
+        boomerang() if name == "elliptic" else PROCESSES[name](), events=600, warmup=0.1, chains=2, seed=2
+    )
+    mean, var, found = run.mean(), run.var(), run.effective_draws()
+    np.testing.assert_allclose(found["mean"], var / run.mcse() ** 2, rtol=1e-12)
+
+    def squares(x):
+        return ((x.T - mean) ** 2).T
+
+    spread = run.expectation(lambda x: ((x.T - mean) ** 4).T) - var**2
+    expected = spread / run.mcse(squares) ** 2
+    np.testing.assert_allclose(found["sd"], np.where(var > 0.0, expected, np.nan), rtol=1e-7)
+
+
+@pytest.mark.exact
+def test_effective_draws_of_an_autoregression():
+    """x ← φ x + ε, φ = 0.9: a draw is worth (1 - φ) / (1 + φ) of an independent one, its square (1 - φ²) / (1 + φ²)."""
+    run = pdmp.sample(Ticks(), steps=15_000, chains=2, seed=3)
+    found = run.effective_draws()
+    assert abs(found["mean"].mean() * 19.0 / 30_000 - 1.0) < 0.2
+    assert abs(found["sd"].mean() * (1.81 / 0.19) / 30_000 - 1.0) < 0.2
+    moments = pdmp.sample(Ticks(), steps=15_000, chains=2, seed=3, store="moments").effective_draws()
+    assert abs(moments["mean"].mean() * 19.0 / 30_000 - 1.0) < 0.4  # from 32 to 64 stretches of each chain
+    assert abs(moments["sd"].mean() * (1.81 / 0.19) / 30_000 - 1.0) < 0.4
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", [*PROCESSES, "elliptic"])
+def test_squares_are_integrated_over_the_stretches(name):
+    process = boomerang() if name == "elliptic" else PROCESSES[name]()
+    call = {"time": 60.0, "chains": 2, "warmup": 0.1, "seed": 6}
+    skeleton, moments = (pdmp.sample(process, store=store, **call) for store in ("skeleton", "moments"))
+    for path, r in zip(skeleton.paths, moments.records, strict=True):
+        assert r.square_batches.shape == r.batches.shape == (len(r.x), 64)
+        exact, fourth = path.square_stretches(64, r.integrals.centre, r.warmup, r.end)
+        np.testing.assert_allclose(r.square_batches.T / r.integrals.stretch[0], exact, rtol=1e-9, atol=1e-12)
+        assert fourth.shape == (len(r.x),)
+    mean = np.tile(moments.mean(), len(moments.copies))
+    series, _, _, fourth = moments._square_stretches(mean)
+    blocks = [p.square_stretches(64, mean)[0].reshape(64, len(moments.copies), -1) for p in skeleton.paths]
+    for one, exact in zip(series, blocks, strict=True):
+        np.testing.assert_allclose(one, np.array(moments.copies) @ exact, rtol=1e-8, atol=1e-12)
+    assert fourth is None
+
+
+@pytest.mark.exact
+def test_normal_draws_are_counted_without_a_path_and_the_grid_has_its_own():
+    call = {"steps": 4_000, "seed": 1}
+    moments, skeleton = (pdmp.sample(Ticks(), store=s, **call) for s in ("moments", "skeleton"))
+    grid = pdmp.sample(Ticks(), store="grid", draws=400, **call)
+    series, each, lengths, _ = moments._square_stretches(moments.mean())
+    error = pdmp.diagnostics.monte_carlo_error.standard_error(series, each, lengths)
+    np.testing.assert_allclose(moments.effective_draws()["sd"], 2.0 * moments.var() ** 2 / error**2, rtol=1e-9)
+    rows = grid.draws(400)[0]
+    spread = np.mean((rows - grid.mean()) ** 4, axis=0) - grid.var() ** 2
+    np.testing.assert_allclose(grid.effective_draws()["sd"], spread / error**2, rtol=1e-9)
+    np.testing.assert_array_equal(grid.effective_draws()["mean"], moments.effective_draws()["mean"])
+    assert np.all(np.abs(np.log(skeleton.effective_draws()["sd"] / moments.effective_draws()["sd"])) < math.log(3.0))
+
+
+class Alternating(Ticks):
+    """The first coordinate alternates between -1 and 1 at random, the second never moves."""
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.x[0] = 1.0 if rng.random() < 0.5 else -1.0
+        state.x[2] = rng.standard_normal()
+        state.memory.taken[0] += 1
+        return 0
+
+
+@pytest.mark.exact
+def test_constant_squares_and_coordinates_that_never_move():
+    run = pdmp.sample(Alternating(), steps=400, seed=1, initial=[1.0, 0.5, 0.0], chains=2)
+    # The mean of ±1 is not quite 0, so its squares vary a little: by 4 mean² var.
+    found = run.effective_draws()
+    assert np.isnan(found["mean"][1]) and np.isnan(found["sd"][1])
+    assert np.all(found["mean"][[0, 2]] > 100.0) and np.all(found["sd"][[0, 2]] > 100.0)
+    path = run.paths[0]
+    np.testing.assert_allclose(path.square_stretches(8, np.zeros(3))[0][:, 0], 1.0, rtol=1e-12)
+
+
+@pytest.mark.exact
+def test_effective_draws_of_files(tmp_path):
+    run = pdmp.sample(Ticks(), steps=400, seed=1, store="moments")
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    for name, draws in run.effective_draws().items():
+        np.testing.assert_array_equal(loaded.effective_draws()[name], draws)
+    old = loaded.records[0]  # a file of an older version has no squares
+    old.integrals = old.integrals._replace(marks=old.integrals.marks[:, :3].copy())
+    np.testing.assert_array_equal(loaded.effective_draws()["mean"], run.effective_draws()["mean"])
+    assert np.all(np.isnan(loaded.effective_draws()["sd"]))
+
+
+# -- the same seed, the same run --------------------------------------------------------------------------------------
+
+CALL = {"chains": 2, "seed": 5, "warmup": 0.2}
+ESS = {"local": 700, "ticks": 60, "coupled": 20}  # which a few looks reach
+
+
+@pytest.mark.exact
+@pytest.mark.filterwarnings("ignore:the extrapolated variance")
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_chunks_executors_and_the_bar_change_nothing(name, store, monkeypatch):
+    call = CALL | {"store": store, "rhat": 1.5} | ({"draws": 50} if store == "grid" else {})
+    call |= {"ess": ESS[name]}
+    one = pdmp.sample(PROCESSES[name](), **call)
+    assert one.stopped == "ess, rhat"
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert same(one, pdmp.sample(PROCESSES[name](), progress=True, **call))
+    monkeypatch.setattr(chain_module, "BUFFER_BYTES", 1_000)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.003)
+    assert same(one, pdmp.sample(PROCESSES[name](), **call))
+    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)
+    assert same(one, pdmp.sample(PROCESSES[name](), executor=Serial(), **call))
+    assert same(one, pdmp.sample(PROCESSES[name](), executor=Pickling(), **call))
+
+
+@pytest.mark.exact
+@pytest.mark.filterwarnings("ignore:the extrapolated variance")
+@pytest.mark.parametrize("dies", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", ["local", "coupled"])
+def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path, monkeypatch):
+    call = CALL | {"ess": ESS[name], "store": "moments", "checkpoint": tmp_path / "file"}
+    one = pdmp.sample(PROCESSES[name](), **call | {"checkpoint": None})
+    keep, kept = checkpoint_module.Checkpoint.keep, []
+
+    def keep_and_die(self, i, chain):
+        keep(self, i, chain)
+        kept.append(chain.look)
+        if len(kept) == dies:
+            self.write()
+            raise MemoryError("killed")
+
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.01)
+    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.01)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
+        with pytest.raises(MemoryError):
+            pdmp.sample(PROCESSES[name](), **call)
+    assert same(one, pdmp.sample(PROCESSES[name](), **call))
+    assert same(one, pdmp.sample(PROCESSES[name](), **call))  # from the file of the finished run
+    with pytest.raises(ValueError, match="another call: `ess` differs"):
+        pdmp.sample(PROCESSES[name](), **call | {"ess": 61})
+
+
+@pytest.mark.exact
+def test_ctrl_c_at_a_look(tmp_path, monkeypatch):
+    one = pdmp.sample(Walls(), ess=700, chains=2, seed=5)
+    go_on, looks = Goal.go_on, []
+
+    def interrupted(self, chains, info):
+        looks.append(1)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        return go_on(self, chains, info)
+
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(Goal, "go_on", interrupted)
+        run = pdmp.sample(Walls(), ess=700, chains=2, seed=5, checkpoint=tmp_path / "file")
+    assert run.stopped == "interrupted" and run.stats["proposals"] == 2 * 625
+    assert one.stats["proposals"] > 2 * 625
+    assert same(one, pdmp.sample(Walls(), ess=700, chains=2, seed=5, checkpoint=tmp_path / "file"))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("warmup", [0.0, 0.3])
+def test_an_extended_run_is_one_with_the_higher_goal(warmup):
+    call = {"chains": 2, "seed": 4, "warmup": warmup}
+    low, high = (pdmp.sample(Walls(), ess=ess, **call) for ess in (300, 900))
+    assert low.stats["proposals"] < high.stats["proposals"]
+    longer = run_module.extend(low, ess=900)
+    again = run_module.extend(high, ess=300)  # which is reached
+    assert again.stats["proposals"] == high.stats["proposals"]
+    assert same(longer, high) and longer.stopped == "ess" and longer.info["budget"] == {"ess": 900}
+    more = run_module.extend(pdmp.sample(Walls(), proposals=640, **call), ess=900)  # past the second look
+    assert more.stopped == "ess" and more.stats["proposals"] >= 2 * 782 or warmup
+
+
+def test_the_compiled_run_and_a_process_pool_agree():
+    import concurrent.futures
+    import multiprocessing
+
+    one = pdmp.sample(Walls(), ess=500, rhat=1.1, chains=2, seed=5)
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
+        assert same(one, pdmp.sample(Walls(), ess=500, rhat=1.1, chains=2, seed=5, executor=pool))
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def only_warning(found):
+    assert len(found) == 1, [str(w.message) for w in found]
+    return str(found[0].message)
+
+
+@pytest.mark.exact
+def test_a_run_that_does_not_reach_its_goal_says_so_once(monkeypatch):
+    with pytest.warns(UserWarning) as found:
+        run = pdmp.sample(Ticks(), ess=1e6, rhat=1.0001, chains=2, steps=700, seed=1)
+    assert run.stopped == "events"
+    text, draws = only_warning(found), run.effective_draws()
+    least = min((draws[k].min(), k, int(draws[k].argmin())) for k in draws)
+    name = run.names()[least[2]]
+    assert f"`ess=1e+06` was not reached: {least[0]:,.3g} effective draws of the {least[1]} of {name}" in text
+    assert f"`rhat=1.0001` was not reached: R-hat is {run.rhat().max():.4g}" in text
+    assert "after 700 events of a chain (give a larger `steps=`)" in text
+    monkeypatch.setattr(goals_module, "DEFAULT_PROPOSALS", 700)
+    with pytest.warns(UserWarning) as found:
+        run = pdmp.sample(Ticks(), ess=1e6, seed=1)
+    assert run.stopped == "proposals" and run.stats["proposals"] == 700
+    assert "(the default bound: give a larger `proposals=`)" in only_warning(found)
+    with pytest.warns(UserWarning) as found:
+        run = pdmp.sample(Ticks(), ess=1e6, gradients=80.0, seed=1)  # a tenth of a gradient each: not the default
+    assert run.stopped == "gradients" and run.stats["proposals"] == 800
+    assert "(give a larger `gradients=`)" in only_warning(found)
+
+
+@pytest.mark.exact
+def test_a_full_skeleton_ends_the_run(monkeypatch):
+    monkeypatch.setattr(goals_module, "SKELETON_BYTES", 80_000.0)
+    with pytest.warns(UserWarning) as found:
+        run = pdmp.sample(Ticks(), ess=1e6, chains=2, seed=1)
+    rows = int(0.95 * 80_000 / 2 / (8 + 1 + 24))  # time, kind, three coordinates
+    assert run.stopped == "events" and list(run.events) == [rows, rows]
+    assert 'its skeleton has no more room: give `store="moments"`' in only_warning(found)
+
+
+@pytest.mark.exact
+def test_no_warning_where_the_goal_is_reached_at_the_budget(monkeypatch):
+    scripted(monkeypatch, means=[1.0, 50.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = pdmp.sample(Telegraph(), ess=40, proposals=600, seed=1)
+    assert run.stopped == "proposals"
+
+
+@pytest.mark.exact
+def test_a_failure_at_a_goal_is_a_failure():
+    from tests import toys
+
+    with pytest.raises(pdmp.SamplingError) as error:
+        pdmp.sample(Telegraph(toys.RATE_NAN, after=400.0), ess=1e9, chains=2, seed=1)
+    assert error.value.run.stopped == "failed"
+
+
+@pytest.mark.exact
+def test_gradients_are_full_passes():
+    target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    one = pdmp.sample(pdmp.BPS(target, thinning="grid"), gradients=200, seed=1)
+    other = pdmp.sample(pdmp.BPS(target, thinning="grid"), data_passes=200, seed=1)
+    assert one.stopped == "gradients" and other.stopped == "data_passes"
+    assert 200 <= one.stats["data_passes"] < 210 and one.info["budget"] == {"gradients": 200}
+    np.testing.assert_array_equal(one.paths[0].positions, other.paths[0].positions)
+    model = pdmp.models.LinearGaussian(np.ones((4, 1)), np.zeros(4), 1.0, 1.0)
+    run = pdmp.sample(discrete.SGLD(model, step=0.1), gradients=12, seed=1)
+    assert run.stats["total_events"] == 12 and run.stats["data_terms"] == 48
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("budget", "error", "message"),
+    [
+        ({"ess": 0}, ValueError, "`ess` must be positive and finite, got 0.0"),
+        ({"ess": math.nan}, ValueError, "`ess` must be positive and finite"),
+        ({"ess": True}, TypeError, "`ess` must be a number"),
+        ({"rhat": 1.0, "chains": 2}, ValueError, "`rhat` must be above 1 and finite, for example 1.01, got 1.0"),
+        ({"rhat": 1.01}, ValueError, "`rhat` compares chains: give `chains=` of at least 2, got 1"),
+        ({"gradients": 10, "data_passes": 10}, ValueError, "`gradients` and `data_passes` are the same budget"),
+        ({"gradients": -1}, ValueError, "`gradients` must be positive and finite, got -1.0"),
+        ({}, ValueError, "no budget: give at least one of `ess`, `rhat`, `time`"),
+    ],
+)
+def test_refusals(budget, error, message):
+    with pytest.raises(error, match=message):
+        pdmp.sample(Telegraph(), **budget)
+
+
+@pytest.mark.exact
+def test_a_process_without_data_and_a_budget_of_gradients(monkeypatch):
+    monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 1_000)
+    with pytest.raises(pdmp.SamplingError, match="never evaluates data; give another budget than `gradients`"):
+        pdmp.sample(Telegraph(), gradients=1.0, ess=1e9, seed=1, store="moments")
+
+
+# -- the bar ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+def test_the_bar_shows_the_state_at_the_last_look(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    run = pdmp.sample(Walls(), ess=500, chains=2, seed=5, progress=True)
+    text = sys.stderr.getvalue()
+    least = min(d.min() for d in run.effective_draws().values())
+    assert f"ESS {least:,.0f} of 500, R-hat {run.rhat().max():.3f}, {run.stats['total_events']:,} events" in text
+    assert "100%" in text
+
+
+@pytest.mark.exact
+def test_the_share_of_the_way_is_extrapolated_from_the_last_look():
+    goal = Goal(Telegraph(), 0.0, ess=100.0)
+    chain = types.SimpleNamespace(look=500, state=types.SimpleNamespace(counts=np.zeros(20, int)))
+    assert goal.share([chain]) == 0.0
+    goal.draws, chain.look = {"mean": np.array([25.0]), "sd": np.array([60.0])}, 625
+    chain.state.counts[PROPOSALS] = 500
+    assert goal.share([chain]) == pytest.approx(0.25)  # 500 proposals gave 25 of 100 draws
+    chain.state.counts[PROPOSALS] = 625
+    assert goal.share([chain]) == pytest.approx(625 / 2_000)
+    goal.draws = {"mean": np.array([99.0]), "sd": np.array([math.inf])}
+    assert goal.share([chain]) == 1.0
+
+
+@pytest.mark.exact
+def test_notebooks_have_a_bar(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not run_module.in_notebook() and not run_module.Progress(None, [])._wanted
+    shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    assert run_module.in_notebook() and run_module.Progress(None, [])._wanted
+    assert not run_module.Progress(False, [])._wanted
+    shell.config = {"TerminalIPythonApp": {}}
+    assert not run_module.in_notebook()

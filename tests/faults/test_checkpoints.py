@@ -1,0 +1,260 @@
+"""Checkpoints of other models, that cannot be written, that someone else writes; signals; budgets that grow."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.engine import checkpoint as checkpoints
+from pdmp.engine import storage
+from tests.toys import Telegraph, Ticks
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def normal(x, mean):
+    return 0.5 * float((x - mean) @ (x - mean)), x - mean
+
+
+class Callable:
+    def __init__(self, mean):
+        self.mean = mean
+
+    def __call__(self, x):
+        return normal(x, self.mean)
+
+    def method(self, x):
+        return normal(x, self.mean)
+
+
+class Opaque(Callable):
+    """Its parts cannot be hashed."""
+
+    def __init__(self, mean):
+        super().__init__(mean)
+        self.lock = threading.Lock()
+
+
+def of_dict(mean):
+    table = {"mean": mean}
+    return lambda x: normal(x, table["mean"])
+
+
+def of_list(mean):
+    table = [[mean]]
+    return lambda x: normal(x, table[0][0])
+
+
+def of_array(mean):
+    table = np.full(5_000, mean)
+    return lambda x: normal(x, table[2_500])
+
+
+def of_default(mean):
+    def function(x, mean=mean):
+        return normal(x, mean)
+
+    return function
+
+
+def of_frame(mean):
+    table = pytest.importorskip("pandas").DataFrame({"mean": [mean]})
+    return lambda x: normal(x, table["mean"][0])
+
+
+def of_file(mean):
+    """What it reads when it is called no hash knows: only its values tell."""
+    os.environ["PDMP_TEST_MEAN"] = str(mean)
+    return lambda x: normal(x, float(os.environ["PDMP_TEST_MEAN"]))
+
+
+KINDS = {
+    "partial": lambda mean: functools.partial(normal, mean=mean),
+    "object": Callable,
+    "bound method": lambda mean: Callable(mean).method,
+    "dict": of_dict,
+    "list": of_list,
+    "array": of_array,
+    "default argument": of_default,
+    "data frame": of_frame,
+    "values": of_file,
+}
+
+
+def sample(function, path, **call):
+    model = pdmp.models.from_function(function, 2)
+    return pdmp.sample(pdmp.ZigZag(model), initial=[0.3, 0.1], checkpoint=path, **{"events": 20, "seed": 1} | call)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_checkpoint_of_another_posterior_is_refused(kind, tmp_path):
+    path = tmp_path / "run"
+    run = sample(KINDS[kind](0.0), path)
+    np.testing.assert_array_equal(sample(KINDS[kind](0.0), path).mean(), run.mean())
+    with pytest.raises(ValueError, match="is of another call: `process` differs"):
+        sample(KINDS[kind](0.001), path)
+
+
+@pytest.mark.exact
+def test_what_cannot_be_identified_is_not_resumed(tmp_path):
+    sample(Opaque(0.0), tmp_path / "run")
+    with pytest.raises(ValueError, match="cannot be resumed: what FunctionModel computes with holds an object"):
+        sample(Opaque(0.0), tmp_path / "run")
+
+
+@pytest.mark.exact
+def test_values_of_a_model_may_differ_by_rounding_alone():
+    model = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0])
+    found = checkpoints.model_values(model, np.zeros(2))
+    assert len(found) == 12 and np.all(np.isfinite(found))
+    assert checkpoints.same_values(model, found, [v * (1.0 + 1e-12) for v in found])
+    for k in range(12):
+        assert not checkpoints.same_values(model, found, [*found[:k], found[k] + 1e-6, *found[k + 1 :]])
+
+
+@pytest.mark.exact
+def test_a_write_that_fails_keeps_the_run(tmp_path, monkeypatch):
+    """The folder is gone for a while: one warning, and the file is there in the end."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setattr(checkpoints, "CHECKPOINT_SECONDS", 0.0)
+    write, failed = storage.write, []
+
+    def fail_at_first(path, header, arrays):
+        if len(failed) < 3:
+            failed.append(path)
+            raise OSError(28, "No space left on device")
+        write(path, header, arrays)
+
+    monkeypatch.setattr(storage, "write", fail_at_first)
+    call = {"steps": 2_000, "seed": 1, "initial": np.ones(3)}
+    with pytest.warns(UserWarning, match="run' could not be written: .*No space left on device.*") as said:
+        run = pdmp.sample(Ticks(), checkpoint=folder / "run", **call)
+        while len(failed) < 3:
+            pdmp.sample(Ticks(), checkpoint=folder / "run", **call)
+    assert all(str(folder / "run") in str(w.message) for w in said)
+    np.testing.assert_array_equal(run.mean(), pdmp.sample(Ticks(), **call).mean())
+    assert len(list(folder.iterdir())) <= 1  # no lock is left
+
+
+@pytest.mark.exact
+def test_a_file_size_limit_keeps_the_run(tmp_path):
+    resource = pytest.importorskip("resource")
+    path, before = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    try:
+        with pytest.warns(UserWarning, match="could not be written"):
+            run = pdmp.sample(Telegraph(), events=200, seed=1, checkpoint=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert run.events[0] == 200 and not list(tmp_path.iterdir())
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("", "`checkpoint` must be the name of a file, got ''"),
+        (".", "`checkpoint` must be the name of a file"),
+        ("/proc/run", "`checkpoint` '/proc/run' cannot be written"),
+    ],
+)
+def test_a_file_that_cannot_be_is_an_error_before_the_run(path, message):
+    with pytest.raises(ValueError, match=message):
+        pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=path)
+    with pytest.raises(TypeError, match="`checkpoint` must be a path, got 3"):
+        pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=3)
+
+
+LOCKED = """
+import sys, pdmp
+from pdmp.engine import checkpoint
+checkpoint.CHECKPOINT_SECONDS = 0.05
+from tests.toys import Telegraph
+from pdmp.engine.run import Progress
+import threading
+def say():
+    print("ready", flush=True)
+threading.Timer(0.5, say).start()
+import warnings; warnings.simplefilter("ignore")
+run = pdmp.sample(Telegraph(), time=1e12, store="moments", seed=1, checkpoint=sys.argv[1])
+print(run.stopped, int(run.events[0]), flush=True)
+"""
+
+
+@pytest.mark.exact
+@pytest.mark.skipif(os.name != "posix", reason="locks and signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_second_run_is_refused_and_a_signal_ends_the_first_as_ctrl_c_does(name, tmp_path):
+    path = tmp_path / "run"
+    child = subprocess.Popen(
+        [sys.executable, "-c", LOCKED, str(path)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": ROOT, "NUMBA_DISABLE_JIT": "1"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout.readline().strip() == "ready"
+        with pytest.raises(ValueError, match="is being written by another run; name another file"):
+            pdmp.sample(Telegraph(), time=1.0, store="moments", seed=1, checkpoint=path)
+        child.send_signal(getattr(signal, name))
+        stopped, events = child.stdout.readline().split()
+    assert stopped == "interrupted" and child.returncode == 0
+    header, _ = storage.read(path, "checkpoint")
+    assert header["chains"]["0"]["stopped"] is None
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert int(events) > 0
+
+
+@pytest.mark.exact
+def test_two_runs_of_one_process_do_not_write_one_checkpoint(tmp_path):
+    file = checkpoints.Checkpoint(tmp_path / "run", {}, 1, Telegraph(), np.zeros(2))
+    with pytest.raises(ValueError, match="is being written by another run"):
+        pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run")
+    file.release()
+    pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run")
+
+
+@pytest.mark.exact
+@pytest.mark.skipif(os.name != "posix", reason="links and modes of POSIX")
+def test_links_are_not_followed_and_modes_are_the_usual_ones(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "run.part").symlink_to(victim)
+    before = os.umask(0o027)
+    try:
+        pdmp.sample(Telegraph(), events=10, seed=1, checkpoint=tmp_path / "run")
+    finally:
+        os.umask(before)
+    assert victim.read_text() == "precious" and not (tmp_path / "run.part").exists()
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o640
+
+
+@pytest.mark.exact
+def test_a_finished_checkpoint_goes_on_with_a_larger_budget(tmp_path):
+    path, call = tmp_path / "run", {"seed": 3, "chains": 2}
+    pdmp.sample(Telegraph(), events=40, checkpoint=path, **call)
+    more = pdmp.sample(Telegraph(), events=90, checkpoint=path, **call)
+    whole = pdmp.sample(Telegraph(), events=90, **call)
+    for one, other in zip(more.trajectories, whole.trajectories, strict=True):
+        np.testing.assert_array_equal(one.positions, other.positions)
+        np.testing.assert_array_equal(one.times, other.times)
+    np.testing.assert_array_equal(more.var(), whole.var())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pdmp.sample(Telegraph(), events=90, checkpoint=path, **call).events.tolist() == [90, 90]
+    with pytest.raises(ValueError, match="has already spent more than the budget"):
+        pdmp.sample(Telegraph(), events=50, checkpoint=path, **call)

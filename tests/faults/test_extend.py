@@ -1,0 +1,86 @@
+"""Runs that go on, in this session and from a file, are bitwise the long run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from tests.toys import Telegraph, Walls
+
+pytestmark = pytest.mark.exact
+
+MODEL = pdmp.models.LinearGaussian([[1.0, 0.2], [0.5, -1.0], [0.3, 0.8]], [1.0, 0.0, -1.0])
+PROCESSES = {
+    "Telegraph": Telegraph,
+    "local": Walls,
+    "ZigZag": lambda: pdmp.ZigZag(MODEL),
+    "BPS": lambda: pdmp.BPS(MODEL),
+    "SBPS": lambda: pdmp.SBPS(pdmp.gradients.Noisy(MODEL, 0.5)),
+    "SGLD": lambda: discrete.SGLD(pdmp.gradients.Minibatch(MODEL, 2), 0.05),
+    "SGRRLD": lambda: discrete.SGRRLD(pdmp.gradients.Minibatch(MODEL, 2), 0.05),
+}
+
+
+def same(one, other):
+    assert one.chains == other.chains
+    for a, b in zip(one.paths, other.paths, strict=True):
+        np.testing.assert_array_equal(a.times, b.times)
+        np.testing.assert_array_equal(a.positions, b.positions)
+    np.testing.assert_array_equal(one.mean(), other.mean())
+    np.testing.assert_array_equal(one.end, other.end)
+    first, second = (dict(run.stats, seconds=0.0) for run in (one, other))
+    assert {k: v for k, v in first.items() if v == v} == {k: v for k, v in second.items() if v == v}
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_run_goes_on(name, tmp_path):
+    call = {"chains": 2, "seed": 4}
+    whole = pdmp.sample(PROCESSES[name](), events=90, **call)
+    short = pdmp.sample(PROCESSES[name](), events=30, **call)
+    short.save(tmp_path / "short.npz")
+    same(short.extend(events=90, progress=False), whole)
+    loaded = pdmp.load(tmp_path / "short.npz")
+    loaded.save(tmp_path / "again.npz")  # a loaded run that is saved can go on as well
+    for path in ("short.npz", "again.npz"):
+        more = pdmp.load(tmp_path / path).extend(PROCESSES[name](), events=60, progress=False)
+        same(more.extend(events=90), whole)
+
+
+@pytest.mark.parametrize("store", ["grid", "moments"])
+def test_other_stores_go_on(store, tmp_path):
+    call = {"chains": 2, "seed": 4, "store": store, "warmup": 0.2} | ({"draws": 20} if store == "grid" else {})
+    short = pdmp.sample(Telegraph(), time=30.0, **call)
+    short.save(tmp_path / "short.npz")
+    live, loaded = short.extend(time=70.0), pdmp.load(tmp_path / "short.npz").extend(Telegraph(), time=70.0)
+    np.testing.assert_array_equal(live.mean(), loaded.mean())
+    np.testing.assert_array_equal(live.var(), loaded.var())
+    assert live.warmup.tolist() == loaded.warmup.tolist() == [6.0, 6.0] and live.end.tolist() == [70.0, 70.0]
+
+
+def test_a_run_goes_on_with_a_checkpoint(tmp_path):
+    whole = pdmp.sample(Telegraph(), events=90, seed=4)
+    more = pdmp.sample(Telegraph(), events=30, seed=4).extend(events=90, checkpoint=tmp_path / "run")
+    same(more, whole)
+    same(pdmp.sample(Telegraph(), events=90, seed=4, checkpoint=tmp_path / "run"), whole)  # finished: only read
+    with pytest.raises(ValueError, match="`checkpoint` must be the name of a file"):
+        whole.extend(events=100, checkpoint="")
+
+
+def test_what_cannot_go_on_says_why(tmp_path):
+    run = pdmp.sample(pdmp.ZigZag(MODEL), events=30, seed=1)
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    other = pdmp.models.LinearGaussian([[1.0, 0.2], [0.5, -1.0], [0.3, 0.8]], [1.0, 0.0, -1.001])
+    for call, message in (
+        (lambda: loaded.extend(events=40), "a loaded run cannot be continued without its process"),
+        (lambda: loaded.extend(pdmp.ZigZag(other), events=40), "`process` is not that of the run"),
+        (lambda: loaded.extend(pdmp.BPS(MODEL), events=40), "`process` is not that of the run"),
+        (lambda: loaded.extend(pdmp.ZigZag(MODEL), events=20), "smaller than what the run has already spent"),
+        (lambda: run.extend(pdmp.ZigZag(MODEL), events=40), "`process` is for a loaded run"),
+        (lambda: run.split()[0].extend(pdmp.ZigZag(MODEL), events=40), "its file holds no chains"),
+        (lambda: run.extend(), "no budget"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,26 @@
+"""Bugs in what a run gives to other packages, and in how things are printed."""
+
+from tests.mutations.bugs import Bug
+
+EXPORT, PRINTED = ("tests/engine/test_export.py",), ("tests/native/test_representation.py",)
+E, R = "pdmp/engine/export.py", "pdmp/engine/result.py"
+S, N = "pdmp/diagnostics/summary.py", "pdmp/native/representation.py"
+
+BUGS = [
+    Bug(f"export: {name}", file, old, new, tests)
+    for name, file, old, new, tests in [
+        ("as many draws as there may be", E, "if misfit < best[0]:", "if True:", EXPORT),
+        ("the potential for the log density", E, "lp = np.array([-model.potential(x)", "lp = np.array([model.potential(x)", EXPORT),
+        ("chains and draws are mixed up", E, "np.repeat(np.arange(run.chains), n)", "np.tile(np.arange(run.chains), n)", EXPORT),
+        ("any number of log-likelihoods", E, "if log_likelihood or (log_likelihood is None and count * terms <= NUMBERS):", "if log_likelihood is not False:", EXPORT),
+        ("terms, not their log-likelihoods", "pdmp/models/numerical.py", "out[k, i] = -model.term_potential(points[k], i)", "out[k, i] = model.term_potential(points[k], i)", EXPORT),
+        ("draws at the starts of their parts", R, "r.warmup + np.arange(1, n + 1) * (r.length / n) for r", "r.warmup + np.arange(n) * (r.length / n) for r", EXPORT),
+        ("quantiles: chains weigh the same", R, "np.repeat(lengths / lengths.sum() / values.shape[1], values.shape[1])", "np.full(count, 1.0 / count)", EXPORT),
+        ("quantiles: ends for middles", R, "middle = share - 0.5 * weights", "middle = share", EXPORT),
+        ("intervals: the first, not the shortest", R, "k = first[np.argmin(x[last[first]] - x[first])]", "k = first[0]", EXPORT),
+        ("natural parameters: mcse is not divided", S, "found = (mean, sd, sd / np.sqrt(ess), ess,", "found = (mean, sd, sd / ess, ess,", EXPORT),
+        ("tables: names are markup", S, "head, *rows = ([html.escape(cell) for cell in row] for row in self._table())", "head, *rows = self._table()", EXPORT),
+        ("printed: defaults too", N, "or not _equal(value, parameter.default)", "or True", PRINTED),
+        ("printed: long arrays", N, "if np.prod(shape) > SHORT_ARRAY or len(shape) > 2:", "if len(shape) > 2:", PRINTED),
+    ]
+]  # fmt: skip

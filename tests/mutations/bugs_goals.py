@@ -1,0 +1,32 @@
+"""Bugs in the goals of a run, and in the effective draws that they count."""
+
+from tests.mutations.bugs import Bug
+
+GOALS = ("tests/engine/test_goals.py",)
+G, C, R = "pdmp/engine/goals.py", "pdmp/engine/chain.py", "pdmp/engine/result.py"
+T, M, D = "pdmp/engine/trajectory.py", "pdmp/engine/recording.py", "pdmp/engine/run.py"
+
+BUGS = [
+    Bug(f"goals: {name}", file, old, new, GOALS)
+    for name, file, old, new in [
+        ("sds do not count", G, "all(bool(np.all(d >= self.ess)) for d in self.draws.values())", 'bool(np.all(self.draws["mean"] >= self.ess))'),
+        ("one of the two is enough", G, "return enough and (", "return enough or ("),
+        ("looks inside a step", G, "return self.step * math.ceil(round(proposals / self.step, 6))", "return math.ceil(round(proposals, 6))"),
+        ("the warm-up counts", G, "self._whole((look - self.warmup) / GROWTH)", "self._whole(look / GROWTH)"),
+        ("chains that waited stay behind after a resume", G, "if chain.stopped == LOOK and chain.look < look:", "if False:"),
+        ("an extended run looks where it was not", G, "while look < most:", "while look <= most:"),
+        ("no bound", G, "budget = replace(budget, proposals=self._whole(DEFAULT_PROPOSALS))", "budget = replace(budget, proposals=self._whole(100 * DEFAULT_PROPOSALS))"),
+        ("the least of the means alone is told", G, "name = min(found, key=lambda name: found[name].min())", 'name = "mean"'),
+        ("a look is the end of the budget", C, "self.stopped = LOOK if early else reason", "self.stopped = reason"),
+        ("a path that waits ends at its last event", C, '"gradients", LOOK, *GOALS)', '"gradients")'),
+        ("squares: variance not subtracted", R, "3.0 * var**2 if fourth is None else fourth) - var**2", "3.0 * var**2 if fourth is None else fourth)"),
+        ("squares: about the centre", R, "(r.square_batches.T + 2.0 * shift * r.batches.T) / stretch + shift**2 if known", "r.square_batches.T / stretch if known"),
+        ("fourth powers: the chains weigh the same", R, "fourth + r.length * (weights @ four.reshape(blocks))", "fourth + 0.5 * sum(lengths) * (weights @ four.reshape(blocks))"),
+        ("squares: marks of the first event only", M, "integrals.marks[row, d + j] = integrals.second[j] + second", "integrals.marks[row, d + j] = integrals.second[j]"),
+        ("squares: a line's ends alone", T, "return h * (square + product) / 3.0,", "return h * square / 2.0,"),
+        ("squares: an ellipse from its vertex", T, "-np.arctan2(v, bend)", "0.0 * v"),
+        ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))", "row = np.where(sort < count, np.arange(len(sort)), 0)"),
+        ("interrupted at a look", D, "if chain.stopped == LOOK:  # interrupted there", "if False:"),
+        ("no bar in notebooks", D, "wanted = in_notebook() or (", "wanted = ("),
+    ]
+]  # fmt: skip
