@@ -285,9 +285,9 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path
             self.write()
             raise MemoryError("killed")
 
-    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.01)
-    monkeypatch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.01)
     with monkeypatch.context() as patch:
+        patch.setattr(chain_module, "CHUNK_SECONDS", 0.01)
+        patch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.01)
         patch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
         with pytest.raises(MemoryError):
             pdmp.sample(PROCESSES[name](), **call)
