@@ -29,6 +29,7 @@ from __future__ import annotations
 import collections
 import inspect
 import itertools
+from typing import Any, Self
 
 import numba.extending
 from numba.core import config
@@ -154,6 +155,9 @@ class Compiled:
                     methods[name] = value
                 elif name in methods:
                     del methods[name]
+        if cls.__init__ is not object.__init__:  # what `help` shows; `__new__` takes anything
+            arguments = inspect.signature(cls.__init__)
+            cls.__signature__ = arguments.replace(parameters=[*arguments.parameters.values()][1:])
         cls._annotations = {n: str(getattr(a, "__name__", a)) for n, a in annotations.items()}
         cls._methods = methods
         # An empty tuple has no representation as an argument: a class without fields carries a zero.
@@ -169,7 +173,7 @@ class Compiled:
     def __repr__(self):
         return getattr(self, "_text", None) or super().__repr__()
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Every argument of every constructor is looked at; not in `__init__`, of which there are many."""
         names = None
         for place, value in (*enumerate(args), *kwargs.items()):

@@ -891,7 +891,7 @@ NIG = NormalInverseGammaRegression
         (lambda: StudentTRegression(X3, Y3, noise_scale=np.inf), "`noise_scale` must be a positive number"),
         (lambda: StudentTRegression(X3, [0.0, np.nan, 1.0]), "`y` must be finite, and has 1 values"),
         (lambda: ProbitRegression(sparse.csr_array([[1.0, np.inf]]), [0]), "`X` must be finite, and has 1 values"),
-        (lambda: ProbitRegression(sparse.csr_array([[1j, 1.0]]), [0]), "`X` must be a matrix of numbers, got complex"),
+        (lambda: ProbitRegression(sparse.csr_array([[1j, 1.0]]), [0]), "`X` must be real, got complex"),
         (lambda: ProbitRegression(sparse.csr_array((0, 3)), []), r"`X` must have shape .* got \(0, 3\)"),
         (
             lambda: build("Poisson").predict(np.zeros(3), np.zeros((2, 4))),

@@ -13,7 +13,7 @@ PREDICTIVE, REFERENCE = "tests/diagnostics/test_predictive.py", "tests/diagnosti
 BUGS = [
     Bug(f"details: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
-        ("checkpoint: the time that was spent", "pdmp/engine/chain.py", 'NUMBERS = ("seconds", "stopped", "warming", "stored")', 'NUMBERS = ("stopped", "warming", "stored")', RUNS),
+        ("checkpoint: the time that was spent", "pdmp/engine/chain.py", 'NUMBERS = ("seconds", "stopped", "warming", "stored", "look")', 'NUMBERS = ("stopped", "warming", "stored", "look")', RUNS),
         ("check_gradient: one of two sums", "pdmp/models/verification.py", 'copies[-2:] if method == "add_batch_squares" else copies[-1:]', "copies[-1:]", VERIFICATION),
         ("SGLD: noise is removed where there is none", "discrete/sgld.py", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.noiseless[0] += temperature > 0.0", "        if variance > 0.0:\n            return math.sqrt(variance) * z[j]\n        memory.noiseless[0] += 1", LANGEVIN),
         ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", LAWS),
