@@ -208,7 +208,7 @@ class Checkpoint:
             raise ValueError(
                 f"`checkpoint` {os.fspath(self.path)!r} has already spent more than the budget: budgets count in total."
             )
-        chain.extend(chain.budget)
+        chain.extend(chain.budget, chain.look)
 
     def keep(self, i, chain):
         """Keep a snapshot of chain i for the next `write`; the chain must not be running."""

@@ -81,6 +81,8 @@ class Goal:
     def resume(self, chains):
         """After a checkpoint was read: chains that waited at an earlier look than others go on."""
         look = max(c.look for c in chains)
+        if look == NEVER:  # the file is of a run without a goal
+            look = self.begin(chains)
         for chain in chains:
             if chain.stopped == LOOK and chain.look < look:
                 chain.stopped = None

@@ -263,6 +263,11 @@ def sample(
             file.resume(made, *saved)
             if goal is not None:
                 goal.resume(made)
+            else:
+                for chain in made:  # the file may be of a run with a goal
+                    chain.look = NEVER
+                    if chain.stopped == LOOK:
+                        chain.stopped = None
         return _drive(made, info, executor, progress, file, started, goal)
     finally:
         if file is not None:

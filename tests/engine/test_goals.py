@@ -293,8 +293,18 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path
             pdmp.sample(PROCESSES[name](), **call)
     assert same(one, pdmp.sample(PROCESSES[name](), **call))
     assert same(one, pdmp.sample(PROCESSES[name](), **call))  # from the file of the finished run
-    with pytest.raises(ValueError, match="another call: `ess` differs"):
-        pdmp.sample(PROCESSES[name](), **call | {"ess": 61})
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("first", [{"ess": 200}, {"proposals": 640}, {"ess": 200, "proposals": 640}])
+def test_a_finished_checkpoint_goes_on_to_another_goal(first, tmp_path):
+    call = {"chains": 2, "seed": 4, "warmup": 0.0, "checkpoint": tmp_path / "file"}
+    pdmp.sample(Walls(), **call | first)
+    higher = pdmp.sample(Walls(), **call | {"ess": 900})
+    assert same(higher, pdmp.sample(Walls(), **call | {"ess": 900, "checkpoint": None})) and higher.stopped == "ess"
+    assert same(higher, pdmp.sample(Walls(), **call | {"ess": 200}))  # which is reached
+    more = pdmp.sample(Walls(), **call | {"proposals": 5_000})  # without a goal
+    assert same(more, pdmp.sample(Walls(), **call | {"proposals": 5_000, "checkpoint": None}))
 
 
 @pytest.mark.exact
@@ -308,10 +318,10 @@ def test_ctrl_c_at_a_look(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return go_on(self, chains, info)
 
-    with monkeypatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="the run was interrupted") as said:
         patch.setattr(Goal, "go_on", interrupted)
         run = pdmp.sample(Walls(), ess=700, chains=2, seed=5, checkpoint=tmp_path / "file")
+    assert len(said) == 1
     assert run.stopped == "interrupted" and run.stats["proposals"] == 2 * 625
     assert one.stats["proposals"] > 2 * 625
     assert same(one, pdmp.sample(Walls(), ess=700, chains=2, seed=5, checkpoint=tmp_path / "file"))
