@@ -30,38 +30,14 @@ from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
-from pdmp.native.classes import compiled, inlined
+from pdmp.native.classes import compiled
+from pdmp.native.velocities import finite
 from pdmp.process import CERTAIN, Process
 
 #: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 #: Largest dimension in which the stability limit on a quadratic U is computed.
 LIMITED_DIMENSIONS = 500
-
-
-@inlined
-def finite(values: np.ndarray) -> bool:
-    """Whether the sum of the entries is finite, as it is if all of them are, unless it overflows.
-
-    Parameters
-    ----------
-    values : ndarray, shape (d,)
-        Such as a gradient.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import discrete, numpy
-    >>> discrete.finite(numpy.array([0.0, numpy.nan]))
-    False
-    """
-    total = 0.0
-    for j in range(values.shape[0]):
-        total += values[j]
-    return math.isfinite(total)
 
 
 def warn_of_bias(name, step, worst, error):

@@ -31,6 +31,7 @@ from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, HORIZON, Process
 from pdmp.processes import (
     BPS,
+    HMC,
     SBPS,
     Boomerang,
     Bounded,
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BPS",
     "CERTAIN",
+    "HMC",
     "HORIZON",
     "SBPS",
     "Boomerang",

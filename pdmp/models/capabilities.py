@@ -27,6 +27,12 @@ PRIOR, TERMS = "add_prior_gradient", "add_term_gradient"
 
 CAPABILITIES = {
     # -- the whole potential --------------------------------------------------------------------------------------
+    "potential_and_gradient": Capability(
+        "x, out",
+        "the potential together with its gradient",
+        "U(x), and out += ∇U(x), where both together cost little more than the gradient",
+        ("HMC",),
+    ),
     "curvature_bound": Capability(
         "v",
         "a bound on the curvature along a direction",

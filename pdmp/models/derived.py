@@ -72,6 +72,12 @@ class Derived(Compiled):
         self.add_block_gradient(x, 0, self.n_data, out)
 
     @compiled
+    def potential_and_gradient(self, x, out):
+        """U(x); adds ∇U(x) to `out`."""
+        self.add_gradient(x, out)
+        return self.total_potential(x)
+
+    @compiled
     def add_block_gradient(self, x, first, last, out):
         """Add Σ ∇Uᵢ(x) over first <= i < last to `out`."""
         for i in range(first, last):

@@ -174,6 +174,7 @@ def _compare_ways(model, rng, x):
     if n <= MOST_DATA:
         calls["total_potential"] = (x,)
         calls["add_gradient"] = (x, zeros(dim))
+        calls["potential_and_gradient"] = (x, zeros(dim))
     if n:
         rows, weights = rng.integers(0, n, 5), rng.random(5)
         i, j, first = int(rows[0]), int(rng.integers(dim)), int(rng.integers(n))

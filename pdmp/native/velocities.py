@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pdmp.native.classes import helper
+import numpy as np
+
+from pdmp.native.classes import helper, inlined
 
 
 @helper
@@ -33,6 +35,31 @@ def dot(a, b):
     for j in range(4 * (n // 4), n):
         p += a[j] * b[j]
     return (p + q) + (r + s)
+
+
+@inlined
+def finite(values: np.ndarray) -> bool:
+    """Whether the sum of the entries is finite, as it is if all of them are, unless it overflows.
+
+    Parameters
+    ----------
+    values : ndarray, shape (d,)
+        Such as a gradient.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import discrete, numpy
+    >>> discrete.finite(numpy.array([0.0, numpy.nan]))
+    False
+    """
+    total = 0.0
+    for j in range(values.shape[0]):
+        total += values[j]
+    return math.isfinite(total)
 
 
 @helper

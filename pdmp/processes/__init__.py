@@ -8,6 +8,7 @@ from pdmp.processes.directional_bps import DirectionalBPS
 from pdmp.processes.factorised_boomerang import FactorisedBoomerang
 from pdmp.processes.forward_event_chain import ForwardEventChain
 from pdmp.processes.generalised_bps import GeneralisedBPS
+from pdmp.processes.hmc import HMC
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS
 from pdmp.processes.sbps import SBPS
@@ -18,6 +19,7 @@ from pdmp.processes.zigzag import ZigZag
 
 __all__ = [
     "BPS",
+    "HMC",
     "SBPS",
     "Boomerang",
     "Bounded",

@@ -62,6 +62,10 @@ class Regression(pdmp.Model):
 
     @pdmp.compiled
     def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
         p = self.dim - 1
         sigma = math.exp(x[p])
         weight, total = 1.0 / (sigma * sigma), 0.0
@@ -73,12 +77,17 @@ class Regression(pdmp.Model):
             for j in range(p):
                 out[j] -= weight * r * self.X[i, j]
         out[p] += self.y.shape[0] - 1 - weight * total
+        potential = 0.5 * weight * total + (self.y.shape[0] - 1) * x[p]
         for j in range(p + 1):
             r = (sigma if j == p else x[j]) - self.mean[j]
             slope = self.precision[j] * r
-            if not math.isinf(self.dof[j]):
+            if math.isinf(self.dof[j]):
+                potential += 0.5 * slope * r
+            else:
+                potential += 0.5 * (self.dof[j] + 1.0) * math.log(1.0 + slope * r / self.dof[j])
                 slope *= (self.dof[j] + 1.0) / (self.dof[j] + slope * r)
             out[j] += slope * sigma if j == p else slope
+        return potential
 
 
 class Schools(pdmp.Model):

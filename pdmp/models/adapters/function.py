@@ -233,6 +233,10 @@ class FunctionModel(Model):
     def add_prior_gradient(self, x, out):
         call(self.address, x, out)
 
+    @compiled
+    def potential_and_gradient(self, x, out):
+        return call(self.address, x, out)
+
     def potential(self, x):
         potential, gradient = self.callback.evaluate(self.check(x))
         return potential if np.isfinite(gradient).all() or not math.isfinite(potential) else math.nan

@@ -1,0 +1,302 @@
+r"""Hamiltonian Monte Carlo: the target itself, by Hamiltonian paths of random durations that may be rejected.
+
+=====  ======================================================================================================
+flow   none: the state is held while the next Hamiltonian path is computed
+clock  ticks; every state is held for the same time
+rate   none: every tick is an event
+jump   u ~ N(0, I); n steps of size ε of the leapfrog scheme, n = ⌈2 T U / ε⌉ with U uniform on (0, 1):
+           u ← u - ½ε Lᵀ∇U(y),  y ← y + ε L u,  u ← u - ½ε Lᵀ∇U(y),      L Lᵀ = M⁻¹;
+       y is accepted with probability min(1, e^(-ΔE)),  E = U(y) + ½|u|²
+=====  ======================================================================================================
+
+Without an error of the steps it is the piecewise deterministic process whose flow is Hamilton's, and whose velocities
+are refreshed after random times: the Boomerang is the case in which the flow of a Gaussian takes the place of the
+target's, and bounces that of the steps' correction. Durations are random, as a fixed one is a multiple of the period of
+some direction. A path is reversible, and n does not depend on it, so that the law is the target at every step size.
+
+A path whose kinetic energy passes `LARGEST_ENERGY` + d diverges: it is rejected and counted. So is one that leads to
+where the density is zero. Anything else that is not finite ends the run.
+
+In the warm-up the step is adapted to the rate of acceptance, as in `discrete.MALA`, and the mass to the path.
+
+References
+----------
+Duane, Kennedy, Pendleton & Roweth (1987), Hybrid Monte Carlo, Phys. Lett. B 195. Neal (2011), MCMC using Hamiltonian
+dynamics, section 3.2 for random durations. Bou-Rabee & Sanz-Serna (2017), Randomized Hamiltonian Monte Carlo, Ann.
+Appl. Probab. 27, for the process without an error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.flow import Still
+from pdmp.gradients import as_provider
+from pdmp.interfaces.report import Report
+from pdmp.models.base import Model
+from pdmp.native.arguments import positive
+from pdmp.native.classes import Compiled, compiled
+from pdmp.native.velocities import dot, finite
+from pdmp.process import ADAPTING, CERTAIN, DATA, Process
+from pdmp.processes.mass import Dense, Diagonal, check_mass, make_mass
+
+if TYPE_CHECKING:
+    from pdmp.gradients import Full
+    from pdmp.process import State
+
+LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
+MOST_STEPS = 1_000  #: of a path
+GAIN_EXPONENT = -0.6  #: of the number of paths since the mass last changed, in the adaptation of the step
+
+
+class HMCMemory(NamedTuple):
+    """What a chain keeps beside its state."""
+
+    gradient: np.ndarray  #: (d,) ∇U at the present state
+    potential: np.ndarray  #: (1,) U there
+    known: np.ndarray  #: (1,) whether both have been evaluated
+    proposal: np.ndarray  #: (d,) y
+    next_gradient: np.ndarray  #: (d,) ∇U at y
+    velocity: np.ndarray  #: (d,) L u
+    log_step: np.ndarray  #: (1,) log ε
+    adapted: np.ndarray  #: (2,) paths since the mass last changed, and how often it has
+    counted: np.ndarray  #: (1,) paths after the warm-up
+    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
+    outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
+    divergences: np.ndarray  #: (1,) paths that diverged, after the warm-up
+    mass: tuple
+    provider: tuple
+
+
+class HMCReport(Report):
+    """The mean probability of acceptance, the step, and the paths that were rejected for another reason."""
+
+    def statistics(self, process, state):
+        """The mean probability of acceptance after the warm-up, ε, and the numbers `outside` and `divergences`."""
+        memory = state.memory
+        counted = memory.counted[0]
+        return {
+            "mean_acceptance": float(memory.acceptance_sum[0] / counted) if counted else math.nan,
+            "mean_step": float(np.exp(memory.log_step[0])),
+            "outside": float(memory.outside[0]),
+            "divergences": float(memory.divergences[0]),
+        }
+
+
+class HMC(Process):
+    """Hamiltonian Monte Carlo on exp(-U), with random durations.
+
+    Parameters
+    ----------
+    target : Model or pdmp.gradients.Full
+        The target, with its exact gradient. Where the model has ``potential_and_gradient``, the potential at the end of
+        a path costs no evaluation of its own.
+    step : float or "auto", default "auto"
+        ε, a time of the Hamiltonian flow in coordinates in which the mass is the identity: where that is the target's
+        precision, steps of about 1 are the largest good ones. "auto": adapted in the warm-up from a start of
+        d^(-1/4) / √(tr(M⁻¹H) / d), with the Hessian H where the run starts. A number is not adapted.
+    duration : float, default 1.0
+        T, the mean duration of a path, in the same unit; durations are uniform between 0 and 2T. Every state is held
+        for the time T.
+    mass : None, array_like of shape (d,) or (d, d), "hessian", "adaptive" or "adaptive dense", default None
+        The mass matrix M, as of `BPS`.
+    target_acceptance : float, default 0.8
+        The mean probability of acceptance at which the adaptation aims, in (0, 1).
+
+    Raises
+    ------
+    TypeError
+        For a gradient that is not exact.
+    ValueError
+        For a step or a duration that is not positive, a mass that is not one of these, or a target acceptance outside
+        (0, 1).
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+    >>> run = pdmp.sample(pdmp.HMC(model, mass=[1.0, 4.0], step=0.9), steps=400, seed=1)
+    >>> run.mean().shape
+    (2,)
+    """
+
+    provider: object
+    mass: object
+    step: float
+    duration: float
+    adapts: bool  #: whether the step is adapted in the warm-up
+    target_acceptance: float
+    extra: int  #: evaluations of the potential alone, for each path
+
+    events = ("path",)
+    ticks = 1
+    report = HMCReport()
+
+    def __init__(
+        self,
+        target: Model | Full,
+        step: float | str = "auto",
+        duration: float = 1.0,
+        mass: ArrayLike | str | None = None,
+        target_acceptance: float = 0.8,
+    ) -> None:
+        provider = as_provider(target)
+        if not provider.exact:
+            raise TypeError(
+                "`target` of pdmp.HMC must be a model or pdmp.gradients.Full(model), because it needs the exact "
+                f"gradient; got a {type(provider).__name__}. discrete.SGHMC takes mini-batches."
+            )
+        self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
+        self.step = "auto" if isinstance(step, str) and step == "auto" else positive("step", step)
+        self.adapts = self.step == "auto"
+        self.duration = positive("duration", duration)
+        self.mass = check_mass(mass, self.model.dim)
+        self.target_acceptance = positive("target_acceptance", target_acceptance)
+        if self.target_acceptance >= 1.0:
+            raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+        self.extra = 0 if self.model.has("potential_and_gradient") else 1
+        super().__init__(self.model.dim, flow=Still())
+
+    # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        return now + self.duration, CERTAIN
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        memory, x, y = state.memory, state.x, state.memory.proposal
+        d, terms, adapting = x.shape[0], max(self.provider.packed.n_data, 1), state.counts[ADAPTING] == 1
+        if not memory.known[0]:
+            memory.potential[0] = self.evaluate(x, memory.gradient)
+            state.counts[DATA] += (1 + self.extra) * terms
+            if not (math.isfinite(memory.potential[0]) and finite(memory.gradient)):
+                return -1
+            memory.known[0] = True
+        if adapting and self.mass.learns:
+            self.mass.learn(memory.mass, x, state.v, now)
+            if memory.mass.window.adaptations[0] > memory.adapted[1]:
+                memory.adapted[0], memory.adapted[1] = 0.0, memory.mass.window.adaptations[0]
+        u = memory.mass.u
+        for j in range(d):
+            u[j] = rng.standard_normal()
+            y[j] = x[j]
+        step, before = math.exp(memory.log_step[0]), memory.potential[0] + 0.5 * dot(u, u)
+        n = 1 + int(min(2.0 * self.duration * rng.random() / step, MOST_STEPS - 1.0))
+        self.mass.pull(memory.mass, memory.gradient)
+        there, valid = math.inf, True
+        for k in range(n):
+            self.kick(u, memory.mass.pulled, step)
+            self.mass.push(memory.mass, memory.velocity)
+            for j in range(d):
+                y[j] += step * memory.velocity[j]
+            if k == n - 1:
+                there = self.evaluate(y, memory.next_gradient)
+                state.counts[DATA] += self.extra * terms
+            else:
+                self.gradient(y, memory.next_gradient)
+            state.counts[DATA] += terms
+            if k == n - 1 and there == math.inf:  # where the density is zero the gradient need not exist
+                memory.outside[0] += 1
+                valid = False
+                break
+            if not finite(memory.next_gradient):
+                state.counts[DATA] += terms
+                if self.provider.packed.total_potential(y) != math.inf:
+                    return -1
+                memory.outside[0] += 1
+                valid = False
+                break
+            self.mass.pull(memory.mass, memory.next_gradient)
+            self.kick(u, memory.mass.pulled, step)
+            if not 0.5 * dot(u, u) < LARGEST_ENERGY + d:
+                memory.divergences[0] += 0 if adapting else 1
+                valid = False
+                break
+        accept = 0.0
+        if valid:
+            if math.isnan(there):
+                return -1
+            accept = math.exp(min(before - there - 0.5 * dot(u, u), 0.0))
+            if rng.random() < accept:
+                for j in range(d):
+                    x[j] = y[j]
+                    memory.gradient[j] = memory.next_gradient[j]
+                memory.potential[0] = there
+        if not adapting:
+            memory.counted[0] += 1.0
+            memory.acceptance_sum[0] += accept
+        elif self.adapts:
+            memory.adapted[0] += 1.0
+            memory.log_step[0] += math.pow(memory.adapted[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
+        return 0
+
+    # -- in other words ---------------------------------------------------------------------------------------------
+
+    @compiled
+    def kick(self, u, pulled, step):
+        """u ← u - ½ε Lᵀ∇U."""
+        for j in range(u.shape[0]):
+            u[j] -= 0.5 * step * pulled[j]
+
+    @compiled(inline=False)
+    def gradient(self, x, out):
+        """Write ∇U(x) into `out`."""
+        for j in range(x.shape[0]):
+            out[j] = 0.0
+        self.provider.packed.add_gradient(x, out)
+
+    @compiled(inline=False)
+    def evaluate(self, x, out):
+        """U(x); ∇U(x) into `out`."""
+        for j in range(x.shape[0]):
+            out[j] = 0.0
+        return self.provider.packed.potential_and_gradient(x, out)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def resolve(self, x: np.ndarray) -> Self:
+        process = super().resolve(x)
+        if not isinstance(process.mass, Compiled):
+            process.mass = Diagonal(np.ones(self.dim)) if process.mass is None else make_mass(process.mass, self.model, x)
+        if process.step == "auto":
+            curvature = process.mass.trace(self.model, x)
+            process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
+        return process
+
+    def waits_for_warmup(self) -> str | None:
+        if getattr(self.mass, "adaptive", False):
+            return f'mass="adaptive{" dense" if isinstance(self.mass, Dense) else ""}"'
+        return 'step="auto"' if self.adapts else None
+
+    def tick_length(self) -> float:
+        return self.duration
+
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros(self.dim)
+
+    def evaluated_at(self, state: State) -> tuple[np.ndarray, float | None] | None:
+        return (state.memory.proposal if state.memory.known[0] else state.x), None
+
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
+        d = self.dim
+        return HMCMemory(
+            gradient=np.zeros(d),
+            potential=np.zeros(1),
+            known=np.zeros(1, np.bool_),
+            proposal=np.zeros(d),
+            next_gradient=np.zeros(d),
+            velocity=np.zeros(d),
+            log_step=np.full(1, math.log(self.step)),
+            adapted=np.zeros(2),
+            counted=np.zeros(1),
+            acceptance_sum=np.zeros(1),
+            outside=np.zeros(1, np.int64),
+            divergences=np.zeros(1, np.int64),
+            mass=self.mass.memory(x),
+            provider=self.provider.memory(rng),
+        )
