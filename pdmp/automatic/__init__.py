@@ -1,4 +1,4 @@
-"""From a model to a process that is ready to sample it: where chains start, the metric, and which process.
+"""From a model to a process that is ready to sample it: where chains start, and its metric.
 
 `pdmp.sample` gets `preparing` by way of `pdmp.engine.run.automatic`, as the engine imports no sampler.
 """

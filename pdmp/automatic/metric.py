@@ -1,10 +1,10 @@
 r"""The metric: the Gaussian that fits the target best, learnt in windows of all chains.
 
-A window is a piece of a forward event chain in the metric of the window before; the first metric is that of the
+A window is a piece of Hamiltonian Monte Carlo in the metric of the window before; the first metric is that of the
 Gaussian that the starts are from. At equally spaced points of all chains the gradient is evaluated, and a Gaussian is
 fitted to points and gradients together: of a near normal target it is accurate from far fewer points than their
-covariance is. Windows are twice as long each time until it has settled. Then it is frozen: what is sampled with it is
-the target's law, however good it is.
+covariance is. Windows are twice as long each time until it has settled. Then it is frozen, and the step with it: what
+is sampled with them is the target's law, however good they are.
 
 References
 ----------
@@ -20,19 +20,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.automatic.start import DENSE, Gaussian, Starts
-from pdmp.automatic.windows import THINNING, ends, gradients_of, run_window
+from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
-from pdmp.processes.forward_event_chain import ForwardEventChain
+from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import Dense, Diagonal
 
 FIRST_WINDOW = 120  #: gradients of each chain in the first window, at least; ten for each dimension
 WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
-POINTS = 200  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
+POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
-REFRESH = 0.7  #: probability that an event of the forward event chain draws the orthogonal component anew
+DURATION = 0.8  #: of the Hamiltonian paths, on average: shorter ones serve standard deviations, longer ones means
 
 
 class Metric(NamedTuple):
@@ -41,7 +41,7 @@ class Metric(NamedTuple):
     gaussian: Gaussian  #: mean, and a root of the covariance
     residual: float  #: how far the target is from that Gaussian, see `residual_gradient`
     points: np.ndarray  #: (chains, d) where the chains are
-    last: Run  #: the last window
+    step: float  #: to which the chains of the last window have adapted, their geometric mean
     change: float  #: of the covariance in the last window, see `distance`
     windows: int
     gradients: int  #: of all windows, all chains
@@ -52,11 +52,12 @@ class Metric(NamedTuple):
         return self.change <= TOLERANCE
 
 
-def chain_process(model: Model, root: np.ndarray) -> ForwardEventChain:
-    """The forward event chain whose velocities are L z, z ~ N(0, I), with a root L (d, d) or (d,)."""
-    process = ForwardEventChain(
-        model, orthogonal="refresh", probability=REFRESH, velocities="gaussian", thinning=THINNING
-    )
+def hamiltonian(model: Model, root: np.ndarray, step: float | None = None) -> HMC:
+    """Hamiltonian Monte Carlo whose mass has the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,).
+
+    A step that is given is kept; else it is adapted in the warm-up.
+    """
+    process = HMC(model, step="auto" if step is None else step, duration=DURATION)
     process.mass = Diagonal(root) if root.ndim == 1 else Dense(lower(root))
     return process
 
@@ -133,12 +134,12 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
     SamplingError
         If all chains of a window fail, or do not move.
     """
-    root, points = starts.gaussian.root, starts.points
+    gaussian, points, change = starts.gaussian, starts.points, math.inf
     dense = model.dim <= DENSE
-    root = lower(root) if dense else root
+    root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim), 0
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        run = run_window(chain_process(model, root), points, child, length)
+        run = run_window(hamiltonian(model, root), points, child, length)
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise SamplingError(
                 f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
@@ -146,11 +147,13 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
                 run=run,
             )
         x, gradients = spaced_points(model, run)
-        gaussian = fitted_gaussian(x, gradients, dense)
-        change, root = distance(root, gaussian.root), gaussian.root
         spent += gradients_of(run) + len(x)
         points = ends(run, points)
-        if k > 0 and change <= TOLERANCE:
-            break
+        if len(x) and np.ptp(x, axis=0).min() > 0.0:  # else nothing was accepted, and the step is still adapting
+            gaussian = fitted_gaussian(x, gradients, dense)
+            change, root = distance(root, gaussian.root), gaussian.root
+            if change <= TOLERANCE:
+                break
         length *= 2
-    return Metric(gaussian, residual_gradient(gaussian, x, gradients), points, run, change, k + 1, spent)
+    step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
+    return Metric(gaussian, residual_gradient(gaussian, x, gradients), points, step, change, k + 1, spent)

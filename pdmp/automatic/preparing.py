@@ -1,4 +1,4 @@
-"""`pdmp.auto`: starts, metric and choice, one after the other."""
+"""`pdmp.auto`: starts and metric, one after the other."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.automatic.choice import choose
-from pdmp.automatic.metric import learn_metric
+from pdmp.automatic.metric import Metric, hamiltonian, learn_metric
 from pdmp.automatic.start import find_starts
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_target
@@ -20,6 +19,7 @@ from pdmp.process import Process
 
 #: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
 SPAWN_KEY = 2**32 - 1
+NEAR, FAR = 0.2, 0.5  #: residual gradients below and above which a posterior is said to be near to, or far from, normal
 
 
 def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initial: ArrayLike | None = None) -> Process:
@@ -27,10 +27,8 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
 
     1. Starts: from the model's initial point, and from a point dispersed around it for each chain, a Newton path; each
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
-    2. Metric: windows of forward event chains, of all chains together, learn mean and covariance, until they have
-       settled; a diagonal above 200 dimensions (`pdmp.automatic.metric`).
-    3. Choice: the Boomerang with that reference, or the forward event chain with that metric, by what each yields in a
-       trial (`pdmp.automatic.choice`).
+    2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
+       step; a diagonal above 200 dimensions (`pdmp.automatic.metric`).
 
     ``pdmp.sample(model)`` does this, and then samples.
 
@@ -48,8 +46,8 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     Returns
     -------
     Process
-        A `Boomerang` or a `ForwardEventChain`. Its attribute ``starts`` is where the chains of a run start by default,
-        ``choice`` says in one line what was chosen and why, ``preparation_gradients`` is the number of gradients and
+        An `HMC`. Its attribute ``starts`` is where the chains of a run start by default, ``choice`` says in one line
+        what was learnt, ``preparation_gradients`` is the number of gradients and
         potentials that this has cost, all chains together.
 
     Raises
@@ -79,7 +77,7 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
         raise TypeError(f"`model` must be a pdmp.Model or a pymc.Model, got {type(model).__name__}.")
     chains = check_count("chains", chains)
     root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
-    for_starts, for_metric, for_choice = root.spawn(3)
+    for_starts, for_metric = root.spawn(2)
     check_methods(target)
     check_target(target)
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
@@ -87,11 +85,22 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     if said is not None:
         warnings.warn(said, UserWarning, stacklevel=2)
     metric = learn_metric(target, starts, for_metric)
-    chosen = choose(target, metric, for_choice)
-    process = chosen.process
-    process.starts, process.choice = chosen.points, chosen.line
-    process.preparation_gradients = starts.evaluations + metric.gradients + chosen.gradients
+    process = hamiltonian(target, metric.gaussian.root, metric.step)
+    process.starts, process.choice = metric.points, describe(metric)
+    process.preparation_gradients = starts.evaluations + metric.gradients
     return process
+
+
+def describe(metric: Metric) -> str:
+    """One sentence on what was learnt, and how."""
+    kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
+    settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
+    shape = "near normal" if metric.residual < NEAR else "far from normal" if metric.residual > FAR else "not normal"
+    return (
+        f"Hamiltonian Monte Carlo with step {metric.step:.2g}: {kind} learnt in {metric.windows} "
+        f"window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the posterior is {shape} "
+        f"(residual gradient {metric.residual:.2f})"
+    )
 
 
 def model_of(target: Any) -> Model | None:

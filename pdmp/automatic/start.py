@@ -28,9 +28,12 @@ from pdmp.models.base import Model
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
 WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the coordinates of x
-STEPS = 100  #: largest number of steps of a path; ten times as many of L-BFGS
+#: Largest number of steps of a path; ten times as many of L-BFGS. Once a path has converged, the later ones have at most
+#: three times as many as that, and 20.
+STEPS = 100
 PATIENCE = 10  #: a path ends when its best ELBO has not grown for so many steps
 DRAWS = 8  #: draws that an ELBO is the mean of
+FAR = 20.0  #: no ELBO is computed where twice the decrease that the next step promises is above this for a dimension
 CONVERGED = 1e-2  #: a path ends when twice the decrease that the next step promises is below this
 NATS = 5.0  #: paths whose ELBO is lower than the best by more than this are not used
 CANDIDATES = 4  #: draws among which one, by importance, is the start of a chain
@@ -65,6 +68,7 @@ class Path(NamedTuple):
     gaussian: Gaussian | None
     elbo: float
     converged: bool  #: whether it ended in a minimum, and not where steps cease to help
+    steps: int = 0
 
 
 class Evaluations:
@@ -137,7 +141,9 @@ def find_path(
     z = rng.standard_normal((DRAWS, d))
     walk = _Newton(target, x) if dense else _LimitedMemory(target, x, rng)
     best, best_at, potential = Path(None, -math.inf, False), 0, target.potential(x)
-    for k in range(STEPS if dense else 10 * STEPS):
+    known = [path.steps for path in earlier if path.converged]
+    longest = STEPS if dense else 10 * STEPS
+    for k in range(min(longest, 3 * max(known) + 20) if known else longest):
         met = _entered(earlier, x, potential)
         if met is not None:
             return met
@@ -145,13 +151,13 @@ def find_path(
         if found is None:
             break
         gradient, step, gaussian, convex = found
-        if gaussian is not None:
+        if gaussian is not None and gradient @ step < FAR * d:
             value = elbo(target, gaussian, z)
             if value > best.elbo:
                 best, best_at = Path(gaussian, value, False), k
         if convex and gradient @ step < CONVERGED:
-            return best._replace(converged=True)
-        if k - best_at > (PATIENCE if dense else 10 * PATIENCE):
+            return best._replace(converged=True, steps=k)
+        if best.gaussian is not None and k - best_at > (PATIENCE if dense else 10 * PATIENCE):
             break
         moved = _backtrack(target, x, potential, gradient, step)
         if moved is None:
@@ -301,8 +307,8 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
     """Starts of chains, by a path from the model's initial point and one from a dispersed point for each chain.
 
     Each chain starts from the Gaussian of its own path, or, where that path's ELBO is behind the best by more than
-    `NATS`, from that of another, drawn with probability proportional to exp(ELBO). If paths end apart there are as many
-    again.
+    `NATS`, from that of another, drawn with probability proportional to exp(ELBO). If a path converges elsewhere, or most lead
+    nowhere, there are as many again.
 
     Parameters
     ----------
@@ -328,7 +334,9 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
         origins += [_dispersed(target, centre, rng) for _ in range(chains)]
     for origin in origins:
         paths += (find_path(target, origin, rng, paths, dense),)
-    if _behind(paths).any():
+    behind = _behind(paths)
+    elsewhere = [low and path.converged for low, path in zip(behind, paths, strict=True)]
+    if any(elsewhere) or 2 * behind.sum() > len(paths):
         for _ in range(chains):
             paths += (find_path(target, _dispersed(target, centre, rng), rng, paths, dense),)
     elbos = np.array([path.elbo for path in paths])

@@ -12,9 +12,7 @@ from pdmp.engine.result import Run
 from pdmp.engine.run import cpu_count
 from pdmp.process import DATA, Process
 
-THINNING = "predicted"  #: the bound on the rates of all processes here
-#: Events for each gradient of a window's budget: where they cost none (refreshments, quadratic targets) they end it.
-EVENTS_PER_GRADIENT = 4
+WARMUP = 0.4  #: part of a window in which the step adapts, and which is left out
 
 
 def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequence, gradients: int) -> Run:
@@ -24,9 +22,9 @@ def run_window(process: Process, starts: np.ndarray, seed: np.random.SeedSequenc
     """
     process = process.resolve(starts[0])
     terms = max(process.model.n_data, 1)
-    budget = Budget(data=gradients * terms, events=EVENTS_PER_GRADIENT * gradients)
+    budget = Budget(data=gradients * terms)
     chains = [
-        Chain(process, i, x, child, budget=budget, warmup=0.0, store="skeleton")
+        Chain(process, i, x, child, budget=budget, warmup=WARMUP, store="skeleton")
         for i, (x, child) in enumerate(zip(starts, seed.spawn(len(starts)), strict=True))
     ]
     chains[0].compile()
@@ -48,11 +46,3 @@ def ends(run: Run, starts: np.ndarray) -> np.ndarray:
         for path, record, start in zip(run.trajectories, run.records, starts, strict=True)
     ]
     return np.array(points)
-
-
-def least_per_gradient(run: Run) -> float:
-    """The least of all effective draws, per gradient; 0 if a chain failed."""
-    if any(record.stopped == "failed" for record in run.records):
-        return 0.0
-    least = min(np.where(np.isfinite(draws), draws, 0.0).min() for draws in run.effective_draws().values())
-    return float(least) / max(gradients_of(run), 1)

@@ -262,7 +262,9 @@ class HMC(Process):
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if not isinstance(process.mass, Compiled):
-            process.mass = Diagonal(np.ones(self.dim)) if process.mass is None else make_mass(process.mass, self.model, x)
+            process.mass = (
+                Diagonal(np.ones(self.dim)) if process.mass is None else make_mass(process.mass, self.model, x)
+            )
         if process.step == "auto":
             curvature = process.mass.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)

@@ -121,21 +121,29 @@ class Schools(pdmp.Model):
 
     @pdmp.compiled
     def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
         n = self.y.shape[0]
         mu, tau = x[n], math.exp(x[n + 1])
         out[n] += 0.04 * mu
         out[n + 1] += 2.0 * tau * tau / (25.0 + tau * tau) - 1.0
+        total = 0.02 * mu * mu + math.log(1.0 + tau * tau / 25.0) - x[n + 1]
         for j in range(n):
             if self.centred:
-                z = (x[j] - mu) / tau
-                out[j] += z / tau - (self.y[j] - x[j]) / (self.s[j] * self.s[j])
+                r, z = (self.y[j] - x[j]) / self.s[j], (x[j] - mu) / tau
+                total += x[n + 1] + 0.5 * (r * r + z * z)
+                out[j] += z / tau - r / self.s[j]
                 out[n] -= z / tau
                 out[n + 1] += 1.0 - z * z
             else:
-                r = (self.y[j] - mu - tau * x[j]) / (self.s[j] * self.s[j])
-                out[j] += x[j] - r * tau
-                out[n] -= r
-                out[n + 1] -= r * tau * x[j]
+                r, z = (self.y[j] - mu - tau * x[j]) / self.s[j], x[j]
+                total += 0.5 * (r * r + z * z)
+                out[j] += z - r / self.s[j] * tau
+                out[n] -= r / self.s[j]
+                out[n + 1] -= r / self.s[j] * tau * z
+        return total
 
     def constrain(self, draws):
         found = super().constrain(draws)
@@ -175,10 +183,15 @@ class Garch(pdmp.Model):
 
     @pdmp.compiled
     def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
         mu, a0, a1, q = x[0], math.exp(x[1]), 1.0 / (1.0 + math.exp(-x[2])), 1.0 / (1.0 + math.exp(-x[3]))
         b1, s = q * (1.0 - a1), self.first * self.first
         by_mu, by_a0, by_a1, by_b1 = 0.0, 0.0, 0.0, 0.0  # derivatives of s
         g_mu, g_a0, g_a1, g_b1 = 0.0, 0.0, 0.0, 0.0
+        total = -x[1] - math.log(a1) - 2.0 * math.log(1.0 - a1) - math.log(q) - math.log(1.0 - q)
         for t in range(self.y.shape[0]):
             if t > 0:
                 r = self.y[t - 1] - mu
@@ -186,6 +199,7 @@ class Garch(pdmp.Model):
                 by_a1, by_b1 = r * r + b1 * by_a1, s + b1 * by_b1
                 s = a0 + a1 * r * r + b1 * s
             r = self.y[t] - mu
+            total += 0.5 * (math.log(s) + r * r / s)
             c = 0.5 * (1.0 - r * r / s) / s
             g_mu += c * by_mu - r / s
             g_a0 += c * by_a0
@@ -195,6 +209,7 @@ class Garch(pdmp.Model):
         out[1] += g_a0 * a0 - 1.0
         out[2] += (g_a1 - q * g_b1) * a1 * (1.0 - a1) - (1.0 - a1) + 2.0 * a1
         out[3] += g_b1 * (1.0 - a1) * q * (1.0 - q) - 1.0 + 2.0 * q
+        return total
 
     def constrain(self, draws):
         found = super().constrain(draws)
@@ -223,6 +238,10 @@ class Arma(pdmp.Model):
 
     @pdmp.compiled
     def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
         mu, phi, theta, sigma = x[0], x[1], x[2], math.exp(x[3])
         weight, total, e = 1.0 / (sigma * sigma), 0.0, 0.0
         by_mu, by_phi, by_theta = 0.0, 0.0, 0.0  # derivatives of e
@@ -240,6 +259,8 @@ class Arma(pdmp.Model):
         out[1] += 0.25 * phi
         out[2] += 0.25 * theta
         out[3] += self.y.shape[0] - 1 - weight * total + 2.0 * sigma * sigma / (6.25 + sigma * sigma)
+        total = 0.5 * weight * total + (self.y.shape[0] - 1) * x[3] + math.log(1.0 + sigma * sigma / 6.25)
+        return total + 0.005 * mu * mu + 0.125 * (phi * phi + theta * theta)
 
 
 class Mixture(pdmp.Model):
@@ -271,9 +292,15 @@ class Mixture(pdmp.Model):
 
     @pdmp.compiled
     def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
         m1, gap, s1, s2 = x[0], math.exp(x[1]), math.exp(x[2]), math.exp(x[3])
         m2, theta = m1 + gap, 1.0 / (1.0 + math.exp(-x[4]))
         by_m2 = 0.25 * m2
+        total = 0.125 * (m1 * m1 + m2 * m2 + s1 * s1 + s2 * s2) - x[1] - x[2] - x[3]
+        total -= 5.0 * (math.log(theta) + math.log(1.0 - theta))
         out[0] += 0.25 * m1
         out[2] += 0.25 * s1 * s1 - 1.0
         out[3] += 0.25 * s2 * s2 - 1.0
@@ -282,6 +309,8 @@ class Mixture(pdmp.Model):
             z1, z2 = (self.y[i] - m1) / s1, (self.y[i] - m2) / s2
             a = math.log(theta) - x[2] - 0.5 * z1 * z1
             b = math.log(1.0 - theta) - x[3] - 0.5 * z2 * z2
+            top = max(a, b)
+            total -= top + math.log(math.exp(a - top) + math.exp(b - top))
             p = 1.0 / (1.0 + math.exp(b - a))
             out[0] -= p * z1 / s1
             by_m2 -= (1.0 - p) * z2 / s2
@@ -290,6 +319,7 @@ class Mixture(pdmp.Model):
             out[4] += theta - p
         out[0] += by_m2
         out[1] += by_m2 * gap - 1.0
+        return total
 
 
 def columns(data, *names):
