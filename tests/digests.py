@@ -201,6 +201,8 @@ def processes():
         "ZigZagSplitting adjusted": lambda: discrete.ZigZagSplitting(LOGISTIC, 0.2, adjusted=True),
         "BPSSplitting": lambda: discrete.BPSSplitting(BATCH, step),
         "BPSSplitting adjusted": lambda: discrete.BPSSplitting(LOGISTIC, 0.2, adjusted=True),
+        "HMC": lambda: pdmp.HMC(LOGISTIC, step=0.4),
+        "HMC adaptive dense": lambda: pdmp.HMC(LOGISTIC, mass="adaptive dense"),
         "MALA": lambda: discrete.MALA(LOGISTIC, 0.05),
         "MALA auto": lambda: discrete.MALA(LOGISTIC),
         "Barker": lambda: discrete.Barker(LOGISTIC, 0.3),

@@ -27,7 +27,9 @@ from pdmp.models.base import Model
 from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import Dense, Diagonal
 
-FIRST_WINDOW = 120  #: gradients of each chain in the first window, at least; ten for each dimension
+#: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
+#: many as this where variances are.
+FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
 POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
@@ -118,7 +120,7 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
 
 def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Equally spaced points of all chains, (n, d), and the gradients there; without those that are not finite."""
-    each = -(-max(POINTS, 4 * model.dim) // run.chains)
+    each = -(-max(POINTS, 4 * model.dim if model.dim <= DENSE else 0) // run.chains)
     moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
     x = np.concatenate([path.discretise(each) for path in moved])
     gradients = np.array([model.gradient(point) for point in x])
@@ -137,7 +139,7 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
     gaussian, points, change = starts.gaussian, starts.points, math.inf
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
-    length, spent = max(FIRST_WINDOW, 10 * model.dim), 0
+    length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     for k, child in enumerate(seed.spawn(WINDOWS)):
         run = run_window(hamiltonian(model, root), points, child, length)
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
@@ -149,7 +151,7 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
         x, gradients = spaced_points(model, run)
         spent += gradients_of(run) + len(x)
         points = ends(run, points)
-        if len(x) and np.ptp(x, axis=0).min() > 0.0:  # else nothing was accepted, and the step is still adapting
+        if not dense or len(np.unique(x, axis=0)) > model.dim:  # else hardly anything was accepted: the step adapts
             gaussian = fitted_gaussian(x, gradients, dense)
             change, root = distance(root, gaussian.root), gaussian.root
             if change <= TOLERANCE:

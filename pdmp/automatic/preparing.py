@@ -98,8 +98,8 @@ def describe(metric: Metric) -> str:
     shape = "near normal" if metric.residual < NEAR else "far from normal" if metric.residual > FAR else "not normal"
     return (
         f"Hamiltonian Monte Carlo with step {metric.step:.2g}: {kind} learnt in {metric.windows} "
-        f"window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the posterior is {shape} "
-        f"(residual gradient {metric.residual:.2f})"
+        f"window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the posterior is "
+        f"{shape} (residual gradient {metric.residual:.2f})"
     )
 
 

@@ -28,7 +28,7 @@ from pdmp.models.base import Model
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
 WIDTH = 2.0  #: dispersed starts are within ± this of the model's own, in the coordinates of x
-#: Largest number of steps of a path; ten times as many of L-BFGS. Once a path has converged, the later ones have at most
+#: Largest number of steps of a path; ten times as many of L-BFGS. Once a path has converged, later ones have at most
 #: three times as many as that, and 20.
 STEPS = 100
 PATIENCE = 10  #: a path ends when its best ELBO has not grown for so many steps
@@ -307,8 +307,8 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
     """Starts of chains, by a path from the model's initial point and one from a dispersed point for each chain.
 
     Each chain starts from the Gaussian of its own path, or, where that path's ELBO is behind the best by more than
-    `NATS`, from that of another, drawn with probability proportional to exp(ELBO). If a path converges elsewhere, or most lead
-    nowhere, there are as many again.
+    `NATS`, from that of another, drawn with probability proportional to exp(ELBO). If a path converges elsewhere, or
+    most lead nowhere, there are as many again.
 
     Parameters
     ----------

@@ -282,8 +282,11 @@ class Run:
         }
         for record in self._records:
             for name, value in record.statistics.items():
-                share = value / len(self._records) if name.startswith("mean_") else value
-                stats[name] = stats.get(name, 0.0) + share
+                if name.startswith("max_"):
+                    stats[name] = max(stats.get(name, value), value)
+                else:
+                    share = value / len(self._records) if name.startswith("mean_") else value
+                    stats[name] = stats.get(name, 0.0) + share
         return stats
 
     # -- averages along the path ----------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ class Report:
     def statistics(self, process: Any, state: Any) -> dict[str, float]:
         """Further entries of ``run.stats``, from the final `State` of one chain.
 
-        They are summed over the chains; those whose names begin with ``mean_`` are averaged.
+        They are summed over the chains; those whose names begin with ``mean_`` are averaged, and of ``max_`` the
+        largest is taken.
         """
         return {}
 

@@ -52,8 +52,9 @@ def finite(values: np.ndarray) -> bool:
 
     Examples
     --------
-    >>> import discrete, numpy
-    >>> discrete.finite(numpy.array([0.0, numpy.nan]))
+    >>> import numpy
+    >>> from pdmp.native.velocities import finite
+    >>> finite(numpy.array([0.0, numpy.nan]))
     False
     """
     total = 0.0

@@ -17,7 +17,8 @@ some direction. A path is reversible, and n does not depend on it, so that the l
 A path whose kinetic energy passes `LARGEST_ENERGY` + d diverges: it is rejected and counted. So is one that leads to
 where the density is zero. Anything else that is not finite ends the run.
 
-In the warm-up the step is adapted to the rate of acceptance, as in `discrete.MALA`, and the mass to the path.
+In the warm-up the step is adapted to the rate of acceptance: after path k = 1, 2, … since the mass last changed its
+logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance. The mass is adapted to the states.
 
 References
 ----------
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
 MOST_STEPS = 1_000  #: of a path
+LONGEST_HOLD = 25  #: rejected paths in a row above which a run warns
 GAIN_EXPONENT = -0.6  #: of the number of paths since the mass last changed, in the adaptation of the step
 
 
@@ -68,6 +70,7 @@ class HMCMemory(NamedTuple):
     acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
     outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
     divergences: np.ndarray  #: (1,) paths that diverged, after the warm-up
+    held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
     mass: tuple
     provider: tuple
 
@@ -76,7 +79,10 @@ class HMCReport(Report):
     """The mean probability of acceptance, the step, and the paths that were rejected for another reason."""
 
     def statistics(self, process, state):
-        """The mean probability of acceptance after the warm-up, ε, and the numbers `outside` and `divergences`."""
+        """The mean probability of acceptance after the warm-up, ε, `outside`, `divergences`, and the longest hold.
+
+        That is the largest number of rejected paths in a row.
+        """
         memory = state.memory
         counted = memory.counted[0]
         return {
@@ -84,7 +90,27 @@ class HMCReport(Report):
             "mean_step": float(np.exp(memory.log_step[0])),
             "outside": float(memory.outside[0]),
             "divergences": float(memory.divergences[0]),
+            "max_held": float(memory.held[1]),
         }
+
+    def warnings(self, process, stats):
+        """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
+        cures = (
+            "a smaller step (`target_acceptance=0.95` of pdmp.HMC), or a parametrisation in which the scale of one "
+            "parameter does not depend on another (non-centred, for a hierarchy)."
+        )
+        if stats["divergences"]:
+            return [
+                f"{stats['divergences']:,.0f} Hamiltonian paths diverged: there are places where the posterior is too "
+                f"narrow for the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: {cures}"
+            ]
+        if stats["max_held"] > LONGEST_HOLD:
+            return [
+                f"a chain was held at one place for {stats['max_held']:.0f} Hamiltonian paths: there are places that "
+                f"are hard to leave with the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: "
+                f"{cures}"
+            ]
+        return []
 
 
 class HMC(Process):
@@ -148,7 +174,7 @@ class HMC(Process):
         if not provider.exact:
             raise TypeError(
                 "`target` of pdmp.HMC must be a model or pdmp.gradients.Full(model), because it needs the exact "
-                f"gradient; got a {type(provider).__name__}. discrete.SGHMC takes mini-batches."
+                f"gradient; got a {type(provider).__name__}. pdmp.SBPS takes mini-batches."
             )
         self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
         self.step = "auto" if isinstance(step, str) and step == "auto" else positive("step", step)
@@ -217,7 +243,7 @@ class HMC(Process):
                 memory.divergences[0] += 0 if adapting else 1
                 valid = False
                 break
-        accept = 0.0
+        accept, memory.held[0] = 0.0, memory.held[0] + 1.0
         if valid:
             if math.isnan(there):
                 return -1
@@ -226,8 +252,9 @@ class HMC(Process):
                 for j in range(d):
                     x[j] = y[j]
                     memory.gradient[j] = memory.next_gradient[j]
-                memory.potential[0] = there
+                memory.potential[0], memory.held[0] = there, 0.0
         if not adapting:
+            memory.held[1] = max(memory.held[0], memory.held[1])
             memory.counted[0] += 1.0
             memory.acceptance_sum[0] += accept
         elif self.adapts:
@@ -262,9 +289,8 @@ class HMC(Process):
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)
         if not isinstance(process.mass, Compiled):
-            process.mass = (
-                Diagonal(np.ones(self.dim)) if process.mass is None else make_mass(process.mass, self.model, x)
-            )
+            identity = Diagonal(np.ones(self.dim))
+            process.mass = identity if process.mass is None else make_mass(process.mass, self.model, x)
         if process.step == "auto":
             curvature = process.mass.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
@@ -299,6 +325,7 @@ class HMC(Process):
             acceptance_sum=np.zeros(1),
             outside=np.zeros(1, np.int64),
             divergences=np.zeros(1, np.int64),
+            held=np.zeros(2),
             mass=self.mass.memory(x),
             provider=self.provider.memory(rng),
         )

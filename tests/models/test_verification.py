@@ -268,7 +268,7 @@ def test_a_wrong_capability_in_python_is_named(name, model, wrong, monkeypatch):
 def test_every_capability_is_tried():
     """Those that are not are tried with another: whole sums with their parts, the calls of a ray with one another."""
     with_others = {"add_parts", "add_coefficients", "add_factor_gradient"}
-    with_others |= {"ray_room", "ray_begin", "ray_gradient", "ray_turn"}
+    with_others |= {"potential_and_gradient", "ray_room", "ray_begin", "ray_gradient", "ray_turn"}
     assert set(CHECKS) | with_others == set(CAPABILITIES)
     python = {"hessian_bounds", "prior_hessian_bounds", "largest_term_gradient", "neighbours", "factors"}
     assert set(CHECKS) == set(WRONG) | python | {"add_term_coefficients"}
@@ -285,3 +285,25 @@ def test_the_search_finds_what_chance_does_not():
     Bounded().check_bounds(points=5, steps=0)
     with pytest.raises(ValueError, match="`curvature_bound` of Bounded does not hold"):
         Bounded().check_bounds(points=5, steps=60)
+
+
+class Off(pdmp.Model):
+    """A Gaussian whose potential that comes with its gradient is another."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * x[0] * x[0]
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += x[0]
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        out[0] += x[0]
+        return x[0] * x[0]
+
+
+def test_a_potential_that_comes_with_its_gradient_is_compared():
+    with pytest.raises(ValueError, match="^`potential_and_gradient` of Off differs from"):
+        Off(1).check_gradient()

@@ -1,4 +1,4 @@
-"""Planted bugs of `pdmp.automatic`: starts, metric, choice, and a model in the place of a process."""
+"""Planted bugs of `pdmp.automatic`: starts, metric, and a model in the place of a process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from tests.mutations.bugs import Bug
 
 START = ("tests/automatic/test_start.py",)
 METRIC = ("tests/automatic/test_metric.py",)
-CHOICE = ("tests/automatic/test_choice.py",)
 AUTO = ("tests/automatic/test_auto.py",)
 
 BUGS = [
@@ -67,25 +66,46 @@ BUGS = [
         METRIC,
     ),
     Bug(
-        "metric: the first window's change can end the warm-up",
+        "metric: nothing settles",
         "pdmp/automatic/metric.py",
-        "if k > 0 and change <= TOLERANCE:",
         "if change <= TOLERANCE:",
+        "if change <= 0.0:",
         METRIC,
     ),
     Bug(
-        "choice: no margin for the Boomerang",
-        "pdmp/automatic/choice.py",
-        "wins = by_boomerang > MARGIN * by_chain",
-        "wins = by_boomerang > by_chain",
-        CHOICE,
+        "metric: the largest of the chains' steps",
+        "pdmp/automatic/metric.py",
+        "step = math.exp(np.mean([",
+        "step = math.exp(np.max([",
+        METRIC,
     ),
     Bug(
-        "choice: the Boomerang in heavy tails",
-        "pdmp/automatic/choice.py",
-        "if not metric.residual <= FAR:",
-        "if metric.residual <= -FAR:",
-        CHOICE,
+        "metric: a window without a move",
+        "pdmp/automatic/metric.py",
+        "if not dense or len(np.unique(x, axis=0)) > model.dim:",
+        "if True:",
+        METRIC,
+    ),
+    Bug(
+        "metric: the window's adaptation is part of what is learnt from",
+        "pdmp/automatic/windows.py",
+        "budget=budget, warmup=WARMUP, store",
+        "budget=budget, warmup=0.01, store",
+        METRIC,
+    ),
+    Bug(
+        "metric: windows of the same length",
+        "pdmp/automatic/metric.py",
+        "        length *= 2\n",
+        "",
+        METRIC,
+    ),
+    Bug(
+        "auto: the step goes on adapting",
+        "pdmp/automatic/preparing.py",
+        "hamiltonian(target, metric.gaussian.root, metric.step)",
+        "hamiltonian(target, metric.gaussian.root)",
+        AUTO,
     ),
     Bug(
         "auto: the warm-up does not follow the seed",
@@ -97,8 +117,8 @@ BUGS = [
     Bug(
         "auto: the start is not counted",
         "pdmp/automatic/preparing.py",
-        "process.preparation_gradients = starts.evaluations + metric.gradients + chosen.gradients",
-        "process.preparation_gradients = metric.gradients + chosen.gradients",
+        "process.preparation_gradients = starts.evaluations + metric.gradients",
+        "process.preparation_gradients = metric.gradients",
         AUTO,
     ),
 ]

@@ -117,6 +117,7 @@ LAWS = {
     "GeneralisedBPS": (lambda: pdmp.GeneralisedBPS(PAIR), PAIR_LAW),
     "ForwardEventChain": (lambda: pdmp.ForwardEventChain(PAIR, "refresh", 0.5), PAIR_LAW),
     "CoordinateSampler": (lambda: pdmp.CoordinateSampler(PAIR), PAIR_LAW),
+    "HMC": (lambda: pdmp.HMC(PAIR, step=0.8), PAIR_LAW),
     "LocalBPS": (lambda: pdmp.LocalBPS(PAIR), PAIR_LAW),
     "Boomerang": (lambda: pdmp.Boomerang(PAIR, [0.5, 0.0], [[1.2, 0.0], [0.0, 0.6]]), PAIR_LAW),
     "FactorisedBoomerang": (lambda: pdmp.FactorisedBoomerang(PAIR, [0.5, 0.0]), PAIR_LAW),

@@ -1,0 +1,210 @@
+"""Hamiltonian Monte Carlo: its steps and its acceptance against the formulas, what it counts, adapts, rejects, says."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.process import ADAPTING, DATA
+from pdmp.processes import hmc
+from tests.checks import assert_unbiased, plain_only, replicate
+from tests.targets import Quartic
+
+MASS = np.array([[2.0, 0.4], [0.4, 0.7]])
+
+
+class Skew(pdmp.Model):
+    """U = Σ exp(xⱼ) - 2 xⱼ + x₀x₁/2, a target whose leapfrog steps err."""
+
+    def __init__(self):
+        super().__init__(dim=2)
+
+    @pdmp.compiled
+    def potential(self, x):
+        return math.exp(x[0]) + math.exp(x[1]) - 2.0 * (x[0] + x[1]) + 0.5 * x[0] * x[1]
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        out[0] += math.exp(x[0]) - 2.0 + 0.5 * x[1]
+        out[1] += math.exp(x[1]) - 2.0 + 0.5 * x[0]
+
+
+class Together(Skew):
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        self.add_gradient(x, out)
+        return self.potential(x)
+
+
+def resolved(model, start, **options):
+    process = pdmp.HMC(model, **options).resolve(np.array(start))
+    rng = np.random.Generator(np.random.PCG64(7))
+    return process.native, process.begin(np.array(start), rng), rng
+
+
+def expected(model, x, root, step, duration, jumps, rng):
+    """The states, gradients evaluated and probabilities of acceptance, by the formulas of the papers."""
+    states, counts, accepted = [], 0, []
+    for _ in range(jumps):
+        u = rng.standard_normal(len(x))
+        n = math.ceil(2.0 * duration * rng.random() / step)
+        y, energy = x.copy(), model.potential(x) + 0.5 * u @ u
+        for _ in range(n):
+            u = u - 0.5 * step * root.T @ model.gradient(y)
+            y = y + step * root @ u
+            u = u - 0.5 * step * root.T @ model.gradient(y)
+        a = min(1.0, math.exp(energy - model.potential(y) - 0.5 * u @ u))
+        x = y if rng.random() < a else x
+        states.append(x)
+        accepted.append(a)
+        counts += n
+    return np.array(states), counts, np.array(accepted)
+
+
+@plain_only
+@pytest.mark.exact
+@pytest.mark.parametrize("model, extra", [(Skew(), 1), (Together(), 0)])
+@pytest.mark.parametrize("mass", [None, [2.0, 0.5], MASS])
+def test_steps_acceptance_and_counts(model, extra, mass):
+    process, state, rng = resolved(model, [0.3, -0.4], step=0.6, duration=1.3, mass=mass)
+    state.counts[ADAPTING] = 0
+    root = state.memory.mass.root
+    root = np.diag(root) if root.ndim == 1 else root
+    matrix = {0: np.eye(2), 1: np.diag([2.0, 0.5]), 2: MASS}[np.ndim(mass) if mass is not None else 0]
+    np.testing.assert_allclose(root @ root.T @ matrix, np.eye(2), atol=1e-12)
+    other = np.random.Generator(np.random.PCG64(7))
+    states, gradients, accepted = expected(model, np.array([0.3, -0.4]), root, 0.6, 1.3, 60, other)
+    for k, x in enumerate(states):
+        assert process.jump(state, 0, float(k), rng) == 0
+        np.testing.assert_allclose(state.x, x, rtol=1e-9)
+    assert 10 < np.sum(accepted < 0.9) and len(np.unique(states[:, 0])) < 60  # some are rejected
+    assert state.counts[DATA] == gradients + 60 * extra + 1 + extra
+    assert state.memory.acceptance_sum[0] == pytest.approx(accepted.sum()) and state.memory.counted[0] == 60
+    same = np.flatnonzero(np.all(np.diff(states, axis=0) == 0.0, axis=1))
+    streaks = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1)
+    assert state.memory.held[1] == max(map(len, streaks))
+
+
+@pytest.mark.exact
+def test_every_state_is_held_for_the_mean_duration():
+    run = pdmp.sample(pdmp.HMC(Skew(), step=0.5, duration=0.7), steps=40, seed=1)
+    np.testing.assert_allclose(np.diff(run.trajectories[0].times), 0.7, rtol=1e-12)
+    assert run.end[0] == pytest.approx(28.0)
+
+
+@pytest.mark.exact
+def test_the_step_is_adapted_in_the_warm_up_only():
+    run = pdmp.sample(pdmp.HMC(Skew()), steps=3_000, warmup=0.5, seed=1)
+    assert run.stats["mean_acceptance"] == pytest.approx(0.8, abs=0.04)
+    low = pdmp.sample(pdmp.HMC(Skew(), target_acceptance=0.6), steps=3_000, warmup=0.5, seed=1)
+    assert low.stats["mean_acceptance"] == pytest.approx(0.6, abs=0.05)
+    assert low.stats["mean_step"] > 1.1 * run.stats["mean_step"]
+    with pytest.warns(UserWarning, match='`warmup` is 0: step="auto" adapts'):
+        fixed = pdmp.sample(pdmp.HMC(Skew()), steps=50, seed=1)
+    hessian = Skew().hessian(fixed.trajectories[0].positions[0])
+    assert fixed.stats["mean_step"] == pytest.approx(2.0**-0.25 / math.sqrt(np.trace(hessian) / 2.0), rel=1e-3)
+    given = pdmp.sample(pdmp.HMC(Skew(), step=0.3), steps=50, warmup=0.5, seed=1)
+    assert given.stats["mean_step"] == pytest.approx(0.3, rel=1e-12)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("mass", ["adaptive", "adaptive dense"])
+def test_the_mass_is_adapted_to_the_variances_of_the_states(mass):
+    target = pdmp.models.Gaussian([1.0, -2.0], np.linalg.inv([[4.0, 0.9], [0.9, 0.25]]))
+    process, state, rng = resolved(target, [1.0, -2.0], mass=mass)
+    state.counts[ADAPTING] = 1
+    for k in range(2_000):
+        process.jump(state, 0, 1.0 * k, rng)
+    root = state.memory.mass.root
+    if mass == "adaptive":
+        np.testing.assert_allclose(root**2, [4.0, 0.25], rtol=0.3)
+    else:
+        np.testing.assert_allclose(root @ root.T, [[4.0, 0.9], [0.9, 0.25]], rtol=0.3)
+    assert state.memory.adapted[1] == state.memory.mass.window.adaptations[0] >= 3.0
+    assert state.memory.adapted[0] < 1_200.0  # counted anew with each new mass
+
+
+def wall(fails):
+    """A half-normal law, with what `fails` returns in the place of the potential left of 0."""
+
+    def both(x):
+        return (0.5 * x[0] ** 2, x.copy()) if x[0] >= 0.0 else fails()
+
+    return pdmp.models.from_function(both, 1, initial=[1.0], check_gradient=False)
+
+
+@pytest.mark.exact
+def test_outside_of_the_support_is_rejected_and_counted():
+    run = pdmp.sample(pdmp.HMC(wall(lambda: (math.inf, np.full(1, math.nan))), step=0.9), steps=4_000, seed=2)
+    assert run.stats["outside"] > 100 and run.trajectories[0].positions.min() >= 0.0
+    assert run.mean()[0] == pytest.approx(math.sqrt(2.0 / math.pi), abs=0.06)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("where", [0.0, 0.6])
+def test_a_gradient_that_is_not_a_number_ends_the_run(where):
+    def both(x):
+        return 0.5 * x[0] ** 2, x.copy() if x[0] < 1.0 + where else np.full(1, math.nan)
+
+    model = pdmp.models.from_function(both, 1, initial=[0.0], check_gradient=False)
+    with pytest.raises(pdmp.SamplingError) as caught:
+        pdmp.sample(pdmp.HMC(model, step=0.5, duration=4.0), steps=4_000, seed=2)
+    assert caught.value.run.stats["total_events"] > 0
+
+
+@pytest.mark.exact
+def test_divergences_are_rejected_counted_and_said():
+    narrow = pdmp.models.Gaussian([0.0], [1e6])
+    with pytest.warns(UserWarning, match="Hamiltonian paths diverged.*target_acceptance=0.95"):
+        run = pdmp.sample(pdmp.HMC(narrow, step=0.5, duration=5.0), steps=200, initial=[1e-4], seed=1)
+    assert run.stats["divergences"] > 150 and abs(run.mean()[0]) < 1.0
+    assert run.stats["mean_acceptance"] < 0.1
+
+
+@pytest.mark.exact
+def test_a_chain_that_is_held_is_said(monkeypatch):
+    steep = pdmp.models.Gaussian([0.0], [4.93])  # at the stability limit of the step
+    with pytest.warns(UserWarning, match="was held at one place for"):
+        run = pdmp.sample(pdmp.HMC(steep, step=0.9, duration=6.0), steps=400, chains=2, seed=1)
+    assert run.stats["max_held"] > hmc.LONGEST_HOLD
+    assert run.stats["max_held"] == max(r.statistics["max_held"] for r in run.records)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pdmp.sample(pdmp.HMC(steep, step=0.5), steps=400, chains=2, seed=1)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"step": 0.0}, "`step`"),
+        ({"step": "large"}, "`step`"),
+        ({"duration": -1.0}, "`duration`"),
+        ({"duration": math.inf}, "`duration`"),
+        ({"mass": "dense"}, "`mass`"),
+        ({"mass": [1.0, -1.0]}, "`mass`"),
+        ({"target_acceptance": 1.0}, "`target_acceptance`"),
+        ({"target_acceptance": 0.0}, "`target_acceptance`"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        pdmp.HMC(Skew(), **options)
+
+
+@pytest.mark.exact
+def test_noisy_gradients_are_refused():
+    noisy = pdmp.gradients.Noisy(Skew(), 1.0)
+    with pytest.raises(TypeError, match="exact gradient; got a Noisy. pdmp.SBPS"):
+        pdmp.HMC(noisy)
+
+
+@pytest.mark.parametrize("step", [0.3, 1.1])
+def test_law_at_steps_whose_own_law_is_another(step):
+    """Of x⁴/4, at a step whose paths are accepted nearly always, and at one that rejects every third."""
+    found = replicate(pdmp.HMC(Quartic(), step=step), [0.5], 32, seed=5, warmup=0.05, steps=20_000)
+    second = 2.0 * math.gamma(0.75) / math.gamma(0.25)
+    assert_unbiased(found.mean, 0.0, resolution=0.05)
+    assert_unbiased(found.var / second, 1.0, resolution=0.05)
