@@ -100,6 +100,7 @@ def test_later_paths_are_not_much_longer_than_the_first(monkeypatch):
     slope = function(
         lambda a, b: -math.log1p(a) + 0.5 * b * b if a > -1.0 else math.inf, lambda a, b: (-1.0 / (1.0 + a), b)
     )
+    monkeypatch.setattr(start, "PATIENCE", 1_000)
     looks, look = [], start._Newton.look
     monkeypatch.setattr(start._Newton, "look", lambda *a: looks.append(1) or look(*a))
     find_path(Evaluations(slope), np.array([0.0, 1.0]), rng())
