@@ -209,6 +209,11 @@ class FunctionModel(Model):
     def observed_data(self):
         return self.callback.observed_data() if hasattr(self.callback, "observed_data") else {}
 
+    @property
+    def log_likelihood_size(self):
+        """How many log-likelihoods there are at one point, as far as that is known."""
+        return getattr(self.callback, "log_likelihood_size", 0)
+
     def log_likelihoods(self, draws):
         if not hasattr(self.callback, "log_likelihoods"):
             return {}
