@@ -204,7 +204,7 @@ class FunctionModel(Model):
             return super().constrain(draws)
         draws = np.asarray(draws, dtype=float)
         found = self.callback.constrain(draws.reshape(-1, self.dim))
-        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+        return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     def observed_data(self):
         return self.callback.observed_data() if hasattr(self.callback, "observed_data") else {}
@@ -219,7 +219,7 @@ class FunctionModel(Model):
             return {}
         draws = np.asarray(draws, dtype=float)
         found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
-        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+        return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     @property
     def failure(self):
