@@ -142,7 +142,7 @@ class MachineCode:
 
 
 class FunctionModel(Model):
-    """What `from_function`, `from_jax`, `from_torch`, `from_pymc` and `from_stan` return."""
+    """What `from_function`, `from_jax`, `from_torch`, `from_pymc`, `from_numpyro` and `from_stan` return."""
 
     address: int
 

@@ -29,7 +29,7 @@ from numba.extending import intrinsic
 from numpy.typing import ArrayLike
 
 from pdmp.models.adapters.function import Callback, FunctionModel, MachineCode, pointer
-from pdmp.models.transforms import Identity, Interval, Log, Ordered, Upper
+from pdmp.models.transforms import Identity, recognised
 from pdmp.native.arguments import refuse_unreal
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class StanFunction(MachineCode):
             shapes = [] if y is None or y[0].size != len(found) else [y.shape[1:], flat]
             for shape in shapes:
                 values = y if shape == y.shape[1:] else y.transpose(0, *range(y.ndim - 1, 0, -1)).reshape(POINTS, -1)
-                transform = _recognised(part.reshape(values.shape), values)
+                transform = recognised(part.reshape(values.shape), values)
                 if transform is not None:
                     variables[name] = shape
                     if transform != Identity():
@@ -283,23 +283,6 @@ def _as_c_function(model, density, free, kept, dim):
         return np.nan
 
     return answer
-
-
-def _recognised(x, y):
-    """The transform of this package that gives y (POINTS, *shape) for x; None if there is none."""
-    share = 0.5 * (1.0 + np.tanh(0.5 * x))
-    (height, low), *_ = np.linalg.lstsq(np.column_stack([share.ravel(), np.ones(x.size)]), y.ravel(), rcond=None)
-    candidates = [Identity(), Log(_rounded(np.mean(y - np.exp(x)))), Upper(_rounded(np.mean(y + np.exp(x))))]
-    if _rounded(height) > 0.0:
-        candidates.append(Interval(_rounded(low), _rounded(low + height)))
-    if x.ndim > 1:
-        candidates.append(Ordered())
-    return next((c for c in candidates if np.allclose(y, c.constrain(x), rtol=1e-9, atol=1e-11)), None)
-
-
-def _rounded(value):
-    """A bound without the rounding errors of its computation."""
-    return float(f"{value:.11g}") if abs(value) > 1e-11 else 0.0
 
 
 def _load(path):
