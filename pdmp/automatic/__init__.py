@@ -5,10 +5,12 @@
 
 from pdmp.automatic import preparing
 from pdmp.automatic.preparing import auto
+from pdmp.automatic.pymc_sampler import PyMCSampler
 from pdmp.engine import run
 
 run.automatic = preparing
 
 __all__ = [
+    "PyMCSampler",
     "auto",
 ]

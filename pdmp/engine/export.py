@@ -82,6 +82,7 @@ def _of_model(model, draws, log_likelihood):
     if model is None or not hasattr(model, "potential"):
         return {}
     count, terms, found = draws.shape[0] * draws.shape[1], max(getattr(model, "n_data", 0), 1), {}
+    terms = max(terms, getattr(model, "log_likelihood_size", 0))
     if count * terms <= NUMBERS:
         lp = np.array([-model.potential(x) for x in draws.reshape(count, -1)])
         found["lp"] = lp.reshape(draws.shape[:2])

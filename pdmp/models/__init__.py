@@ -4,6 +4,7 @@ from pdmp.models import capabilities, transforms
 from pdmp.models.adapters import (
     from_function,
     from_jax,
+    from_numpyro,
     from_pymc,
     from_sklearn,
     from_stan,
@@ -78,6 +79,7 @@ __all__ = [
     "capabilities",
     "from_function",
     "from_jax",
+    "from_numpyro",
     "from_pymc",
     "from_sklearn",
     "from_stan",

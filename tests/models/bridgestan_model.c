@@ -3,6 +3,7 @@
      data { real<lower=0> scale; }
      parameters { real mu; real<lower=0> tau; matrix[2, 2] B; simplex[2] w; }
      transformed parameters { real total = mu + tau; }
+     generated quantities { array[2] real log_lik = {mu, 2 * mu}; real noise = uniform_rng(0, 1); }
      model { mu ~ normal(1, scale); tau ~ lognormal(0, 1); to_vector(B) ~ normal(mu, 1); w ~ beta(2, 2) }
 
    where the log density is refused for mu > 50. Unconstrained: mu, log tau, B by columns, logit w[1]. */
@@ -13,7 +14,7 @@
 #include <string.h>
 
 typedef struct { double scale; } bs_model;
-typedef struct bs_rng bs_rng;
+typedef struct { unsigned int state; } bs_rng;
 
 static void say(char **message, const char *text) {
   if (message) { *message = malloc(strlen(text) + 1); strcpy(*message, text); }
@@ -39,11 +40,19 @@ const char *bs_model_info(const bs_model *model) {
 #endif
 }
 const char *bs_param_names(const bs_model *model, bool include_tp, bool include_gq) {
+  if (include_gq) return "mu,tau,B.1.1,B.2.1,B.1.2,B.2.2,w.1,w.2,total,log_lik.1,log_lik.2,noise";
   return include_tp ? "mu,tau,B.1.1,B.2.1,B.1.2,B.2.2,w.1,w.2,total" : "mu,tau,B.1.1,B.2.1,B.1.2,B.2.2,w.1,w.2";
 }
 const char *bs_param_unc_names(const bs_model *model) { return "mu,tau,B.1.1,B.2.1,B.1.2,B.2.2,w.1"; }
-int bs_param_num(const bs_model *model, bool include_tp, bool include_gq) { return include_tp ? 9 : 8; }
+int bs_param_num(const bs_model *model, bool include_tp, bool include_gq) { return include_gq ? 12 : include_tp ? 9 : 8; }
 int bs_param_unc_num(const bs_model *model) { return 7; }
+
+bs_rng *bs_rng_construct(unsigned int seed, char **message) {
+  bs_rng *rng = malloc(sizeof(bs_rng));
+  rng->state = seed;
+  return rng;
+}
+void bs_rng_destruct(bs_rng *rng) { free(rng); }
 
 int bs_param_constrain(const bs_model *model, bool include_tp, bool include_gq, const double *x, double *y,
                        bs_rng *rng, char **message) {
@@ -52,6 +61,13 @@ int bs_param_constrain(const bs_model *model, bool include_tp, bool include_gq, 
   y[6] = 1.0 / (1.0 + exp(-x[6]));
   y[7] = 1.0 - y[6];
   if (include_tp) y[8] = y[0] + y[1];
+  if (include_gq && !rng) { say(message, "generated quantities need a generator\n"); return -1; }
+  if (include_gq) {
+    y[9] = x[0];
+    y[10] = 2.0 * x[0];
+    rng->state = 1664525u * rng->state + 1013904223u;
+    y[11] = rng->state / 4294967296.0;
+  }
   return 0;
 }
 

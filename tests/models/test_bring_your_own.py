@@ -100,6 +100,25 @@ def test_stan_names_and_natural_parameters(stan):
     assert np.allclose(natural["w"][..., 0], Interval().constrain(x[..., 6]))
 
 
+@plain_only
+def test_stan_generated_quantities(libraries):
+    path, x = libraries / "threads.so", np.random.default_rng(1).standard_normal((3, 2, 7))
+    plain, more = from_stan(path, {"scale": 2.0}), from_stan(path, {"scale": 2.0}, seed=5, generated_quantities=True)
+    assert list(plain.constrain(x)) == ["mu", "tau", "B", "w", "total"]
+    assert list(more.constrain(x)) == ["mu", "tau", "B", "w", "total", "noise"]
+    noise = more.constrain(x)["noise"]
+    assert noise.shape == (3, 2) and len(np.unique(noise)) == 6 and np.array_equal(noise, more.constrain(x)["noise"])
+    other = from_stan(path, {"scale": 2.0}, seed=6, generated_quantities=True)
+    assert not np.any(other.constrain(x)["noise"] == noise) and other.identity() != more.identity()
+    for model in (plain, more):
+        assert model.log_likelihood_size == 2
+        assert np.array_equal(model.log_likelihoods(x)["log_lik"], x[..., :1] * np.array([1.0, 2.0]))
+    named = from_stan(path, {"scale": 2.0}, generated_quantities=True, log_likelihood="noise")
+    assert list(named.constrain(x))[-1] == "log_lik" and named.log_likelihoods(x)["noise"].shape == (3, 2)
+    with pytest.raises(ValueError, match="`log_likelihood` must be a generated quantity of the program, got 'tou'"):
+        from_stan(path, {"scale": 2.0}, log_likelihood="tou")
+
+
 def test_stan_refuses_a_point_in_its_own_words(stan):
     x = np.full(7, 51.0)
     for _ in range(2):
@@ -123,19 +142,19 @@ def test_stan_data(libraries, tmp_path):
     assert (
         from_stan(path, tmp_path / "data.json").potential(x) == expected != from_stan(path, {"scale": 2.0}).potential(x)
     )
-    with pytest.raises(ValueError, match="`library` refuses the data: variable does not exist; variable name=scale"):
+    with pytest.raises(ValueError, match="`program` refuses the data: variable does not exist; variable name=scale"):
         from_stan(path)
-    with pytest.raises(ValueError, match="`library` refuses the data: scale is not positive"):
+    with pytest.raises(ValueError, match="`program` refuses the data: scale is not positive"):
         from_stan(path, {"scale": -1.0})
 
 
 @plain_only
 def test_stan_needs_a_library(libraries, tmp_path):
-    with pytest.raises(ValueError, match="`library` cannot be loaded"):
+    with pytest.raises(ValueError, match="`program` cannot be loaded as a library"):
         from_stan(tmp_path / "nothing.so")
     (tmp_path / "other.c").write_text("int bs_model_construct(void) { return 0; }")
     subprocess.run([COMPILER, "-shared", "-fPIC", "other.c", "-o", "other.so"], check=True, cwd=tmp_path)
-    with pytest.raises(ValueError, match="is not one of BridgeStan's: it has no function `bs_model_destruct`"):
+    with pytest.raises(ValueError, match="is not a library of BridgeStan's: it has no function `bs_model_destruct`"):
         from_stan(tmp_path / "other.so")
 
 

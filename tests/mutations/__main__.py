@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import pathlib
 import pkgutil
@@ -100,6 +101,10 @@ def main():
         command = ["git", "diff", "--name-only", args.changed]
         changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
         chosen = [(number, bug) for number, bug in chosen if planted(bug)[0] in changed]
+    missing = {bug.needs for _, bug in chosen if bug.needs and importlib.util.find_spec(bug.needs) is None}
+    if missing:
+        print(f"bugs whose tests need {', '.join(sorted(missing))} are left out: not installed")
+        chosen = [(number, bug) for number, bug in chosen if bug.needs not in missing]
     if args.list:
         for number, bug in chosen:
             print(f"{number:3} {bug.name:60} {bug.file}")

@@ -28,6 +28,7 @@ class Bug(NamedTuple):
     old: str
     new: str
     tests: tuple
+    needs: str = ""  #: a package without which these tests are skipped
 
 
 BUGS = [

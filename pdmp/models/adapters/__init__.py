@@ -2,6 +2,7 @@
 
 from pdmp.models.adapters.autodiff import from_jax, from_torch
 from pdmp.models.adapters.function import from_function
+from pdmp.models.adapters.numpyro_model import from_numpyro
 from pdmp.models.adapters.pymc_model import from_pymc
 from pdmp.models.adapters.scikit_learn import from_sklearn
 from pdmp.models.adapters.stan_model import from_stan
@@ -9,6 +10,7 @@ from pdmp.models.adapters.stan_model import from_stan
 __all__ = [
     "from_function",
     "from_jax",
+    "from_numpyro",
     "from_pymc",
     "from_sklearn",
     "from_stan",

@@ -142,7 +142,7 @@ class MachineCode:
 
 
 class FunctionModel(Model):
-    """What `from_function`, `from_jax`, `from_torch`, `from_pymc` and `from_stan` return."""
+    """What `from_function`, `from_jax`, `from_torch`, `from_pymc`, `from_numpyro` and `from_stan` return."""
 
     address: int
 
@@ -204,17 +204,22 @@ class FunctionModel(Model):
             return super().constrain(draws)
         draws = np.asarray(draws, dtype=float)
         found = self.callback.constrain(draws.reshape(-1, self.dim))
-        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+        return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     def observed_data(self):
         return self.callback.observed_data() if hasattr(self.callback, "observed_data") else {}
+
+    @property
+    def log_likelihood_size(self):
+        """How many log-likelihoods there are at one point, as far as that is known."""
+        return getattr(self.callback, "log_likelihood_size", 0)
 
     def log_likelihoods(self, draws):
         if not hasattr(self.callback, "log_likelihoods"):
             return {}
         draws = np.asarray(draws, dtype=float)
         found = self.callback.log_likelihoods(draws.reshape(-1, self.dim))
-        return {name: values.reshape(*draws.shape[:-1], *values.shape[1:]) for name, values in found.items()}
+        return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     @property
     def failure(self):

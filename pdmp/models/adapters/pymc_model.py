@@ -8,6 +8,7 @@ threads do not wait for each other.
 from __future__ import annotations
 
 import hashlib
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ class PyMCFunction(MachineCode):
         self.dims = {name: [str(d) for d in dims] for name, dims in model.named_vars_to_dims.items()}
         self.coords = {name: list(labels) for name, labels in model.coords.items() if labels is not None}
         self._natural = self._likelihoods = None
-        self._density = self._compile([frozen.logp()], gradient=True)
+        self._density, self._lock = self._compile([frozen.logp()], gradient=True), threading.Lock()
         dispatcher = getattr(getattr(self._density, "vm", None), "jit_fn", None)
         self.compiled = hasattr(dispatcher, "signatures") and len(self._density.maker.fgraph.inputs) == 1
         # Otherwise by Python: a PyTensor without numba mode, variables that are shared, numba's JIT switched off.
@@ -112,7 +113,8 @@ class PyMCFunction(MachineCode):
             return pytensor.function([joined], outputs, mode=None if numba.config.DISABLE_JIT else "NUMBA")
 
     def _evaluate(self, x):
-        value, gradient = self._density(x)
+        with self._lock:  # a function of PyTensor keeps its arguments: it is not for two threads
+            value, gradient = self._density(x)
         return -float(value), -gradient
 
 
@@ -149,9 +151,29 @@ def _check(model):
     if model.discrete_value_vars:
         names = ", ".join(v.name for v in model.discrete_value_vars)
         raise TypeError(f"`model` has variables of whole numbers ({names}), which have no gradient: sum them out.")
+    drawn = [v.name for v in (*model.basic_RVs, *model.potentials) if _has_batches(v, model.rvs_to_values.get(v))]
+    if drawn:
+        raise TypeError(
+            f"`model` draws mini-batches by pymc.Minibatch ({', '.join(drawn)}), of which one would be sampled: give "
+            "it the data. Mini-batches are drawn here for a model of your own, see pdmp.gradients.Minibatch."
+        )
     for v in model.value_vars:
         if v.dtype != "float64":
             raise TypeError(f"`model` computes in {v.dtype}: set pytensor.config.floatX = 'float64' before it is made.")
+
+
+def _has_batches(*variables):
+    """Whether `pymc.Minibatch` is among what these PyTensor variables are computed from."""
+    waiting, seen = [v for v in variables if v is not None], set()
+    while waiting:
+        node = waiting.pop().owner
+        if node is None or node in seen:
+            continue
+        if type(node.op).__name__ == "MinibatchOp":
+            return True
+        seen.add(node)
+        waiting += node.inputs
+    return False
 
 
 def _frozen(model):
@@ -204,7 +226,7 @@ def from_pymc(model: Any) -> Model:
     Raises
     ------
     TypeError
-        If a variable is a whole number, or in single precision.
+        If a variable is a whole number, or in single precision, or data are drawn by ``pymc.Minibatch``.
 
     Examples
     --------
