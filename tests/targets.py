@@ -8,6 +8,7 @@ import numpy as np
 from scipy import integrate
 
 import pdmp
+from pdmp.models.transforms import Log
 
 
 class Quartic(pdmp.Model):
@@ -271,3 +272,59 @@ class Plane(pdmp.Model):
         density /= density.sum()
         mean = np.array([(density * x).sum(), (density * y).sum()])
         return mean, np.array([(density * (x - mean[0]) ** 2).sum(), (density * (y - mean[1]) ** 2).sum()])
+
+
+class Schools(pdmp.Model):
+    """y_j ~ N(μ + τ z_j, s_j), z ~ N(0, 1), μ ~ N(0, 5), τ ~ half-Cauchy(5); x = (z, μ, log τ).
+
+    Centred: x = (θ, μ, log τ) with θ_j ~ N(μ, τ) and y_j ~ N(θ_j, s_j).
+    """
+
+    y: np.ndarray
+    s: np.ndarray
+    centred: bool
+
+    def __init__(self, y, s, centred=False):
+        name = "theta" if centred else "theta_trans"
+        super().__init__(dim=len(y) + 2, variables={name: (len(y),), "mu": (), "tau": ()}, transforms={"tau": Log()})
+        self.y, self.s, self.centred = np.array(y, float), np.array(s, float), centred
+
+    @pdmp.compiled
+    def potential(self, x):
+        n = self.y.shape[0]
+        mu, tau = x[n], math.exp(x[n + 1])
+        total = 0.02 * mu * mu + math.log(1.0 + tau * tau / 25.0) - x[n + 1]
+        for j in range(n):
+            if self.centred:
+                r, z = (self.y[j] - x[j]) / self.s[j], (x[j] - mu) / tau
+                total += x[n + 1]
+            else:
+                r, z = (self.y[j] - mu - tau * x[j]) / self.s[j], x[j]
+            total += 0.5 * (r * r + z * z)
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        self.potential_and_gradient(x, out)
+
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        n = self.y.shape[0]
+        mu, tau = x[n], math.exp(x[n + 1])
+        out[n] += 0.04 * mu
+        out[n + 1] += 2.0 * tau * tau / (25.0 + tau * tau) - 1.0
+        total = 0.02 * mu * mu + math.log(1.0 + tau * tau / 25.0) - x[n + 1]
+        for j in range(n):
+            if self.centred:
+                r, z = (self.y[j] - x[j]) / self.s[j], (x[j] - mu) / tau
+                total += x[n + 1] + 0.5 * (r * r + z * z)
+                out[j] += z / tau - r / self.s[j]
+                out[n] -= z / tau
+                out[n + 1] += 1.0 - z * z
+            else:
+                r, z = (self.y[j] - mu - tau * x[j]) / self.s[j], x[j]
+                total += 0.5 * (r * r + z * z)
+                out[j] += z - r / self.s[j] * tau
+                out[n] -= r / self.s[j]
+                out[n + 1] -= r / self.s[j] * tau * z
+        return total

@@ -380,8 +380,11 @@ def _dispersed(target, centre, rng, tries=100):
         x = centre + WIDTH * 0.5 ** (k // 10) * rng.uniform(-1.0, 1.0, len(centre))
         if target.potential(x) < math.inf:
             return x
-    name = type(target.model).__name__
-    raise ValueError(f"`initial` of {name} is not near any point of positive density; give `initial=` one that is.")
+    name, said = type(target.model).__name__, getattr(target.model, "said", None)
+    raise ValueError(
+        f"`initial` of {name} is not near any point of positive density{f' ({said})' if said else ''}; give `initial=` "
+        "one that is."
+    )
 
 
 def draw_by_importance(target: Evaluations, gaussian: Gaussian, rng: np.random.Generator) -> np.ndarray:

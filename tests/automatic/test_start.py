@@ -9,7 +9,7 @@ import pytest
 import pdmp
 from pdmp.automatic import start
 from pdmp.automatic.start import Evaluations, Gaussian, Path, draw_by_importance, elbo, find_path, find_starts
-from tests.benchmarks.own_models import Schools
+from tests.targets import Schools
 
 pytestmark = pytest.mark.exact
 

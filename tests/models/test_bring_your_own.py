@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import pdmp
+from pdmp.automatic.start import find_starts
 from pdmp.models import Banana, EightSchools, Funnel, GaussianMixture, LogGaussianCox, from_jax, from_stan, from_torch
 from pdmp.models.transforms import Interval, Log, Simplex, Upper
 from tests.checks import plain_only
@@ -123,14 +124,14 @@ def test_stan_refuses_a_point_in_its_own_words(stan):
     x = np.full(7, 51.0)
     for _ in range(2):
         potential, gradient = compiled_both(stan, x)
-        assert math.isnan(potential) and np.all(np.isnan(gradient))
-        assert "mu is too large" in str(stan.failure)
-    with pytest.raises(ValueError, match="mu is too large"):
-        stan.potential(x)
-    assert stan.failure is None
-    compiled_both(stan, x)
+        assert potential == math.inf and np.all(np.isnan(gradient))
+        assert "mu is too large" in stan.said and stan.failure is None
+    assert stan.potential(x) == math.inf
     stan.failure = None
-    assert stan.failure is None and math.isfinite(compiled_both(stan, np.zeros(7))[0])
+    assert stan.said is None and math.isfinite(compiled_both(stan, np.zeros(7))[0])
+    with pytest.raises(ValueError, match=r"not near any point of positive density \(.*mu is too large.*\); give"):
+        find_starts(stan, 2, np.random.default_rng(0), initial=np.full(7, 1e3))
+    stan.failure = None
 
 
 @plain_only

@@ -222,6 +222,11 @@ class FunctionModel(Model):
         return {name: values.reshape((*draws.shape[:-1], *values.shape[1:])) for name, values in found.items()}
 
     @property
+    def said(self):
+        """Why the density of a point is zero, in the words of who computes it; None where there are none."""
+        return getattr(self.callback, "said", None)
+
+    @property
     def failure(self):
         """The last exception that the function raised in a run, None if there was none."""
         return self.callback.failure

@@ -91,7 +91,7 @@ class StanFunction(MachineCode):
         if self._likelihoods is None and log_likelihood != "log_lik":
             raise ValueError(f"`log_likelihood` must be a generated quantity of the program, got {log_likelihood!r}.")
         self.variables, self.transforms = self._variables()
-        self.message = np.zeros(1, np.intp)  #: address of what Stan said last
+        self.message, self._said = np.zeros(1, np.intp), None  #: address of what Stan said first, or that itself
         self.compiled = "STAN_THREADS=true" in self._text("bs_model_info") and not numba.config.DISABLE_JIT
         if self.compiled:
             names = ("bs_log_density_gradient", "bs_free_error_msg")
@@ -116,14 +116,22 @@ class StanFunction(MachineCode):
         return program, *others
 
     @property
-    def failure(self):
-        """What Stan said of the last point that it refused."""
+    def said(self):
+        """What Stan said of the first point that it refused since `failure` was set; None if it refused none.
+
+        A point that it refuses has zero density, in its own samplers too, and is no failure.
+        """
         if not self.compiled:
-            return self._answer.failure
-        return ValueError(ctypes.string_at(int(self.message[0])).decode().strip()) if self.message[0] else None
+            return self._said
+        return ctypes.string_at(int(self.message[0])).decode().strip() if self.message[0] else None
+
+    @property
+    def failure(self):
+        return None if self.compiled else self._answer.failure
 
     @failure.setter
     def failure(self, error):
+        self._said = None
         if not self.compiled:
             self._answer.failure = error
         elif self.message[0]:
@@ -216,7 +224,11 @@ class StanFunction(MachineCode):
     def _evaluate(self, x):
         value, gradient = np.zeros(1), np.zeros(self.dim)
         address = gradient.ctypes.data
-        self._call("bs_log_density_gradient", 1, 1, x.ctypes.data, value.ctypes.data, address)
+        try:
+            self._call("bs_log_density_gradient", 1, 1, x.ctypes.data, value.ctypes.data, address)
+        except ValueError as error:
+            self._said = self._said or str(error)
+            return np.inf, np.full(self.dim, np.nan)
         return -value[0], -gradient
 
     def _call(self, name, *arguments):
@@ -280,7 +292,7 @@ def _as_c_function(model, density, free, kept, dim):
             first[0] = message[0]
         elif message[0] != 0:
             _free(free, message[0])
-        return np.nan
+        return np.inf
 
     return answer
 
