@@ -34,7 +34,12 @@ WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
 POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
-DURATION = 0.8  #: of the Hamiltonian paths, on average: shorter ones serve standard deviations, longer ones means
+FAR = 0.3  #: residual gradient above which a target is far from normal
+#: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Where the metric makes a target
+#: isotropic, shorter paths serve standard deviations and longer ones means. Far from normal longer ones serve both, and
+#: smaller steps reach more of it.
+DURATION, ACCEPTANCE = 0.8, 0.8
+FAR_DURATION, FAR_ACCEPTANCE = 2.0, 0.9
 
 
 class Metric(NamedTuple):
@@ -44,6 +49,7 @@ class Metric(NamedTuple):
     residual: float  #: how far the target is from that Gaussian, see `residual_gradient`
     points: np.ndarray  #: (chains, d) where the chains are
     step: float  #: to which the chains of the last window have adapted, their geometric mean
+    far: bool  #: whether it was run as for a target that is far from normal
     change: float  #: of the covariance in the last window, see `distance`
     windows: int
     gradients: int  #: of all windows, all chains
@@ -54,12 +60,17 @@ class Metric(NamedTuple):
         return self.change <= TOLERANCE
 
 
-def hamiltonian(model: Model, root: np.ndarray, step: float | None = None) -> HMC:
+def hamiltonian(model: Model, root: np.ndarray, far: bool, step: float | None = None) -> HMC:
     """Hamiltonian Monte Carlo whose mass has the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,).
 
-    A step that is given is kept; else it is adapted in the warm-up.
+    A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
-    process = HMC(model, step="auto" if step is None else step, duration=DURATION)
+    process = HMC(
+        model,
+        step="auto" if step is None else step,
+        duration=FAR_DURATION if far else DURATION,
+        target_acceptance=FAR_ACCEPTANCE if far else ACCEPTANCE,
+    )
     process.mass = Diagonal(root) if root.ndim == 1 else Dense(lower(root))
     return process
 
@@ -136,12 +147,13 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
     SamplingError
         If all chains of a window fail, or do not move.
     """
-    gaussian, points, change = starts.gaussian, starts.points, math.inf
+    gaussian, points, change, residual = starts.gaussian, starts.points, math.inf, math.inf
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
+    far = False
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        run = run_window(hamiltonian(model, root), points, child, length)
+        run, was_far = run_window(hamiltonian(model, root, far), points, child, length), far
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise SamplingError(
                 f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
@@ -154,8 +166,10 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
         if not dense or len(np.unique(x, axis=0)) > model.dim:  # else hardly anything was accepted: the step adapts
             gaussian = fitted_gaussian(x, gradients, dense)
             change, root = distance(root, gaussian.root), gaussian.root
-            if change <= TOLERANCE:
+            residual = residual_gradient(gaussian, x, gradients)
+            far = residual > FAR
+            if change <= TOLERANCE and far == was_far:
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    return Metric(gaussian, residual_gradient(gaussian, x, gradients), points, step, change, k + 1, spent)
+    return Metric(gaussian, residual, points, step, was_far, change, k + 1, spent)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.automatic.metric import Metric, hamiltonian, learn_metric
+from pdmp.automatic.metric import FAR, Metric, hamiltonian, learn_metric
 from pdmp.automatic.start import find_starts
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_target
 from pdmp.models.adapters import from_pymc
 from pdmp.models.base import Model
 from pdmp.process import Process
+from pdmp.processes.hmc import HMC
 
 #: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
 SPAWN_KEY = 2**32 - 1
-NEAR, FAR = 0.2, 0.5  #: residual gradients below and above which a posterior is said to be near to, or far from, normal
 
 
 def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initial: ArrayLike | None = None) -> Process:
@@ -85,21 +85,21 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     if said is not None:
         warnings.warn(said, UserWarning, stacklevel=2)
     metric = learn_metric(target, starts, for_metric)
-    process = hamiltonian(target, metric.gaussian.root, metric.step)
-    process.starts, process.choice = metric.points, describe(metric)
+    process = hamiltonian(target, metric.gaussian.root, metric.far, metric.step)
+    process.starts, process.choice = metric.points, describe(process, metric)
     process.preparation_gradients = starts.evaluations + metric.gradients
     return process
 
 
-def describe(metric: Metric) -> str:
+def describe(process: HMC, metric: Metric) -> str:
     """One sentence on what was learnt, and how."""
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
-    shape = "near normal" if metric.residual < NEAR else "far from normal" if metric.residual > FAR else "not normal"
+    shape = "far from normal" if metric.residual > FAR else "near normal"
     return (
-        f"Hamiltonian Monte Carlo with step {metric.step:.2g}: {kind} learnt in {metric.windows} "
-        f"window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the posterior is "
-        f"{shape} (residual gradient {metric.residual:.2f})"
+        f"Hamiltonian Monte Carlo with step {metric.step:.2g} in paths of {process.duration:g}: {kind} learnt in "
+        f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "
+        f"posterior is {shape} (residual gradient {metric.residual:.2f})"
     )
 
 

@@ -10,6 +10,7 @@ from pdmp.automatic import metric
 from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
 from pdmp.automatic.windows import WARMUP, ends, gradients_of, run_window
+from tests.targets import HEAVY, Plane
 
 pytestmark = pytest.mark.exact
 
@@ -116,15 +117,26 @@ def test_a_window_without_a_move_changes_nothing(monkeypatch):
     monkeypatch.setattr(metric, "WINDOWS", 2)
     kept, used = metric.hamiltonian, []
 
-    def stuck(model, root, step=None):
+    def stuck(model, root, far, step=None):
         used.append(root)
-        return kept(model, root, 1e9 if len(used) == 1 else step)
+        return kept(model, root, far, 1e9 if len(used) == 1 else step)
 
     monkeypatch.setattr(metric, "hamiltonian", stuck)
     starts = find_starts(GAUSSIAN, 2, rng())
     found = learn_metric(GAUSSIAN, starts, seed())
     np.testing.assert_array_equal(used[0], used[1])
     assert found.windows == 2 and found.settled
+
+
+def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
+    heavy = Plane(HEAVY)
+    kept, used = metric.hamiltonian, []
+    monkeypatch.setattr(metric, "hamiltonian", lambda *a: used.append(kept(*a)) or used[-1])
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed())
+    assert found.far and found.residual > metric.FAR and found.windows >= 2
+    assert (used[0].duration, used[0].target_acceptance) == (metric.DURATION, metric.ACCEPTANCE)
+    assert (used[-1].duration, used[-1].target_acceptance) == (metric.FAR_DURATION, metric.FAR_ACCEPTANCE)
+    assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed()).far
 
 
 def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
@@ -137,7 +149,7 @@ def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
 
 def test_spaced_points_leave_out_what_is_not_finite():
     cut = pdmp.models.from_function(lambda x: (0.5 * x @ x, np.where(x[0] > 1.0, np.nan, x)), 2)
-    run = run_window(metric.hamiltonian(GAUSSIAN, np.eye(3)), np.zeros((2, 3)), seed(), 30)
+    run = run_window(metric.hamiltonian(GAUSSIAN, np.eye(3), False), np.zeros((2, 3)), seed(), 30)
     run.dim = 2
     paths = run.trajectories
     x, gradients = spaced_points(cut, FakeRun([FakePath(p) for p in paths], run.records))
@@ -162,7 +174,7 @@ class FakeRun:
 
 
 def test_a_window():
-    process, x = metric.hamiltonian(GAUSSIAN, np.linalg.cholesky(COVARIANCE)), np.tile(MEAN, (2, 1))
+    process, x = metric.hamiltonian(GAUSSIAN, np.linalg.cholesky(COVARIANCE), False), np.tile(MEAN, (2, 1))
     run = run_window(process, x, seed(), 50)
     np.testing.assert_array_equal(run.mean(), run_window(process, x, seed(), 50).mean())
     assert 100 <= gradients_of(run) <= 120 and {r.stopped for r in run.records} == {"data_passes"}

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.own_models FOLDER [--only NAME …] [--equal] [--seeds 1 2 3]
 
 FOLDER has `reference.json` (of posteriordb: the mean and sd of each parameter, and the name of the data) and the data
-as JSON in `data/`. The posteriors are the Stan programs below, all evaluated by stanli's library; nutpie is given the same
-density as a Python function, so that its gradients count, but its seconds do not. Every sampler runs as it does by
+as JSON in `data/`. The posteriors are the Stan programs below, all evaluated by stanli's library; nutpie is given the
+same density as a Python function, so that its gradients count, but its seconds do not. Every sampler runs as it does by
 default, with four chains; with --equal `pdmp.sample` has as many gradients as nutpie's default took, in place of its
 goal of 400 effective draws. An evaluation of density and gradient together counts as one gradient, for all; of those
 for which `pdmp` needs one alone too.

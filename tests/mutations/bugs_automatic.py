@@ -68,8 +68,8 @@ BUGS = [
     Bug(
         "metric: nothing settles",
         "pdmp/automatic/metric.py",
-        "if change <= TOLERANCE:",
-        "if change <= 0.0:",
+        "if change <= TOLERANCE and far == was_far:",
+        "if change <= 0.0 and far == was_far:",
         METRIC,
     ),
     Bug(
@@ -94,6 +94,20 @@ BUGS = [
         METRIC,
     ),
     Bug(
+        "metric: the step of the shorter paths for the longer",
+        "pdmp/automatic/metric.py",
+        "if change <= TOLERANCE and far == was_far:",
+        "if change <= TOLERANCE:",
+        METRIC,
+    ),
+    Bug(
+        "metric: long paths for what is near normal",
+        "pdmp/automatic/metric.py",
+        "duration=FAR_DURATION if far else DURATION,",
+        "duration=DURATION if far else FAR_DURATION,",
+        METRIC,
+    ),
+    Bug(
         "metric: windows of the same length",
         "pdmp/automatic/metric.py",
         "        length *= 2\n",
@@ -103,8 +117,8 @@ BUGS = [
     Bug(
         "auto: the step goes on adapting",
         "pdmp/automatic/preparing.py",
-        "hamiltonian(target, metric.gaussian.root, metric.step)",
-        "hamiltonian(target, metric.gaussian.root)",
+        "hamiltonian(target, metric.gaussian.root, metric.far, metric.step)",
+        "hamiltonian(target, metric.gaussian.root, metric.far)",
         AUTO,
     ),
     Bug(
