@@ -129,11 +129,12 @@ def test_a_window_without_a_move_changes_nothing(monkeypatch):
 
 
 def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
+    monkeypatch.setattr(metric, "TOLERANCE", math.inf)
     heavy = Plane(HEAVY)
     kept, used = metric.hamiltonian, []
     monkeypatch.setattr(metric, "hamiltonian", lambda *a: used.append(kept(*a)) or used[-1])
     found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed())
-    assert found.far and found.residual > metric.FAR and found.windows >= 2
+    assert found.far and found.residual > metric.FAR and found.windows == 2
     assert (used[0].duration, used[0].target_acceptance) == (metric.DURATION, metric.ACCEPTANCE)
     assert (used[-1].duration, used[-1].target_acceptance) == (metric.FAR_DURATION, metric.FAR_ACCEPTANCE)
     assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed()).far

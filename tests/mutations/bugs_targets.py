@@ -59,7 +59,7 @@ BUGS = [
         ("a run's names are of other coordinates", "pdmp/engine/result.py", "return transforms.coordinate_names(self.variables, self.transforms)", "return transforms.coordinate_names(self.variables)", TRANSFORMS),
         ("a loaded run makes do without its model", "pdmp/engine/result.py", 'if self._info.get("constrains", False):', "if False:", TRANSFORMS),
         ("Stan: the sign of the gradient", "pdmp/models/adapters/stan_model.py", "total[j] -= gradient[j] if code == 0 else np.nan", "total[j] += gradient[j] if code == 0 else np.nan", OWN),
-        ("Stan: a refused point is as good as any", "pdmp/models/adapters/stan_model.py", "        return np.nan\n", "        return -value[0]\n", OWN),
+        ("Stan: a refused point is as good as any", "pdmp/models/adapters/stan_model.py", "        return np.inf\n", "        return -value[0]\n", OWN),
         ("Stan: no Jacobian", "pdmp/models/adapters/stan_model.py", 'self._call("bs_log_density_gradient", 1, 1,', 'self._call("bs_log_density_gradient", 1, 0,', OWN),
         ("Stan: libraries without threads in threads", "pdmp/models/adapters/stan_model.py", 'self.compiled = "STAN_THREADS=true" in self._text("bs_model_info") and', "self.compiled =", OWN),
         ("Stan: the failure is kept for ever", "pdmp/models/adapters/function.py", "            self.failure = None\n            raise failure\n", "            raise failure\n", OWN),
