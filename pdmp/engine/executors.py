@@ -40,7 +40,7 @@ SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
 OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of a parcel, not in it
 OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
 CARRIERS = 4  #: workers of a pool that does not tell how many it has
-SCATTERS = 3  #: how often contents that a cluster has lost are scattered again
+LOSSES = 3  #: how often each segment may be lost by a cluster that has restarted
 #: What the future of a segment raises if its worker has died: the segment is run again.
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
 LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
@@ -167,23 +167,24 @@ def _pickled(value, mapped):
         Pickler(file, protocol=5, buffer_callback=inside).dump(value)
         return file.getvalue(), buffers
 
-    reason = None
+    found, failures, reason = None, (pickle.PicklingError, AttributeError, TypeError), None
     try:
         found = dump(pickle.Pickler)
         if b"__main__" not in found[0]:
             return found
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        found, reason = None, error
-    with contextlib.suppress(ImportError):
+    except failures as error:
+        reason = error
+    try:
         import cloudpickle
 
         return dump(cloudpickle.Pickler)
-    if found is None:
-        raise TypeError(
-            f"`executor`: the process cannot be sent to workers ({reason}); define its functions and classes in a "
-            "module, or install cloudpickle."
-        ) from reason
-    return found
+    except (ImportError, *failures):
+        if found is not None:
+            return found
+    raise TypeError(
+        f"`executor`: the process cannot be sent to workers ({reason}); define its functions and classes in a module, "
+        "or install cloudpickle."
+    ) from reason
 
 
 class Parcel:
@@ -492,7 +493,7 @@ class Cluster(Workers):
 
     def __init__(self, client, chains, stop, segment):
         super().__init__(client.get_executor(pure=False), chains, stop, segment)
-        self._client, self._scattered = client, 0
+        self._client, self._losses = client, LOSSES * len(chains)
 
     def _send(self, parcel, packed, seconds):
         with warnings.catch_warnings():
@@ -502,18 +503,18 @@ class Cluster(Workers):
     def _with_contents(self):
         if self._whole is None:
             self._whole = self._client.scatter(self._contents.whole(), broadcast=True, hash=False)
-            self._scattered += 1
         return self._whole
 
     def _most_carriers(self):
         return math.inf
 
     def _recovers(self, error):
-        lost = isinstance(error, concurrent.futures.CancelledError) or type(error).__name__ in LOST_DATA
-        if lost and not self._stop.is_set() and self._whole is not None and self._scattered < SCATTERS:
-            self._whole = None  # every worker that had it is gone
-            return True
-        return super()._recovers(error)
+        if not isinstance(error, concurrent.futures.CancelledError) and type(error).__name__ not in LOST_DATA:
+            return super()._recovers(error)
+        self._whole, self._losses = None, self._losses - 1  # with all workers that had it
+        if self._losses < 0:
+            self._give_up(error)
+        return True
 
 
 def place_of(executor, chains, stop, segment):

@@ -35,7 +35,6 @@ from pdmp.engine.checks import (
     known_length,
 )
 from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
-from pdmp.engine.executors import cpu_count as cpu_count
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run

@@ -414,7 +414,7 @@ from mpi4py.futures import MPIPoolExecutor
 from tests.engine.test_executors import CALL, regression, same
 
 if __name__ == "__main__":
-    process = pdmp.ZigZag(regression())
+    process = pdmp.ZigZag(regression(100))
     one = pdmp.sample(process, **CALL)
     with MPIPoolExecutor() as pool:
         assert pool.num_workers == 2
