@@ -160,7 +160,7 @@ def test_another_model_is_another_parcel():
 
 @pytest.mark.exact
 def test_a_changed_array_is_sent_anew():
-    model, call, pool = regression(), {"steps": 30, "chains": 2, "seed": 1, "initial": np.zeros(4)}, Elsewhere()
+    model, call, pool = regression(200), {"steps": 30, "chains": 2, "seed": 1, "initial": np.zeros(4)}, Elsewhere()
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
     for _ in range(2):
         assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=pool, segment=WHOLE, **call))
@@ -173,10 +173,11 @@ def test_a_changed_array_is_sent_anew():
 @pytest.mark.exact
 @pytest.mark.parametrize("files", [True, False])
 def test_the_model_travels_once_a_worker(files):
-    model = regression()
+    model = regression(1_000)
     process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
     pool, size = Elsewhere(files=files), model.form.data.nbytes
-    pdmp.sample(process, executor=pool, segment=WHOLE, steps=300, chains=4, seed=3, store="moments")
+    call = {"initial": np.zeros(4), "steps": 200, "chains": 4, "seed": 3, "store": "moments"}
+    pdmp.sample(process, executor=pool, segment=WHOLE, **call)
     carriers = [sent for sent, _ in pool.log if sent > size]
     assert len(carriers) == (0 if files else 2) and pool.tasks > 8
     assert max(sent for sent, _ in pool.log if sent < size) < 12_000
