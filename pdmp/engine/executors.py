@@ -39,7 +39,8 @@ SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain, by default, before
 SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
 OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of a parcel, not in it
 OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
-CARRIERS = 4  #: workers of a pool that does not tell how many it has
+POOL = 4  #: workers of a pool that does not tell how many it has
+AHEAD = 2  #: segments for each worker of a pool that are sent or computed at a time; more would fill the memory here
 LOSSES = 3  #: how often each segment may be lost by a cluster that has restarted
 #: What the future of a segment raises if its worker has died: the segment is run again.
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
@@ -84,6 +85,7 @@ class Applying(Executor):
 
     def __init__(self, pool):
         self.pool = pool
+        self._max_workers = getattr(pool, "_processes", None)
 
     def submit(self, function, /, *args, **kwargs):
         """The future of ``function(*args, **kwargs)``."""
@@ -402,7 +404,8 @@ class Workers:
         self.segment = segment
         self._executor, self._chains, self._stop, self._spare = executor, chains, stop, None
         self._contents = Contents(chains[0])
-        self._whole, self._returned, self._carriers, self._at_home = None, set(), set(), set()
+        self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
+        self._away, self._carriers, self._at_home = set(), set(), set()  # futures
 
     def __enter__(self):
         return self
@@ -416,8 +419,8 @@ class Workers:
         """As for `Threads`."""
         if self._spare is not None:
             return self._stay(chain, seconds)
-        carries = chain.number in self._returned
-        if carries and len(self._carriers) >= self._most_carriers():
+        carries, workers = chain.number in self._returned, self._workers()
+        if len(self._away) >= AHEAD * workers or carries and len(self._carriers) >= workers:
             return None
         packed = pickle.dumps(chain.carried(), protocol=5)
         try:
@@ -425,6 +428,7 @@ class Workers:
         except concurrent.futures.BrokenExecutor as error:
             self._give_up(error)
             return self._stay(chain, seconds)
+        self._away.add(future)
         if carries:
             self._returned.discard(chain.number)
             self._carriers.add(future)
@@ -436,6 +440,7 @@ class Workers:
             self._at_home.discard(future)
             future.result()
             return
+        self._away.discard(future)
         if future in self._carriers:
             self._carriers.discard(future)
             self._returned.clear()  # those that wait try without
@@ -466,9 +471,9 @@ class Workers:
             self._whole = self._contents.whole()
         return self._whole
 
-    def _most_carriers(self):
-        """How many segments at a time may carry the contents: one for each worker."""
-        return getattr(self._executor, "_max_workers", None) or getattr(self._executor, "num_workers", CARRIERS)
+    def _workers(self):
+        """How many workers there are."""
+        return getattr(self._executor, "_max_workers", None) or getattr(self._executor, "num_workers", POOL)
 
     def _recovers(self, error):
         """Whether an error of a segment is that of a lost worker, and what was lost is computed again."""
@@ -505,8 +510,8 @@ class Cluster(Workers):
             self._whole = self._client.scatter(self._contents.whole(), broadcast=True, hash=False)
         return self._whole
 
-    def _most_carriers(self):
-        return math.inf
+    def _workers(self):
+        return math.inf  # it keeps what waits in the scheduler, and may grow with it
 
     def _recovers(self, error):
         if not isinstance(error, concurrent.futures.CancelledError) and type(error).__name__ not in LOST_DATA:
