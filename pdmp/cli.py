@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import math
+import multiprocessing
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -56,6 +59,14 @@ OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode the columns of F
 DropConstant = Annotated[bool, typer.Option("--drop-constant", help="Leave out columns of FILE that never change.")]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a column of ones to FILE.")]
 AsIs = Annotated[bool, typer.Option("--as-is", help="Do not standardise the columns of FILE.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="N|ADDRESS",
+        help="Where the chains run: in N processes, or on the Dask cluster with a scheduler at ADDRESS.",
+    ),
+]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
 
 
@@ -82,6 +93,7 @@ def compare(
     quick: Annotated[
         bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
     ] = False,
+    executor: Where = None,
 ):
     """Compare samplers on Bayesian logistic regression.
 
@@ -105,17 +117,19 @@ def compare(
     size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
     typer.echo(_headline(dataset, model) + (f"; mini-batches of {size}" if size else ""))
     ess = REFERENCE_ESS / (3 if quick else 1)
-    reference = comparison.reference(model, ess=ess, seed=seed, mode=mode, say=_say)
-    table = comparison.compare(
-        processes,
-        data_passes=data_passes,
-        reference=reference,
-        seed=seed,
-        test=(dataset.test.X, dataset.test.y),
-        names=dataset.names,
-        title=f"{dataset.name}, {data_passes:,.0f} data passes a chain",
-        say=_say,
-    )
+    with _executor(executor) as where:
+        reference = comparison.reference(model, ess=ess, seed=seed, mode=mode, executor=where, say=_say)
+        table = comparison.compare(
+            processes,
+            data_passes=data_passes,
+            reference=reference,
+            seed=seed,
+            test=(dataset.test.X, dataset.test.y),
+            names=dataset.names,
+            title=f"{dataset.name}, {data_passes:,.0f} data passes a chain",
+            executor=where,
+            say=_say,
+        )
     _say("")
     typer.echo(f"\n{table}")
     table.to_csv(out / "compare.csv")
@@ -205,6 +219,7 @@ def tune(
     out: Annotated[
         pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
     ] = pathlib.Path("."),
+    executor: Where = None,
 ):
     """Choose a sampler's step, batch size ... by successive halving; no reference is needed.
 
@@ -233,16 +248,18 @@ def tune(
     make, arms = found
     typer.echo(_headline(dataset, model))
     try:
-        result = tuning.mamba(
-            make,
-            arms,
-            budget,
-            metric=metric,
-            clock="data",
-            seed=seed,
-            initial=mode,
-            say=lambda text: _say(f"{name}: {text}"),
-        )
+        with _executor(executor) as where:
+            result = tuning.mamba(
+                make,
+                arms,
+                budget,
+                metric=metric,
+                clock="data",
+                seed=seed,
+                initial=mode,
+                executor=where,
+                say=lambda text: _say(f"{name}: {text}"),
+            )
     except ValueError as error:
         raise UserError(str(error).replace("`budget`", "--budget")) from None
     _say("")
@@ -267,6 +284,30 @@ def list_():
     typer.echo("Problems:")
     for name, load in data.PROBLEMS.items():
         typer.echo(f"  {name:14} {load.about}")
+
+
+@contextlib.contextmanager
+def _executor(text):
+    """The executor that --executor names; None for threads of this process."""
+    if text is None:
+        yield None
+    elif text.isdecimal() and int(text) > 0:
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(int(text), mp_context=context) as pool:
+            yield pool
+    elif ":" in text:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise UserError("--executor with an address needs Dask: pip install 'pdmp[dask]'.") from None
+        try:
+            client = Client(text)
+        except (OSError, ValueError) as error:
+            raise UserError(f"--executor: no Dask scheduler at {text!r} ({error}).") from None
+        with client:
+            yield client
+    else:
+        raise UserError(f"--executor must be a number of processes or the address of a Dask scheduler, got {text!r}.")
 
 
 def default_passes(n_data: int) -> float:

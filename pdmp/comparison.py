@@ -14,11 +14,12 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
@@ -132,6 +133,7 @@ def reference(
     seed: int = 0,
     chains: int = 4,
     mode: np.ndarray | None = None,
+    executor: Any | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Reference:
     r"""Moments and draws of a target from a long run of an exact sampler, checked against another one.
@@ -154,6 +156,8 @@ def reference(
         Their starts are over-dispersed: normal around the mode, with twice the standard deviation of the posterior.
     mode : ndarray, shape (d,), optional
         The mode, if it is known.
+    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
+        Where the chains run, as in `pdmp.sample`.
     say : callable, optional
         Called with messages on the progress, each a str.
 
@@ -173,7 +177,7 @@ def reference(
     >>> import pdmp
     >>> reference = pdmp.reference(model, ess=1_000)  # doctest: +SKIP
     """
-    say = say or _silent
+    say, executor = say or _silent, check_executor(executor)
     mode = _mode(model, mode)
     hessian = model.hessian(mode)
     target, V = model, np.eye(model.dim)
@@ -189,8 +193,8 @@ def reference(
     # On a standard normal, half the rate of the bounces: with fewer refreshments |x| mixes slowly, and so do the
     # standard deviations.
     first = BPS(target, refresh_rate=0.2) if whitened else BPS(target)
-    one = _long_enough(first, starts, ess, seed, say)
-    two = _long_enough(ZigZag(target), starts, ess / 4, seed + 1, say)
+    one = _long_enough(first, starts, ess, seed, executor, say)
+    two = _long_enough(ZigZag(target), starts, ess / 4, seed + 1, executor, say)
     standard_error = np.sqrt(one.var() / one.ess() + two.var() / two.ess())
     # In the sampler's coordinates, which are nearly independent: the maximum of d nearly independent z values.
     max_z = float(np.max(np.abs(one.mean() - two.mean()) / standard_error))
@@ -229,18 +233,18 @@ def _mode(model, mode):
     return mode
 
 
-def _long_enough(process, starts, ess, seed, say):
+def _long_enough(process, starts, ess, seed, executor, say):
     """Double the run until it has converged and has `ess` effective draws of each mean."""
     _prepare(process, starts[0], f"reference, {type(process).__name__}", say)
     proposals = 2_000
     run = None
     for _ in range(12):
-        options = {"initial": starts, "chains": len(starts), "seed": seed, "progress": False}
+        options = {"initial": starts, "chains": len(starts), "seed": seed, "progress": False, "executor": executor}
         # The warm-up is that of the first attempt.
         run = (
             sample(process, proposals=proposals, warmup=0.2, **options)
             if run is None
-            else extend(run, proposals=proposals)
+            else extend(run, proposals=proposals, executor=executor)
         )
         rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
         say(
@@ -376,6 +380,7 @@ def compare(
     warmup: float = WARMUP,
     names: Sequence[str] | None = None,
     title: str = "",
+    executor: Any | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Comparison:
     """Run several samplers of one target for equal data passes and compare them with a reference.
@@ -401,6 +406,8 @@ def compare(
         Names of the coordinates.
     title : str, default ""
         First line of the table.
+    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
+        Where the chains run, those of the reference too, as in `pdmp.sample`.
     say : callable, optional
         Called with messages on the progress, each a str.
 
@@ -426,7 +433,7 @@ def compare(
     >>> len(table.rows)
     1
     """
-    say = say or _silent
+    say, executor = say or _silent, check_executor(executor)
     model = _common_target(processes)
     if not (isinstance(data_passes, (int, float, np.number)) and 0.0 < data_passes < math.inf):
         raise ValueError(f"`data_passes` must be positive and finite, got {data_passes!r}.")
@@ -443,7 +450,7 @@ def compare(
     else:
         initial, mode = np.array(initial, float), None
     if truth is None:
-        truth = globals()["reference"](model, mode=mode, say=say)
+        truth = globals()["reference"](model, mode=mode, executor=executor, say=say)
 
     rows, errors, draws, paths, notes = [], {}, {}, {}, []
     for label, process in processes.items():
@@ -462,6 +469,7 @@ def compare(
                     seed=seed,
                     covariance=False,
                     progress=False,
+                    executor=executor,
                 )
             notes += [f"{label}: {warning.message}" for warning in said]
             rows.append(_row(label, process, run, truth, model, test))

@@ -113,6 +113,27 @@ def test_default_passes(n, passes):
     assert cli.default_passes(n) == passes
 
 
+@pytest.mark.exact
+def test_executors_are_passed_on(small, command, monkeypatch):
+    seen = []
+
+    def spy(*args, executor, **options):
+        seen.append(executor)
+        if len(seen) > 1:
+            raise cli.UserError("seen")
+
+    monkeypatch.setattr(comparison, "reference", spy)
+    monkeypatch.setattr(comparison, "compare", spy)
+    monkeypatch.setattr(cli.tuning, "mamba", spy)
+    assert command("compare --data small.csv --target label --samplers BPS --executor 3")[2].endswith("seen\n")
+    assert [pool._max_workers for pool in seen] == [3, 3] and seen[0] is seen[1]
+    assert command("tune SGLD --data small.csv --target label --executor 2")[2].endswith("seen\n")
+    assert seen[2]._max_workers == 2
+    seen.clear()
+    command("compare --data small.csv --target label --samplers BPS")
+    assert seen == [None, None]
+
+
 def test_compiling_is_said(small, command, monkeypatch):
     monkeypatch.setattr(comparison, "COMPILING_SECONDS", 0.0)
     _, _, err = command("compare --data small.csv --target label --quick --data-passes 50 --samplers BPS")
@@ -254,6 +275,8 @@ def test_tune(small, command):
         ("tune SGLD,SBPS", "SAMPLER must be one name"),
         ("tune SGLD --metric elbo", "--metric must be ksd or fssd, got 'elbo'"),
         ("tune SGLD --budget 0", "--budget must be positive"),
+        ("compare --problem wine --quick --executor 0", "--executor must be a number of processes or"),
+        ("tune SGLD --problem wine --executor many", "--executor must be a number of processes or"),
         ("compair", "No such command"),
     ],
 )

@@ -183,6 +183,25 @@ def test_print_and_csv(table, tmp_path):
     assert [float(r["mean_error"]) for r in rows] == [r["mean_error"] for r in table.rows]
 
 
+@pytest.mark.exact
+def test_a_comparison_in_other_processes_is_the_same():
+    from tests.engine.test_executors import Elsewhere
+
+    model, pool = pdmp.models.Gaussian([1.0, -1.0], [1.0, 4.0]), Elsewhere()
+    call = {"data_passes": 60.0, "chains": 2, "seed": 1}
+    truth = pdmp.reference(model, ess=40, seed=2, chains=2, executor=pool)
+    assert pool.tasks >= 4  # of two samplers
+    assert np.array_equal(truth.cov, pdmp.reference(model, ess=40, seed=2, chains=2).cov)
+    here = pdmp.compare({"BPS": pdmp.BPS(model)}, reference=truth, **call)
+    tasks = pool.tasks
+    there = pdmp.compare({"BPS": pdmp.BPS(model)}, reference=truth, executor=pool, **call)
+    assert pool.tasks >= tasks + 2
+    for one, other in zip(here.rows, there.rows, strict=True):
+        assert one | {"seconds": 0, "log_loss": 0} == other | {"seconds": 0, "log_loss": 0}
+    with pytest.raises(TypeError, match="`executor` must be"):
+        pdmp.compare({"BPS": pdmp.BPS(model)}, reference=truth, executor=4, **call)
+
+
 def test_a_failing_sampler_does_not_stop_the_others(model, reference, processes):
     broken = discrete.SGLD(processes["Langevin"].provider, step=1e300)
     made = pdmp.compare({"broken": broken, "Zig-Zag": pdmp.ZigZag(model)}, data_passes=50, reference=reference, seed=1)

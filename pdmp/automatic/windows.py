@@ -8,8 +8,8 @@ import numpy as np
 
 from pdmp.engine.chain import Budget, Chain
 from pdmp.engine.checks import describe
+from pdmp.engine.executors import cpu_count
 from pdmp.engine.result import Run
-from pdmp.engine.run import cpu_count
 from pdmp.process import DATA, Process
 
 WARMUP = 0.4  #: part of a window in which the step adapts, and which is left out

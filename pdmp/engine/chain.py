@@ -6,8 +6,8 @@ that. `finish` returns a `Record`, the plain arrays of which a `pdmp.Run` is mad
 
 from __future__ import annotations
 
+import copy
 import math
-import pickle
 import sys
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -15,8 +15,8 @@ from time import perf_counter
 import numpy as np
 
 from pdmp.engine import scheduler
-from pdmp.engine.recording import Grid, Integrals, new_recording
-from pdmp.engine.storage import copied, flatten
+from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
+from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
 from pdmp.process import ADAPTING, CANDIDATES, CLOCKS, DATA, EVENTS, KINDS, PROPOSALS, interleave
 
@@ -210,6 +210,7 @@ class Chain:
             skeleton=capacity,
             grid=draws if store == "grid" else 0,
         )
+        self.capacity = capacity  # rows of the skeleton's buffer
         self.blocks = []  # of the skeleton: tuples (times, kinds, which, xs, vs)
         self.stored = 0  # bytes in them
         self.chunk = FIRST_CHUNK
@@ -228,7 +229,11 @@ class Chain:
     def __setstate__(self, values):
         self.__dict__.update(values)
         by_name(self.state.memory)
-        if self.process.local:  # pickling separates the arrays; compiled code was compiled for interleaved ones
+        self._lay_out()
+
+    def _lay_out(self):
+        """Put arrays that came one by one where compiled code was compiled for: interleaved, for a local process."""
+        if self.process.local:
             state, recording = self.state, self.recording
             x, v, moved = interleave(state.x, state.v, state.moved)
             self.state = state._replace(x=x, v=v, moved=moved)
@@ -245,10 +250,14 @@ class Chain:
             scheduler.advance(process.native, self.state, self.recording, limits, 0, self.rng)
             scheduler.settle(process.flow.native, self.state, self.recording, -1.0)
 
-    def advance(self, seconds=math.inf, interrupted=None):
-        """Run until the budget is used up, about `seconds` have passed, or the event `interrupted` is set."""
+    def advance(self, seconds=math.inf, interrupted=None, size=math.inf):
+        """Run until the budget is used up, or the event `interrupted` is set.
+
+        It also returns when about `seconds` have passed, or about `size` more bytes of skeleton are stored.
+        """
         native, strict = self.process.native, bool(self.process.exact_bounds)
         begun = before = perf_counter()
+        size += self.stored
         while self.stopped is None and not (interrupted is not None and interrupted.is_set()):
             budget = self._limits()
             # Finite, as a clock that will never propose again has the candidate time infinity: not the end of a budget.
@@ -279,7 +288,7 @@ class Chain:
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
-            if after - begun >= seconds:
+            if after - begun >= seconds or self.stored >= size:
                 break
         return self
 
@@ -467,6 +476,40 @@ class Chain:
             )
         return tuple(np.concatenate(parts) for parts in zip(*self.blocks, strict=True))
 
+    # -- other Python processes ---------------------------------------------------------------------------------------
+
+    SHARED = ("process", "state", "recording", "blocks")  #: what `carried` does not take as it is
+
+    def template(self):
+        """The chain without what it has recorded; `continued` makes any chain of the same run of it, elsewhere."""
+        light = copy.copy(self)
+        light.blocks, light.recording = [], self.recording._replace(skeleton=self._buffer(0))
+        return light
+
+    def continued(self, values, arrays):
+        """A chain with the process of this one that goes on from what another one carried."""
+        chain = copy.copy(self)
+        chain.blocks, chain.recording = [], self.recording._replace(skeleton=self._buffer(self.capacity))
+        chain.take(values, arrays)
+        return chain
+
+    def carried(self):
+        """What changes in a chain: its numbers and generator, and the arrays of its state, integrals and grid."""
+        self._store()
+        values = {name: value for name, value in self.__dict__.items() if name not in self.SHARED}
+        return values, leaves((self.state, self.recording.integrals, self.recording.grid))
+
+    def take(self, values, arrays):
+        """Go on from what another chain of the same run carried; the blocks stay as they are."""
+        self.__dict__.update(values)
+        trees = self.state, self.recording.integrals, self.recording.grid
+        self.state, integrals, grid = rebuilt(trees, iter(arrays))
+        self.recording = self.recording._replace(integrals=integrals, grid=grid)
+        self._lay_out()
+
+    def _buffer(self, rows):
+        return new_skeleton(rows, len(self.state.x), moving=self.moving, local=self.process.local)
+
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
     NUMBERS = ("seconds", "stopped", "warming", "stored", "look")
@@ -507,13 +550,3 @@ def _laid_out(integrals, local):
         return integrals
     centre, first, second = interleave(integrals.centre, integrals.first, integrals.second)
     return integrals._replace(centre=centre, first=first, second=second)
-
-
-def advance_elsewhere(chain, seconds):
-    """Advance a chain in another Python process or on another machine; returns the chain."""
-    chain.advance(seconds)
-    try:
-        pickle.dumps(chain.cause)
-    except Exception:  # noqa: BLE001 - an exception may hold anything
-        chain.cause = RuntimeError(f"{type(chain.cause).__name__}: {chain.cause}")
-    return chain

@@ -42,6 +42,14 @@ def check_number(name, value):
     return float(value)
 
 
+def check_segment(segment):
+    """The argument `segment` as a float, or an error."""
+    segment = check_number("segment", segment)
+    if not segment > 0.0:
+        raise ValueError(f"`segment` must be a positive number of seconds, got {segment}.")
+    return segment
+
+
 def check_count(name, value):
     """The argument `name` as an int of at least 1, or an error; a whole float such as 1e6 is allowed."""
     if isinstance(value, float) and value.is_integer():

@@ -59,7 +59,6 @@ class Recording(NamedTuple):
 def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid, spacing=0.0, stretch=0.0):
     """Empty recording for a chain near `centre`; sizes are numbers of rows, 0 for what is not recorded."""
     d = centre.shape[0]
-    width = 1 if local else d
     centre, first, second = np.array(centre, dtype=float), np.zeros(d), np.zeros(d)
     if local:
         centre, first, second = interleave(centre, first, second)
@@ -74,15 +73,21 @@ def new_recording(centre, *, moving, local, covariance, batches, skeleton, grid,
             stretch=np.full(1, float(stretch)),
             marked=np.zeros(1, np.int64),
         ),
-        Skeleton(
-            times=np.zeros(skeleton),
-            kinds=np.zeros(skeleton, np.int8),
-            which=np.zeros(skeleton if local else 0, np.int64),
-            xs=np.zeros((skeleton, width)),
-            vs=np.zeros((skeleton, width if moving else 0)),
-            used=np.zeros(1, np.int64),
-        ),
+        new_skeleton(skeleton, d, moving=moving, local=local),
         Grid(rows=np.zeros((2 * grid, d)), spacing=np.full(1, float(spacing)), used=np.zeros(1, np.int64)),
+    )
+
+
+def new_skeleton(rows, d, *, moving, local):
+    """An empty buffer of `rows` rows, for positions of dimension d."""
+    width = 1 if local else d
+    return Skeleton(
+        times=np.zeros(rows),
+        kinds=np.zeros(rows, np.int8),
+        which=np.zeros(rows if local else 0, np.int64),
+        xs=np.zeros((rows, width)),
+        vs=np.zeros((rows, width if moving else 0)),
+        used=np.zeros(1, np.int64),
     )
 
 

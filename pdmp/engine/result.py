@@ -22,6 +22,7 @@ from pdmp.engine import export, storage
 from pdmp.engine.chain import Record
 from pdmp.engine.checkpoint import digest, model_values
 from pdmp.engine.checks import check_count
+from pdmp.engine.executors import SEGMENT_SECONDS
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
 from pdmp.models import transforms
@@ -195,7 +196,8 @@ class Run:
         self,
         process: Process | None = None,
         *,
-        executor: Executor | None = None,
+        executor: Executor | Any | None = None,
+        segment: float = SEGMENT_SECONDS,
         progress: bool | None = None,
         checkpoint: str | os.PathLike | None = None,
         **budget: float,
@@ -209,7 +211,7 @@ class Run:
         ----------
         process : Process, optional
             For a loaded run: the process that it is of, with the same options, model and data.
-        executor, progress, checkpoint
+        executor, segment, progress, checkpoint
             As in `pdmp.sample`.
         **budget
             Total budgets by name, as in `pdmp.sample`.
@@ -231,7 +233,8 @@ class Run:
         >>> int(run.extend(events=150).events[0])
         150
         """
-        return Run._extend(self, process, executor=executor, progress=progress, checkpoint=checkpoint, **budget)
+        options = {"executor": executor, "segment": segment, "progress": progress, "checkpoint": checkpoint}
+        return Run._extend(self, process, **options, **budget)
 
     def split(self) -> list[Run]:
         """A run for each chain; they cannot be continued."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import copy
-import math
 import os
 import sys
 import threading
@@ -19,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.summary import step_warning
 from pdmp.engine import checkpoint as checkpoints
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain, advance_elsewhere
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain
 from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
 from pdmp.engine.checks import (
     STORES,
@@ -31,10 +29,12 @@ from pdmp.engine.checks import (
     check_number,
     check_process,
     check_seed,
+    check_segment,
     check_skeleton,
     describe,
     known_length,
 )
+from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
 from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
@@ -46,10 +46,6 @@ from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 if TYPE_CHECKING:
     from pdmp.models.base import Model
 
-SEGMENT_SECONDS = 5.0  #: how long another Python process or machine advances a chain before it returns it
-#: What the future of a segment raises if its worker has died: the segment is run again.
-LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
-LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
@@ -79,7 +75,8 @@ def sample(
     covariance: bool | None = None,
     progress: bool | None = None,
     checkpoint: str | os.PathLike | None = None,
-    executor: Executor | None = None,
+    executor: Executor | Any | None = None,
+    segment: float = SEGMENT_SECONDS,
 ) -> Run:
     """Run a process, or sample a model.
 
@@ -146,8 +143,12 @@ def sample(
         of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
         are and by values of its potential and gradient. Where a write fails, sampling goes on with a warning. SIGTERM
         and SIGHUP end the run as Ctrl-C does.
-    executor : concurrent.futures.Executor, optional
-        Where the chains run: by default in threads; otherwise a process pool or a cluster's executor.
+    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
+        Where the chains run: by default in threads; otherwise in a process pool, an ``mpi4py.futures`` pool, a Dask or
+        a Ray cluster. The result is bitwise the same.
+    segment : float, default 5.0
+        For such an executor: seconds of computing after which a worker returns what it has recorded of a chain. Ctrl-C,
+        checkpoints and the progress bar know of whole segments only.
 
     Returns
     -------
@@ -208,8 +209,7 @@ def sample(
         draws = check_count("draws", draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
-    if executor is not None and not callable(getattr(executor, "submit", None)):
-        raise TypeError(f"`executor` must be a concurrent.futures.Executor, got {type(executor).__name__}.")
+    executor, segment = check_executor(executor), check_segment(segment)
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
     if process.failure is not None:
@@ -268,7 +268,7 @@ def sample(
                     chain.look = NEVER
                     if chain.stopped == LOOK:
                         chain.stopped = None
-        return _drive(made, info, executor, progress, file, started, goal)
+        return _drive(made, info, (executor, segment), progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
@@ -318,7 +318,8 @@ def extend(
     run: Run,
     process: Process | None = None,
     *,
-    executor: Executor | None = None,
+    executor: Executor | Any | None = None,
+    segment: float = SEGMENT_SECONDS,
     progress: bool | None = False,
     checkpoint: str | os.PathLike | None = None,
     **budget: float,
@@ -333,7 +334,7 @@ def extend(
     run : Run
     process : Process, optional
         For a loaded run: the process that it is of.
-    executor, progress, checkpoint
+    executor, segment, progress, checkpoint
         As in `sample`.
     **budget
         Total budgets and goals by name, as in `sample`.
@@ -349,6 +350,7 @@ def extend(
         exceeded.
     """
     started = perf_counter()
+    executor, segment = check_executor(executor), check_segment(segment)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     info = run._info | {"budget": dict(budget)}
@@ -376,7 +378,7 @@ def extend(
             file.resume(chains, *saved)
             if goal is not None:
                 goal.resume(chains)
-        return _drive(chains, info, executor, progress, file, started, goal)
+        return _drive(chains, info, (executor, segment), progress, file, started, goal)
     finally:
         if file is not None:
             file.release()
@@ -389,7 +391,7 @@ Run._extend = staticmethod(extend)
 # Running the chains
 
 
-def _drive(chains, info, executor, progress, file, started, goal=None):
+def _drive(chains, info, where, progress, file, started, goal=None):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
     futures, broken = {}, None
@@ -399,66 +401,35 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
             bar.write(info["choice"])
         if file is not None:
             stack.enter_context(file.signals(stop))
-        if executor is None:
-            executor = stack.enter_context(
-                concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()), thread_name_prefix="pdmp")
-            )
-        here = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
-        length = math.inf if here else SEGMENT_SECONDS
-        if file is not None:
-            length = min(length, checkpoints.CHECKPOINT_SECONDS)
+        place = stack.enter_context(place_of(where[0], chains, stop, where[1]))
+        length = place.segment if file is None else min(place.segment, checkpoints.CHECKPOINT_SECONDS)
 
-        spare = []  # threads of this process, once a worker of another has died
-
-        def submit(i):
-            if here or spare:
-                return (spare or [executor])[0].submit(chains[i].advance, length, stop)
-            light = copy.copy(chains[i])
-            light.blocks = []
-            try:
-                return executor.submit(advance_elsewhere, light, length)
-            except concurrent.futures.BrokenExecutor as error:
-                return replace_workers(error).submit(chains[i].advance, length, stop)
-
-        def replace_workers(error):
-            """Threads that go on with the chains, whose last states are here."""
-            if not spare:
-                warnings.warn(
-                    f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
-                    "on in this process.",
-                    UserWarning,
-                    stacklevel=5,
-                )
-                threads = concurrent.futures.ThreadPoolExecutor(min(len(chains), cpu_count()))
-                spare.append(stack.enter_context(threads))
-            return spare[0]
+        def submit(waiting):
+            """Submit the chains in `waiting`; returns those that have to wait for longer."""
+            left = []
+            for i in waiting:
+                future = place.submit(chains[i], length)
+                if future is None:
+                    left.append(i)
+                else:
+                    futures[future] = i
+            return left
 
         def collect(future):
             i = futures.pop(future)
-            try:
-                chain = future.result()
-            except Exception as error:
-                if here or not (isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME):
-                    raise
-                replace_workers(error)
-                return i
-            if chain is not chains[i]:
-                chain.blocks = chains[i].blocks + chain.blocks
-                chains[i] = chain
-            if file is not None and chain.failure is None:
-                file.keep(i, chain)
+            place.collect(chains[i], future)
+            if file is not None and chains[i].failure is None:
+                file.keep(i, chains[i])
             return i
 
         try:
-            if here and any(c.stopped is None for c in chains):
+            if place.here and any(c.stopped is None for c in chains):
                 bar.say("compiling")
                 chains[0].compile()
             bar.say("sampling")
             going = True
             while going:
-                for i, chain in enumerate(chains):
-                    if chain.stopped is None:
-                        futures[submit(i)] = i
+                waiting = submit(i for i, chain in enumerate(chains) if chain.stopped is None)
                 while futures:
                     done, _ = concurrent.futures.wait(
                         futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
@@ -467,8 +438,9 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
                         i = collect(future)
                         if chains[i].failure is not None:
                             stop.set()
-                        if chains[i].stopped is None and not stop.is_set():
-                            futures[submit(i)] = i
+                        if chains[i].stopped is None:
+                            waiting.append(i)
+                    waiting = [] if stop.is_set() else submit(waiting)
                     if file is not None:
                         file.write_if_due()
                     bar.update(chains)
@@ -485,7 +457,7 @@ def _drive(chains, info, executor, progress, file, started, goal=None):
                     futures.pop(future)
             for future in list(futures):
                 # A failure here follows from an earlier one, which is already being reported.
-                with contextlib.suppress(BaseException if not here else Exception):
+                with contextlib.suppress(Exception if place.here else BaseException):
                     collect(future)
     if broken is not None:
         raise broken
@@ -519,14 +491,6 @@ def _raise_failure(chain, run):
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )
     raise error from chain.cause
-
-
-def cpu_count():
-    """Processors that this Python process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def in_notebook():

@@ -67,11 +67,20 @@ def flatten(tree, prefix):
     return arrays
 
 
+def leaves(tree):
+    """What is in nested tuples, in order: a list of arrays and numbers."""
+    found = []
+    for leaf in tree:
+        found += leaves(leaf) if isinstance(leaf, tuple) else [leaf]
+    return found
+
+
+def rebuilt(tree, found):
+    """Nested tuples like `tree`, of what the iterator `found` yields: the inverse of `leaves`."""
+    parts = [rebuilt(leaf, found) if isinstance(leaf, tuple) else next(found) for leaf in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
 def copied(tree):
     """Nested tuples with copies of their arrays."""
-    leaves = [copied(leaf) if isinstance(leaf, tuple) else np.copy(leaf) if _is_array(leaf) else leaf for leaf in tree]
-    return type(tree)(*leaves) if hasattr(tree, "_fields") else tuple(leaves)
-
-
-def _is_array(leaf):
-    return isinstance(leaf, np.ndarray)
+    return rebuilt(tree, iter([np.copy(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves(tree)]))

@@ -21,13 +21,14 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.stein import fssd, ksd, scores
-from pdmp.engine.run import cpu_count, extend, sample
+from pdmp.engine.executors import check_executor, cpu_count
+from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
@@ -232,7 +233,7 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
             raise ValueError(f"`{name}` must be a whole number, at least 1, got {value!r}.")
     sequence = np.random.SeedSequence(seed)
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in sequence.spawn(len(arms))]
-    options = clock, metric, draws, thin, window, executor
+    options = clock, metric, draws, thin, window, check_executor(executor)
     made = [_Arm(make, values, one, initial, options) for values, one in zip(arms, seeds, strict=True)]
     return made, int(sequence.entropy)
 
@@ -263,7 +264,7 @@ def mamba(
     draws: int = 1_000,
     thin: int = 10,
     window: str = "round",
-    executor: Executor | None = None,
+    executor: Executor | Any | None = None,
     workers: int | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Tuning:
@@ -293,8 +294,8 @@ def mamba(
         The path of a round is scored by equally spaced draws: one for every `thin` events, at most `draws`.
     window : {"round", "all"}
         Whether to score the path of this round, or from the start.
-    executor : concurrent.futures.Executor, optional
-        Where the chains run.
+    executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
+        Where the chains run, as in `pdmp.sample`.
     workers : int, optional
         How many arms run at the same time. By default one under ``clock="seconds"``, so that they do not slow each
         other down, else as many as there are processors. The result depends on it under ``clock="seconds"`` only.
@@ -355,7 +356,7 @@ def grid_search(
     initial: ArrayLike | None = None,
     draws: int = 1_000,
     thin: int = 10,
-    executor: Executor | None = None,
+    executor: Executor | Any | None = None,
     workers: int | None = None,
 ) -> Tuning:
     """Run every arm for the whole budget and choose the one with the smallest score.

@@ -264,9 +264,8 @@ def test_chunks_executors_and_the_bar_change_nothing(name, store, monkeypatch):
     monkeypatch.setattr(chain_module, "BUFFER_BYTES", 1_000)
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.003)
     assert same(one, pdmp.sample(PROCESSES[name](), **call))
-    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)
-    assert same(one, pdmp.sample(PROCESSES[name](), executor=Serial(), **call))
-    assert same(one, pdmp.sample(PROCESSES[name](), executor=Pickling(), **call))
+    for executor in (Serial(), Pickling()):
+        assert same(one, pdmp.sample(PROCESSES[name](), executor=executor, segment=1e-9, **call))
 
 
 @pytest.mark.exact

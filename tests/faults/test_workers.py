@@ -5,13 +5,13 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
+import pickle
 import signal
 
 import numpy as np
 import pytest
 
 import pdmp
-from pdmp.engine import run as run_module
 from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
@@ -23,13 +23,11 @@ class Dying(concurrent.futures.Executor):
     def __init__(self, error, at_submission=False):
         self.error, self.at_submission, self.tasks = error, at_submission, 0
 
-    def submit(self, function, chain, seconds):
-        import pickle
-
+    def submit(self, function, *args):
         self.tasks += 1
         future = concurrent.futures.Future()
         if self.tasks < 3:
-            future.set_result(function(pickle.loads(pickle.dumps(chain)), seconds))
+            future.set_result(function(*pickle.loads(pickle.dumps(args))))
         elif self.at_submission:
             raise self.error
         else:
@@ -50,19 +48,17 @@ def same(one, other):
 
 @pytest.mark.parametrize("error", [concurrent.futures.BrokenExecutor("gone"), MemoryError(), KilledWorker("gone")])
 @pytest.mark.parametrize("at_submission", [False, True])
-def test_a_dead_worker_loses_nothing(error, at_submission, monkeypatch):
+def test_a_dead_worker_loses_nothing(error, at_submission):
     if at_submission and not isinstance(error, concurrent.futures.BrokenExecutor):
         pytest.skip("a task is refused by a broken pool only")
-    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)
     call = {"events": 400, "chains": 3, "seed": 5}
     with pytest.warns(UserWarning, match="`executor` has lost a worker .* the chains go on in this process") as said:
-        run = pdmp.sample(Telegraph(), executor=Dying(error, at_submission), **call)
+        run = pdmp.sample(Telegraph(), executor=Dying(error, at_submission), segment=1e-9, **call)
     assert len([w for w in said if "lost a worker" in str(w.message)]) == 1
     same(run, pdmp.sample(Telegraph(), **call))
 
 
-def test_another_error_of_an_executor_is_raised(monkeypatch):
-    monkeypatch.setattr(run_module, "SEGMENT_SECONDS", 0.0)
+def test_another_error_of_an_executor_is_raised():
     with pytest.raises(TypeError, match="cannot pickle"):
         pdmp.sample(Telegraph(), events=400, chains=3, seed=5, executor=Dying(TypeError("cannot pickle")))
 

@@ -337,6 +337,18 @@ def test_every_round_runs_on_the_executor():
     assert executor.jobs >= 12  # nine arms, then three
 
 
+@pytest.mark.exact
+def test_arms_in_other_processes_are_the_same():
+    from tests.engine.test_executors import Elsewhere
+
+    arms, score = tuning.grid(step=list(np.linspace(0.05, 0.4, 9))), lambda x, m: float(np.sum(x**2))
+    call = {"clock": "steps", "seed": 1, "thin": 5, "workers": 1}
+    pool = Elsewhere()
+    here, there = (tuning.mamba(langevin, arms, 120, score, **call, executor=e) for e in (None, pool))
+    assert here.best == there.best and here.table == there.table
+    assert pool.tasks >= 12  # nine arms, then three
+
+
 def test_one_arm_at_a_time_where_seconds_count(monkeypatch):
     module = sys.modules["pdmp.tuning.competition"]
     monkeypatch.setattr(module, "cpu_count", lambda: 7)

@@ -1,0 +1,529 @@
+"""Where chains run: in threads of this process, in a pool of processes, on a cluster.
+
+`_drive` of `pdmp.engine.run` asks a place to advance a chain by a segment, and collects it when the segment is done.
+Threads advance the chain itself. Elsewhere a segment is a pure function: a worker is sent the numbers, the generator
+and the arrays of a chain, advances a copy, and returns these with what it has recorded meanwhile. So a segment that was
+lost with its worker is computed again, bitwise the same, and no path depends on where it was computed.
+
+What the chains of a run have in common, the process with its model, is a `Parcel`. It is pickled once, into a temporary
+file that workers on the same machine map into memory, so that they share it. A worker that cannot open the file returns
+the segment as it came, and is sent the contents. A worker opens a parcel once. Arrays that are memory-mapped files stay
+where they are, if the worker can open the same files.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import io
+import math
+import mmap
+import multiprocessing.pool
+import os
+import pickle
+import platform
+import secrets
+import signal
+import stat
+import tempfile
+import threading
+import warnings
+from collections import OrderedDict
+from concurrent.futures import Executor, Future
+
+import numpy as np
+
+from pdmp.native.prefetch import LINE
+
+SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain, by default, before it returns what it has recorded
+SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
+OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of a parcel, not in it
+OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
+POOL = 4  #: workers of a pool that does not tell how many it has
+AHEAD = 2  #: segments for each worker of a pool that are sent or computed at a time; more would fill the memory here
+LOSSES = 3  #: how often each segment may be lost by a cluster that has restarted
+#: What the future of a segment raises if its worker has died: the segment is run again.
+LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
+LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
+LOST_DATA = ("CancelledError", "FutureCancelledError", "FuturesCancelledError")  #: of Dask
+
+
+def cpu_count():
+    """Processors that this Python process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def check_executor(executor):
+    """A `concurrent.futures.Executor` for the argument `executor`, or the Dask client in it; None for None."""
+    client = getattr(executor, "_client", executor)
+    if hasattr(client, "scatter") and hasattr(client, "get_executor"):
+        if getattr(client, "asynchronous", False):
+            raise ValueError(
+                "`executor` is an asynchronous Dask client; give distributed.Client(..., asynchronous=False)."
+            )
+        return client
+    if isinstance(executor, multiprocessing.pool.Pool):
+        raise TypeError(
+            "`executor` must not be a multiprocessing.Pool, which waits for ever for a worker that has died; give a "
+            "concurrent.futures.ProcessPoolExecutor."
+        )
+    if executor is None or callable(getattr(executor, "submit", None)):
+        return executor
+    if callable(getattr(executor, "apply_async", None)):
+        return Applying(executor)
+    raise TypeError(
+        "`executor` must be a concurrent.futures.Executor, a distributed.Client or a ray.util.multiprocessing.Pool, "
+        f"got {type(executor).__name__}."
+    )
+
+
+class Applying(Executor):
+    """The executor of a pool that has `apply_async` and no `submit`, as Ray's."""
+
+    def __init__(self, pool):
+        self.pool = pool
+        self._max_workers = getattr(pool, "_processes", None)
+
+    def submit(self, function, /, *args, **kwargs):
+        """The future of ``function(*args, **kwargs)``."""
+        future = Future()
+
+        def answer(method, value):
+            with contextlib.suppress(concurrent.futures.InvalidStateError):  # it was cancelled
+                method(value)
+
+        self.pool.apply_async(
+            function,
+            args,
+            kwargs,
+            callback=lambda value: answer(future.set_result, value),
+            error_callback=lambda error: answer(future.set_exception, error),
+        )
+        return future
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What the chains of a run have in common
+
+
+class Absent(Exception):
+    """A file that a worker cannot open, or that has changed."""
+
+
+def _mapped_file(array):
+    """Of an array in a memory-mapped file: name, size and time of the file, and where in it; None for others."""
+    root = array
+    while isinstance(root, np.ndarray) and not isinstance(root, np.memmap):
+        root = root.base
+    if not isinstance(root, np.memmap) or root.filename is None or root.mode == "c" or root._mmap is None:
+        return None
+    begin = np.frombuffer(root._mmap, np.uint8).ctypes.data
+    try:
+        found = os.stat(root.filename)
+    except OSError:
+        return None
+    # The map begins at a whole page of the file.
+    place = array.ctypes.data - begin + root.offset - root.offset % mmap.ALLOCATIONGRANULARITY
+    return os.path.abspath(root.filename), found.st_size, found.st_mtime_ns, place
+
+
+def _open_mapped(name, size, time, place, dtype, shape, strides, writeable):
+    """The array of a memory-mapped file in a worker; what is written to it stays in the worker."""
+    try:
+        found = os.stat(name)
+        if (found.st_size, found.st_mtime_ns) != (size, time):
+            raise Absent
+        whole = np.memmap(name, np.uint8, "c" if writeable else "r")
+    except (OSError, ValueError):
+        raise Absent from None
+    return np.ndarray(shape, dtype, whole, place, strides)
+
+
+def _pickled(value, mapped):
+    """`value` as a pickle and a list of the buffers of its large arrays.
+
+    With `mapped`, an array in a memory-mapped file is pickled as the name of the file. Classes and functions of a
+    script or notebook, and others that pickle does not know by name, need the package cloudpickle.
+    """
+
+    def dump(pickler):
+        class Pickler(pickler):
+            def reducer_override(self, obj):
+                if mapped and isinstance(obj, np.ndarray) and obj.nbytes >= OUTSIDE_BYTES:
+                    file = _mapped_file(obj)
+                    if file is not None:
+                        return _open_mapped, (*file, obj.dtype, obj.shape, obj.strides, obj.flags.writeable)
+                other = getattr(super(), "reducer_override", None)
+                return NotImplemented if other is None else other(obj)
+
+        def inside(buffer):
+            if buffer.raw().nbytes < OUTSIDE_BYTES:
+                return True
+            buffers.append(buffer)
+            return False
+
+        file, buffers = io.BytesIO(), []
+        Pickler(file, protocol=5, buffer_callback=inside).dump(value)
+        return file.getvalue(), buffers
+
+    found, failures, reason = None, (pickle.PicklingError, AttributeError, TypeError), None
+    try:
+        found = dump(pickle.Pickler)
+        if b"__main__" not in found[0]:
+            return found
+    except failures as error:
+        reason = error
+    try:
+        import cloudpickle
+
+        return dump(cloudpickle.Pickler)
+    except (ImportError, *failures):
+        if found is not None:
+            return found
+    raise TypeError(
+        f"`executor`: the process cannot be sent to workers ({reason}); define its functions and classes in a module, "
+        "or install cloudpickle."
+    ) from reason
+
+
+class Parcel:
+    """What all chains of a run have in common, for workers.
+
+    Parameters
+    ----------
+    token : str
+        By which workers know it.
+    file : str
+        Where workers of the machine `host` find its contents.
+    spans : list of (int, int, bool)
+        Begin and end there of the pickle and of the buffers beside it, and whether they may be written.
+    contents : list of ndarray, optional
+        The same, if they travel with it.
+    """
+
+    host = property(lambda self: self.home[0])
+
+    def __init__(self, token, file, spans, contents=None):
+        self.token, self.file, self.spans, self.contents = token, file, spans, contents
+        self.home = platform.node(), os.getpid()
+
+    def open(self):
+        """The template of the chains; None where its contents are needed."""
+        with _opening:
+            if self.token in _open:
+                _open.move_to_end(self.token)
+                return _open[self.token]
+            try:
+                contents = self._map() if self.contents is None else self._writeable()
+                template = pickle.loads(contents[0], buffers=contents[1:])
+            except Absent:
+                return None
+            template.compile()
+            _open[self.token] = template
+            while len(_open) > OPEN_PARCELS:
+                _open.popitem(last=False)
+            return template
+
+    def close(self):
+        """Let a worker open it anew: what a failure has left in the process is not for the next segment."""
+        with _opening:
+            _open.pop(self.token, None)
+
+    def _map(self):
+        """The contents, from the file."""
+        if platform.node() != self.host or not self.file:
+            raise Absent
+        try:
+            handle = os.open(self.file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        except OSError:
+            raise Absent from None
+        try:
+            begin = len(self.token)
+            # Of another process, in a container with the same numbers, it would be another file.
+            if not stat.S_ISREG(os.fstat(handle).st_mode) or os.read(handle, begin) != self.token.encode():
+                raise Absent
+            whole = np.frombuffer(mmap.mmap(handle, 0, access=mmap.ACCESS_COPY), np.uint8)
+        finally:
+            os.close(handle)
+        return [_as_was(whole[begin:end], writeable) for begin, end, writeable in self.spans]
+
+    def _writeable(self):
+        """The contents that came with it, copied where they must be written and came read-only."""
+        return [
+            _as_was(a if a.flags.writeable else a.copy(), span[2])
+            for a, span in zip(self.contents, self.spans, strict=True)
+        ]
+
+
+def _as_was(array, writeable):
+    """A view that may be written or not: machine code for the one does not take the other."""
+    view = array.view()
+    view.flags.writeable = writeable
+    return view
+
+
+_open: OrderedDict = OrderedDict()  # in a worker: templates by token
+_opening = threading.Lock()
+
+
+class Contents:
+    """The process of a run, packed by the process that coordinates it.
+
+    Attributes
+    ----------
+    parcel : Parcel
+        Without its contents, which are in a temporary file that goes when this process does.
+    """
+
+    def __init__(self, chain):
+        self._template, self._file = chain.template(), None
+        pickled, buffers = _pickled(self._template, mapped=True)
+        arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
+        writeable = [False, *(not b.raw().readonly for b in buffers)]
+        token, spans, end = secrets.token_hex(16), [], 0
+        end = len(token)
+        for array, may in zip(arrays, writeable, strict=True):
+            begin = -(-end // LINE) * LINE  # as the rows of a model lie in memory
+            end = begin + len(array)
+            spans.append((begin, end, may))
+        self.parcel = Parcel(token, self._write(token, spans, arrays), spans)
+
+    def _write(self, token, spans, arrays):
+        """The name of a file with the contents, which has no other name; "" if it cannot be written."""
+        try:
+            self._file = tempfile.TemporaryFile(prefix="pdmp")
+            self._file.write(token.encode())
+            for (begin, _, _), array in zip(spans, arrays, strict=True):
+                self._file.seek(begin)
+                self._file.write(array.data)
+            self._file.flush()
+        except OSError:
+            self.close()
+            return ""
+        return f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+
+    def whole(self):
+        """A parcel with its contents, memory-mapped files included."""
+        pickled, buffers = _pickled(self._template, mapped=False)
+        arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
+        spans = [(0, len(a), k > 0 and not buffers[k - 1].raw().readonly) for k, a in enumerate(arrays)]
+        return Parcel(self.parcel.token, "", spans, arrays)
+
+    def close(self):
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# In a worker
+
+
+def advance_segment(parcel, packed, seconds, size):
+    """Advance a chain in a worker; returns it packed, with what it has recorded, or None where contents are needed."""
+    template = parcel.open()
+    if template is None:
+        return None
+    chain = template.continued(*pickle.loads(packed))
+    chain.advance(seconds, _interruption(parcel.home), size)
+    if chain.failure is not None:
+        parcel.close()
+        try:
+            pickle.loads(pickle.dumps(chain.cause))
+        except Exception:  # noqa: BLE001 - an exception may hold anything
+            chain.cause = RuntimeError(f"{type(chain.cause).__name__}: {chain.cause}")
+    return pickle.dumps((chain.carried(), chain.blocks), protocol=5)
+
+
+_interrupted = threading.Event()
+
+
+def _interruption(home):
+    """An event that Ctrl-C sets in a process other than `home`: a terminal sends it to the workers, too."""
+    _interrupted.clear()
+    if (platform.node(), os.getpid()) != home and threading.current_thread() is threading.main_thread():
+        # Not reset: a worker that dies of it between two segments would break the pool.
+        signal.signal(signal.SIGINT, lambda *_: _interrupted.set())
+    return _interrupted
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Places
+
+
+class Threads:
+    """Threads of this process: chains are advanced where they are.
+
+    Parameters
+    ----------
+    executor : ThreadPoolExecutor, optional
+        By default one with as many threads as there are processors, or chains.
+    chains : list of Chain
+    stop : threading.Event
+        Which ends segments early.
+    """
+
+    here, segment = True, math.inf
+
+    def __init__(self, executor, chains, stop):
+        self._own = None
+        if executor is None:
+            threads = min(len(chains), cpu_count())
+            executor = self._own = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="pdmp")
+        self._executor, self._stop = executor, stop
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._own is not None:
+            self._own.shutdown()
+
+    def submit(self, chain, seconds):
+        """The future of a segment; None if it has to wait, for another one to be collected."""
+        return self._executor.submit(chain.advance, seconds, self._stop)
+
+    def collect(self, chain, future):
+        """Bring a chain to where its segment, which is done, has ended."""
+        future.result()
+
+
+class Workers:
+    """A pool of other Python processes, on this machine or on others.
+
+    Once a worker has died, the chains go on in threads of this process, from where they are.
+    """
+
+    here = False
+
+    def __init__(self, executor, chains, stop, segment):
+        self.segment = segment
+        self._executor, self._chains, self._stop, self._spare = executor, chains, stop, None
+        self._contents = Contents(chains[0])
+        self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
+        self._away, self._carriers, self._at_home = set(), set(), set()  # futures
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._contents.close()
+        if self._spare is not None:
+            self._spare.__exit__()
+
+    def submit(self, chain, seconds):
+        """As for `Threads`."""
+        if self._spare is not None:
+            return self._stay(chain, seconds)
+        carries, workers = chain.number in self._returned, self._workers()
+        if len(self._away) >= AHEAD * workers or carries and len(self._carriers) >= workers:
+            return None
+        packed = pickle.dumps(chain.carried(), protocol=5)
+        try:
+            future = self._send(self._with_contents() if carries else self._contents.parcel, packed, seconds)
+        except concurrent.futures.BrokenExecutor as error:
+            self._give_up(error)
+            return self._stay(chain, seconds)
+        self._away.add(future)
+        if carries:
+            self._returned.discard(chain.number)
+            self._carriers.add(future)
+        return future
+
+    def collect(self, chain, future):
+        """As for `Threads`."""
+        if future in self._at_home:
+            self._at_home.discard(future)
+            future.result()
+            return
+        self._away.discard(future)
+        if future in self._carriers:
+            self._carriers.discard(future)
+            self._returned.clear()  # those that wait try without
+        try:
+            packed = future.result()
+        except Exception as error:
+            if not self._recovers(error):
+                raise
+            return
+        if packed is None:
+            self._returned.add(chain.number)
+        else:
+            carried, blocks = pickle.loads(packed)
+            chain.take(*carried)
+            chain.blocks += blocks
+
+    def _stay(self, chain, seconds):
+        future = self._spare.submit(chain, seconds)
+        self._at_home.add(future)
+        return future
+
+    def _send(self, parcel, packed, seconds):
+        return self._executor.submit(advance_segment, parcel, packed, seconds, SEGMENT_BYTES)
+
+    def _with_contents(self):
+        """What is sent to a worker that needs the contents."""
+        if self._whole is None:
+            self._whole = self._contents.whole()
+        return self._whole
+
+    def _workers(self):
+        """How many workers there are."""
+        return getattr(self._executor, "_max_workers", None) or getattr(self._executor, "num_workers", POOL)
+
+    def _recovers(self, error):
+        """Whether an error of a segment is that of a lost worker, and what was lost is computed again."""
+        if not (isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME):
+            return False
+        self._give_up(error)
+        return True
+
+    def _give_up(self, error):
+        if self._spare is None and not self._stop.is_set():
+            warnings.warn(
+                f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
+                "on in this process.",
+                UserWarning,
+                stacklevel=7,
+            )
+        self._spare = self._spare or Threads(None, self._chains, self._stop)
+
+
+class Cluster(Workers):
+    """A Dask cluster: it runs the segments of dead workers again by itself, and spreads the contents of a parcel."""
+
+    def __init__(self, client, chains, stop, segment):
+        super().__init__(client.get_executor(pure=False), chains, stop, segment)
+        self._client, self._losses = client, LOSSES * len(chains)
+
+    def _send(self, parcel, packed, seconds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a large state, which has to travel
+            return super()._send(parcel if self._whole is None else self._whole, packed, seconds)
+
+    def _with_contents(self):
+        if self._whole is None:
+            self._whole = self._client.scatter(self._contents.whole(), broadcast=True, hash=False)
+        return self._whole
+
+    def _workers(self):
+        return math.inf  # it keeps what waits in the scheduler, and may grow with it
+
+    def _recovers(self, error):
+        if not isinstance(error, concurrent.futures.CancelledError) and type(error).__name__ not in LOST_DATA:
+            return super()._recovers(error)
+        self._whole, self._losses = None, self._losses - 1  # with all workers that had it
+        if self._losses < 0:
+            self._give_up(error)
+        return True
+
+
+def place_of(executor, chains, stop, segment):
+    """The place where chains run, a context manager; `executor` as `check_executor` returned it."""
+    if executor is None or isinstance(executor, concurrent.futures.ThreadPoolExecutor):
+        return Threads(executor, chains, stop)
+    return (Cluster if hasattr(executor, "scatter") else Workers)(executor, chains, stop, segment)

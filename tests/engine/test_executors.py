@@ -1,0 +1,437 @@
+"""Executors: the same bits wherever a segment runs, and what travels there."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib.util
+import multiprocessing
+import os
+import pathlib
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.engine import chain as chain_module
+from pdmp.engine import executors
+from pdmp.engine.chain import Chain
+from pdmp.engine.executors import Contents, Parcel, Workers, advance_segment, check_executor
+from pdmp.models.regressions.design import is_mapped
+from tests.engine.test_run import PROCESSES, same
+from tests.toys import Telegraph, Walls
+
+ROOT = pathlib.Path(__file__).parents[2]
+WHOLE = 1e-9  #: a segment so short that it has one chunk
+
+
+class Elsewhere(concurrent.futures.Executor):
+    """Other machines, as far as a segment can tell: everything is pickled, and each worker has a memory of its own.
+
+    The workers take the tasks in turn. Without `files` they cannot open those of this machine. `log` has the bytes that
+    were sent and received.
+    """
+
+    def __init__(self, workers=2, files=True):
+        self._max_workers, self.files = workers, files
+        self.opened, self.log, self.tasks = [type(executors._open)() for _ in range(workers)], [], 0
+
+    def submit(self, function, /, *args):
+        sent = pickle.dumps((function, args), protocol=4)
+        future, kept = concurrent.futures.Future(), (executors._open, executors.platform.node)
+        executors._open = self.opened[self.tasks % len(self.opened)]
+        self.tasks += 1
+        if not self.files:
+            executors.platform.node = lambda: "another machine"
+        try:
+            function, args = pickle.loads(sent)
+            received = pickle.dumps(function(*args), protocol=4)
+            self.log.append((len(sent), len(received)))
+            future.set_result(pickle.loads(received))
+        finally:
+            executors._open, executors.platform.node = kept
+        return future
+
+
+def regression(n=2_000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    return pdmp.models.LogisticRegression(X, (X[:, 0] > 0.3 * rng.normal(size=n)).astype(float), prior_scale=1.0)
+
+
+def spawned(workers=2):
+    return concurrent.futures.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+
+
+CALL = {"events": 300, "chains": 3, "seed": 3, "warmup": 0.1}
+
+
+# -- the same bits ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("files", [True, False])
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize("name", PROCESSES)
+def test_segments_elsewhere_change_nothing(name, store, files, monkeypatch):
+    call = CALL | {"store": store} | ({"draws": 20} if store == "grid" else {})
+    one = pdmp.sample(PROCESSES[name](), **call)
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.003)
+    pool = Elsewhere(files=files)
+    assert same(one, pdmp.sample(PROCESSES[name](), executor=pool, segment=WHOLE, **call))
+    assert pool.tasks > 2 * CALL["chains"]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", ["global", "local"])
+def test_blocks_of_full_buffers_stay_in_order(name, monkeypatch):
+    """A buffer of a few rows is emptied several times in each of several segments."""
+    one = pdmp.sample(PROCESSES[name](), **CALL)
+    monkeypatch.setattr(chain_module, "BUFFER_BYTES", 500)
+    advance, blocks = executors.advance_segment, []
+
+    def counting(*args):
+        packed = advance(*args)
+        blocks.append(len(pickle.loads(packed)[1]))
+        return packed
+
+    monkeypatch.setattr(executors, "advance_segment", counting)
+    monkeypatch.setattr(executors, "SEGMENT_BYTES", 2_000)
+    run = pdmp.sample(PROCESSES[name](), executor=InProcess(), segment=1e9, **CALL)
+    assert max(blocks) > 2 and len(blocks) > 2 * CALL["chains"]
+    assert same(one, run)
+    for path in run.paths:
+        assert np.all(np.diff(path.times) >= 0.0)
+
+
+class InProcess(concurrent.futures.Executor):
+    def submit(self, function, /, *args):
+        future = concurrent.futures.Future()
+        future.set_result(function(*args))
+        return future
+
+
+@pytest.mark.exact
+def test_a_segment_ends_when_much_is_recorded(monkeypatch):
+    """So that what travels at once is bounded, however fast a worker is."""
+    monkeypatch.setattr(chain_module, "BUFFER_BYTES", 500)
+    monkeypatch.setattr(executors, "SEGMENT_BYTES", 2_000)
+    pool = Elsewhere()
+    run = pdmp.sample(Telegraph(), executor=pool, segment=1e9, **CALL)
+    assert same(run, pdmp.sample(Telegraph(), **CALL))
+    stored = 300 * 41  # bytes of a row: a time, a kind, two positions and two velocities
+    assert pool.tasks >= CALL["chains"] * (stored // 3_000)
+    assert max(received for _, received in pool.log) < 2_000 + 1_000 + 4_000
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("files", [True, False])
+def test_goals_are_shared(files):
+    """The chains look together, and stop together, wherever they run; so does an extended run."""
+    call = {"chains": 2, "seed": 5, "warmup": 0.2, "rhat": 1.5}
+    one, pool = pdmp.sample(Walls(), ess=700, **call), Elsewhere(files=files)
+    run = pdmp.sample(Walls(), ess=700, executor=pool, segment=0.01, **call)
+    assert one.stopped == "ess, rhat" and same(one, run)
+    assert same(one.extend(ess=1_500, rhat=1.4), run.extend(ess=1_500, rhat=1.4, executor=pool, segment=0.01))
+
+
+@pytest.mark.exact
+def test_the_budget_of_each_chain_is_its_own():
+    run = pdmp.sample(Telegraph(), executor=Elsewhere(), segment=WHOLE, events=90, chains=3, seed=1)
+    np.testing.assert_array_equal(run.events, [90, 90, 90])
+    longer = run.extend(events=140, executor=Elsewhere(), segment=WHOLE)
+    assert same(longer, pdmp.sample(Telegraph(), events=140, chains=3, seed=1))
+
+
+@pytest.mark.exact
+def test_another_model_is_another_parcel():
+    """Workers that have kept the model of one run sample that of the next."""
+    pool, call = Elsewhere(files=False), {"events": 60, "chains": 2, "seed": 1}
+    for precision in (1.0, 4.0, 9.0):
+        process = pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [precision, 1.0]))
+        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=pool, segment=WHOLE, **call))
+    assert all(len(opened) == 3 for opened in pool.opened)
+
+
+@pytest.mark.exact
+def test_a_changed_array_is_sent_anew():
+    model, call, pool = regression(200), {"steps": 30, "chains": 2, "seed": 1, "initial": np.zeros(4)}, Elsewhere()
+    process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
+    for _ in range(2):
+        assert same(pdmp.sample(process, **call), pdmp.sample(process, executor=pool, segment=WHOLE, **call))
+        model.form.data *= 0.5
+
+
+# -- what travels ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("files", [True, False])
+def test_the_model_travels_once_a_worker(files):
+    model = regression(1_000)
+    process = discrete.SGLD(pdmp.gradients.Minibatch(model, size=20, draw="iid"), step=1e-3)
+    pool, size = Elsewhere(files=files), model.form.data.nbytes
+    call = {"initial": np.zeros(4), "steps": 200, "chains": 4, "seed": 3, "store": "moments"}
+    pdmp.sample(process, executor=pool, segment=WHOLE, **call)
+    carriers = [sent for sent, _ in pool.log if sent > size]
+    assert len(carriers) == (0 if files else 2) and pool.tasks > 8
+    assert max(sent for sent, _ in pool.log if sent < size) < 12_000
+    assert max(received for _, received in pool.log) < 12_000
+
+
+@pytest.mark.exact
+def test_a_segment_carries_what_was_recorded_once():
+    pool = Elsewhere()
+    pdmp.sample(Telegraph(), executor=pool, segment=WHOLE, events=4_000, seed=3)
+    assert sum(received for _, received in pool.log) < 4_000 * 41 + 3_000 * pool.tasks
+    assert max(sent for sent, _ in pool.log) < 3_000
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("changed", [False, True])
+def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "X.npy", rng.normal(size=(5_000, 4)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")[1_000:]
+    model = pdmp.models.LogisticRegression(X, rng.integers(0, 2, 4_000), prior_scale=1.0)
+    chain = chain_of(pdmp.ZigZag(model))
+    contents, size = Contents(chain), X.nbytes
+    try:
+        assert contents.parcel.spans[-1][1] < 0.7 * size
+        if changed:
+            os.utime(tmp_path / "X.npy", (1, 1))
+            assert contents.parcel.open() is None
+        found = (contents.whole() if changed else contents.parcel).open().process.model
+    finally:
+        contents.close()
+        contents.parcel.close()
+    np.testing.assert_array_equal(found.X, X)
+    mapped = is_mapped(found.X) and not found.form.design.data.flags.writeable
+    assert mapped != changed
+    x = np.ones(4)
+    assert found.potential(x) == model.potential(x)
+
+
+@pytest.mark.exact
+def test_a_private_map_is_not_read_from_its_file(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros(5_000))
+    array = np.load(tmp_path / "a.npy", mmap_mode="c")
+    array += 1.0
+    pickled, buffers = executors._pickled(array, mapped=True)
+    np.testing.assert_array_equal(pickle.loads(pickled, buffers=buffers), np.ones(5_000))
+
+
+def chain_of(process):
+    sequence, start = np.random.SeedSequence(0), np.zeros(process.model.dim if process.model is not None else 2)
+    budget = chain_module.Budget(events=10)
+    return Chain(process.resolve(start), 0, start, sequence, budget=budget, warmup=0.0, store="moments")
+
+
+@pytest.mark.exact
+def test_arrays_that_arrive_read_only_can_be_written():
+    model = regression()
+    contents = Contents(chain_of(pdmp.ZigZag(model)))
+    whole = contents.whole()
+    contents.close()
+    for array in whole.contents:
+        array.flags.writeable = False
+    try:
+        found = whole.open().process.model
+    finally:
+        whole.close()
+    assert found.form.data.flags.writeable and found.form.data.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(found.form.data, model.form.data)
+
+
+@pytest.mark.exact
+def test_workers_of_one_machine_share_the_file():
+    model = regression()
+    contents = Contents(chain_of(pdmp.ZigZag(model)))
+    try:
+        arrays = contents.parcel._map()
+        assert any(a.nbytes == model.form.data.nbytes and a.ctypes.data % 64 == 0 for a in arrays)
+        arrays[-1][:] = 0  # in this mapping only
+        assert np.any(contents.parcel._map()[-1])
+        other = Parcel("0" * 32, contents.parcel.file, contents.parcel.spans)
+        assert other.open() is None  # the file of another run
+    finally:
+        contents.close()
+    assert contents.parcel.open() is None
+
+
+@pytest.mark.exact
+def test_without_room_for_a_file_the_contents_travel(monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(executors.tempfile, "TemporaryFile", full)
+    assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=Elsewhere(), segment=WHOLE, **CALL))
+
+
+@pytest.mark.exact
+def test_a_worker_keeps_few_parcels(monkeypatch):
+    parcels = []
+    opened = type(executors._open)()
+    monkeypatch.setattr(executors, "_open", opened)
+    for _ in range(6):
+        contents = Contents(chain_of(Telegraph()))
+        parcels.append(contents.parcel.token)
+        contents.parcel.open()
+        contents.close()
+    assert list(opened) == parcels[-executors.OPEN_PARCELS :]
+
+
+@pytest.mark.exact
+def test_what_waits_for_the_contents_does_not_carry_them_too():
+    """Of many chains that were returned, as many carry the contents as there are workers."""
+
+    class Later(Elsewhere):
+        def submit(self, function, /, *args):
+            self.queue = [*getattr(self, "queue", []), (args, concurrent.futures.Future())]
+            return self.queue[-1][1]
+
+    pool, chains = Later(workers=3), [chain_of(Telegraph()) for _ in range(7)]
+    for number, chain in enumerate(chains):
+        chain.number = number
+    place = Workers(pool, chains, threading.Event(), 5.0)
+    with place:
+        futures = [place.submit(chain, 1.0) for chain in chains]
+        assert futures.pop() is None  # two for each worker
+        for chain, future in zip(chains, futures, strict=False):
+            future.set_result(None)
+            place.collect(chain, future)
+        again = [place.submit(chain, 1.0) for chain in chains[:6]]
+        assert [f is None for f in again] == [False, False, False, True, True, True]
+        assert [args[0].contents is None for args, _ in pool.queue[6:]] == [False, False, False]
+        again[0].set_result(advance_segment(*pool.queue[6][0]))
+        place.collect(chains[0], again[0])
+        assert chains[0].stopped == "events"
+        assert place.submit(chains[3], 1.0) is not None and pool.queue[-1][0][0].contents is None
+    executors._open.clear()
+
+
+# -- failures --------------------------------------------------------------------------------------------------------
+
+
+class Unpicklable(Exception):
+    def __init__(self, one, two):
+        super().__init__("of two arguments")
+
+
+class Raising(Telegraph):
+    def helper_threads(self, state):
+        if state.now[0] > 3.0:
+            raise Unpicklable(1, 2)
+        return super().helper_threads(state)
+
+
+@pytest.mark.exact
+def test_a_failure_elsewhere_names_its_cause(monkeypatch):
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    pool = Elsewhere()
+    with pytest.raises(pdmp.SamplingError, match="Unpicklable in a step of Raising: of two arguments") as caught:
+        pdmp.sample(Raising(), executor=pool, segment=WHOLE, events=10_000, seed=1)
+    assert "of two arguments" in str(caught.value.__cause__) and caught.value.run.stats["total_events"] > 1
+    assert not any(pool.opened[(pool.tasks - 1) % 2])  # the process that failed is not used again
+
+
+@pytest.mark.exact
+def test_a_process_that_cannot_be_pickled_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    process = Telegraph()
+    process.lock = threading.Lock()
+    with pytest.raises(TypeError, match="`executor`: the process cannot be sent to workers .*lock.* cloudpickle"):
+        pdmp.sample(process, executor=Elsewhere(), events=10, seed=1)
+
+
+@pytest.mark.exact
+def test_what_is_no_executor_is_refused():
+    with pytest.raises(TypeError, match="`executor` must be a concurrent.futures.Executor, .* got int"):
+        check_executor(4)
+    with multiprocessing.pool.ThreadPool(1) as pool:
+        with pytest.raises(TypeError, match="must not be a multiprocessing.Pool, .*ProcessPoolExecutor"):
+            pdmp.sample(Telegraph(), events=10, executor=pool)
+    for segment in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="`segment` must be a positive number of seconds"):
+            pdmp.sample(Telegraph(), events=10, segment=segment)
+
+    class Asynchronous:
+        asynchronous = True
+        scatter = get_executor = None
+
+    with pytest.raises(ValueError, match="`executor` is an asynchronous Dask client"):
+        check_executor(Asynchronous())
+
+
+# -- pools of other packages -----------------------------------------------------------------------------------------
+
+
+class Applied:
+    """The interface of `ray.util.multiprocessing.Pool`."""
+
+    def __init__(self):
+        self.pool = multiprocessing.pool.ThreadPool(2)
+
+    def apply_async(self, func, args=None, kwargs=None, callback=None, error_callback=None):
+        return self.pool.apply_async(func, args, kwargs, callback, error_callback)
+
+
+@pytest.mark.exact
+def test_pools_with_apply_async():
+    pool = Applied()
+    assert same(pdmp.sample(Telegraph(), **CALL), pdmp.sample(Telegraph(), executor=pool, segment=WHOLE, **CALL))
+    with pytest.raises(ZeroDivisionError):
+        check_executor(pool).submit(divmod, 1, 0).result()
+    future = check_executor(pool).submit(divmod, 7, 2)
+    assert future.result() == (3, 1)
+    pool.pool.terminate()
+
+
+def test_a_pool_of_processes():
+    process = pdmp.SBPS(pdmp.gradients.Minibatch(regression(), size=20, draw="distinct"))
+    one = pdmp.sample(process, **CALL)
+    with spawned() as pool:
+        assert same(one, pdmp.sample(process, executor=pool, **CALL))
+
+
+def test_loky():
+    loky = pytest.importorskip("loky")
+    pool = loky.get_reusable_executor(max_workers=1)
+    try:
+        assert same(pdmp.sample(Walls(), **CALL), pdmp.sample(Walls(), executor=pool, **CALL))
+    finally:
+        pool.shutdown()
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import pdmp
+from mpi4py.futures import MPIPoolExecutor
+from tests.engine.test_executors import CALL, regression, same
+
+if __name__ == "__main__":
+    process = pdmp.ZigZag(regression(100))
+    one = pdmp.sample(process, **CALL)
+    with MPIPoolExecutor() as pool:
+        assert pool.num_workers == 2
+        assert same(one, pdmp.sample(process, executor=pool, segment=1e-9, **CALL))
+    print("the same")
+"""
+
+
+@pytest.mark.exact
+@pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
+@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs MPI")
+def test_mpi(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    environment = os.environ | root | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
+    command = [*"mpiexec -n 3 --oversubscribe".split(), sys.executable, *"-m mpi4py.futures script.py".split()]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.strip() == "the same", done.stderr

@@ -1,0 +1,155 @@
+"""Clusters whose workers and whose coordinator are killed: the run is bitwise that of one thread."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import pdmp
+from pdmp.engine import executors
+from tests.engine.test_executors import CALL, regression, same
+from tests.toys import Telegraph
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.exact,
+    pytest.mark.skipif(os.name != "posix", reason="kill -9"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+ROOT = pathlib.Path(__file__).parents[2]
+LONG = {"events": 6_000, "chains": 3, "seed": 6, "warmup": 0.1}
+
+
+class Killing(Telegraph):
+    """Kills its worker in the middle of a segment, once."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.home = path, os.getpid()
+
+    def helper_threads(self, state):
+        if os.getpid() != self.home and state.now[0] > 20.0 and not os.path.exists(self.path):
+            pathlib.Path(self.path).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().helper_threads(state)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            yield client
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_a_dask_client(client, files, monkeypatch):
+    """Workers that cannot open the file are sent the model by scatter, once."""
+    if not files:
+        monkeypatch.setattr(executors.Contents, "_write", lambda self, *_: "")
+    scatter, scattered = distributed.Client.scatter, []
+
+    def counting(self, data, **options):
+        scattered.append(data)
+        return scatter(self, data, **options)
+
+    monkeypatch.setattr(distributed.Client, "scatter", counting)
+    process = pdmp.ZigZag(regression(30))
+    one = pdmp.sample(process, **CALL)
+    assert same(one, pdmp.sample(process, executor=client, segment=1e-9, **CALL))
+    assert len(scattered) == (0 if files else 1)
+    assert same(one, pdmp.sample(process, executor=client.get_executor(), **CALL))
+    process.lock = threading.Lock()
+    with pytest.raises(TypeError, match="cannot be sent to workers .*lock"):
+        pdmp.sample(process, executor=client, **CALL)
+
+
+def test_a_killed_worker_of_dask(client, tmp_path):
+    run = pdmp.sample(Killing(str(tmp_path / "died")), executor=client, segment=0.05, **LONG)
+    assert (tmp_path / "died").exists()
+    assert same(run, pdmp.sample(Telegraph(), **LONG))
+
+
+def test_contents_that_every_worker_has_lost(client, monkeypatch):
+    """They are scattered again."""
+    monkeypatch.setattr(executors.Contents, "_write", lambda self, *_: "")
+    recovers, found = executors.Cluster._recovers, []
+
+    def restarted(self, parcel, packed, seconds):
+        future = send(self, parcel, packed, seconds)
+        sent.append(1)
+        if len(sent) == 8:
+            client.restart()
+        return future
+
+    def spy(self, error):
+        found.append(recovers(self, error))
+        return found[-1]
+
+    send, sent = executors.Cluster._send, []
+    monkeypatch.setattr(executors.Cluster, "_send", restarted)
+    monkeypatch.setattr(executors.Cluster, "_recovers", spy)
+    run = pdmp.sample(Telegraph(), executor=client, segment=0.02, **LONG)
+    assert len(sent) > 8 and found and all(found)
+    assert same(run, pdmp.sample(Telegraph(), **LONG))
+
+
+SCRIPT = """
+import sys
+import distributed
+import pdmp
+from pdmp.engine import chain, checkpoint
+from tests.faults.test_clusters import LONG, Killing
+
+if __name__ == "__main__":
+    checkpoint.CHECKPOINT_SECONDS = 0.05
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            run = pdmp.sample(Killing(sys.argv[1]), executor=client, segment=0.02, checkpoint=sys.argv[2], **LONG)
+    run.save(sys.argv[3])
+"""
+
+
+def test_a_killed_worker_and_a_killed_coordinator(tmp_path):
+    """kill -9 of a worker, then of the process that coordinates, as soon as its checkpoint tells of half the run."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    died, checkpoint, saved = (tmp_path / name for name in ("died", "run.checkpoint", "run.npz"))
+    command = [sys.executable, str(tmp_path / "script.py"), str(died), str(checkpoint), str(saved)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": os.environ.get("NUMBA_DISABLE_JIT", "0")}
+    spent = 0
+    for kill in (True, False):
+        with open(tmp_path / "log", "ab") as log:
+            coordinator = subprocess.Popen(
+                command, cwd=tmp_path, env=environment, start_new_session=True, stdout=log, stderr=log
+            )
+        try:
+            deadline = time.monotonic() + 600.0
+            while kill and not (died.exists() and spent > LONG["events"]):
+                assert time.monotonic() < deadline and coordinator.poll() is None, (tmp_path / "log").read_text()
+                time.sleep(0.05)
+                if checkpoint.exists():
+                    header, arrays = executors_checkpoint(checkpoint)
+                    spent = sum(int(arrays[f"chain/{i}/0/counts"][1]) for i in header["chains"])
+            if kill:
+                coordinator.kill()
+            assert coordinator.wait(600.0) == (-signal.SIGKILL if kill else 0), (tmp_path / "log").read_text()
+        finally:
+            try:
+                os.killpg(coordinator.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    assert spent < LONG["chains"] * LONG["events"]  # it was killed on the way
+    run, one = pdmp.load(saved), pdmp.sample(Telegraph(), **LONG)
+    assert same(run, one)
+
+
+def executors_checkpoint(path):
+    from pdmp.engine.storage import read
+
+    return read(path, "checkpoint")
