@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.data.memory import check_size
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
 from pdmp.diagnostics.stein import scores, stein_thin
@@ -26,6 +27,7 @@ from pdmp.engine.executors import SEGMENT_SECONDS
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
 from pdmp.models import transforms
+from pdmp.native.explanations import explained, explained_methods
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
 STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
+@explained
 def load(path: str | os.PathLike) -> Run:
     """The `Run` that ``run.save(path)`` wrote, with all its numbers; its ``process`` is only a description.
 
@@ -69,7 +72,15 @@ def load(path: str | os.PathLike) -> Run:
     >>> bool((pdmp.load('run.npz').mean() == run.mean()).all())
     True
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be the name of a file, got {path!r}.")
     header, arrays = storage.read(path, "run")
+    with storage.refusing_damage(path):
+        return _run_of(header, arrays)
+
+
+def _run_of(header, arrays):
+    """The run in a file that has been read."""
     records = []
     for i, values in enumerate(header["records"]):
 
@@ -93,6 +104,7 @@ def load(path: str | os.PathLike) -> Run:
     return run
 
 
+@explained_methods
 class Run:
     """What `sample` returns: estimates along the paths of all chains, and the paths.
 
@@ -335,7 +347,7 @@ class Run:
                 f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
                 "the run is too short, or the step too large.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return var
 
@@ -352,6 +364,7 @@ class Run:
         ValueError
             If there is no skeleton, and the products were not integrated during the run (``covariance=True``).
         """
+        check_size(f"the covariance in {self.dim:,} dimensions", 8.0 * (self.dim * len(self.copies)) ** 2)
         used, mean = self._used(), np.tile(self.mean(), len(self.copies))
         online = all(r.integrals.cross.size for r in used)
         if not online and self.store != "skeleton":
@@ -553,6 +566,7 @@ class Run:
         """
         self._refuse("draws", "moments")
         n = check_count("n", n)
+        check_size(f"`n` = {n:,} draws", 8.0 * n * self.chains * self.dim * len(self.copies))
         for i, r in enumerate(self._records):
             if r.length <= 0.0:
                 raise ValueError(f"chain {i} has no path after its warm-up to draw from.")
@@ -572,6 +586,7 @@ class Run:
     def draw_times(self, n: int = 1_000) -> np.ndarray:
         """Process times of ``draws(n)``: (chains, n)."""
         self._refuse("draw_times", "moments")
+        n = check_count("n", n)
         if self.store == "grid":
             rows = (self._grid_rows(i, n) for i in range(self.chains))
             return np.array([r.warmup + (k + 1) * r.grid.spacing[0] for r, k in zip(self._records, rows, strict=True)])
@@ -888,6 +903,7 @@ class Run:
             For an unknown method, or "stein" without a target.
         """
         n, candidates = check_count("n", n), check_count("candidates", candidates)
+        check_size(f"`n` = {n:,} positions", 8.0 * n * self.dim)
         if method not in ("stein", "time"):
             raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')
         if method == "time":

@@ -26,6 +26,7 @@ from pdmp.engine.checks import (
     check_covariance,
     check_goal,
     check_initial,
+    check_memory,
     check_number,
     check_process,
     check_seed,
@@ -40,12 +41,14 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
+from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
 
+GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
@@ -54,6 +57,7 @@ ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
 automatic: Any = None
 
 
+@explained
 def sample(
     process: Process | Model | Any,
     *,
@@ -69,7 +73,7 @@ def sample(
     rhat: float | None = None,
     warmup: float = 0,
     chains: int | None = None,
-    seed: int | None = None,
+    seed: int | np.random.SeedSequence | np.random.Generator | None = None,
     store: str = "skeleton",
     draws: int | None = None,
     covariance: bool | None = None,
@@ -125,14 +129,15 @@ def sample(
         many.
     chains : int, optional
         1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
-    seed : int, optional
-        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
+    seed : int, numpy.random.SeedSequence or numpy.random.Generator, optional
+        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn. Of a sequence or a generator an
+        integer is made, from a generator another one each time. It is kept as ``run.seed``, and repeats the run.
     store : {"skeleton", "grid", "moments"}
         What is kept of the path: every event, `draws` or more equally spaced positions, or nothing. Means and
         variances are exact integrals of the path in each case.
     draws : int, optional
-        For ``store="grid"``: how many positions to keep of each chain. It is the exact number if the budget determines
-        the length of the path; otherwise there are up to twice as many.
+        For ``store="grid"``: how many positions to keep of each chain, 1,000 by default. It is the exact number if the
+        budget determines the length of the path; otherwise there are up to twice as many.
     covariance : bool, optional
         Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
         are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
@@ -204,12 +209,11 @@ def sample(
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
-        if draws is None:
-            raise ValueError('`store="grid"` needs `draws=`, the number of positions to keep of each chain.')
-        draws = check_count("draws", draws)
+        draws = check_count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
     executor, segment = check_executor(executor), check_segment(segment)
+    check_memory(process, chains, draws, covariance)
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
     if process.failure is not None:
@@ -222,7 +226,7 @@ def sample(
         warnings.warn(
             f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     covariance = check_covariance(process, covariance, store)
     total = None if goals else known_length(process, budget)
@@ -353,7 +357,11 @@ def extend(
     executor, segment = check_executor(executor), check_segment(segment)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
-    info = run._info | {"budget": dict(budget)}
+    given = dict(budget)
+    for name in given:
+        if name not in BUDGETS:
+            raise TypeError(f"`{name}` is no budget; there are {', '.join(BUDGETS)}.")
+    info = run._info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
     budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
     chains = _chains_of(run, process, budget)
@@ -363,7 +371,10 @@ def extend(
             counts[k] > limit
             for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
         ):
-            raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
+            names = ", ".join(f"`{name}`" for name in given)
+            raise ValueError(
+                f"{names}: the budget is smaller than what the run has already spent: budgets count in total."
+            )
     look = NEVER
     if goals:
         goal = Goal(chains[0].process, chains[0].warmup, **goals)
@@ -474,11 +485,11 @@ def _drive(chains, info, where, progress, file, started, goal=None):
         if chain.failure is not None:
             _raise_failure(chain, run)
     if run.stopped == "interrupted":
-        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
+        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=4)
     shortfall = None if goal is None else goal.shortfall(run)
     texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
     for text in [*texts, *([shortfall] if shortfall else [])]:
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=4)
     return run
 
 
