@@ -25,6 +25,7 @@ import platform
 import secrets
 import signal
 import stat
+import sys
 import tempfile
 import threading
 import warnings
@@ -33,6 +34,7 @@ from concurrent.futures import Executor, Future
 
 import numpy as np
 
+from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
 
 SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain, by default, before it returns what it has recorded
@@ -142,11 +144,45 @@ def _open_mapped(name, size, time, place, dtype, shape, strides, writeable):
     return np.ndarray(shape, dtype, whole, place, strides)
 
 
-def _pickled(value, mapped):
+#: Of a class of compiled methods, what Python and `Compiled` make anew.
+GENERATED = ("__dict__", "__weakref__", "_annotations", "_methods", "_tuple", "_registered")
+
+
+class _Nothing:
+    pass
+
+
+def _empty_class(name):
+    return type(name, (_Nothing,), {})
+
+
+def _fill_class(cls, parts):
+    cls.__bases__, own = parts
+    for name, value in own.items():
+        setattr(cls, name, value)
+    super(cls, cls).__init_subclass__()
+
+
+def _class_by_value(cls):
+    """How to pickle a class of compiled methods whose module workers do not have; its methods may name it."""
+    own = {name: value for name, value in cls.__dict__.items() if name not in GENERATED}
+    if "__init__" in own:
+        own["__init__"] = getattr(own["__init__"], "__wrapped__", own["__init__"])
+    return _empty_class, (cls.__name__,), (cls.__bases__, own), None, None, _fill_class
+
+
+def imports_main(executor):
+    """Whether the workers of an executor have the script that is running, as their module ``__main__``."""
+    pool = isinstance(executor, concurrent.futures.ProcessPoolExecutor) and "loky" not in type(executor).__module__
+    return (pool or type(executor).__module__.startswith("mpi4py")) and hasattr(sys.modules["__main__"], "__file__")
+
+
+def _pickled(value, mapped, main=False):
     """`value` as a pickle and a list of the buffers of its large arrays.
 
     With `mapped`, an array in a memory-mapped file is pickled as the name of the file. Classes and functions of a
-    script or notebook, and others that pickle does not know by name, need the package cloudpickle.
+    script or notebook that workers do not have as `main`, and others that pickle does not know by name, need the
+    package cloudpickle.
     """
 
     def dump(pickler):
@@ -156,6 +192,9 @@ def _pickled(value, mapped):
                     file = _mapped_file(obj)
                     if file is not None:
                         return _open_mapped, (*file, obj.dtype, obj.shape, obj.strides, obj.flags.writeable)
+                if isinstance(obj, type) and issubclass(obj, Compiled) and pickler is not pickle.Pickler:
+                    if obj.__module__ == "__main__" or "<locals>" in obj.__qualname__:
+                        return _class_by_value(obj)
                 other = getattr(super(), "reducer_override", None)
                 return NotImplemented if other is None else other(obj)
 
@@ -172,7 +211,7 @@ def _pickled(value, mapped):
     found, failures, reason = None, (pickle.PicklingError, AttributeError, TypeError), None
     try:
         found = dump(pickle.Pickler)
-        if b"__main__" not in found[0]:
+        if main or b"__main__" not in found[0]:
             return found
     except failures as error:
         reason = error
@@ -278,9 +317,9 @@ class Contents:
         Without its contents, which are in a temporary file that goes when this process does.
     """
 
-    def __init__(self, chain):
-        self._template, self._file = chain.template(), None
-        pickled, buffers = _pickled(self._template, mapped=True)
+    def __init__(self, chain, main=False):
+        self._template, self._main, self._file = chain.template(), main, None
+        pickled, buffers = _pickled(self._template, True, main)
         arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
         writeable = [False, *(not b.raw().readonly for b in buffers)]
         token, spans, end = secrets.token_hex(16), [], 0
@@ -307,7 +346,7 @@ class Contents:
 
     def whole(self):
         """A parcel with its contents, memory-mapped files included."""
-        pickled, buffers = _pickled(self._template, mapped=False)
+        pickled, buffers = _pickled(self._template, False, self._main)
         arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
         spans = [(0, len(a), k > 0 and not buffers[k - 1].raw().readonly) for k, a in enumerate(arrays)]
         return Parcel(self.parcel.token, "", spans, arrays)
@@ -403,7 +442,7 @@ class Workers:
     def __init__(self, executor, chains, stop, segment):
         self.segment = segment
         self._executor, self._chains, self._stop, self._spare = executor, chains, stop, None
-        self._contents = Contents(chains[0])
+        self._contents = Contents(chains[0], imports_main(executor))
         self._whole, self._returned = None, set()  # a parcel with its contents, and the chains that need it
         self._away, self._carriers, self._at_home = set(), set(), set()  # futures
 

@@ -350,6 +350,34 @@ def test_a_process_that_cannot_be_pickled_is_named(monkeypatch):
 
 
 @pytest.mark.exact
+def test_classes_that_workers_cannot_import_travel_too():
+    """As those of a script or notebook do, by value."""
+    pytest.importorskip("cloudpickle")
+
+    class Slower(Telegraph):
+        def __init__(self, factor):
+            super().__init__()
+            self.factor = factor
+
+        factor: float
+
+        @pdmp.compiled
+        def rate(self, state, i, now, rng):
+            return 0.6 * self.factor
+
+    call = {"events": 80, "chains": 2, "seed": 1}
+    one = pdmp.sample(Slower(0.5), **call)
+    assert same(one, pdmp.sample(Slower(0.5), executor=Elsewhere(), segment=WHOLE, **call))
+    assert one.stats["thinned"] > 0
+    contents = Contents(chain_of(Slower(0.5)))
+    found = contents.parcel.open().process
+    contents.close()
+    contents.parcel.close()
+    assert type(found) is not Slower and type(found).__name__ == "Slower" and isinstance(found, Telegraph)
+    assert not executors.imports_main(Elsewhere()) and executors.imports_main(spawned(1))
+
+
+@pytest.mark.exact
 def test_what_is_no_executor_is_refused():
     with pytest.raises(TypeError, match="`executor` must be a concurrent.futures.Executor, .* got int"):
         check_executor(4)
