@@ -8,7 +8,9 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import platform
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -44,6 +46,7 @@ class Elsewhere(concurrent.futures.Executor):
     def submit(self, function, /, *args):
         sent = pickle.dumps((function, args), protocol=4)
         future, kept = concurrent.futures.Future(), (executors._open, executors.platform.node)
+        handler = signal.getsignal(signal.SIGINT)
         executors._open = self.opened[self.tasks % len(self.opened)]
         self.tasks += 1
         if not self.files:
@@ -55,6 +58,8 @@ class Elsewhere(concurrent.futures.Executor):
             future.set_result(pickle.loads(received))
         finally:
             executors._open, executors.platform.node = kept
+            if signal.getsignal(signal.SIGINT) is not handler:  # as a worker sets it
+                signal.signal(signal.SIGINT, handler)
         return future
 
 
@@ -338,6 +343,22 @@ def test_a_failure_elsewhere_names_its_cause(monkeypatch):
         pdmp.sample(Raising(), executor=pool, segment=WHOLE, events=10_000, seed=1)
     assert "of two arguments" in str(caught.value.__cause__) and caught.value.run.stats["total_events"] > 1
     assert not any(pool.opened[(pool.tasks - 1) % 2])  # the process that failed is not used again
+
+
+@pytest.mark.exact
+def test_ctrl_c_in_a_worker_ends_its_segment_only():
+    """A terminal sends it to the workers too: they return what they have, and live on."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        assert not executors._interruption((platform.node(), os.getpid())).is_set()
+        assert signal.getsignal(signal.SIGINT) is handler
+        event = executors._interruption(("another machine", 1))
+        signal.raise_signal(signal.SIGINT)
+        chain = chain_of(Telegraph()).advance(interrupted=event)
+        assert event.is_set() and chain.stopped is None and chain.failure is None
+        assert not executors._interruption(("another machine", 1)).is_set()  # of the next segment
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 @pytest.mark.exact

@@ -17,6 +17,7 @@ BUGS = [
         ("the model with every segment", E, "carries, workers = chain.number in self._returned, self._workers()", "carries, workers = True, self._workers()"),
         ("never asked for the contents", E, "            self._returned.add(chain.number)\n", "            pass\n"),
         ("all carry the contents", E, "or carries and len(self._carriers) >= workers:", "or False:"),
+        ("Ctrl-C of the last segment ends the next", E, "    _interrupted.clear()\n", ""),
         ("all that waits is sent", E, "if len(self._away) >= AHEAD * workers or", "if"),
         ("those that wait carry it too", E, "            self._returned.clear()  # those that wait try without\n", ""),
         ("segments of any size", C, "if after - begun >= seconds or self.stored >= size:", "if after - begun >= seconds:"),
