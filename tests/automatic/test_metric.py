@@ -97,6 +97,11 @@ def test_many_dimensions_with_few_directions(monkeypatch):
     covariance = found.mass.transform(found.mass.transposed(np.eye(4)))
     assert distance(np.linalg.cholesky(covariance), np.linalg.cholesky(scale[:, None] * middle * scale)) < 0.3
     assert isinstance(found.mass, LowRank) and found.settled
+    # From the best variances nothing changes but the directions, and they are used in another window.
+    best = (np.diag(scale[:, None] * middle * scale) / np.diag(model.hessian(np.zeros(4)))) ** 0.25
+    starts = find_starts(model, 2, rng())._replace(gaussian=Gaussian(np.zeros(4), best))
+    again = learn_metric(model, starts, seed())
+    assert isinstance(again.mass, LowRank) and again.windows >= 2
 
 
 def test_a_singular_direction_is_limited():

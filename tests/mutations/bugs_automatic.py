@@ -68,8 +68,8 @@ BUGS = [
     Bug(
         "metric: nothing settles",
         "pdmp/automatic/metric.py",
-        "settled = change <= TOLERANCE and",
-        "settled = change <= 0.0 and",
+        "settled = change <= TOLERANCE\n",
+        "settled = change <= 0.0\n",
         METRIC,
     ),
     Bug(
