@@ -24,8 +24,9 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
+from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
-from pdmp.processes.mass import Dense, Diagonal
+from pdmp.processes.mass import Dense, Diagonal, LowRank
 
 #: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
 #: many as this where variances are.
@@ -33,6 +34,9 @@ FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
 POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
+RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
+CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
+RANK = 50  #: largest number of such directions
 LARGEST_VALUE = 1e6  #: how far the covariance of the gradients may be from the inverse of that of the points
 FAR = 0.3  #: residual gradient above which a target is far from normal
 #: Mean duration of the Hamiltonian paths, and the acceptance that their steps aim at. Where the metric makes a target
@@ -50,6 +54,7 @@ class Metric(NamedTuple):
     points: np.ndarray  #: (chains, d) where the chains are
     step: float  #: to which the chains of the last window have adapted, their geometric mean
     far: bool  #: whether it was run as for a target that is far from normal
+    mass: Compiled  #: of that Gaussian; where only variances were learnt, with the few directions that they miss
     change: float  #: of the covariance in the last window, see `distance`
     windows: int
     gradients: int  #: of all windows, all chains
@@ -60,8 +65,13 @@ class Metric(NamedTuple):
         return self.change <= TOLERANCE
 
 
-def hamiltonian(model: Model, root: np.ndarray, far: bool, step: float | None = None) -> HMC:
-    """Hamiltonian Monte Carlo whose mass has the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,).
+def mass_of(root: np.ndarray) -> Compiled:
+    """The mass with the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,)."""
+    return Diagonal(root) if root.ndim == 1 else Dense(lower(root))
+
+
+def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = None) -> HMC:
+    """Hamiltonian Monte Carlo with a mass of `pdmp.processes.mass`.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
     """
@@ -71,7 +81,7 @@ def hamiltonian(model: Model, root: np.ndarray, far: bool, step: float | None = 
         duration=FAR_DURATION if far else DURATION,
         target_acceptance=FAR_ACCEPTANCE if far else ACCEPTANCE,
     )
-    process.mass = Diagonal(root) if root.ndim == 1 else Dense(lower(root))
+    process.mass = mass
     return process
 
 
@@ -98,6 +108,44 @@ def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) ->
     _, values, vectors = np.linalg.svd(gradients @ spread, full_matrices=False)
     root = lower(spread @ vectors.T * _limited(values) ** -0.5)
     return Gaussian(mean - root @ (root.T @ slope), root)
+
+
+def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank | Diagonal:
+    """A mass with the directions that variances miss, from points x (n, d) and the gradients there (n, d).
+
+    In coordinates with the standard deviations `root` (d,), and within the span of points and gradients, Σ is the
+    geometric mean of `fitted_gaussian`, of covariances to which `RIDGE` is added in all directions. The eigenvectors
+    whose eigenvalues are above `CUTOFF`, or below 1 / `CUTOFF`, are kept, the farthest `RANK` of them.
+    """
+    n = len(x)
+    x = (x - x.mean(axis=0)) / root / math.sqrt(n)
+    gradients = (gradients - gradients.mean(axis=0)) * root / math.sqrt(n)
+    basis = np.linalg.svd(np.concatenate([x, gradients]), full_matrices=False)[2]  # (m, d)
+    spread, slopes = ((part @ basis.T).T @ (part @ basis.T) + RIDGE * np.eye(len(basis)) for part in (x, gradients))
+    half = np.linalg.cholesky(spread)
+    values, vectors = np.linalg.eigh(half.T @ slopes @ half)
+    values, vectors = np.linalg.eigh((half @ vectors) * _limited(values) ** -0.5 @ (half @ vectors).T)
+    farthest = np.argsort(-np.abs(np.log(values)))[:RANK]
+    kept = farthest[np.abs(np.log(values[farthest])) > math.log(CUTOFF)]
+    if len(kept) == 0:
+        return Diagonal(root)
+    return LowRank(root, vectors[:, kept].T @ basis, np.sqrt(values[kept]) - 1.0)
+
+
+def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank | Diagonal:
+    """A mass with the directions of `mass` and of `further`, which was found where `mass` is the identity."""
+    if isinstance(further, Diagonal):
+        return mass
+    if isinstance(mass, Diagonal):
+        return LowRank(mass.root, further.vectors, further.gains)
+    basis = np.linalg.qr(np.concatenate([mass.vectors, further.vectors]).T)[0]
+    root = np.eye(basis.shape[1])
+    for part in (further, mass):
+        vectors = part.vectors @ basis
+        root = root + vectors.T @ (part.gains[:, None] * (vectors @ root))
+    values, vectors = np.linalg.eigh(root @ root.T)
+    kept = np.argsort(-np.abs(np.log(values)))[:RANK]
+    return LowRank(mass.scale, vectors[:, kept].T @ basis.T, np.sqrt(values[kept]) - 1.0)
 
 
 def _limited(values):
@@ -131,7 +179,7 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
 
 def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
     """Equally spaced points of all chains, (n, d), and the gradients there; without those that are not finite."""
-    each = -(-max(POINTS, 4 * model.dim if model.dim <= DENSE else 0) // run.chains)
+    each = -(-max(POINTS, 4 * min(model.dim, DENSE)) // run.chains)
     moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
     x = np.concatenate([path.discretise(each) for path in moved])
     gradients = np.array([model.gradient(point) for point in x])
@@ -151,9 +199,9 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
     dense = model.dim <= DENSE
     root = lower(gaussian.root) if dense else gaussian.root
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
-    far = False
+    far, mass, ones = False, mass_of(root), np.ones(model.dim)
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        run, was_far = run_window(hamiltonian(model, root, far), points, child, length), far
+        run, was_far = run_window(hamiltonian(model, mass, far), points, child, length), far
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise SamplingError(
                 f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
@@ -165,11 +213,20 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
         points = ends(run, points)
         if not dense or len(np.unique(x, axis=0)) > model.dim:  # else hardly anything was accepted: the step adapts
             gaussian = fitted_gaussian(x, gradients, dense)
-            change, root = distance(root, gaussian.root), gaussian.root
+            change = distance(root, gaussian.root)
+            root = gaussian.root if dense or change > TOLERANCE else root
+            settled = change <= TOLERANCE
+            if dense:
+                mass = mass_of(root)
+            elif settled:
+                further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
+                settled, mass = isinstance(further, Diagonal), combined(mass, further)
+            else:
+                mass = low_rank(root, x, gradients)
             residual = residual_gradient(gaussian, x, gradients)
-            far = residual > FAR
-            if change <= TOLERANCE and far == was_far:
+            far = dense and residual > FAR
+            if settled and far == was_far:
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    return Metric(gaussian, residual, points, step, was_far, change, k + 1, spent)
+    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent)

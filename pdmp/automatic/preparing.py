@@ -17,6 +17,7 @@ from pdmp.models.adapters import from_pymc
 from pdmp.models.base import Model
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
+from pdmp.processes.mass import LowRank
 
 #: Place of the warm-up's seeds among the children of a run's, which its chains take from 0 on.
 SPAWN_KEY = 2**32 - 1
@@ -28,7 +29,7 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     1. Starts: from the model's initial point, and from a point dispersed around it for each chain, a Newton path; each
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
     2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
-       step; a diagonal above 200 dimensions (`pdmp.automatic.metric`).
+       step; above 200 dimensions variances and a few directions that they miss (`pdmp.automatic.metric`).
 
     ``pdmp.sample(model)`` does this, and then samples.
 
@@ -85,7 +86,7 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     if said is not None:
         warnings.warn(said, UserWarning, stacklevel=2)
     metric = learn_metric(target, starts, for_metric)
-    process = hamiltonian(target, metric.gaussian.root, metric.far, metric.step)
+    process = hamiltonian(target, metric.mass, metric.far, metric.step)
     process.starts, process.choice = metric.points, describe(process, metric)
     process.preparation_gradients = starts.evaluations + metric.gradients
     return process
@@ -94,6 +95,8 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
 def describe(process: HMC, metric: Metric) -> str:
     """One sentence on what was learnt, and how."""
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
+    if isinstance(process.mass, LowRank):
+        kind += f" and {len(process.mass.gains)} directions"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
     return (

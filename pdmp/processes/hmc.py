@@ -204,9 +204,9 @@ class HMC(Process):
                 return -1
             memory.known[0] = True
         if adapting and self.mass.learns:
-            self.mass.learn(memory.mass, x, state.v, now)
-            if memory.mass.window.adaptations[0] > memory.adapted[1]:
-                memory.adapted[0], memory.adapted[1] = 0.0, memory.mass.window.adaptations[0]
+            adaptations = self.mass.learn_from(memory.mass, x, state.v, now)
+            if adaptations > memory.adapted[1]:
+                memory.adapted[0], memory.adapted[1] = 0.0, adaptations
         u = memory.mass.u
         for j in range(d):
             u[j] = rng.standard_normal()

@@ -146,6 +146,12 @@ class _Scaled(Compiled):
     def square(self, state):
         return dot(state.memory.mass.u, state.memory.mass.u)
 
+    @compiled
+    def learn_from(self, mass, x, v, now):
+        """Add the path up to x at the time `now`, its velocity v, to the moments; the number of adaptations so far."""
+        self.learn(mass, x, v, now)
+        return mass.window.adaptations[0]
+
     def memory(self, x):
         d = len(self.root)
         return Memory(
@@ -294,6 +300,83 @@ class Dense(_Scaled):
         if len(self.root) <= LARGEST:
             return float(np.sum((self.root.T @ model.hessian(x)) * self.root.T)) / len(self.root)
         return _probed_trace(self, model, x)
+
+
+class LowRankMemory(NamedTuple):
+    """What `LowRank` keeps."""
+
+    u: np.ndarray  #: (d,)
+    pulled: np.ndarray  #: (d,) a = Lᵀ∇U
+    scratch: np.ndarray  #: (2, d)
+    products: np.ndarray  #: (r,)
+
+
+class LowRank(Compiled):
+    """L = S (I + V C Vᵀ): S and C are diagonal, and the columns of V (d, r) are orthonormal.
+
+    M⁻¹ = S (I + V ((I + C)² - I) Vᵀ) S. Products cost 2 d r operations. It is given, and never adapted.
+    """
+
+    scale: np.ndarray  #: (d,) the diagonal of S
+    vectors: np.ndarray  #: (r, d) Vᵀ
+    gains: np.ndarray  #: (r,) the diagonal of C
+    learns: bool
+    adaptive = False
+
+    def __init__(self, scale, vectors, gains):
+        self.scale, self.vectors = np.ascontiguousarray(scale), np.ascontiguousarray(vectors)
+        self.gains, self.learns = np.ascontiguousarray(gains), False
+
+    @compiled
+    def pull(self, mass, gradient):
+        for j in range(gradient.shape[0]):
+            mass.pulled[j] = self.scale[j] * gradient[j]
+        self.stretch(mass.pulled, mass.products)
+
+    @compiled
+    def push(self, mass, v):
+        for j in range(v.shape[0]):
+            v[j] = mass.u[j]
+        self.stretch(v, mass.products)
+        for j in range(v.shape[0]):
+            v[j] *= self.scale[j]
+
+    @compiled
+    def stretch(self, y, products):
+        """y ← (I + V C Vᵀ) y."""
+        for k in range(self.gains.shape[0]):
+            total = 0.0
+            for j in range(y.shape[0]):
+                total += self.vectors[k, j] * y[j]
+            products[k] = self.gains[k] * total
+        for k in range(self.gains.shape[0]):
+            for j in range(y.shape[0]):
+                y[j] += products[k] * self.vectors[k, j]
+
+    @compiled
+    def learn_from(self, mass, x, v, now):
+        return 0.0
+
+    def memory(self, x):
+        d = len(self.scale)
+        return LowRankMemory(np.zeros(d), np.zeros(d), np.zeros((2, d)), np.zeros(len(self.gains)))
+
+    def transform(self, z):
+        return self.scale * (z + (self.gains * (z @ self.vectors.T)) @ self.vectors)
+
+    def inverse(self, v):
+        z = v / self.scale
+        return z - (self.gains / (1.0 + self.gains) * (z @ self.vectors.T)) @ self.vectors
+
+    def transposed(self, g):
+        z = self.scale * g
+        return z + (self.gains * (z @ self.vectors.T)) @ self.vectors
+
+    def trace(self, model, x):
+        return _probed_trace(self, model, x)
+
+    def identity(self):
+        return (self.scale, self.vectors, self.gains)
 
 
 @helper

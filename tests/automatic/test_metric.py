@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.automatic import metric
+from pdmp.automatic import metric, start
 from pdmp.automatic.metric import distance, fitted_gaussian, learn_metric, lower, residual_gradient, spaced_points
 from pdmp.automatic.start import Gaussian, find_starts
 from pdmp.automatic.windows import WARMUP, ends, gradients_of, run_window
+from pdmp.processes.mass import Diagonal, LowRank
 from tests.targets import HEAVY, Plane
 
 pytestmark = pytest.mark.exact
@@ -55,6 +56,52 @@ def test_all_but_singular_correlations():
     x = rng().normal(size=(40, 2)) @ root.T
     found = fitted_gaussian(x, np.linalg.solve(root.T, np.linalg.solve(root, x.T)).T)
     assert distance(root, found.root) < 1e-3
+
+
+def test_the_directions_that_variances_miss():
+    """Of a normal target they are found exactly where the points span them."""
+    d, scale = 12, np.exp(rng(3).normal(size=12))
+    directions = np.linalg.qr(rng().normal(size=(d, 2)))[0]
+    middle = np.eye(d) + directions @ np.diag([80.0, 1.0 / 50.0 - 1.0]) @ directions.T
+    covariance = scale[:, None] * middle * scale
+    x = scale * (rng(1).normal(size=(60, d)) @ np.linalg.cholesky(middle).T)
+    gradients = x @ np.linalg.inv(covariance)
+    mass = metric.low_rank(scale, x, gradients)
+    np.testing.assert_allclose(np.sort(mass.gains), [math.sqrt(1.0 / 50.0) - 1.0, 8.0], atol=0.2)
+    np.testing.assert_allclose(mass.transform(mass.transposed(np.eye(d))), covariance, rtol=0.06, atol=0.06)
+    flat = scale * rng(2).normal(size=(60, d))
+    assert isinstance(metric.low_rank(scale, flat, flat / scale**2), Diagonal)
+
+
+def test_directions_are_combined():
+    """(I + V C Vᵀ)² in the coordinates of another mass, against products of matrices."""
+    scale = np.exp(rng(3).normal(size=6))
+    first, second = (np.linalg.qr(rng(k).normal(size=(6, 2)))[0].T for k in range(2))
+    mass = LowRank(scale, first, np.array([4.0, -0.7]))
+    further = LowRank(np.ones(6), second, np.array([2.0, 0.9]))
+    found = metric.combined(mass, further)
+    root = mass.transform(np.eye(6)).T @ further.transform(np.eye(6)).T
+    np.testing.assert_allclose(found.transform(found.transposed(np.eye(6))), root @ root.T, rtol=1e-10, atol=1e-12)
+    assert metric.combined(mass, Diagonal(np.ones(6))) is mass
+    alone = metric.combined(Diagonal(scale), further)
+    np.testing.assert_allclose(alone.transform(np.eye(6)), scale * further.transform(np.eye(6)))
+
+
+def test_many_dimensions_with_few_directions(monkeypatch):
+    monkeypatch.setattr(metric, "DENSE", 1)
+    monkeypatch.setattr(start, "DENSE", 1)
+    scale = np.array([1.0, 10.0, 0.1, 3.0])
+    middle = np.eye(4) + 24.0 * np.full((4, 4), 0.25)
+    model = pdmp.models.Gaussian(np.zeros(4), np.linalg.inv(scale[:, None] * middle * scale))
+    found = learn_metric(model, find_starts(model, 2, rng()), seed())
+    covariance = found.mass.transform(found.mass.transposed(np.eye(4)))
+    assert distance(np.linalg.cholesky(covariance), np.linalg.cholesky(scale[:, None] * middle * scale)) < 0.3
+    assert isinstance(found.mass, LowRank) and found.settled
+    # From the best variances nothing changes but the directions, and they are used in another window.
+    best = (np.diag(scale[:, None] * middle * scale) / np.diag(model.hessian(np.zeros(4)))) ** 0.25
+    starts = find_starts(model, 2, rng())._replace(gaussian=Gaussian(np.zeros(4), best))
+    again = learn_metric(model, starts, seed())
+    assert isinstance(again.mass, LowRank) and again.windows >= 2
 
 
 def test_a_singular_direction_is_limited():
@@ -117,9 +164,9 @@ def test_a_window_without_a_move_changes_nothing(monkeypatch):
     monkeypatch.setattr(metric, "WINDOWS", 2)
     kept, used = metric.hamiltonian, []
 
-    def stuck(model, root, far, step=None):
-        used.append(root)
-        return kept(model, root, far, 1e9 if len(used) == 1 else step)
+    def stuck(model, mass, far, step=None):
+        used.append(mass.root)
+        return kept(model, mass, far, 1e9 if len(used) == 1 else step)
 
     monkeypatch.setattr(metric, "hamiltonian", stuck)
     starts = find_starts(GAUSSIAN, 2, rng())
@@ -150,7 +197,7 @@ def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):
 
 def test_spaced_points_leave_out_what_is_not_finite():
     cut = pdmp.models.from_function(lambda x: (0.5 * x @ x, np.where(x[0] > 1.0, np.nan, x)), 2)
-    run = run_window(metric.hamiltonian(GAUSSIAN, np.eye(3), False), np.zeros((2, 3)), seed(), 30)
+    run = run_window(metric.hamiltonian(GAUSSIAN, metric.mass_of(np.eye(3)), False), np.zeros((2, 3)), seed(), 30)
     run.dim = 2
     paths = run.trajectories
     x, gradients = spaced_points(cut, FakeRun([FakePath(p) for p in paths], run.records))
@@ -175,7 +222,8 @@ class FakeRun:
 
 
 def test_a_window():
-    process, x = metric.hamiltonian(GAUSSIAN, np.linalg.cholesky(COVARIANCE), False), np.tile(MEAN, (2, 1))
+    process = metric.hamiltonian(GAUSSIAN, metric.mass_of(np.linalg.cholesky(COVARIANCE)), False)
+    x = np.tile(MEAN, (2, 1))
     run = run_window(process, x, seed(), 50)
     np.testing.assert_array_equal(run.mean(), run_window(process, x, seed(), 50).mean())
     assert 100 <= gradients_of(run) <= 120 and {r.stopped for r in run.records} == {"data_passes"}

@@ -68,8 +68,8 @@ BUGS = [
     Bug(
         "metric: nothing settles",
         "pdmp/automatic/metric.py",
-        "if change <= TOLERANCE and far == was_far:",
-        "if change <= 0.0 and far == was_far:",
+        "settled = change <= TOLERANCE\n",
+        "settled = change <= 0.0\n",
         METRIC,
     ),
     Bug(
@@ -96,8 +96,8 @@ BUGS = [
     Bug(
         "metric: the step of the shorter paths for the longer",
         "pdmp/automatic/metric.py",
-        "if change <= TOLERANCE and far == was_far:",
-        "if change <= TOLERANCE:",
+        "if settled and far == was_far:",
+        "if settled:",
         METRIC,
     ),
     Bug(
@@ -117,8 +117,8 @@ BUGS = [
     Bug(
         "auto: the step goes on adapting",
         "pdmp/automatic/preparing.py",
-        "hamiltonian(target, metric.gaussian.root, metric.far, metric.step)",
-        "hamiltonian(target, metric.gaussian.root, metric.far)",
+        "hamiltonian(target, metric.mass, metric.far, metric.step)",
+        "hamiltonian(target, metric.mass, metric.far)",
         AUTO,
     ),
     Bug(
@@ -134,5 +134,26 @@ BUGS = [
         "process.preparation_gradients = starts.evaluations + metric.gradients",
         "process.preparation_gradients = metric.gradients",
         AUTO,
+    ),
+    Bug(
+        "metric: few directions of the wrong sign",
+        "pdmp/automatic/metric.py",
+        "np.sqrt(values[kept]) - 1.0)\n\n\ndef combined",
+        "1.0 - np.sqrt(values[kept]))\n\n\ndef combined",
+        METRIC,
+    ),
+    Bug(
+        "metric: combined in the wrong order",
+        "pdmp/automatic/metric.py",
+        "for part in (further, mass):",
+        "for part in (mass, further):",
+        METRIC,
+    ),
+    Bug(
+        "metric: directions that are still missing end the warm-up",
+        "pdmp/automatic/metric.py",
+        "settled, mass = isinstance(further, Diagonal), combined(mass, further)",
+        "mass = combined(mass, further)",
+        METRIC,
     ),
 ]

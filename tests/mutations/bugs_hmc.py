@@ -72,8 +72,8 @@ BUGS = [
         (
             "the adaptation's gain is not restarted with a new mass",
             HMC,
-            "memory.adapted[0], memory.adapted[1] = 0.0,",
-            "memory.adapted[0], memory.adapted[1] = memory.adapted[0],",
+            "memory.adapted[0], memory.adapted[1] = 0.0, adaptations",
+            "memory.adapted[1] = adaptations",
         ),
         (
             "a NaN gradient on the way is a rejection",
@@ -107,5 +107,12 @@ BUGS = [
         ),
         ("held for one unit of time", HMC, "return now + self.duration, CERTAIN", "return now + 1.0, CERTAIN"),
         ("a start for the step as in one dimension", HMC, "self.dim**-0.25 / math.sqrt", "1.0 / math.sqrt"),
+        ("a low-rank mass before its scale", "pdmp/processes/mass.py", "        self.stretch(v, mass.products)\n", ""),
+        (
+            "a low-rank mass without what it stretches",
+            "pdmp/processes/mass.py",
+            "        self.stretch(mass.pulled, mass.products)\n",
+            "",
+        ),
     ]
 ]

@@ -3,15 +3,18 @@
 import math
 import warnings
 
+import numba
 import numpy as np
 import pytest
 
 import pdmp
 from pdmp.process import ADAPTING, DATA
 from pdmp.processes import hmc
+from pdmp.processes.mass import LowRank
 from tests.checks import assert_unbiased, plain_only, replicate
 from tests.targets import Quartic
 
+PLAIN = bool(numba.config.DISABLE_JIT)
 MASS = np.array([[2.0, 0.4], [0.4, 0.7]])
 
 
@@ -85,6 +88,28 @@ def test_steps_acceptance_and_counts(model, extra, mass):
     same = np.flatnonzero(np.all(np.diff(states, axis=0) == 0.0, axis=1))
     streaks = np.split(same, np.flatnonzero(np.diff(same) > 1) + 1)
     assert state.memory.held[1] == max(map(len, streaks))
+
+
+@pytest.mark.exact
+def test_low_rank_mass():
+    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 2)))[0].T
+    mass = LowRank(np.array([1.0, 2.0, 0.5, 3.0, 1.0]), directions, np.array([2.0, -0.6]))
+    root = mass.transform(np.eye(5)).T
+    np.testing.assert_allclose(mass.inverse(root.T), np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(mass.transposed(np.eye(5)), root, atol=1e-12)
+    memory, native, g, v = mass.memory(np.zeros(5)), mass.native, np.arange(1.0, 6.0), np.zeros(5)
+    memory.u[:] = [0.3, -1.0, 2.0, 0.5, 1.5]
+    if PLAIN:
+        native.pull(memory, g)
+        native.push(memory, v)
+        np.testing.assert_allclose(memory.pulled, root.T @ g, rtol=1e-12)
+        np.testing.assert_allclose(v, root @ memory.u, rtol=1e-12)
+    target = pdmp.models.Gaussian(np.zeros(5), np.linalg.inv(root @ root.T))
+    process = pdmp.HMC(target, step=0.7)
+    process.mass = mass
+    run = pdmp.sample(process, steps=4_000, seed=1)
+    assert run.stats["mean_acceptance"] > 0.8
+    np.testing.assert_allclose(run.sd(), np.sqrt(np.diag(root @ root.T)), rtol=0.1)
 
 
 @pytest.mark.exact
