@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import importlib.util
 import math
 import multiprocessing
 import pathlib
@@ -135,7 +136,9 @@ def compare(
     sep: Sep = None,
     no_intercept: NoIntercept = False,
     as_is: AsIs = False,
-    samplers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` names them.")] = None,
+    samplers: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` has names; also auto, NUTS.")
+    ] = None,
     data_passes: Passes = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     out: Annotated[
@@ -149,12 +152,14 @@ def compare(
     """Compare samplers on Bayesian logistic regression.
 
     Every sampler gets the same number of data passes (a full gradient costs one) and the same starting points, and is
-    compared with a long run of an exact sampler. Prints a table; writes compare.png and compare.csv.
+    compared with a long run of an exact sampler. auto is what pdmp.sample(model) does; NUTS is nutpie's, if installed.
+    Prints a table; writes compare.png and compare.csv.
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
     dataset = _dataset(problem, data, file, locals())
-    classes, labels = _choose(samplers)
+    samplers, extra = _choose_extra(samplers)
+    classes, labels = ({}, set()) if samplers == "" else _choose(samplers)
     _check_seed(seed)
     model, mode = _model(dataset)
     if data_passes is None:
@@ -165,6 +170,7 @@ def compare(
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
+    processes |= {label: row for label, row in comparison.extra_rows(model).items() if label in extra}
     size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
     typer.echo(_headline(dataset, model) + (f"; mini-batches of {size}" if size else ""))
     ess = REFERENCE_ESS / (3 if quick else 1)
@@ -462,6 +468,19 @@ def _model(dataset):
     if mode is None:
         raise UserError(f"the mode of the posterior of {dataset.name} was not found.")
     return model, mode
+
+
+def _choose_extra(samplers):
+    """What is left of `samplers` without the labels of `comparison.extra_rows`, and those of them to keep."""
+    if samplers is None:
+        return None, {"auto", "NUTS"}
+    asked = [part.strip() for part in samplers.split(",")]
+    extra = {label for label in ("auto", "NUTS") if label.lower() in (part.lower() for part in asked)}
+    if "NUTS" in extra and importlib.util.find_spec("nutpie") is None:
+        raise UserError("NUTS needs nutpie: pip install 'pdmp[nutpie]'.")
+    if not extra:
+        return samplers, extra
+    return ",".join(part for part in asked if part.lower() not in ("auto", "nuts", "")), extra
 
 
 def _choose(samplers):

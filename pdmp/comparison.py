@@ -1,36 +1,39 @@
 """Comparisons of samplers: equal data passes, the same starts, one reference.
 
 `compare` runs the samplers, `reference` makes the reference, `registered` finds the samplers that this package and
-others have registered, and `configured` sets them up for a target by the `recipe` of each class.
+others have registered, and `configured` sets them up for a target by the `recipe` of each class. The automatic sampler
+and `NUTS` spend the same budget, their warm-up included.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib.util
 import inspect
 import math
 import os
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.automatic import auto
+from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
 from pdmp.gradients import Minibatch
+from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.arguments import seed_number
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, ZigZag
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
 
 GROUP = "pdmp.processes"  #: the entry points under which samplers register
 STEP_ERROR = 0.1  #: relative error of a marginal variance at which a fixed-step sampler chooses its step
@@ -93,6 +96,126 @@ def configured(
         found |= cls.recipe.processes(cls, model, batch, mode, STEP_ERROR)
     # Continuous-time samplers first; sorting keeps the order within each kind.
     return dict(sorted(found.items(), key=lambda item: item[1].flow.kind == "constant"))
+
+
+class NUTS:
+    """The No-U-Turn sampler of nutpie with its defaults, as a row of a comparison.
+
+    Each call of potential and gradient counts, those of the warm-up too. It goes through Python, so that the seconds of
+    this row say little.
+
+    Parameters
+    ----------
+    model : Model
+        The target.
+
+    Raises
+    ------
+    ImportError
+        If nutpie is not installed.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.Banana()
+    >>> rows = {"auto": model, "NUTS": pdmp.comparison.NUTS(model)}      # doctest: +SKIP
+    >>> table = pdmp.compare(rows, data_passes=5_000)                    # doctest: +SKIP
+    """
+
+    def __init__(self, model: Model) -> None:
+        try:
+            import nutpie  # noqa: F401 - that it is there
+        except ImportError:
+            raise ImportError("`NUTS` needs nutpie: pip install 'pdmp[nutpie]'.") from None
+        self.model = model
+
+    def run(self, initial: np.ndarray, gradients: float, seed: int) -> tuple[list[np.ndarray], list[np.ndarray], float]:
+        """Chains until their gradients are spent.
+
+        Parameters
+        ----------
+        initial : ndarray, shape (chains, d)
+        gradients : float
+            Of each chain.
+        seed : int
+
+        Returns
+        -------
+        draws : list of ndarray, shape (n, d)
+            Of each chain after its warm-up, as many as the gradients suffice for.
+        spent : list of ndarray, shape (n,)
+            How many gradients each chain had spent at each of them.
+        seconds : float
+            Of one chain, on average.
+        """
+        draws, spent, seconds = [], [], 0.0
+        for k, start in enumerate(initial):
+            count = 200
+            while True:
+                began = perf_counter()
+                x, used = self._chain(start, count, seed + k)
+                if used[-1] >= gradients:
+                    break
+                # The same chain again, longer.
+                each = max((used[-1] - used[0]) / (count - 1), 1.0)
+                count = max(2 * count, math.ceil(1.1 * (gradients - used[0]) / each))
+            seconds += perf_counter() - began
+            enough = int(np.searchsorted(used, gradients, side="right"))
+            draws.append(x[:enough])
+            spent.append(used[:enough])
+        return draws, spent, seconds / len(initial)
+
+    def _chain(self, start, count, seed):
+        """So many draws (count, d) after the warm-up, and the gradients spent at each of them."""
+        import nutpie
+        from nutpie.compiled_pyfunc import from_pyfunc
+
+        model, calls = self.model, []
+
+        def make_density():
+            def density(x):
+                calls.append(None)
+                return -model.potential(x), -model.gradient(x)
+
+            return density
+
+        def make_expansion(*_):
+            return lambda x, *_: {"x": np.array(x)}
+
+        compiled = from_pyfunc(
+            model.dim,
+            make_density,
+            make_expansion,
+            [np.dtype(float)],
+            [(model.dim,)],
+            ["x"],
+            make_initial_point_fn=lambda seed: np.array(start),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = nutpie.sample(compiled, draws=count, chains=1, cores=1, seed=seed % 2**32, progress_bar=False)
+            except RuntimeError as error:
+                raise SamplingError(f"nutpie: {str(error).partition(chr(10))[0]}") from error
+        after = np.asarray(found.sample_stats["n_steps"])[0]
+        return np.asarray(found.posterior["x"])[0], len(calls) - after.sum() + np.cumsum(after)
+
+
+def extra_rows(model: Model) -> dict[str, Model | NUTS]:
+    """The automatic sampler, and `NUTS` if nutpie is installed, by label; as `compare` takes them.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    dict of str to Model or NUTS
+    """
+    found: dict[str, Model | NUTS] = {"auto": model}
+    if importlib.util.find_spec("nutpie") is not None:
+        found["NUTS"] = NUTS(model)
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -371,7 +494,7 @@ def _form(form, value):
 
 
 def compare(
-    processes: dict[str, Process],
+    processes: Mapping[str, Process | Model | NUTS],
     *,
     data_passes: float,
     reference: Reference | Run | None = None,
@@ -389,8 +512,9 @@ def compare(
 
     Parameters
     ----------
-    processes : dict of str to Process
-        By label; all with the same target.
+    processes : dict of str to Process, Model or NUTS
+        By label; all with the same target. A model stands for the automatic sampler, `pdmp.auto`. What it and `NUTS`
+        spend on their warm-up is part of the data passes, and no part of the estimates.
     data_passes : float
         For each chain of each sampler; an exact gradient costs one.
     reference : Reference or Run, optional
@@ -455,18 +579,32 @@ def compare(
         truth = globals()["reference"](model, mode=mode, executor=executor, say=say)
 
     rows, errors, draws, paths, notes = [], {}, {}, {}, []
+    extra = any(not isinstance(process, Process) for process in processes.values())
     for label, process in processes.items():
         start = initial if initial.ndim == 1 else initial[0]
-        _prepare(process, start, label, say)
+        if not isinstance(process, NUTS):
+            _prepare(process, start, label, say)
         say(f"{label}: {data_passes:,.0f} data passes in {chains} chains")
+        spent, discarded, began = 0.0, warmup, perf_counter()
         try:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always", UserWarning)
+                if isinstance(process, NUTS):
+                    points = np.broadcast_to(initial, (chains, model.dim))
+                    found = _of_draws(label, *process.run(points, data_passes, seed), data_passes, truth, model, test)
+                    for part, value in zip((rows, errors, draws, paths), found, strict=True):
+                        part.append(value) if isinstance(part, list) else part.update({label: value})
+                    continue
+                if isinstance(process, Model):
+                    process = auto(process, chains=chains, seed=seed, initial=initial)
+                    spent, discarded = process.preparation_gradients / chains, 0.0
+                    _check_warmup(spent, data_passes)
+                prepared = perf_counter() - began if spent else 0.0
                 run = sample(
                     process,
-                    initial=initial,
-                    data_passes=data_passes,
-                    warmup=warmup,
+                    initial=None if spent else initial,
+                    data_passes=data_passes - spent,
+                    warmup=discarded,
                     chains=chains,
                     seed=seed,
                     covariance=False,
@@ -474,12 +612,12 @@ def compare(
                     executor=executor,
                 )
             notes += [f"{label}: {warning.message}" for warning in said]
-            rows.append(_row(label, process, run, truth, model, test))
+            rows.append(_row(label, process, run, truth, model, test, spent, prepared))
         except SamplingError as error:
             rows.append(_failed(label, process))
             notes.append(f"{label} failed: {error}")
             continue
-        errors[label] = _errors_by_pass(run, truth, warmup)
+        errors[label] = _errors_by_pass(run, truth, discarded, spent)
         draws[label] = run.draws(DRAWS)
         paths[label] = _stretch(run)
         if len(run.copies) > 1:
@@ -488,6 +626,7 @@ def compare(
     notes.insert(0, f"reference: {truth.text}; mean err {floor:.3f}")
     notes += [
         f"All numbers are for one chain: averages over {chains}, {100 * warmup:g} % of each left out as warm-up.",
+        *(["Warm-ups of auto and NUTS count among their passes."] if extra else []),
         "mean err: |error of the mean| / posterior sd, mean over the coordinates; max: the largest; sd err: likewise",
         "|sd / posterior sd - 1|. ESS counts how often a sampler's own law was seen; it does not know of bias.",
     ]
@@ -506,6 +645,8 @@ def _prepare(process, start, label, say):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # `compare` will report it
+            if isinstance(process, Model):
+                process, start = auto(process, chains=1, seed=0, initial=start), None
             sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
     except SamplingError:
         pass  # `compare` will report it
@@ -518,7 +659,10 @@ def _common_target(processes):
         raise TypeError(f"`processes` must be a dict of label to process, got {processes!r}.")
     models = []
     for label, process in processes.items():
-        if not isinstance(process, Process):
+        if isinstance(process, Model):
+            models.append(process)
+            continue
+        if not isinstance(process, (Process, NUTS)):
             what = f"the class {process.__name__}" if inspect.isclass(process) else type(process).__name__
             raise TypeError(f"`processes`: {label!r} must be a process such as pdmp.ZigZag(model), got {what}.")
         if process.model is None:
@@ -543,42 +687,77 @@ def _check_test(test, model):
     return X, y
 
 
-def _row(label, process, run, truth, model, test):
+def _check_warmup(spent, data_passes):
+    if spent >= data_passes:
+        raise SamplingError(f"the warm-up alone takes {spent:,.0f} data passes, and there are {data_passes:,.0f}")
 
+
+def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
+    """The row of a run; `spent` data passes of a chain, and `prepared` seconds, went before it."""
     chains = run.chains
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero counts as zero
         means = np.array([one.mean() for one in run.split()])
         sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in run.split()])
-    errors = np.abs(means - truth.mean) / truth.sd
-    ess = run.ess() / chains
-    passes = run.stats["data_passes"] / chains
+    passes = run.stats["data_passes"] / chains + spent
     return {
         "sampler": label,
         "data_passes": passes,
-        "seconds": run.stats["seconds"] / chains,
+        "seconds": run.stats["seconds"] / chains + prepared,
         "events": float(np.mean([r.counts[EVENTS] for r in run.records])),
         "bound_violations": float(np.mean([r.counts[VIOLATIONS] for r in run.records])),
+        **_scores(means, sds, run.ess() / chains, passes, truth),
+        "log_loss": math.nan if test is None else _log_loss(run, model, test),
+        "setting": f"{type(process).__name__}, chosen" if spent else process.recipe.setting(process),
+    }
+
+
+def _scores(means, sds, ess, passes, truth):
+    """How near means and sds (chains, d) are to the truth, and the effective draws (d,) of a chain."""
+    errors = np.abs(means - truth.mean) / truth.sd
+    return {
         "min_ess": float(np.min(ess)),
         "median_ess": float(np.median(ess)),
         "ess_per_pass": float(np.min(ess)) / passes,
         "mean_error": float(errors.mean()),
         "max_mean_error": float(errors.max(axis=1).mean()),
         "sd_error": float(np.abs(sds / truth.sd - 1.0).mean()),
-        "log_loss": math.nan if test is None else _log_loss(run, model, test),
-        "setting": process.recipe.setting(process),
     }
+
+
+def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test):
+    """Row, errors by pass, draws and path of chains of draws, at which so many gradients had been spent."""
+    least = min(len(x) for x in draws)
+    if least < 4:
+        raise SamplingError(f"the warm-up alone takes nearly all of the {data_passes:,.0f} data passes")
+    passes = float(np.mean([used[-1] for used in spent]))
+    means, sds = (np.array([getattr(np, name)(x, axis=0) for x in draws]) for name in ("mean", "std"))
+    thinned = np.array([x[np.linspace(0, len(x) - 1, min(DRAWS, least)).astype(int)] for x in draws])
+    row = dict.fromkeys(Comparison.COLUMNS, math.nan) | {
+        "sampler": label,
+        "data_passes": passes,
+        "seconds": seconds,
+        "events": float(np.mean([len(x) for x in draws])),
+        **_scores(means, sds, np.mean([draws_ess(x[None], "mean") for x in draws], axis=0), passes, truth),
+        "log_loss": math.nan if test is None else _log_loss_of_draws(thinned[:, -500:], model, test),
+        "setting": "nutpie",
+    }
+    counts = np.unique(np.geomspace(1, least, POINTS).astype(int))
+    curve = [np.mean([np.mean(np.abs(x[:n].mean(axis=0) - truth.mean) / truth.sd) for x in draws]) for n in counts]
+    at = np.array([np.mean([used[n - 1] for used in spent]) for n in counts])
+    first = spent[0][:4_000].astype(float)
+    path = Path(draws[0][:4_000], first - first[0], first - first[0], "constant")
+    return row, (at, np.array(curve)), thinned, path
 
 
 def _failed(label, process):
     row = dict.fromkeys(Comparison.COLUMNS, math.nan)
-    return row | {"sampler": label, "setting": process.recipe.setting(process)}
+    setting = process.recipe.setting(process) if isinstance(process, Process) and process.choice is None else ""
+    return row | {"sampler": label, "setting": setting}
 
 
 def _log_loss(run, model, test):
     """Log loss of the posterior mean of the predicted probability, averaged over the chains."""
-    from sklearn.metrics import log_loss
-
     X, y = test
     n = int(min(max(2_000_000 // len(y), 50), 500))
     losses = []
@@ -587,12 +766,23 @@ def _log_loss(run, model, test):
         p = 0.0
         for c, weight in enumerate(run.copies):
             p = p + weight * model.predict(x[:, c * run.dim : (c + 1) * run.dim], X).mean(axis=0)
-        losses.append(log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0]))
+        losses.append(_loss(y, p))
     return float(np.mean(losses))
 
 
-def _errors_by_pass(run, truth, warmup):
-    """Numbers of data passes, and the errors of the means after them.
+def _log_loss_of_draws(draws, model, test):
+    X, y = test
+    return float(np.mean([_loss(y, model.predict(x, X).mean(axis=0)) for x in draws]))
+
+
+def _loss(y, p):
+    from sklearn.metrics import log_loss
+
+    return log_loss(y, np.clip(p, 1e-12, 1.0 - 1e-12), labels=[0.0, 1.0])
+
+
+def _errors_by_pass(run, truth, warmup, spent=0.0):
+    """Numbers of data passes, and the errors of the means after them; `spent` passes went before the run.
 
     Averages along the path are exact. Data passes are taken to be proportional to process time, as they are for
     constant steps, and on average for a process in equilibrium.
@@ -608,7 +798,7 @@ def _errors_by_pass(run, truth, warmup):
             total, before = total + path.integral(None, before, t), t
             mean = weights @ np.reshape(total / (t - path.warmup), (len(weights), run.dim))
             errors[i, k] = np.mean(np.abs(mean - truth.mean) / truth.sd)
-    return fractions * run.stats["data_passes"] / run.chains, errors.mean(axis=0)
+    return spent + fractions * run.stats["data_passes"] / run.chains, errors.mean(axis=0)
 
 
 def _stretch(run, rows=4_000):

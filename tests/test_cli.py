@@ -76,9 +76,11 @@ def test_compare_on_a_real_table(here, command):
     assert "N = 455 (and 114 held out), d = 31" in out and "R-hat" in out and "max |z|" in out
     rows = written(here / "results")
     labels = [row["sampler"] for row in rows]
-    assert labels == list(comparison.configured(*small_problem()))
-    assert len(labels) == 8
-    for row in rows:
+    extra = list(comparison.extra_rows(small_problem()[0]))
+    assert labels == [*comparison.configured(*small_problem()), *extra] and extra[0] == "auto"
+    assert len(labels) == 8 + len(extra)
+    assert "auto failed: the warm-up alone takes" in out
+    for row in rows[:8]:
         assert float(row["data_passes"]) == pytest.approx(100, abs=0.5)
         assert 0.0 < float(row["mean_error"]) < 2.0 and 0.0 < float(row["log_loss"]) < 0.3
         assert row["sampler"] in out

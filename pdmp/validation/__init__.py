@@ -2,8 +2,8 @@
 
 from pdmp import diagnostics
 from pdmp.validation.clocks import check_clocks
-from pdmp.validation.simulation import calibration
+from pdmp.validation.simulation import calibrate, calibration
 
-__all__ = ["calibration", "check_clocks"]
+__all__ = ["calibrate", "calibration", "check_clocks"]
 
 diagnostics.MOVED.update(check_clocks=check_clocks, calibration=calibration)

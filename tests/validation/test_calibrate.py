@@ -1,0 +1,240 @@
+"""Simulation-based calibration of `pdmp.sample` from one call, and simuk on PyMC models."""
+
+import importlib.util
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pdmp
+from pdmp.validation import calibrate
+from pdmp.validation.simulation import Calibration
+from tests.automatic.test_pymc_sampler import interface  # noqa: F401 - a fixture
+from tests.checks import plain_only
+
+pytestmark = [pytest.mark.exact, plain_only]
+NOISE = np.array([0.5, 2.0])
+
+
+class NormalMeans(pdmp.Model):
+    """y_j ~ N(x_j, noise_j), x_j ~ N(0, prior_scale); a model of one's own that simulates its data."""
+
+    y: np.ndarray
+    prior_scale: float
+
+    def __init__(self, y, prior_scale=1.0):
+        super().__init__(dim=2)
+        self.y, self.prior_scale = np.array(y, float), float(prior_scale)
+
+    @pdmp.compiled
+    def potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            noise = 0.5 if j == 0 else 2.0
+            total += 0.5 * ((self.y[j] - x[j]) / noise) ** 2 + 0.5 * (x[j] / self.prior_scale) ** 2
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(self.dim):
+            noise = 0.5 if j == 0 else 2.0
+            out[j] += (x[j] - self.y[j]) / noise**2 + x[j] / self.prior_scale**2
+
+    def simulate(self, x, rng):
+        """The model of data drawn at x."""
+        return NormalMeans(x + NOISE * rng.standard_normal(2), self.prior_scale)
+
+
+@pytest.fixture
+def exact_posterior(monkeypatch):
+    """`sample` in closed form, and what it was asked: as many independent draws as there are to be."""
+    asked = []
+
+    class Run:
+        def __init__(self, model, rng, options):
+            precision = 1.0 / NOISE**2 + 1.0 / model.prior_scale**2
+            self.rng, self.mean, self.sd = rng, model.y / NOISE**2 / precision, precision**-0.5
+            self.chains = options["chains"]
+
+        def draws(self, n):
+            return self.mean + self.sd * self.rng.standard_normal((self.chains, n, 2))
+
+        def names(self):
+            return ["x[0]", "x[1]"]
+
+    def sample(model, **options):
+        asked.append(options)
+        return Run(model, np.random.default_rng(options["seed"]), options)
+
+    monkeypatch.setattr("pdmp.validation.simulation.sample", sample)
+    return asked
+
+
+def test_ranks_of_exact_draws(exact_posterior):
+    found = calibrate(NormalMeans([0.0, 0.0]), draw, replicates=400, seed=1)
+    assert found.ranks.shape == (400, 2) and found.draws == 20 and found.names == ("x[0]", "x[1]")
+    assert found.p > 1e-3 and 0 <= found.ranks.min() and found.ranks.max() == 20
+    assert len(exact_posterior) == 400 and len({o["seed"] for o in exact_posterior}) == 400
+    assert {k: v for k, v in exact_posterior[0].items() if k != "seed"} == {
+        "chains": 4,
+        "ess": 200,
+        "gradients": 20_000,
+    }
+    again = calibrate(NormalMeans([0.0, 0.0]), draw, replicates=400, seed=1)
+    assert np.array_equal(again.ranks, found.ranks)
+    other = calibrate(NormalMeans([0.0, 0.0]), draw, replicates=400, seed=2, ess=50, chains=2, gradients=10)
+    assert not np.array_equal(other.ranks, found.ranks) and exact_posterior[-1]["chains"] == 2
+    assert exact_posterior[-1]["ess"] == 50 and exact_posterior[-1]["gradients"] == 10
+
+
+def draw(rng):
+    return rng.standard_normal(2)
+
+
+def test_what_a_hundred_replicates_show(exact_posterior):
+    """A prior that is too wide by 2.5, which shows where the datum says little; each of ten times with p < 0.01."""
+    for seed in range(10):
+        found = calibrate(NormalMeans([0.0, 0.0], prior_scale=0.4), draw, seed=seed)
+        assert found.p < 0.01 and np.argmin(found.p_values()) == 1
+        assert "smallest for x[1]: " in str(found)
+
+
+def test_priors_and_functions_of_data(exact_posterior):
+    law = stats.multivariate_normal([0.0, 0.0])
+    by_law = calibrate(NormalMeans([0.0, 0.0]), law, replicates=300, seed=3)
+    by_data = calibrate(NormalMeans, draw, lambda x, rng: x + NOISE * rng.standard_normal(2), replicates=300, seed=3)
+    assert by_law.p > 1e-3 and by_data.p > 1e-3
+    shifted = calibrate(NormalMeans, lambda rng: draw(rng) + 1.0, lambda x, rng: NOISE * draw(rng) + x, seed=3)
+    assert shifted.p < 1e-4
+
+
+def test_the_sampler_itself():
+    """Twelve replicates of the whole: the ranks are what its draws say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = calibrate(NormalMeans([0.0, 0.0]), draw, replicates=12, draws=8, chains=2, ess=40, seed=5)
+    assert found.ranks.shape == (12, 2) and found.p > 1e-4
+    child = np.random.SeedSequence(5).spawn(12)[3]
+    rng = np.random.default_rng(child)
+    x = draw(rng)
+    posterior = NormalMeans([0.0, 0.0]).simulate(x, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = pdmp.sample(posterior, chains=2, ess=40, gradients=20_000, seed=int(rng.integers(2**62)))
+    assert found.ranks[3].tolist() == (run.draws(4).reshape(8, 2) < x).sum(axis=0).tolist()
+
+
+def test_warnings_are_said_once(exact_posterior, monkeypatch):
+    quiet = pdmp.validation.simulation.sample
+
+    def loud(model, **options):
+        if model.y[0] > 0.0:
+            warnings.warn("it did not mix", UserWarning, stacklevel=2)
+        return quiet(model, **options)
+
+    monkeypatch.setattr("pdmp.validation.simulation.sample", loud)
+    with pytest.warns(UserWarning, match=r"^\d+ of 20 runs warned, the first: it did not mix$") as said:
+        calibrate(NormalMeans([0.0, 0.0]), draw, replicates=20, seed=1)
+    assert len(said) == 1
+
+
+def test_bad_input():
+    own = NormalMeans([0.0, 0.0])
+    with pytest.raises(
+        TypeError, match="`model` must have a method simulate.*Banana has none: give a function data ->"
+    ):
+        calibrate(pdmp.models.Banana(), draw)
+    with pytest.raises(TypeError, match="`simulate` is for a `model` that is a function"):
+        calibrate(own, draw, lambda x, rng: x)
+    with pytest.raises(TypeError, match="`prior` must be a function rng -> x or a distribution of .*, got None"):
+        calibrate(own)
+    with pytest.raises(
+        TypeError, match="`model` must be a Model, or a function data -> model together with `simulate`"
+    ):
+        calibrate(NormalMeans, draw)
+    with pytest.raises(TypeError, match="`model` must give a Model of the simulated data, got float"):
+        calibrate(lambda y: 1.0, draw, lambda x, rng: x)
+    with pytest.raises(ValueError, match="`draws` must be a multiple of `chains`, got 10 and 4"):
+        calibrate(own, draw, draws=10)
+    with pytest.raises(ValueError, match="`replicates` must be a whole number, at least 2"):
+        calibrate(own, draw, replicates=1)
+    with pytest.raises(ValueError, match="`prior` gave a point of dimension 3, the model has 2"):
+        calibrate(NormalMeans, lambda rng: np.zeros(3), lambda x, rng: x[:2], replicates=2, chains=1, ess=10)
+    assert "smallest" not in str(Calibration(np.zeros((4, 1), int), 9))
+
+
+# -- PyMC ---------------------------------------------------------------------------------------------------------
+
+
+def coin(pymc):
+    with pymc.Model() as model:
+        p = pymc.Beta("p", 1.0, 1.0)
+        pymc.Deterministic("odds", p / (1.0 - p))
+        pymc.Binomial("heads", 10, p, observed=7)
+    return model
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pymc") is None, reason="pymc is not installed: pip install 'pdmp[pymc]'")
+def test_a_pymc_model_holds_its_prior(monkeypatch):
+    import pymc
+
+    posteriors = []
+
+    class Run:
+        """Draws of the posterior Beta(1 + heads, 11 - heads)."""
+
+        def __init__(self, model, seed):
+            heads = int(model.rvs_to_values[model["heads"]].eval())
+            posteriors.append(heads)
+            self.p = np.random.default_rng(seed).beta(1 + heads, 11 - heads, (4, 5, 1))
+
+        def draws(self, n):
+            return self.p
+
+        def constrain(self, draws):
+            return {"p": draws[..., 0], "odds": draws[..., 0] / (1.0 - draws[..., 0])}
+
+    monkeypatch.setattr(
+        "pdmp.validation.simulation.sample", lambda model, chains, ess, gradients, seed: Run(model, seed)
+    )
+    found = calibrate(coin(pymc), replicates=300, seed=1)
+    assert found.ranks.shape == (300, 1) and found.names == ("p",) and found.p > 1e-3
+    assert np.bincount(posteriors, minlength=11).min() > 5  # heads are uniform on 0 … 10 beforehand
+    with pytest.raises(TypeError, match="`prior` and `simulate` are those of the PyMC model"):
+        calibrate(coin(pymc), draw)
+    with coin(pymc) as model:
+        pymc.Potential("bonus", -(model["p"] ** 2))
+    with pytest.raises(ValueError, match=r"`model` has Potentials \(bonus\), from which nothing can be drawn"):
+        calibrate(model)
+    with pymc.Model() as empty:
+        pymc.Normal("x")
+    with pytest.raises(ValueError, match="`model` has no observed variables to simulate"):
+        calibrate(empty)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("pymc") is None, reason="pymc is not installed: pip install 'pdmp[pymc]'")
+def test_pdmp_on_a_pymc_model():
+    import pymc
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = calibrate(coin(pymc), replicates=5, draws=8, chains=2, ess=40, gradients=2_000, seed=1)
+    assert found.ranks.shape == (5, 1) and len(np.unique(found.ranks)) > 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("simuk") is None, reason="simuk is not installed: pip install simuk")
+def test_simuk_on_a_pymc_model(interface):  # noqa: F811
+    """simuk calls `pymc.sample(sampler=...)`: five replicates, whose ranks are not all the same."""
+    import simuk
+
+    sampler = pdmp.automatic.PyMCSampler(ess=40, gradients=2_000)
+    options = {"sampler": sampler, "draws": 10, "chains": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sbc = simuk.SBC(coin(interface), num_simulations=5, sample_kwargs=options, seed=1)
+        sbc.run_simulations()
+    ranks = np.asarray(sbc.simulations["prior_sbc"]["p"]).ravel()
+    assert ranks.shape == (5,) and 0 <= ranks.min() and ranks.max() <= 20 and len(set(ranks)) > 1
