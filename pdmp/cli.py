@@ -7,7 +7,9 @@ import contextlib
 import math
 import multiprocessing
 import pathlib
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, NoReturn
@@ -15,7 +17,8 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from pdmp import comparison, data, plots, tuning
+from pdmp import __version__, comparison, data, plots, tuning
+from pdmp.data.memory import in_words
 from pdmp.engine import checks, result
 from pdmp.engine.run import sample as run_sample
 from pdmp.errors import SamplingError
@@ -28,6 +31,11 @@ LEAST_PASSES, MOST_PASSES = 200, 10_000
 QUICK = 10  #: divides the data passes under --quick
 TUNING = 10  #: a run has so many times the data passes of the setting that wins a tuning
 REFERENCE_ESS = 3_000
+#: Arguments of functions that the command has as options: messages are to name these.
+ARGUMENTS = (
+    *("data_passes", "gradients", "ess", "rhat", "chains", "seed", "budget", "target"),
+    *("positive", "above", "drop", "drop_constant", "drop_missing", "index", "one_hot", "sep"),
+)
 MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
 app = typer.Typer(
@@ -55,9 +63,31 @@ Target = Annotated[
         "NPY file. An NPZ file has `y`, and LIBSVM its own.",
     ),
 ]
+Positive = Annotated[
+    str | None,
+    typer.Option(metavar="VALUE", help="Of a target with more values: this one is label 1, and all others are 0."),
+]
+Above = Annotated[
+    float | None, typer.Option(metavar="NUMBER", help="Of a target of numbers: those above this one are label 1.")
+]
 OneHot = Annotated[bool, typer.Option("--one-hot", help="Encode the columns of FILE with text as zeros and ones.")]
 DropConstant = Annotated[bool, typer.Option("--drop-constant", help="Leave out columns of FILE that never change.")]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a column of ones to FILE.")]
+Drop = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="Leave out this column; may be repeated.")
+]
+DropMissing = Annotated[bool, typer.Option("--drop-missing", help="Leave out the rows of FILE with missing values.")]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Leave out this column, which numbers or names the rows. That of pandas or R is recognised.",
+    ),
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(metavar="CHARACTER", help="Between the values of a CSV file; `\\t` is a tab. [default: recognised]"),
+]
 AsIs = Annotated[bool, typer.Option("--as-is", help="Do not standardise the columns of FILE.")]
 Where = Annotated[
     str | None,
@@ -74,14 +104,35 @@ class UserError(Exception):
     """An error that the user can correct: one line, exit code 2."""
 
 
+def _show_version(asked):
+    if asked:
+        typer.echo(f"pdmp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+):
+    pass
+
+
 @app.command()
 def compare(
     file: File = None,
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    positive: Positive = None,
+    above: Above = None,
     one_hot: OneHot = False,
     drop_constant: DropConstant = False,
+    drop: Drop = None,
+    drop_missing: DropMissing = False,
+    index: Index = None,
+    sep: Sep = None,
     no_intercept: NoIntercept = False,
     as_is: AsIs = False,
     samplers: Annotated[str | None, typer.Option(metavar="A,B", help="Only these; `pdmp list` names them.")] = None,
@@ -102,7 +153,7 @@ def compare(
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
-    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
+    dataset = _dataset(problem, data, file, locals())
     classes, labels = _choose(samplers)
     _check_seed(seed)
     model, mode = _model(dataset)
@@ -150,11 +201,27 @@ def sample(
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    positive: Positive = None,
+    above: Above = None,
     one_hot: OneHot = False,
     drop_constant: DropConstant = False,
+    drop: Drop = None,
+    drop_missing: DropMissing = False,
+    index: Index = None,
+    sep: Sep = None,
     no_intercept: NoIntercept = False,
     as_is: AsIs = False,
     data_passes: Passes = None,
+    gradients: Annotated[
+        float | None, typer.Option(help="The same budget: full gradients of each chain, of one data pass each.")
+    ] = None,
+    ess: Annotated[
+        float | None,
+        typer.Option(help="Run until the mean and the sd of every coefficient have so many effective draws."),
+    ] = None,
+    rhat: Annotated[
+        float | None, typer.Option(help="Run until R-hat of every coefficient is at most this, such as 1.01.")
+    ] = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     save: Annotated[
@@ -163,16 +230,21 @@ def sample(
 ):
     """Run one sampler on Bayesian logistic regression: the posterior of each coefficient.
 
+    Without --ess and --rhat a chain ends by the default number of data passes; with both goals, when both are reached.
+
     Example: pdmp sample ZigZag --problem wine --data-passes 20000
     """
-    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
+    dataset = _dataset(problem, data, file, locals())
     classes, labels = _choose(sampler)
     _check_seed(seed)
     model, mode = _model(dataset)
-    if data_passes is None:
-        data_passes = default_passes(model.n_data)
-    elif not 0.0 < data_passes < math.inf:
-        raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
+    budget = {"data_passes": data_passes, "gradients": gradients, "ess": ess, "rhat": rhat}
+    if all(value is None for value in budget.values()):
+        budget["data_passes"] = default_passes(model.n_data)
+    for name, value in budget.items():
+        if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
+            least = "above 1" if name == "rhat" else "positive"
+            raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
     if save is not None and not save.absolute().parent.is_dir():
         raise UserError(f"--save names a file in {str(save.absolute().parent)!r}, which is not a folder.")
     if save is not None and save.is_dir():
@@ -186,7 +258,7 @@ def sample(
     typer.echo(_headline(dataset, model))
     comparison._prepare(process, mode, label, _say)
     _say("")
-    run = run_sample(process, initial=mode, data_passes=data_passes, chains=chains, seed=seed, warmup=0.1)
+    run = run_sample(process, initial=mode, **budget, chains=chains, seed=seed, warmup=0.1)
     typer.echo(run.summary())
     stats, setting = run.stats, process.recipe.setting(process)
     typer.echo(
@@ -206,8 +278,14 @@ def tune(
     problem: Problem = None,
     data: Table = None,
     target: Target = None,
+    positive: Positive = None,
+    above: Above = None,
     one_hot: OneHot = False,
     drop_constant: DropConstant = False,
+    drop: Drop = None,
+    drop_missing: DropMissing = False,
+    index: Index = None,
+    sep: Sep = None,
     no_intercept: NoIntercept = False,
     as_is: AsIs = False,
     budget: Annotated[
@@ -228,7 +306,7 @@ def tune(
 
     Example: pdmp tune SGLD --problem wine
     """
-    dataset = _dataset(problem, data, file, target, one_hot, drop_constant, no_intercept, as_is)
+    dataset = _dataset(problem, data, file, locals())
     classes, _ = _choose(sampler)
     _check_seed(seed)
     if len(classes) != 1 or sampler.lower() not in (name.lower() for name in classes):
@@ -261,7 +339,7 @@ def tune(
                 say=lambda text: _say(f"{name}: {text}"),
             )
     except ValueError as error:
-        raise UserError(str(error).replace("`budget`", "--budget")) from None
+        raise UserError(str(error)) from None
     _say("")
     typer.echo(f"\n{result}")
     import matplotlib
@@ -278,12 +356,14 @@ def list_():
 
     Example: pdmp list
     """
+    samplers = sorted(comparison.registered().items())
+    width = max(map(len, [*(name for name, _ in samplers), *data.PROBLEMS]))
     typer.echo("Samplers (entry points of the group pdmp.processes):")
-    for name, cls in sorted(comparison.registered().items()):
-        typer.echo(f"  {name:14} {_first_line(cls)}  [{cls.__module__}]")
+    for name, cls in samplers:
+        typer.echo(f"  {name:{width}}  {_first_line(cls)}  [{cls.__module__}]")
     typer.echo("Problems:")
     for name, load in data.PROBLEMS.items():
-        typer.echo(f"  {name:14} {load.about}")
+        typer.echo(f"  {name:{width}}  {load.about}")
 
 
 @contextlib.contextmanager
@@ -322,41 +402,53 @@ def _first_line(cls):
 
 
 def _headline(dataset, model):
+    changes = "".join(f"{change}\n" for change in dataset.changes)
     return (
-        f"{dataset.about or dataset.name}\n"
+        f"{dataset.about or dataset.name}\n{changes}"
         f"Bayesian logistic regression: N = {model.n_data:,} (and {len(dataset.test):,} held out), d = {model.dim} "
         f"{dataset.prepared}, priors N(0, {PRIOR_SCALE:g}²)"
     )
 
 
-def _dataset(problem, path, file, target, one_hot, drop_constant, no_intercept, as_is):
+#: Options of a table: the argument of `pdmp.data.read`, and what it is if the option is not given.
+TABLE_OPTIONS = {
+    "target": None,
+    "positive": None,
+    "above": None,
+    "one_hot": False,
+    "drop_constant": False,
+    "drop": None,
+    "drop_missing": False,
+    "index": None,
+    "sep": None,
+    "no_intercept": False,
+    "as_is": False,
+}
+
+
+def _dataset(problem, path, file, options):
+    """The table that the options of a command describe."""
     if path is not None and file is not None:
         raise UserError("give FILE or --data FILE, not both.")
     path = file if path is None else path
     if problem is not None and path is not None:
         raise UserError("give --problem or --data, not both.")
-    options = {"--one-hot": one_hot, "--drop-constant": drop_constant, "--no-intercept": no_intercept, "--as-is": as_is}
+    options = {name: options[name] for name in TABLE_OPTIONS}
     if path is None:
-        if target is not None:
-            raise UserError("--target goes with --data: it is the column of your table to predict.")
-        for name, given in options.items():
-            if given:
-                raise UserError(f"{name} goes with --data: built-in problems are prepared already.")
+        for name, value in options.items():
+            if value != TABLE_OPTIONS[name]:
+                raise UserError(f"{_option(name)} goes with --data: built-in problems are prepared already.")
         return data.problem(DEFAULT_PROBLEM if problem is None else problem)
-    dataset = data.read(
-        path,
-        target=target,
-        one_hot=one_hot,
-        drop_constant=drop_constant,
-        standardise=not as_is,
-        intercept=None if no_intercept else "first",
-    )
+    no_intercept, as_is = options.pop("no_intercept"), options.pop("as_is")
+    options |= {"drop": options["drop"] or (), "sep": "\t" if options["sep"] == "\\t" else options["sep"]}
+    dataset = data.read(path, **options, standardise=not as_is, intercept=None if no_intercept else "first")
     if not isinstance(dataset.X, np.ndarray):  # a scipy.sparse matrix
         rows, columns = dataset.X.shape
         if rows * columns > MOST_NUMBERS:
+            size, limit = in_words(8.0 * rows * columns), in_words(8.0 * MOST_NUMBERS)
             raise UserError(
                 f"{path.name} has {rows:,} rows and {columns:,} columns, too many for this command, which fills in the "
-                "zeros of sparse tables."
+                f"zeros of sparse tables: that takes {size}, above {limit}."
             )
         dataset = replace(dataset, X=dataset.X.toarray())
     return dataset
@@ -441,7 +533,9 @@ def _say(text):
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command; an error that the user can correct is one line on stderr and exit code 2."""
     try:
-        code = app(args=arguments, prog_name="pdmp", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            code = app(args=arguments, prog_name="pdmp", standalone_mode=False)
     except (typer.Exit, SystemExit) as stop:
         code = getattr(stop, "exit_code", getattr(stop, "code", 0))
     except KeyboardInterrupt:
@@ -451,15 +545,30 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         _say("")
         text = error.format_message() if hasattr(error, "format_message") else str(error)
-        print(f"pdmp: {' '.join(text.split())}", file=sys.stderr)
+        print(f"pdmp: {_with_options(' '.join(text.split()))}", file=sys.stderr)
         code = 2
     sys.exit(code or 0)
+
+
+def _show_warning(message, *_, **__):
+    _say("")
+    print(f"pdmp: warning: {_with_options(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def _option(name):
+    return "--" + name.replace("_", "-")
+
+
+def _with_options(text):
+    """A message of the package, with arguments as the options of this command."""
+    names = "|".join(ARGUMENTS)
+    return re.sub(rf"`({names})=?([^`\s]*)`", lambda m: f"{_option(m[1])} {m[2]}".rstrip(), text)
 
 
 def _is_usage(error):
     import inspect
 
-    if isinstance(error, (UserError, OSError, ImportError, SamplingError)):
+    if isinstance(error, (UserError, OSError, ImportError, MemoryError, SamplingError)):
         return True
     if hasattr(error, "format_message"):  # from typer: an unknown option, a value that is not a number
         return True

@@ -4,6 +4,7 @@ import csv
 import re
 import shlex
 import types
+import warnings
 
 import matplotlib.image
 import numpy as np
@@ -146,8 +147,100 @@ def test_compiling_is_said(small, command, monkeypatch):
 def test_list(command):
     code, out, err = command("list")
     assert code == 0 and err == ""
-    for name in (*declared(), *data.PROBLEMS):
+    names = (*declared(), *data.PROBLEMS)
+    for name in names:
         assert re.search(rf"^  {name} ", out, re.MULTILINE)
+    lines = [line for line in out.splitlines() if line.startswith("  ")]
+    width = max(map(len, names))
+    assert len(lines) == len(names) and all(
+        line[2 + width : 4 + width] == "  " and line[4 + width] != " " for line in lines
+    )
+
+
+@pytest.mark.exact
+def test_version(command):
+    assert command("--version") == (0, f"pdmp {pdmp.__version__}\n", "")
+
+
+@pytest.mark.exact
+def test_sample_until_a_goal(small, command):
+    call = "sample BPS small.csv --target label --chains 2 --seed 1 --save run.npz "
+    code, out, err = command(call + "--ess 10 --rhat 2")
+    run = pdmp.load("run.npz")
+    assert code == 0, err
+    assert run.stopped == "ess, rhat" and min(d.min() for d in run.effective_draws().values()) >= 10
+    assert command(call + "--gradients 40")[0] == 0
+    assert pdmp.load("run.npz").stopped == "gradients"
+    code, _, err = command(call + "--ess 30 --gradients 40 --data-passes 40")
+    assert code == 2 and err.startswith("pdmp: --gradients and --data-passes are the same budget")
+
+
+@pytest.mark.exact
+def test_what_was_done_to_a_table_is_said(here, command, monkeypatch):
+    """An index of pandas, semicolons, missing values, text and truth values, in one call."""
+    rng = np.random.default_rng(0)
+    lines = [";y;age;town;alone;note"]
+    for k in range(60):
+        lines.append(f"{k};{k % 2};{'' if k == 7 else rng.integers(20, 80)};{'AB'[k // 3 % 2]};{k % 5 == 0};n{k}")
+    (here / "table.csv").write_text("\n".join(lines), encoding="utf-8-sig")
+    code, out, err = command(
+        "sample BPS table.csv --target y --one-hot --drop note --drop-missing --gradients 5 --chains 1"
+    )
+    assert code == 0, err
+    assert out.splitlines()[:8] == [
+        "table.csv: y",
+        "values are separated by semicolons",
+        "left out: the first column, which has no name, as the index of the rows",
+        "left out: column 'note'",
+        "left out: 1 of 60 rows, with missing values in 'age' (1)",
+        "coded: column 'alone', true as 1 and false as 0",
+        "encoded: 'town', 2 values, as 1 column of zeros and ones",
+        "Bayesian logistic regression: N = 47 (and 12 held out), d = 4 with the intercept, features standardised, "
+        "priors N(0, 1²)",
+    ]
+
+
+@pytest.mark.exact
+def test_a_warning_is_one_line(small, command, monkeypatch):
+    def warn(*_):
+        warnings.warn("`ess=30` was not reached:\nlonger", UserWarning, stacklevel=2)
+        raise cli.UserError("enough")
+
+    monkeypatch.setattr(cli, "_model", warn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = command("sample BPS small.csv --target label")
+    assert err == "pdmp: warning: --ess 30 was not reached: longer\npdmp: enough\n"
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", ["compare", "sample BPS", "tune SGLD"])
+def test_every_option_of_a_table_is_passed_on(name, small, command, monkeypatch):
+    seen = {}
+
+    def read(path, **options):
+        seen.update(options, path=str(path))
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(data, "read", read)
+    given = (
+        "--positive p --above 3 --one-hot --drop-constant --drop a --drop 'b c' --drop-missing --index i --sep '\\t'"
+    )
+    assert command(f"{name} small.csv --target label {given} --no-intercept --as-is")[0] == 2
+    assert seen == {
+        "path": "small.csv",
+        "target": "label",
+        "positive": "p",
+        "above": 3.0,
+        "one_hot": True,
+        "drop_constant": True,
+        "drop": ["a", "b c"],
+        "drop_missing": True,
+        "index": "i",
+        "sep": "\t",
+        "standardise": False,
+        "intercept": None,
+    }
 
 
 def test_sample(small, command):
@@ -255,7 +348,17 @@ def test_tune(small, command):
         ("compare --target label", "--target goes with --data"),
         ("compare --one-hot", "--one-hot goes with --data"),
         ("sample BPS --problem wine --as-is", "--as-is goes with --data"),
-        ("compare --data small.csv", "`target` is missing"),
+        ("compare --data small.csv", "--target is missing"),
+        ("compare small.csv --target label --drop c", "--drop names 'c', which is no column"),
+        ("tune SGLD small.csv --target label --sep ab", "--sep must be one character"),
+        ("compare --drop-missing", "--drop-missing goes with --data"),
+        ("sample BPS --problem wine --ess 0", "--ess must be positive and finite, got 0"),
+        ("sample BPS --problem wine --rhat 1", "--rhat must be above 1 and finite, got 1"),
+        ("sample BPS --problem wine --gradients nan", "--gradients must be positive and finite, got nan"),
+        (
+            "sample BPS --problem wine --rhat 1.1 --chains 1",
+            "--rhat compares chains: give --chains of at least 2, got 1",
+        ),
         ("compare --data small.csv --target lable", "no column 'lable'; did you mean 'label'?"),
         ("compare --data absent.csv --target label", "no file 'absent.csv'"),
         ("compare --data bad.csv --target label", "missing values in column 'a', the first in row 3"),

@@ -39,6 +39,8 @@ class Dataset:
         A description in one line.
     prepared : str
         How the columns were prepared: intercept, standardising.
+    changes : tuple of str
+        What was left out of a file, or encoded, when it was read; one sentence each.
 
     Examples
     --------
@@ -57,6 +59,7 @@ class Dataset:
     test_rows: np.ndarray | slice | None = None
     about: str = ""
     prepared: str = "features as they are"
+    changes: tuple[str, ...] = ()
 
     def __len__(self):
         return self.X.shape[0]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import itertools
+import pathlib
 import re
-import zipfile
 import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from pdmp.data.archives import Pickled, read_npy, read_npz
+from pdmp.data.memory import check_size
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -18,6 +22,13 @@ if TYPE_CHECKING:
 MISSING = {"", "na", "n/a", "nan", "null", "none", "?"}
 LIBSVM_LINE = re.compile(r"\s*[-+]?[\d.]\S*(\s+(qid|\d+):\S+)+\s*(#.*)?")
 HEAD_LINES = 20
+HEAD_BYTES = 2**16
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "spaces"}
+UNNAMED = ("", "Unnamed: 0")  #: what pandas and R call the first column if it is the index of the rows
+#: Memory that cells of text take, in bytes for each byte of a file with separators, or of a LIBSVM file.
+CELLS, SPARSE = 10, 4
+MOST_COLUMNS = 2**24  #: of a LIBSVM file
+UNPACKED = 2**20  #: bytes that are unpacked together
 
 
 class Column(NamedTuple):
@@ -25,6 +36,7 @@ class Column(NamedTuple):
 
     values: np.ndarray
     missing: np.ndarray
+    odd: int | None = None  #: of text most of which are numbers: the first row where it is none
 
 
 class Columns(NamedTuple):
@@ -32,9 +44,13 @@ class Columns(NamedTuple):
 
     columns: dict[str, Column]
     lines: int | None = None
+    index: tuple[str, ...] = ()  #: columns that number or name the rows, and are not among `columns`
+    separator: str = ","
+    kept: np.ndarray | None = None  #: numbers of the rows, if some were left out
 
     def row(self, k):
         """Row k, as error messages call it."""
+        k = k if self.kept is None else int(self.kept[k])
         return f"row {k}, counted from 0" if self.lines is None else f"row {k + self.lines + 1} of the file"
 
 
@@ -47,8 +63,9 @@ class Matrix(NamedTuple):
     target: str | None = None
 
 
-def read_file(path, mmap=False):
+def read_file(path, mmap=False, sep=None):
     """The content of a file, `Columns` or a `Matrix`; the format is recognised by the first bytes."""
+    path = pathlib.Path(path)
     with open(path, "rb") as file:
         head = file.read(6)
     if head[:4] == b"PAR1":
@@ -57,39 +74,105 @@ def read_file(path, mmap=False):
         return _npy(path, mmap)
     if head[:4] == b"PK\x03\x04":
         return _npz(path)
+    packed = head[:2] == b"\x1f\x8b"
     try:
-        with open(path, "rb") as file:
+        size = _unpacked_size(path) if packed else path.stat().st_size
+        with (gzip.open if packed else open)(path, "rb") as file:
+            lines = file.read(HEAD_BYTES).decode("utf-8-sig", errors="ignore").splitlines()[:HEAD_LINES]
+            libsvm = sep is None and any(LIBSVM_LINE.fullmatch(line) for line in lines)
+            check_size(
+                f"{path.name}, {size / 1e9:,.3g} GB of text,",
+                size * (SPARSE if libsvm else CELLS),
+                "save it as NPY, NPZ or Parquet" if not libsvm else "",
+            )
+            file.seek(0)
             content = file.read()
-        text = gzip.decompress(content) if head[:2] == b"\x1f\x8b" else content
-        lines = text[: 2**16].decode("utf-8-sig", errors="ignore").splitlines()[:HEAD_LINES]
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{path.name} cannot be unpacked: {error}.") from None
-    if any(LIBSVM_LINE.fullmatch(line) for line in lines):
-        return _libsvm(path, text)
-    return _csv(path, text)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path.name} is damaged, and cannot be unpacked ({type(error).__name__}).") from None
+    return _libsvm(path, content) if libsvm else _csv(path, content, sep)
 
 
-def _csv(path, content):
+def _unpacked_size(path):
+    """Bytes in a gzip file, which are counted without being kept."""
+    size = 0
+    with gzip.open(path, "rb") as file:
+        while block := file.read(UNPACKED):
+            size += len(block)
+    return size
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Text
+
+
+def _csv(path, content, sep):
+    text = _decoded(path, content)
+    sep = _separator(text) if sep is None else sep
     try:
-        text = io.StringIO(content.decode("utf-8-sig"), newline="")
-        lines = [line for line in csv.reader(text, skipinitialspace=True, strict=True) if line]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path.name} is not a text file with comma-separated values: {error}.") from None
+        lines = [line for line in _cells(text, sep) if line]
+    except csv.Error:
+        raise ValueError(
+            f"{path.name} is not a text file with values separated by {SEPARATORS.get(sep, repr(sep))}: its quotation "
+            "marks do not match."
+        ) from None
     if len(lines) < 2:
         raise ValueError(
             f"{path.name} must have a row of names and at least one row of data; it has {len(lines)} rows."
         )
     names = [name.strip() for name in lines[0]]
-    if len(names) == 1 and any(c in names[0] for c in ";\t|"):
-        raise ValueError(f"{path.name} has a single column {names[0]!r}; the separator must be a comma.")
-    check_names(names, path.name)
+    if all(len(row) == len(names) + 1 for row in lines[1:]):  # as R writes names of rows
+        names = ["", *names]
     if all(_is_number(n) for n in names):
         raise ValueError(f"the first row of {path.name} must be the names of the columns; it holds numbers.")
+    index = (names[0],) if names[0] in UNNAMED and len(names) > 1 else ()
+    check_names(names[len(index) :], path.name)
     for k, row in enumerate(lines[1:]):
         if len(row) != len(names):
             raise ValueError(f"row {k + 2} of {path.name} has {len(row)} values for {len(names)} columns.")
-    columns = zip(*lines[1:], strict=True)
-    return Columns({name: _from_text(name, column, path) for name, column in zip(names, columns, strict=True)}, lines=1)
+    columns = itertools.islice(zip(names, zip(*lines[1:], strict=True), strict=True), len(index), None)
+    return Columns({name: _from_text(name, column, path) for name, column in columns}, 1, index, sep)
+
+
+def _decoded(path, content):
+    """The text of a file, in UTF-8, or in UTF-16 with a byte order mark."""
+    wide = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content[: error.start].count(b"\n") + 1
+        at = "" if wide else f": row {row} has the byte 0x{content[error.start]:02x}"
+        raise ValueError(f"{path.name} is not a text file in UTF-8{at}; save it in UTF-8.") from None
+    if any(bad in text for bad in "\0\ufeff\ufffe"):
+        raise ValueError(f"{path.name} is not a text file, nor of another format that is read.")
+    return text
+
+
+def _cells(text, sep):
+    """The rows of a text, each a list of its cells."""
+    lines = io.StringIO(text, newline="")
+    lines = (line.strip() for line in lines) if sep == " " else lines
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
+    return csv.reader(lines, delimiter=sep, skipinitialspace=True, strict=True)
+
+
+def _separator(text):
+    """The separator that divides the first lines into the same number of cells, the most of them; else a comma."""
+    regular, irregular = {}, {}
+    for sep in SEPARATORS:
+        try:
+            header, *widths = (len(row) for row in itertools.islice(_cells(text, sep), HEAD_LINES) if row)
+        except (csv.Error, ValueError):  # no line
+            continue
+        width = widths[0] if widths else header
+        same = set(widths) <= {width} and width - header in (0, 1)
+        (regular if same else irregular)[sep] = width if same else header
+    spaced = regular.pop(" ", 1) > 1
+    irregular.pop(" ", None)
+    for found in (regular, irregular):
+        best = max(found, key=found.__getitem__, default=",")
+        if found.get(best, 1) > 1:
+            return best
+    return " " if spaced else ","
 
 
 def _from_text(name, column, path):
@@ -97,17 +180,25 @@ def _from_text(name, column, path):
     stripped = [value.strip() for value in column]
     missing = np.array([value.lower() in MISSING for value in stripped])
     present = [value for value, none in zip(stripped, missing, strict=True) if not none]
+    values = np.full(len(stripped), np.nan)
     try:
-        values = np.full(len(stripped), np.nan)
         values[~missing] = np.array(present, dtype=float)
     except ValueError:
-        values = np.array(stripped)
-    else:
-        for value in present:
-            if "_" in value:
-                plain = value.replace("_", "")
-                raise ValueError(f"column {name!r} of {path.name} holds {value!r}; if it is a number, write {plain!r}.")
+        numbers = [_is_number(value) for value in stripped]
+        odd = next(k for k, none in enumerate(missing) if not none and not numbers[k])
+        mostly = 2 * sum(numbers) > len(present)
+        return Column(np.array(stripped, dtype=object), missing, odd if mostly else None)
+    for k, value in enumerate(stripped):
+        if "_" in value and not missing[k]:
+            raise ValueError(
+                f"column {name!r} of {path.name} holds {value!r}; if it is a number, write {value.replace('_', '')!r} "
+                f"(row {k + 2} of the file)."
+            )
     return Column(values, missing)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Other formats
 
 
 def _parquet(path):
@@ -116,34 +207,43 @@ def _parquet(path):
     except ImportError:
         raise ImportError(f"{path.name} is a Parquet file, which needs pyarrow: pip install 'pdmp[data]'.") from None
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            rows, width = file.metadata.num_rows, file.metadata.num_columns
+            check_size(f"{path.name}, {rows:,} rows of {width:,} columns,", 8.0 * rows * width)
             table = file.read()
-    except (ArrowException, OSError) as error:
-        raise ValueError(f"{path.name} is not a Parquet file that can be read: {error}.") from None
-    check_names(table.column_names, path.name)
-    columns = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        missing = column.is_null(nan_is_null=True).to_numpy()
-        columns[name] = _from_objects(name, column.to_pylist(), missing, str(column.type), path.name)
-    return Columns(columns)
+            names, kinds = table.column_names, [str(column.type) for column in table.columns]
+            missing = [column.is_null(nan_is_null=True).to_numpy() for column in table.columns]
+            values = [column.to_pylist() for column in table.columns]
+            index = [n for n in (table.schema.pandas_metadata or {}).get("index_columns", []) if isinstance(n, str)]
+    except (ArrowException, OSError, KeyError, UnicodeDecodeError, AttributeError, TypeError) as error:
+        name = type(error).__name__
+        raise ValueError(f"{path.name} is not a Parquet file that can be read, or is damaged ({name}).") from None
+    check_names(names, path.name)
+    columns = {
+        name: _from_objects(name, *parts, path.name)
+        for name, *parts in zip(names, values, missing, kinds, strict=True)
+        if name not in index
+    }
+    return Columns(columns, index=tuple(n for n in index if n in names))
 
 
 def _from_objects(name, values, missing, kind, where):
     """A column of Python's numbers, of truth values, or of text."""
     if all(none or isinstance(v, str) for v, none in zip(values, missing, strict=True)) and not np.all(missing):
-        return Column(np.array(["" if none else v for v, none in zip(values, missing, strict=True)]), missing)
+        text = ["" if none else v for v, none in zip(values, missing, strict=True)]
+        return Column(np.array(text, dtype=object), missing)
     try:
         numbers = np.array([np.nan if none else float(v) for v, none in zip(values, missing, strict=True)])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"column {name!r} of {where} is of type {kind}; it must be numbers or text.") from None
     return Column(numbers, missing)
 
 
 def _npy(path, mmap):
     try:
-        array = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}.") from None
+        array = read_npy(path, mmap)
+    except Pickled:
+        raise ValueError(_pickled(path)) from None
     if array.dtype.names:
         check_names(list(array.dtype.names), path.name)
         if array.ndim != 1:
@@ -154,13 +254,16 @@ def _npy(path, mmap):
     return _matrix(array, [str(j) for j in range(array.shape[1])] if array.ndim == 2 else [], path.name)
 
 
+def _pickled(path):
+    return f"{path.name} holds Python objects, which are never loaded; save numbers or text."
+
+
 def _npz(path):
     try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}.") from None
-    if not all(isinstance(array, np.ndarray) for array in arrays.values()) or not arrays:
+        arrays = read_npz(path)
+    except Pickled:
+        raise ValueError(_pickled(path)) from None
+    if not arrays or any(array is None for array in arrays.values()):
         raise ValueError(f"{path.name} is an archive, but not one of numpy's arrays; unpack it.")
     if "X" not in arrays:
         lengths = {array.shape for array in arrays.values()}
@@ -172,6 +275,8 @@ def _npz(path):
             )
         return Columns({name: _from_array(name, array, path.name) for name, array in arrays.items()})
     X, names = arrays.pop("X"), arrays.pop("names", None)
+    if X.ndim != 2:
+        raise ValueError(f"`X` of {path.name} must be a matrix of shape (N, d), and has shape {X.shape}.")
     if "y" not in arrays:
         raise ValueError(f"{path.name} has `X` and no `y`; its arrays: {listed(['X', *arrays])}.")
     names = [str(j) for j in range(X.shape[-1])] if names is None else [str(n) for n in names.ravel()]
@@ -210,14 +315,34 @@ def _libsvm(path, content):
 
     try:
         X, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
-    except (ValueError, IndexError, OverflowError) as error:
-        raise ValueError(f"{path.name} is not LIBSVM text, label index:value ...: {error}.") from None
+    except (ValueError, IndexError, OverflowError):
+        raise ValueError(f"{path.name} is not LIBSVM text, label index:value ...{_bad_line(content)}") from None
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"{path.name} has an index of {X.shape[1] - 1:,}; at most {MOST_COLUMNS:,} columns are read. Number those "
+            "that occur anew."
+        )
     X = sparse.csr_array(X)
     X.sum_duplicates()
     first = 0
     if X.shape[1] > 1 and not np.any(X.indices == 0):  # numbered from 1
         X, first = X[:, 1:], 1
     return Matrix([str(j + first) for j in range(X.shape[1])], X, y, "label")
+
+
+def _bad_line(content):
+    """End of a message: the first line that is not as it should be."""
+    for k, line in enumerate(io.BytesIO(content)):
+        label, *pairs = line.partition(b"#")[0].split() or [b"0"]
+        try:
+            pairs = [pair.split(b":") for pair in pairs if not pair.startswith(b"qid:")]
+            indices = [(int(index), float(value))[0] for index, value in pairs]
+            well = float(label) is not None and min(indices, default=0) >= 0
+        except ValueError:
+            well = False
+        if not well or any(i >= j for i, j in itertools.pairwise(indices)):
+            return f"; row {k + 1}, {line[:40].decode(errors='replace').strip()!r}, is not (indices must increase)."
+    return "."
 
 
 def check_names(names, where):
@@ -232,7 +357,7 @@ def check_names(names, where):
 def _is_number(text):
     try:
         float(text)
-    except ValueError:
+    except (ValueError, UnicodeDecodeError):
         return False
     return True
 
