@@ -25,6 +25,7 @@ from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
 from pdmp.gradients import Minibatch
 from pdmp.models.regressions.logistic import LogisticRegression
+from pdmp.native.arguments import seed_number
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, ZigZag
 
@@ -188,6 +189,7 @@ def reference(
         spread = np.eye(model.dim)
     else:
         start, spread = mode, _root(np.linalg.inv(hessian))
+    seed = seed_number("seed", seed)
     rng = np.random.default_rng(seed)
     starts = start + 2.0 * rng.standard_normal((chains, model.dim)) @ spread.T
     # On a standard normal, half the rate of the bounces: with fewer refreshments |x| mixes slowly, and so do the
@@ -437,7 +439,7 @@ def compare(
     model = _common_target(processes)
     if not (isinstance(data_passes, (int, float, np.number)) and 0.0 < data_passes < math.inf):
         raise ValueError(f"`data_passes` must be positive and finite, got {data_passes!r}.")
-    seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed_number("seed", seed)
     names = [f"x[{j}]" for j in range(model.dim)] if names is None else [str(n) for n in names]
     if len(names) != model.dim:
         raise ValueError(f"`names` must be {model.dim} names, one for each coordinate, got {len(names)}.")

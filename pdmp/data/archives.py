@@ -14,6 +14,10 @@ from numpy.lib import format as npy
 from pdmp.data.memory import check_size
 
 
+class Damaged(ValueError):
+    """A file that cannot be read as it was written."""
+
+
 class Pickled(Exception):
     """The file holds an array of Python objects, which are never loaded."""
 
@@ -78,7 +82,7 @@ def _refusing(path):
     except (Pickled, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - among them errors of struct, tokenize, zlib, and of the encoding
-        raise ValueError(f"{file_name(path)} is damaged ({type(error).__name__}).") from None
+        raise Damaged(f"{file_name(path)} is damaged ({type(error).__name__}).") from None
 
 
 def _check_header(file, size):

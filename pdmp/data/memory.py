@@ -8,6 +8,10 @@ import os
 UNKNOWN = 2**34  #: bytes, where the system does not say
 
 
+class TooLarge(ValueError):
+    """What would be allocated is more than the machine has."""
+
+
 @functools.cache
 def machine_memory() -> int:
     """Bytes of memory that this process may use: that of the machine, or of its container if that is less."""
@@ -38,7 +42,7 @@ def check_size(what: str, size: float, advice: str = "") -> None:
     limit = machine_memory()
     if size > limit:
         advice = f"; {advice}" if advice else ""
-        raise ValueError(f"{what} would take {in_words(size)}, above the {in_words(limit)} of this machine{advice}.")
+        raise TooLarge(f"{what} would take {in_words(size)}, above the {in_words(limit)} of this machine{advice}.")
 
 
 def in_words(size: float) -> str:

@@ -111,7 +111,14 @@ def read_checkpoint(path):
     folder = os.path.dirname(os.path.abspath(text))
     if not os.path.isdir(folder):
         raise ValueError(f"`checkpoint` names a file in {folder!r}, which is not a directory.")
-    return storage.read(path, "checkpoint") if os.path.exists(path) else None
+    if not os.path.exists(path):
+        return None
+    header, arrays = storage.read(path, "checkpoint")
+    kinds = {"call": dict, "seed": int, "chains": dict}
+    with storage.refusing_damage(path):
+        if not all(isinstance(header[name], kind) for name, kind in kinds.items()):
+            raise TypeError
+    return header, arrays
 
 
 class Checkpoint:
@@ -197,7 +204,8 @@ class Checkpoint:
             )
         for key, chain in header["chains"].items():
             prefix = f"chain/{key}"
-            chains[int(key)].restore(chain, arrays, prefix)
+            with storage.refusing_damage(self.path):
+                chains[int(key)].restore(chain, arrays, prefix)
             if any(self.call.get(name) != saved.get(name) for name in BUDGETS):
                 self._go_on(chains[int(key)])
             self.keep(int(key), chains[int(key)])

@@ -10,11 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pdmp.data.memory import check_size
 from pdmp.engine.chain import NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
 from pdmp.models.base import Model
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import refuse_unreal, seed_number
 from pdmp.process import Process
 
+#: Memory of a chain without its path: bytes, and numbers for each coordinate, both rather too few.
+CHAIN_BYTES, CHAIN_NUMBERS = 20_000, 8
 STORES = ("skeleton", "grid", "moments")
 
 
@@ -131,15 +134,7 @@ def check_seed(seed, saved):
     """The seed of a run: as given, or that of its checkpoint, or a new one."""
     if seed is None:
         return np.random.SeedSequence().entropy if saved is None else saved[0]["seed"]
-    try:
-        if isinstance(seed, bool):
-            raise TypeError
-        seed = operator.index(seed)
-    except TypeError:
-        raise TypeError(f"`seed` must be an integer or None, got {seed!r}.") from None
-    if seed < 0:
-        raise ValueError(f"`seed` must not be negative, got {seed}.")
-    return seed
+    return seed_number("seed", seed)
 
 
 def target_dim(process):
@@ -214,6 +209,18 @@ def check_covariance(process, covariance, store):
     if covariance is None:  # from a skeleton they are taken afterwards, by matrix products
         return store != "skeleton" and target_dim(process) <= 100
     return bool(covariance)
+
+
+def check_memory(process, chains, draws, covariance):
+    """Raise a `ValueError` for chains, a grid or products that are more than the machine has memory for."""
+    size = len(process.copies) * target_dim(process)
+    check_size(f"`chains` = {chains:,}", chains * (CHAIN_BYTES + CHAIN_NUMBERS * 8.0 * size), "run fewer")
+    if draws is not None:
+        rows = f"`draws` = {draws:,} positions of {chains:,} chain{'s' if chains > 1 else ''}"
+        check_size(rows, 16.0 * chains * draws * size, "keep fewer")  # room for twice as many
+    if covariance is True:
+        products = 8.0 * chains * size**2
+        check_size(f"`covariance=True` in {size:,} dimensions", products, 'use `store="skeleton"` and run.cov()')
 
 
 def known_length(process, budget):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.data.memory import check_size
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
 from pdmp.diagnostics.stein import scores, stein_thin
@@ -69,7 +70,15 @@ def load(path: str | os.PathLike) -> Run:
     >>> bool((pdmp.load('run.npz').mean() == run.mean()).all())
     True
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be the name of a file, got {path!r}.")
     header, arrays = storage.read(path, "run")
+    with storage.refusing_damage(path):
+        return _run_of(header, arrays)
+
+
+def _run_of(header, arrays):
+    """The run in a file that has been read."""
     records = []
     for i, values in enumerate(header["records"]):
 
@@ -352,6 +361,7 @@ class Run:
         ValueError
             If there is no skeleton, and the products were not integrated during the run (``covariance=True``).
         """
+        check_size(f"the covariance in {self.dim:,} dimensions", 8.0 * (self.dim * len(self.copies)) ** 2)
         used, mean = self._used(), np.tile(self.mean(), len(self.copies))
         online = all(r.integrals.cross.size for r in used)
         if not online and self.store != "skeleton":
@@ -553,6 +563,7 @@ class Run:
         """
         self._refuse("draws", "moments")
         n = check_count("n", n)
+        check_size(f"`n` = {n:,} draws", 8.0 * n * self.chains * self.dim * len(self.copies))
         for i, r in enumerate(self._records):
             if r.length <= 0.0:
                 raise ValueError(f"chain {i} has no path after its warm-up to draw from.")

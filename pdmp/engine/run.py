@@ -26,6 +26,7 @@ from pdmp.engine.checks import (
     check_covariance,
     check_goal,
     check_initial,
+    check_memory,
     check_number,
     check_process,
     check_seed,
@@ -46,6 +47,7 @@ from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 if TYPE_CHECKING:
     from pdmp.models.base import Model
 
+GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
 POLL_SECONDS = 0.1  #: how often the main thread checks on its chains
 #: Where a model is given and no budget: effective draws of every mean and sd, R-hat, most gradients of each chain.
 ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
@@ -69,7 +71,7 @@ def sample(
     rhat: float | None = None,
     warmup: float = 0,
     chains: int | None = None,
-    seed: int | None = None,
+    seed: int | np.random.SeedSequence | np.random.Generator | None = None,
     store: str = "skeleton",
     draws: int | None = None,
     covariance: bool | None = None,
@@ -125,14 +127,15 @@ def sample(
         many.
     chains : int, optional
         1 by default; 4 for a model, and for a process of `pdmp.auto` as many as it has starts.
-    seed : int, optional
-        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn, and kept as ``run.seed``.
+    seed : int, numpy.random.SeedSequence or numpy.random.Generator, optional
+        Chain i uses child i of ``SeedSequence(seed)``. By default a seed is drawn. Of a sequence or a generator an
+        integer is made, from a generator another one each time. It is kept as ``run.seed``, and repeats the run.
     store : {"skeleton", "grid", "moments"}
         What is kept of the path: every event, `draws` or more equally spaced positions, or nothing. Means and
         variances are exact integrals of the path in each case.
     draws : int, optional
-        For ``store="grid"``: how many positions to keep of each chain. It is the exact number if the budget determines
-        the length of the path; otherwise there are up to twice as many.
+        For ``store="grid"``: how many positions to keep of each chain, 1,000 by default. It is the exact number if the
+        budget determines the length of the path; otherwise there are up to twice as many.
     covariance : bool, optional
         Whether to integrate all d² products during the run. By default only without a skeleton, for processes that
         are not local, in up to 100 dimensions. With a skeleton ``run.cov()`` computes them from it.
@@ -204,11 +207,10 @@ def sample(
     if store not in STORES:
         raise ValueError(f"`store` must be one of {', '.join(map(repr, STORES))}, got {store!r}.")
     if store == "grid":
-        if draws is None:
-            raise ValueError('`store="grid"` needs `draws=`, the number of positions to keep of each chain.')
-        draws = check_count("draws", draws)
+        draws = check_count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
+    check_memory(process, chains, draws, covariance)
     executor, segment = check_executor(executor), check_segment(segment)
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)

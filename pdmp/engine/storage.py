@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import zipfile
-import zlib
 
 import numpy as np
+
+from pdmp.data.archives import Damaged, Pickled, read_npz
+from pdmp.data.memory import TooLarge
 
 HEADER = "header"
 
@@ -42,18 +43,27 @@ def write(path, header, arrays):
 
 def read(path, what):
     """The header and the arrays of a file that `write` wrote; `what` must be the header's entry ``"what"``."""
-    try:
-        with open(os.fspath(path), "rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(file[HEADER].tobytes()) if HEADER in file.files else {}
-            arrays = {name: file[name] for name in file.files if name != HEADER}
-    except FileNotFoundError:
-        raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        name = type(error).__name__
-        raise ValueError(f"{os.fspath(path)!r} is damaged, or not a file that this package wrote ({name}).") from None
+    path = os.fspath(path)
+    with refusing_damage(path):
+        arrays = read_npz(path)
+        header = json.loads(arrays.pop(HEADER).tobytes()) if HEADER in arrays else {}
+        if not isinstance(header, dict) or any(array is None for array in arrays.values()):
+            raise Damaged
     if header.get("what") != what:
-        raise ValueError(f"{os.fspath(path)!r} is not a {what} of this package.")
+        raise ValueError(f"{path!r} is not a {what} of this package.")
     return header, arrays
+
+
+@contextlib.contextmanager
+def refusing_damage(path):
+    """Whatever comes of reading a file that is not as `write` left it is one line."""
+    try:
+        yield
+    except TooLarge:
+        raise
+    except (Pickled, AttributeError, LookupError, TypeError, ValueError) as error:
+        name = f" ({type(error).__name__})" if not isinstance(error, (Damaged, Pickled)) else ""
+        raise ValueError(f"{os.fspath(path)!r} is damaged, or not a file that this package wrote{name}.") from None
 
 
 def flatten(tree, prefix):

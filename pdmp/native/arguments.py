@@ -67,6 +67,26 @@ def count(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
+def seed_number(name: str, value: object) -> int:
+    """The integer that a seed stands for: an integer itself, a `SeedSequence`, or a `Generator`, which moves on.
+
+    A sequence of one integer that has no parent and no children stands for that integer; any other, for one that is
+    made of what it is, and always the same. Anything else is a `TypeError`, a negative number a `ValueError`.
+    """
+    if isinstance(value, np.random.SeedSequence):
+        entropy, fresh = value.entropy, value.n_children_spawned == 0 and value.pool_size == 4
+        if isinstance(entropy, (int, np.integer)) and not value.spawn_key and fresh:
+            return int(entropy)
+        return int.from_bytes(value.generate_state(4, np.uint32).tobytes(), "little")
+    if isinstance(value, np.random.Generator):
+        return int.from_bytes(value.bytes(16), "little")
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise TypeError(f"`{name}` must be an integer, a SeedSequence, a Generator or None, got {value!r}.")
+    if value < 0:
+        raise ValueError(f"`{name}` must not be negative, got {value}.")
+    return int(value)
+
+
 def refuse_unreal(name: str, value: object) -> None:
     """Raise a `ValueError` for masked entries and complex numbers, parts of which a conversion drops in silence."""
     if isinstance(value, np.ma.MaskedArray):

@@ -30,6 +30,7 @@ from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.executors import check_executor, cpu_count
 from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
+from pdmp.native.arguments import seed_number
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
@@ -231,7 +232,7 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
     for name, value in (("draws", draws), ("thin", thin)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
             raise ValueError(f"`{name}` must be a whole number, at least 1, got {value!r}.")
-    sequence = np.random.SeedSequence(seed)
+    sequence = np.random.SeedSequence(None if seed is None else seed_number("seed", seed))
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in sequence.spawn(len(arms))]
     options = clock, metric, draws, thin, window, check_executor(executor)
     made = [_Arm(make, values, one, initial, options) for values, one in zip(arms, seeds, strict=True)]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.native.arguments import count
+from pdmp.native.arguments import count, seed_number
 from pdmp.process import Process
 
 
@@ -116,7 +116,7 @@ def calibration(
 
     replicates, draws = count("replicates", replicates, least=2), count("draws", draws, least=2)
     ranks = []
-    for child in np.random.SeedSequence(seed).spawn(replicates):
+    for child in np.random.SeedSequence(seed_number("seed", seed)).spawn(replicates):
         rng = np.random.default_rng(child)
         parameter = np.atleast_1d(np.asarray(prior_draw(rng), dtype=float))
         process = make_process(simulate(parameter, rng))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import discrete
 import pdmp
+from pdmp.data import memory
 from pdmp.data.dataset import standardised
 from pdmp.diagnostics.summary import _path_distance
+from pdmp.engine import storage
+from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
 
@@ -86,3 +91,184 @@ def test_the_distance_of_a_path_is_stated_where_it_says_something():
     assert _path_distance(0.002) == ", and the law of a chain's path is off by at most 0.002 in total variation."
     assert "at most 0.4 in total variation; use" in _path_distance(0.4)
     assert "total variation" not in _path_distance(0.5) and "Grid(safety=20)" in _path_distance(0.5)
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ({"chains": 10**9}, "`chains` = 1,000,000,000 would take 20.1 TB, above the .* of this machine; run fewer"),
+        ({"store": "grid", "draws": 10**12}, "`draws` = 1,000,000,000,000 positions of 1 chain would take 32 TB"),
+        ({"store": "grid", "draws": 10**12, "chains": 3}, "positions of 3 chains would take 96 TB"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_an_error_before_it_is_allocated(call, message):
+    with pytest.raises(ValueError, match=message):
+        pdmp.sample(Telegraph(), events=10, seed=1, **call)
+
+
+def test_sizes_of_results(monkeypatch):
+    run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian(np.zeros(50), np.ones(50))), events=60, seed=1)
+    with pytest.raises(ValueError, match="`n` = 1,000,000,000,000 draws would take 400 TB, above"):
+        run.draws(10**12)
+    monkeypatch.setattr(memory, "machine_memory", lambda: 19_999)
+    with pytest.raises(ValueError, match="the covariance in 50 dimensions would take 20,000 bytes, above the 19,999"):
+        run.cov()
+    with pytest.raises(ValueError, match="`covariance=True` in 50 dimensions would take 20,000 bytes"):
+        monkeypatch.setattr(pdmp.engine.checks, "CHAIN_BYTES", 0)
+        pdmp.sample(run.process, events=60, seed=1, covariance=True)
+
+
+# -- seeds, defaults and names ---------------------------------------------------------------------------------------
+
+
+def path(seed, **call):
+    run = pdmp.sample(Telegraph(), events=40, chains=2, seed=seed, **call)
+    return run.seed, np.concatenate([t.times for t in run.trajectories])
+
+
+def test_seeds_are_integers_sequences_or_generators():
+    number, times = path(5)
+    assert number == 5
+    for same in (np.int64(5), np.random.SeedSequence(5)):
+        seed, found = path(same)
+        assert seed == 5 and type(seed) is int
+        np.testing.assert_array_equal(found, times)
+    root = np.random.SeedSequence(5)
+    child = root.spawn(1)[0]
+    for other in (root, child, np.random.SeedSequence([5, 1]), np.random.SeedSequence(5, pool_size=8)):
+        seed, found = path(other)
+        assert not np.array_equal(found, times)
+        np.testing.assert_array_equal(path(other)[1], found)  # a sequence is not used up
+        np.testing.assert_array_equal(path(seed)[1], found)
+    rng = np.random.default_rng(5)
+    first, second = path(rng), path(rng)
+    assert first[0] != second[0] and not np.array_equal(first[1], second[1])
+    np.testing.assert_array_equal(path(np.random.default_rng(5))[1], first[1])
+    np.testing.assert_array_equal(path(first[0])[1], first[1])
+    for bad in ("lucky", 1.0, True, [1, 2], np.random.RandomState(1)):
+        with pytest.raises(TypeError, match="`seed` must be an integer, a SeedSequence, a Generator or None"):
+            path(bad)
+
+
+@pytest.mark.parametrize("make", [lambda: np.random.default_rng(7), lambda: np.random.SeedSequence([3, 4])])
+def test_seeds_of_other_kinds_are_resumed_and_saved(make, tmp_path):
+    call = {"events": 40, "chains": 2}
+    pdmp.sample(Telegraph(), seed=make(), checkpoint=tmp_path / "run", **call)
+    longer = pdmp.sample(Telegraph(), seed=make(), checkpoint=tmp_path / "run", **call | {"events": 90})
+    whole = pdmp.sample(Telegraph(), seed=make(), **call | {"events": 90})
+    longer.save(tmp_path / "saved.npz")
+    assert pdmp.load(tmp_path / "saved.npz").seed == whole.seed == longer.seed
+    np.testing.assert_array_equal(longer.draws(50), whole.draws(50))
+    assert pdmp.sample(Telegraph(), checkpoint=tmp_path / "run", **call | {"events": 90}).seed == whole.seed
+
+
+def test_a_grid_keeps_a_thousand_positions_by_default():
+    run = pdmp.sample(Telegraph(), time=30.0, seed=1, store="grid")
+    assert run.draws(1_000).shape == (1, 1_000, 2) and run.info["arguments"]["draws"] == 1_000
+    with pytest.raises(ValueError, match="1001 draws are more than the 1000"):
+        run.draws(1_001)
+
+
+REGRESSIONS = {
+    "LogisticRegression": lambda X: pdmp.models.LogisticRegression(X, Y),
+    "with an intercept": lambda X: pdmp.models.LogisticRegression(X, Y, intercept=True),
+    "with an offset": lambda X: pdmp.models.LogisticRegression(X, Y, offset=np.ones(12)),
+    "PoissonRegression": lambda X: pdmp.models.PoissonRegression(X, Y, intercept=True),
+    "LinearGaussian": lambda X: pdmp.models.LinearGaussian(X, Y),
+    "NormalInverseGammaRegression": lambda X: pdmp.models.NormalInverseGammaRegression(X, Y),
+    "SpikeAndSlabLinearRegression": lambda X: pdmp.models.SpikeAndSlabLinearRegression(X, Y),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_columns_of_a_data_frame_name_the_coefficients(name):
+    pandas = pytest.importorskip("pandas")
+    make = REGRESSIONS[name]
+    plain = make(X)
+    model = make(pandas.DataFrame(X, columns=["age", "intercept" if "Poisson" in name else "dose"]))
+    rest = [n for n in plain.variables if n not in ("x", "coefficients")]
+    assert list(model.variables) == ["age", "(intercept)" if "Poisson" in name else "dose", *rest]
+    x = np.linspace(-0.3, 0.4, model.dim)
+    assert model.potential(x) == plain.potential(x)
+    for columns in ([0, 1], ["a", "a"], [("a", 1), ("a", 2)]):
+        table = pandas.DataFrame(X, columns=pandas.Index(columns))
+        assert make(table).variables in (plain.variables, {"coefficients": (2,)})
+
+
+def test_the_summary_has_the_names_of_the_columns(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    model = pdmp.models.LogisticRegression(pandas.DataFrame(X, columns=["age", "dose"]), Y, intercept=True)
+    run = pdmp.sample(pdmp.ZigZag(model), events=30, seed=1)
+    assert [line.split()[0] for line in str(run.summary()).splitlines()[1:4]] == ["age", "dose", "intercept"]
+    run.save(tmp_path / "run.npz")
+    assert pdmp.load(tmp_path / "run.npz")["dose"].shape == (1, 1_000)
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------
+
+
+def damages(content, rng, count):
+    """Copies of a file with a bit changed, bytes left out, or its end missing."""
+    for k in range(count):
+        broken, at = bytearray(content), int(rng.integers(len(content)))
+        if k % 4 == 0:
+            broken = broken[:at]
+        elif k % 4 == 1:
+            del broken[at : at + int(rng.integers(1, 40))]
+        else:
+            broken[at] ^= 1 << int(rng.integers(8))
+        yield bytes(broken)
+
+
+@pytest.mark.parametrize("kind", ["run", "checkpoint"])
+def test_damaged_runs_and_checkpoints_are_one_line(kind, tmp_path):
+    """Whatever was changed: the same run, or one line that says so."""
+    path, call = tmp_path / "file", {"events": 30, "seed": 1, "chains": 2}
+    whole = pdmp.sample(Telegraph(), checkpoint=path if kind == "checkpoint" else None, **call)
+    if kind == "run":
+        whole.save(path)
+
+    def read():
+        return pdmp.load(path) if kind == "run" else pdmp.sample(Telegraph(), checkpoint=path, **call)
+
+    refused = 0
+    for broken in damages(path.read_bytes(), np.random.default_rng(2), 120):
+        path.write_bytes(broken)
+        try:
+            run = read()
+        except ValueError as error:
+            assert str(error).startswith(f"{str(path)!r} is damaged, or not a file that this package wrote")
+            assert "\n" not in str(error)
+            refused += 1
+        else:
+            np.testing.assert_array_equal(run.draws(20), whole.draws(20))
+            np.testing.assert_array_equal(run.var(), whole.var())
+    assert refused > 80
+
+
+@pytest.mark.parametrize("kind", ["run", "checkpoint"])
+def test_files_that_lack_a_part_are_damaged(kind, tmp_path):
+    """Files that are whole, and hold another thing than they should."""
+    path, call = tmp_path / "file", {"events": 30, "seed": 1}
+    run = pdmp.sample(Telegraph(), checkpoint=path if kind == "checkpoint" else None, **call)
+    if kind == "run":
+        run.save(path)
+    header, arrays = storage.read(path, kind)
+
+    def refused(header, arrays):
+        storage.write(path, header, arrays)
+        with pytest.raises(ValueError, match="is damaged, or not a file that this package wrote") as caught:
+            pdmp.load(path) if kind == "run" else pdmp.sample(Telegraph(), checkpoint=path, **call)
+        assert "\n" not in str(caught.value)
+
+    for name in header:
+        if name not in ("what", "states"):
+            refused({k: v for k, v in header.items() if k != name}, arrays)
+            refused(header | {name: "x"}, arrays)
+    needed = [name for name in arrays if kind == "checkpoint" or not name.startswith("state/")]
+    for name in needed[:: max(len(needed) // 8, 1)]:
+        refused(header, {k: v for k, v in arrays.items() if k != name})
+    assert json.loads(json.dumps(header)) == header

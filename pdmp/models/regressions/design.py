@@ -303,6 +303,17 @@ class Sparse(Compiled):
         return Sparse(self.matrix[rows], self.data.dtype)
 
 
+def name_coefficients(variables, X):
+    """`variables` with one for each column instead of "coefficients", if `X` is a table with names of columns."""
+    columns = list(getattr(X, "columns", ()))
+    names = [str(column) for column in columns]
+    if not names or len(set(names)) < len(names) or not all(isinstance(column, str) for column in columns):
+        return variables
+    taken = set(variables) - {"coefficients"}
+    named = {f"({name})" if name in taken else name: () for name in names}
+    return named | {name: shape for name, shape in variables.items() if name in taken}
+
+
 def is_mapped(X):
     """Whether an array lies in a memory-mapped file."""
     while isinstance(X, np.ndarray):

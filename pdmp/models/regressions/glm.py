@@ -30,7 +30,14 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import data_and_coordinates, gram, read_design, row_norms, with_ones
+from pdmp.models.regressions.design import (
+    data_and_coordinates,
+    gram,
+    name_coefficients,
+    read_design,
+    row_norms,
+    with_ones,
+)
 from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
 from pdmp.native.vectors import BLOCK, buffer
 
@@ -356,11 +363,13 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         offset: ArrayLike | None = None,
         dtype: DTypeLike | None = None,
     ) -> None:
+        table = X
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         y = self.read_target(y, n)
         offset = np.zeros(0) if offset is None else read_vector("offset", offset, n)
         variables = {"coefficients": (d - 1,), "intercept": ()} if intercept else {"coefficients": (d,)}
+        variables = name_coefficients(variables, table)
         super().__init__(X, n, read_prior(prior_scale, d, bool(intercept)), variables)
         self.design, self.intercept, self.prior_scale = design, bool(intercept), prior_scale
         self.y, self.target, self.offset = y, y, offset

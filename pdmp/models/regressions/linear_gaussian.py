@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse import linalg
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import data_and_coordinates, gram, read_design, stays
+from pdmp.models.regressions.design import data_and_coordinates, gram, name_coefficients, read_design, stays
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled
 
@@ -212,6 +212,7 @@ class LinearGaussian(Model):
     law: Compiled
 
     def __init__(self, A: ArrayLike, x: ArrayLike, noise_scale: float = 1.0, prior_scale: float = 1.0):
+        table = A
         A, design = read_design(A) if stays(A) else (_dense(A), None)
         n, d = A.shape
         y = np.array(x, dtype=float)
@@ -222,7 +223,8 @@ class LinearGaussian(Model):
         for name, scale in (("noise_scale", noise_scale), ("prior_scale", prior_scale)):
             if np.ndim(scale) != 0 or not 0.0 < scale < math.inf:
                 raise ValueError(f"`{name}` must be a positive number, got {scale}.")
-        super().__init__(dim=d, n_data=n)
+        variables = name_coefficients({"coefficients": (d,)}, table) if hasattr(table, "columns") else None
+        super().__init__(dim=d, n_data=n, variables=variables)
         self.A, self.y = A, y
         self.noise_precision, self.prior_precision = 1.0 / float(noise_scale) ** 2, 1.0 / float(prior_scale) ** 2
         if design is None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import stays, with_ones
+from pdmp.models.regressions.design import name_coefficients, stays, with_ones
 from pdmp.models.regressions.glm import GaussianPrior, LinearPredictions, read_labels, read_prior
 from pdmp.models.regressions.logistic_signed import SignedLogistic, signed_rows
 from pdmp.models.regressions.logistic_terms import LogisticRows, expit
@@ -77,6 +77,7 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
         intercept: bool = False,
         offset: ArrayLike | None = None,
     ):
+        table = X
         if stays(X) or offset is not None:
             form = LogisticRows(X, y, prior_scale, dtype, intercept, offset)
             X, y, variables = form.X, form.y, form.variables
@@ -90,6 +91,8 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
             precision = read_prior(prior_scale, X.shape[1], intercept)
             form = SignedLogistic(X, signed_rows(X, y, dtype), len(y), precision)
             variables = {"coefficients": (X.shape[1] - 1,), "intercept": ()} if intercept else None
+            if hasattr(table, "columns"):
+                variables = name_coefficients(variables or {"coefficients": (X.shape[1],)}, table)
         super().__init__(X, len(y), form.precision, variables)
         self.form, self.y, self.prior_scale, self.intercept = form, y, prior_scale, bool(intercept)
         self.offset = np.zeros(0) if offset is None else form.offset

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import gram, read_design, with_ones
+from pdmp.models.regressions.design import gram, name_coefficients, read_design, with_ones
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.transforms import Log
 from pdmp.native.classes import Compiled, compiled, vectorised
@@ -303,12 +303,13 @@ class NormalInverseGammaRegression(Model):
         intercept: bool = False,
         dtype: DTypeLike | None = None,
     ) -> None:
+        table = X
         X, design = read_design(X, dtype, intercept)
         n, d = X.shape
         variables = {"coefficients": (d - bool(intercept),), "intercept": (), "variance": ()}
         if not intercept:
             del variables["intercept"]
-        super().__init__(d + 1, n, variables, transforms={"variance": Log()})
+        super().__init__(d + 1, n, name_coefficients(variables, table), transforms={"variance": Log()})
         self.X, self.design, self.y, self.intercept = X, design, read_vector("y", y, n), bool(intercept)
         for name, value in (("shape", shape), ("scale", scale)):
             if np.ndim(value) != 0 or not 0.0 <= value < math.inf:

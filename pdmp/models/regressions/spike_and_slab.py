@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
+from pdmp.models.regressions.design import name_coefficients
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
 
@@ -109,7 +110,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
                 f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
             )
         super().__init__(np.array(X, dtype=float), y, noise_scale, slab_scale)
-        self.variables = {"coefficients": (self.dim,)}
+        self.variables = name_coefficients({"coefficients": (self.dim,)}, X)
         self.set_spikes(inclusion, always)
 
     def enumerate(self) -> Enumeration:
