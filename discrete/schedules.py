@@ -387,6 +387,10 @@ def cyclical(step: float, length: int, exploration: float = 0.0) -> Schedule:
     return Exploring(step, length, exploring) if exploring else Cyclical(step, length)
 
 
+#: Powers of smaller steps, up to the fourth, are zero in double precision.
+LEAST_STEP = 1e-75
+
+
 def as_temperature(value: float | Schedule) -> Schedule:
     """The `Schedule` of temperatures that a number or a schedule stands for, or an error if one is below 0."""
     if not isinstance(value, Schedule):
@@ -418,6 +422,10 @@ def as_schedule(step: float | str | Schedule, name: str = "step") -> Schedule:
         value = float(step)
     except (TypeError, ValueError):
         raise TypeError(f"`{name}` must be a number or one of discrete.schedules, got {step!r}.") from None
+    except OverflowError:
+        value = math.inf
+    if 0.0 < value < LEAST_STEP:
+        raise ValueError(f"`{name}` is too small to compute with, got {step!r}; the least is {LEAST_STEP:g}.")
     if not 0.0 < value < math.inf:
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")
     return Constant(value)

@@ -46,7 +46,7 @@ def warn_of_bias(name, step, worst, error):
         f"{name}: no step keeps the marginal variances within {error:.0%}; at the best step, {step:.3g}, one is "
         f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise.",
         UserWarning,
-        stacklevel=6,
+        stacklevel=7,
     )
 
 
@@ -252,7 +252,7 @@ class Ticking(Process):
                 f"{type(self).__name__}: the first step, {first:.4g}, is not below its stability limit of {limit:.4g} "
                 "for the largest curvature of U; the chain will diverge.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

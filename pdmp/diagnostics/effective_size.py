@@ -34,6 +34,17 @@ def _warn_of_constants(draws):
         warnings.warn(f"coordinates {constant.tolist()} of `draws` are constant: they never moved.", stacklevel=3)
 
 
+#: What `method` may be: of effective sample sizes and of R-hat.
+ESS_METHODS = ("mean", "bulk", "tail", "sd", "median", "mad", "z_scale", "folded", "identity")
+RHAT_METHODS = ("rank", "split", "folded", "z_scale", "identity")
+
+
+def check_method(method, allowed):
+    """Raise a `ValueError` unless `method` is one of these."""
+    if not isinstance(method, str) or method not in allowed:
+        raise ValueError(f"`method` must be one of {', '.join(map(repr, allowed))}, got {method!r}.")
+
+
 def _each(function, draws, **options):
     from arviz_stats.base import array_stats
 
@@ -90,6 +101,7 @@ def ess(draws: ArrayLike | Any, method: str = "mean") -> np.ndarray:
 
 def draws_ess(draws, method):
     """`ess` of an array (chains, n, d)."""
+    check_method(method, ESS_METHODS)
     return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
 
 
@@ -136,6 +148,7 @@ def rhat(draws: ArrayLike | Any, method: str = "rank") -> np.ndarray:
 
 def draws_rhat(draws, method):
     """`rhat` of an array (chains, n, d)."""
+    check_method(method, RHAT_METHODS)
     if method == "rank":
         return _rank_rhat(draws)
     if len(draws) == 1:  # arviz_stats splits chains, but takes no single one

@@ -236,7 +236,7 @@ class Checkpoint:
                     f"`checkpoint` {os.fspath(self.path)!r} could not be written: {error or type(error).__name__}. "
                     "Sampling goes on, and it is tried again.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             self._warned = True
         self._written = perf_counter()

@@ -27,6 +27,7 @@ from pdmp.engine.executors import SEGMENT_SECONDS
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
 from pdmp.models import transforms
+from pdmp.native.explanations import explained, explained_methods
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
 STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
+@explained
 def load(path: str | os.PathLike) -> Run:
     """The `Run` that ``run.save(path)`` wrote, with all its numbers; its ``process`` is only a description.
 
@@ -102,6 +104,7 @@ def _run_of(header, arrays):
     return run
 
 
+@explained_methods
 class Run:
     """What `sample` returns: estimates along the paths of all chains, and the paths.
 
@@ -344,7 +347,7 @@ class Run:
                 f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
                 "the run is too short, or the step too large.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return var
 
@@ -583,6 +586,7 @@ class Run:
     def draw_times(self, n: int = 1_000) -> np.ndarray:
         """Process times of ``draws(n)``: (chains, n)."""
         self._refuse("draw_times", "moments")
+        n = check_count("n", n)
         if self.store == "grid":
             rows = (self._grid_rows(i, n) for i in range(self.chains))
             return np.array([r.warmup + (k + 1) * r.grid.spacing[0] for r, k in zip(self._records, rows, strict=True)])
@@ -899,6 +903,7 @@ class Run:
             For an unknown method, or "stein" without a target.
         """
         n, candidates = check_count("n", n), check_count("candidates", candidates)
+        check_size(f"`n` = {n:,} positions", 8.0 * n * self.dim)
         if method not in ("stein", "time"):
             raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')
         if method == "time":

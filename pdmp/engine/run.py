@@ -41,6 +41,7 @@ from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError
+from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
@@ -56,6 +57,7 @@ ESS, RHAT, GRADIENTS = 400, 1.05, 100_000
 automatic: Any = None
 
 
+@explained
 def sample(
     process: Process | Model | Any,
     *,
@@ -224,7 +226,7 @@ def sample(
         warnings.warn(
             f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     covariance = check_covariance(process, covariance, store)
     total = None if goals else known_length(process, budget)
@@ -355,7 +357,11 @@ def extend(
     executor, segment = check_executor(executor), check_segment(segment)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
-    info = run._info | {"budget": dict(budget)}
+    given = dict(budget)
+    for name in given:
+        if name not in BUDGETS:
+            raise TypeError(f"`{name}` is no budget; there are {', '.join(BUDGETS)}.")
+    info = run._info | {"budget": given}
     goals = check_goal(run.chains, *(budget.pop(name, None) for name in ("ess", "rhat")))
     budget, goal = check_budget(run.process if process is None else process, **budget, goals=goals), None
     chains = _chains_of(run, process, budget)
@@ -365,7 +371,10 @@ def extend(
             counts[k] > limit
             for k, limit in ((EVENTS, budget.events), (PROPOSALS, budget.proposals), (DATA, budget.data))
         ):
-            raise ValueError("the budget is smaller than what the run has already spent: budgets count in total.")
+            names = ", ".join(f"`{name}`" for name in given)
+            raise ValueError(
+                f"{names}: the budget is smaller than what the run has already spent: budgets count in total."
+            )
     look = NEVER
     if goals:
         goal = Goal(chains[0].process, chains[0].warmup, **goals)
@@ -476,11 +485,11 @@ def _drive(chains, info, where, progress, file, started, goal=None):
         if chain.failure is not None:
             _raise_failure(chain, run)
     if run.stopped == "interrupted":
-        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=3)
+        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=4)
     shortfall = None if goal is None else goal.shortfall(run)
     texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
     for text in [*texts, *([shortfall] if shortfall else [])]:
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warnings.warn(text, UserWarning, stacklevel=4)
     return run
 
 

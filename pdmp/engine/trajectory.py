@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.native.explanations import explained_methods
+
 #: Largest dense table that is made of a local process's path.
 DENSE_BYTES = 2_000_000_000
 #: Numbers in a block of a path that is read block by block.
@@ -29,6 +31,7 @@ ARC = 1.0
 ARC_NODES, ARC_WEIGHTS = 0.5 * np.array(np.polynomial.legendre.leggauss(8)) + np.array([[0.5], [0.0]])
 
 
+@explained_methods
 class Trajectory:
     """The path of one chain: linear, elliptic or constant between its events.
 
@@ -240,7 +243,7 @@ class Trajectory:
         if not (isinstance(n, (int, np.integer)) and n >= 1):
             raise ValueError(f"`n` must be a positive integer, got {n!r}.")
         if not 0.0 <= a < self.end:
-            raise ValueError(f"there is no path after time {a} to discretise: it ends at {self.end}.")
+            raise ValueError(f"`a`: there is no path after time {a} to discretise: it ends at {self.end}.")
         times = np.minimum(a + np.arange(1, n + 1) * ((self.end - a) / n), self.end)
         return self.at(times, side="left")
 
@@ -259,7 +262,9 @@ class Trajectory:
         a = self.warmup if a is None else float(a)
         b = self.end if b is None else float(b)
         if not 0.0 <= a < b <= self.end:
-            raise ValueError(f"the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length.")
+            raise ValueError(
+                f"`a`, `b`: the interval [{a}, {b}] must lie in the path's, [0, {self.end}], and have a length."
+            )
         return a, b
 
     def segments(

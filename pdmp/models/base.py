@@ -8,12 +8,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.data.memory import check_size
 from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
 from pdmp.models.numerical import Numerical
 from pdmp.models.transforms import Transform, check_transforms, split
 from pdmp.native.classes import compiled
+from pdmp.native.explanations import explained
 
 
 class Model(Numerical, Derived):
@@ -118,6 +120,7 @@ class Model(Numerical, Derived):
         self.n_data = int(n_data)
         if self.dim < 1:
             raise ValueError(f"`dim` must be at least 1, got {dim}.")
+        check_size(f"`dim` = {self.dim:,}", 8.0 * self.dim)
         self.variables = {"x": (self.dim,)} if variables is None else dict(variables)
         if sum(int(np.prod(s)) for s in self.variables.values()) != self.dim:
             raise ValueError(f"`variables` {self.variables} do not add up to the dimension {self.dim}.")
@@ -220,6 +223,7 @@ class Model(Numerical, Derived):
         """Whether natural parameters are computed in a way of the model's own, which a loaded run does not know."""
         return type(self).constrain is not Model.constrain
 
+    @explained
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x.
 

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.verification import check_bounds, check_gradient
-from pdmp.native.arguments import refuse_unreal
+from pdmp.native.arguments import count, refuse_unreal
 from pdmp.native.classes import entry, readable
+from pdmp.native.explanations import explained_methods
 
 
+@explained_methods
 class Numerical:
     """Methods of a model that Python calls. They run the compiled methods of its `native`."""
 
@@ -86,6 +88,7 @@ class Numerical:
         >>> import pdmp
         >>> pdmp.models.Funnel(3).check_gradient()
         """
+        points, data, seed = count("points", points), count("data", data), count("seed", seed, least=0)
         if not check_gradient(self, points, data, seed):
             raise ValueError(f"the potential of {type(self).__name__} is not finite at any point near `initial`.")
 

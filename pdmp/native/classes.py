@@ -47,6 +47,7 @@ from pdmp.native.decorators import internal_inlined as internal_inlined
 from pdmp.native.decorators import method_options
 from pdmp.native.decorators import positive as positive
 from pdmp.native.decorators import vectorised as vectorised
+from pdmp.native.explanations import explanation
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
@@ -146,7 +147,7 @@ class Compiled:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
-            cls.__init__ = remembers_call(cls.__init__)
+            cls.__init__ = remembers_call(cls.__init__, explanation)
         annotations, methods = {}, {}
         for base in reversed(cls.__mro__):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}

@@ -11,19 +11,41 @@ import numpy as np
 SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
 
 
-def remembers_call(init):
-    """The constructor `init`, which also keeps the call as text in the attribute `_text` of the object."""
+def remembers_call(init, explain):
+    """The constructor `init`, which also keeps the call as text in the attribute `_text` of the object.
+
+    Its numbers, and the objects that keep theirs, are in `_given`, for messages. An error of another package that comes
+    out of it is replaced by what `explain` makes of it, if that is not None.
+    """
 
     @functools.wraps(init)
     def constructor(self, *args, **kwargs):
-        if "_text" not in self.__dict__:  # else a base's constructor, called by this one
-            try:
-                self._text = call_text(type(self).__name__, inspect.signature(init), args, kwargs)
-            except Exception:  # noqa: BLE001 - an argument that cannot be printed is refused by `init`, or is not
-                self._text = None
-        init(self, *args, **kwargs)
+        if "_text" in self.__dict__:  # a base's constructor, called by this one
+            init(self, *args, **kwargs)
+            return
+        signature = inspect.signature(init)
+        try:
+            self._text = call_text(type(self).__name__, signature, args, kwargs)
+            self._given = _kept(signature.bind(self, *args, **kwargs).arguments)
+        except Exception:  # noqa: BLE001 - an argument that cannot be printed is refused by `init`, or is not
+            self._text, self._given = None, {}
+        try:
+            init(self, *args, **kwargs)
+        except Exception as error:
+            found = explain(init, (self, *args), kwargs, error)
+            if found is None:
+                raise
+            found.explains = True
+            raise found from error
 
     return constructor
+
+
+def _kept(given):
+    """The numbers among the arguments of a call, and the objects that keep theirs."""
+    given |= given.pop("options", {}) if isinstance(given.get("options"), dict) else {}
+    kept = {n: v for n, v in given.items() if isinstance(v, numbers.Real) or hasattr(v, "_given")}
+    return {name: value for name, value in kept.items() if name != "self" and not isinstance(value, bool)}
 
 
 def call_text(name: str, signature: inspect.Signature, args: tuple, kwargs: dict) -> str | None:

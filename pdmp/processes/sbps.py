@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
+LEAST_CAP = 1e-12  #: process time between two looks at the gradient
 
 #: Running means of the noise and of the misfit weigh new values as if they had seen at most so many: the first values,
 #: from where the run starts, may be far from typical.
@@ -271,6 +272,8 @@ class SBPS(Process):
         self.learns_mean, self.learns_sd = isinstance(slope_mean, str), isinstance(slope_sd, str)
         self.learns_throughout = self.slope_mean == "running"
         self.cap = positive_number("cap", cap, also=("auto",))
+        if self.cap != "auto" and self.cap < LEAST_CAP:
+            raise ValueError(f"`cap` must be at least {LEAST_CAP:g}, got {cap!r}: with less, time hardly passes.")
         self.cap = 0.0 if self.cap == "auto" else self.cap
         one_of("learner", learner, ("moments", "likelihood"))
         one_of("noise", noise, ("pooled", "latest"))
@@ -281,7 +284,7 @@ class SBPS(Process):
         self.adapts = isinstance(precondition, str) and precondition == "adapt"
         self._scale = np.ones(self.dim)
         if precondition is not None and not self.adapts:
-            scale = np.asarray(precondition, dtype=float)
+            scale = np.asarray(math.nan if isinstance(precondition, str) else precondition, dtype=float)
             if scale.shape != (self.dim,) or not np.all(scale > 0.0) or not np.all(np.isfinite(scale)):
                 raise ValueError(f"`precondition` must be {self.dim} positive numbers, got {precondition!r}.")
             self._scale = scale / scale.mean()

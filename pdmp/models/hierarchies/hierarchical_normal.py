@@ -56,7 +56,7 @@ class HierarchicalNormal(Model):
     centred: bool
 
     def __init__(
-        self, y: ArrayLike, sigma: float, mu_scale: float = 5.0, tau_scale: float = 5.0, centred: bool = False
+        self, y: ArrayLike, sigma: ArrayLike, mu_scale: float = 5.0, tau_scale: float = 5.0, centred: bool = False
     ) -> None:
         self.y, self.sigma = np.array(y, dtype=float), np.array(sigma, dtype=float)
         if self.y.ndim != 1 or len(self.y) == 0 or self.sigma.shape != self.y.shape:

@@ -312,7 +312,7 @@ class NormalInverseGammaRegression(Model):
         super().__init__(d + 1, n, name_coefficients(variables, table), transforms={"variance": Log()})
         self.X, self.design, self.y, self.intercept = X, design, read_vector("y", y, n), bool(intercept)
         for name, value in (("shape", shape), ("scale", scale)):
-            if np.ndim(value) != 0 or not 0.0 <= value < math.inf:
+            if value is None or np.ndim(value) != 0 or not 0.0 <= value < math.inf:
                 raise ValueError(f"`{name}` must be a number >= 0, got {value}.")
         mean = np.array(prior_mean, dtype=float)
         if mean.shape not in ((), (d,)) or not np.all(np.isfinite(mean)):

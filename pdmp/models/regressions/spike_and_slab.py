@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 
 from pdmp.models.regressions.design import name_coefficients
+from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.linear_gaussian import LinearGaussian
 from pdmp.models.regressions.logistic import LogisticRegression
+from pdmp.native.arguments import positive
 
 #: Models are enumerated up to so many coefficients that may be 0.
 ENUMERATED = 16
@@ -109,7 +111,10 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
             raise ValueError(
                 f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
             )
-        super().__init__(np.array(X, dtype=float), y, noise_scale, slab_scale)
+        if np.ndim(X) != 2 or 0 in np.shape(X):
+            raise ValueError(f"`X` must have shape (N, d), N and d at least 1; got {np.shape(X)}.")
+        y = read_vector("y", y, len(X))
+        super().__init__(np.array(X, dtype=float), y, noise_scale, positive("slab_scale", slab_scale))
         self.variables = name_coefficients({"coefficients": (self.dim,)}, X)
         self.set_spikes(inclusion, always)
 

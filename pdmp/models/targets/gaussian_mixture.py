@@ -43,7 +43,7 @@ class GaussianMixture(Model):
     precisions: np.ndarray  #: (K, d, d)
     offsets: np.ndarray  #: (K,) log of wₖ |Pₖ|^½ (2π)^(-d/2)
 
-    def __init__(self, means: ArrayLike, covariances: ArrayLike, weights: str | None = None) -> None:
+    def __init__(self, means: ArrayLike, covariances: ArrayLike, weights: ArrayLike | None = None) -> None:
         self.means = np.array(means, dtype=float, order="C")
         if self.means.ndim != 2 or self.means.size == 0:
             raise ValueError(f"`means` must have shape (K, d), K and d at least 1; got {self.means.shape}.")
