@@ -71,7 +71,8 @@ def explained(function: F) -> F:
 def explained_methods(cls: type) -> type:
     """A class whose public methods are `explained`."""
     for name, value in list(vars(cls).items()):
-        if inspect.isfunction(value) and (not name.startswith("_") or name == "__getitem__"):
+        public = inspect.isfunction(value) and (not name.startswith("_") or name == "__getitem__")
+        if public and not hasattr(value, "__compiled__"):
             setattr(cls, name, explained(value))
     return cls
 

@@ -33,7 +33,7 @@ from tests.registry import declared, installed  # noqa: E402, F401
 
 pytestmark = [pytest.mark.exact, plain_only]
 
-SECONDS = 20  #: after which an example is taken for a hang
+SECONDS = 20  #: of computing, after which an example is taken for a hang
 
 rng = np.random.default_rng(0)
 X, Y = rng.standard_normal((12, 2)), np.arange(12) % 2.0
@@ -153,13 +153,13 @@ def limited():
     def stop(*_):
         raise AssertionError(f"no end within {SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 #: What an error may name instead: with what an argument is at odds, or what follows from it.

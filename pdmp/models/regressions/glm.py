@@ -39,6 +39,7 @@ from pdmp.models.regressions.design import (
     with_ones,
 )
 from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
+from pdmp.native.explanations import explained_methods
 from pdmp.native.vectors import BLOCK, buffer
 
 #: Up to so many dimensions XᵀX is kept, for bounds on directional curvatures.
@@ -219,6 +220,7 @@ class GaussianPrior(Model):
         return np.diag(self.precision), np.diag(self.precision)
 
 
+@explained_methods
 class LinearPredictions:
     """What a regression says of new data, from its laws ``mean(z)`` and ``log_density(z, y)`` of a margin z."""
 

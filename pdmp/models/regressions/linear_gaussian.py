@@ -14,6 +14,7 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.design import data_and_coordinates, gram, name_coefficients, read_design, stays
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled
+from pdmp.native.explanations import explained
 
 
 class DenseTerms(Compiled):
@@ -414,6 +415,7 @@ class LinearGaussian(Model):
     def observed_data(self) -> dict[str, np.ndarray]:
         return {"x": self.y}
 
+    @explained
     def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
         return super().pointwise_log_likelihood(draws) + 0.5 * math.log(self.noise_precision / (2.0 * math.pi))
 
