@@ -18,7 +18,6 @@ A sampler derives from `Ticking` and defines ``jump``. If its noise is that of a
 from __future__ import annotations
 
 import copy
-import math
 import warnings
 from typing import Any, NamedTuple, Self
 
