@@ -46,7 +46,7 @@ RATINGS = {"users": [0, 0, 1, 1, 2], "items": [0, 1, 0, 1, 1], "ratings": [1.0, 
 
 #: Calls that work: the arguments without a default. What is not here has none that is public, or needs more.
 REQUIRED = {
-    **{name: {"target": GAUSSIAN} for name in ("BPS", "CoordinateSampler", "DirectionalBPS")},
+    **{name: {"target": GAUSSIAN} for name in ("BPS", "CoordinateSampler", "DirectionalBPS", "HMC")},
     "ForwardEventChain": {"target": GAUSSIAN, "orthogonal": "refresh"},
     **{name: {"target": GAUSSIAN} for name in ("GeneralisedBPS", "LocalBPS", "MALA", "Barker")},
     **{name: {"provider": GAUSSIAN} for name in ("Boomerang", "FactorisedBoomerang", "ZigZag", "BPSSplitting")},
