@@ -47,13 +47,6 @@ BUGS = [
             READ,
         ),
         (
-            "input: a checksum is not compared",
-            ARCHIVES,
-            "file:  # anew: going back within a file would skip its checksum\n",
-            "file:\n                        file._expected_crc = None\n",
-            READ,
-        ),
-        (
             "input: a child of a seed stands for its parent",
             "pdmp/native/arguments.py",
             "and not value.spawn_key and fresh",
