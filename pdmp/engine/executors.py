@@ -527,7 +527,7 @@ class Workers:
                 f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
                 "on in this process.",
                 UserWarning,
-                stacklevel=7,
+                stacklevel=8,
             )
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 

@@ -212,6 +212,7 @@ def sample(
         draws = check_count("draws", GRID_DRAWS if draws is None else draws)
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
+    check_memory(process, chains, draws, covariance)
     executor, segment = check_executor(executor), check_segment(segment)
     check_memory(process, chains, draws, covariance)
     saved = read_checkpoint(checkpoint)

@@ -60,13 +60,12 @@ def run(kind, executor, path):
             return digest(pdmp.sample(process, **call))
         context = multiprocessing.get_context("fork")
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
-            return digest(pdmp.sample(process, **call, executor=pool))
+            return digest(pdmp.sample(process, **call, executor=pool, segment=0.02))
 
 
 def child(kind, executor, path):
     os.setpgid(0, 0)
     checkpoints.CHECKPOINT_SECONDS = 0.01
-    run_module.SEGMENT_SECONDS = 0.02
     run_module.POLL_SECONDS = 0.005
     found = run(kind, executor, path)
     with open(f"{path}.digest", "w") as file:

@@ -46,7 +46,7 @@ RATINGS = {"users": [0, 0, 1, 1, 2], "items": [0, 1, 0, 1, 1], "ratings": [1.0, 
 
 #: Calls that work: the arguments without a default. What is not here has none that is public, or needs more.
 REQUIRED = {
-    **{name: {"target": GAUSSIAN} for name in ("BPS", "CoordinateSampler", "DirectionalBPS")},
+    **{name: {"target": GAUSSIAN} for name in ("BPS", "CoordinateSampler", "DirectionalBPS", "HMC")},
     "ForwardEventChain": {"target": GAUSSIAN, "orthogonal": "refresh"},
     **{name: {"target": GAUSSIAN} for name in ("GeneralisedBPS", "LocalBPS", "MALA", "Barker")},
     **{name: {"provider": GAUSSIAN} for name in ("Boomerang", "FactorisedBoomerang", "ZigZag", "BPSSplitting")},
@@ -313,12 +313,12 @@ METHODS = {
         name: {} for name in ("mean", "draws", "draw_times", "ess", "rhat", "hdi", "diagnostic_draws", "thin", "extend")
     },
     "quantile": {"q": 0.5},
-    "at": {"t": 0.5},
+    "at": {"t": 0.1},
     "constrain": {"draws": np.zeros((3, 2))},
     "to_dataframe": {"n": 5},
     "__getitem__": {"name": "x"},
 }
-OF_PATHS = {"at": {"t": 0.5}, "discretise": {"n": 4}, "integral": {}, "mean": {}, "var": {}, "cov": {}}
+OF_PATHS = {"at": {"t": 0.1}, "discretise": {"n": 4}, "integral": {}, "mean": {}, "var": {}, "cov": {}}
 
 
 def test_methods_of_runs_and_paths(examples):

@@ -192,8 +192,8 @@ BUGS = [
         (
             "bad values: underscores in numbers",
             "pdmp/data/formats.py",
-            'if "_" in value:',
-            'if "__" in value:',
+            'if "_" in value and not missing[k]:',
+            'if "__" in value and not missing[k]:',
             VALUES,
         ),
         (
