@@ -93,25 +93,14 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
     ours = _raised_by(error, {"pdmp", function.__module__.partition(".")[0]})
-    if ours and (not isinstance(error, (TypeError, ValueError)) or set(re.findall(r"`(\w+)", said)) & set(given)):
+    if ours:
         one_line = re.sub(r"\s+", " ", said)  # an array that it shows may have several
         return type(error)(one_line) if "\n" in said and isinstance(error, (TypeError, ValueError)) else None
     for name, value in given.items():
         wanted = _wanted(signature.parameters[name].annotation, value) if name in signature.parameters else None
         if wanted:
             return TypeError(f"`{name}` must be {wanted}, got {_text(value)}.")
-    return (ours and _renamed(given, said)) or _extreme(given, error) or _of_arrays(given, signature, error, ours)
-
-
-def _renamed(given, said):
-    """A message about the argument of a base class or of a part, with the name that the argument has here."""
-    inner, names = re.match(r"`\w+`", said), []
-    for name, value in given.items() if inner else ():
-        shape = getattr(value, "shape", ())
-        what = (type(value).__name__, f"{value!r}", f"{value}", f"{shape}", f"shape {shape}")
-        if said.endswith(tuple(f"got {text}." for text in what)):
-            names.append(name)
-    return ValueError(re.sub(r"\s+", " ", f"`{names[0]}`{said[inner.end() :]}")) if len(names) == 1 else None
+    return _extreme(given, error) or _of_arrays(given, signature, error)
 
 
 def _raised_by(error, packages):
@@ -190,7 +179,7 @@ def _numbers_of(name, value, owner=""):
             yield from _numbers_of(inner, part, type(value).__name__)
 
 
-def _of_arrays(given, signature, error, ours):
+def _of_arrays(given, signature, error):
     """An error that names the arrays among the arguments, with their shapes, which do not fit."""
     arrays = {}
     for name, value in given.items():
@@ -202,7 +191,7 @@ def _of_arrays(given, signature, error, ours):
             if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
                 return ValueError(f"`{name}` must be finite; {int(np.sum(~np.isfinite(array)))} entries are not.")
             arrays[name] = array.shape
-    if not arrays or ours or isinstance(error, (AttributeError, KeyError, MemoryError)):
+    if not arrays or isinstance(error, (AttributeError, KeyError, MemoryError)):
         return None
     shapes = ", ".join(f"`{name}` of shape {shape}" for name, shape in arrays.items())
     if isinstance(error, np.linalg.LinAlgError):
