@@ -32,6 +32,6 @@ BUGS = [
         ("a process that failed goes on", E, "        parcel.close()\n        try:", "        try:"),
         ("local chains apart in memory", C, "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n        self._lay_out()\n", "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n"),
         ("the grid stays behind", C, "leaves((self.state, self.recording.integrals, self.recording.grid))", "leaves((self.state, self.recording.integrals, self._buffer(0)[:3]))"),
-        ("a chain that waits is forgotten", R, "            waiting = [] if stop.is_set() else submit(waiting)\n", "            submit(waiting)\n            waiting = []\n"),
+        ("a chain that waits is forgotten", R, "            waiting = [] if stop.is_set() else submit(waiting)\n", "            submit(waiting)\n                    waiting = []\n"),
     ]
 ]  # fmt: skip
