@@ -267,6 +267,8 @@ class Chain:
             try:
                 with self.process.helper_threads(self.state):
                     status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+            except KeyboardInterrupt:  # Ctrl-C, where an executor runs segments in the main thread
+                raise
             except BaseException as error:  # raised by a method of the user's, or for want of memory
                 self._raised(error)
                 break
