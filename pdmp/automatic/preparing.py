@@ -84,7 +84,7 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     said = starts.warning()
     if said is not None:
-        warnings.warn(said, UserWarning, stacklevel=2)
+        warnings.warn(said, UserWarning, stacklevel=4)
     metric = learn_metric(target, starts, for_metric)
     process = hamiltonian(target, metric.mass, metric.far, metric.step)
     process.starts, process.choice = metric.points, describe(process, metric)

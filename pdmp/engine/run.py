@@ -214,7 +214,6 @@ def sample(
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
     check_memory(process, chains, draws, covariance)
     executor, segment = check_executor(executor), check_segment(segment)
-    check_memory(process, chains, draws, covariance)
     saved = read_checkpoint(checkpoint)
     seed = check_seed(seed, saved)
     if process.failure is not None:

@@ -210,6 +210,9 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
         dtype: DTypeLike | None = None,
         intercept: bool = False,
     ) -> None:
+        scales = np.asarray(slab_scale)
+        if scales.dtype.kind in "biuf" and not np.all(scales > 0.0):
+            raise ValueError(f"`slab_scale` must be positive, got {slab_scale!r}.")
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
             values = np.array(inclusion, dtype=float)
