@@ -8,8 +8,9 @@ jump   θ' proposed; θ ← θ' with probability min(1, π(θ') q(θ', θ) / (π
 =====  ==================================================================================================
 
 They are references for the samplers without a correction. Their law is the target at every step, but a step evaluates
-the gradient and the potential of all the data. Both are stored for the present state, so that only the proposal has to
-be evaluated.
+the gradient and the potential of all the data: together and at the price of one where the model has
+``potential_and_gradient``, else one after the other. Both are stored for the present state, so that only the proposal
+has to be evaluated.
 
 In the warm-up the step is adapted to the rate of acceptance (Robbins & Monro, 1951): after step k = 1, 2, … its
 logarithm grows by k^-0.6 (α - target), where α is the probability of acceptance in this step. After the warm-up the
@@ -99,6 +100,7 @@ class Metropolis(Ticking):
 
     duration: float  #: for how long every state is held
     adapt: bool  #: whether the step is adapted in the warm-up
+    together: bool  #: whether the model computes potential and gradient together
     target_acceptance: float
 
     recipe = MetropolisRecipe()
@@ -106,7 +108,7 @@ class Metropolis(Ticking):
 
     def __init__(self, target, step, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__, "discrete.SGLD and discrete.SGBD take")
-        self.adapt = flag("adapt", adapt)
+        self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.step_name)
@@ -141,20 +143,27 @@ class Metropolis(Ticking):
         memory, x, counts = state.memory, state.x, state.counts
         terms = max(self.provider.packed.n_data, 1)
         if not memory.known[0]:
-            self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
-            memory.potential[0] = self.provider.packed.total_potential(x)
+            if self.together:
+                memory.potential[0] = self.evaluate(x, memory.gradient)
+            else:
+                self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
+                memory.potential[0] = self.provider.packed.total_potential(x)
             counts[DATA] += terms
             memory.known[0] = True
         size = self.schedule.step(memory.taken[0]) * math.exp(memory.log_factor[0])
         if not math.isfinite(memory.potential[0]) or not self.propose(x, memory, size, rng):
             return -1
         accept = 0.0
-        there = self.provider.packed.total_potential(memory.proposal)
+        if self.together:
+            there = self.evaluate(memory.proposal, memory.next_gradient)
+        else:
+            there = self.provider.packed.total_potential(memory.proposal)
         counts[DATA] += terms
         if there == math.inf:  # where the density is zero the gradient need not exist
             memory.outside[0] += 1
         else:
-            self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
+            if not self.together:
+                self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
             if not (math.isfinite(there) and finite(memory.next_gradient)):
                 return -1
             log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
@@ -174,6 +183,13 @@ class Metropolis(Ticking):
         elif self.adapt:
             memory.log_factor[0] += math.pow(memory.taken[0], GAIN_EXPONENT) * (accept - self.target_acceptance)
         return 0
+
+    @compiled(inline=False)
+    def evaluate(self, x, out):
+        """U(x); ∇U(x) into `out`."""
+        for j in range(x.shape[0]):
+            out[j] = 0.0
+        return self.provider.packed.potential_and_gradient(x, out)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim

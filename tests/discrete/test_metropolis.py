@@ -8,6 +8,7 @@ import pytest
 from scipy import special, stats
 
 import discrete
+import pdmp
 from discrete.barker import softplus
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
@@ -367,3 +368,46 @@ def test_metropolised_samplers_start_where_the_narrowest_direction_lets_them():
     barker = discrete.Barker(model).resolve(np.zeros(2))
     assert barker.schedule.step(0) == pytest.approx(2.0 / (2.0 ** (1 / 6) * math.sqrt(largest)))
     assert barker.duration == pytest.approx(barker.schedule.step(0) ** 2)
+
+
+class Apart(pdmp.Model):
+    """Independent coordinates with U = x⁴/4 - x."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            total += 0.25 * x[j] ** 4 - x[j]
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += x[j] ** 3 - 1.0
+
+
+class Together(Apart):
+    @pdmp.compiled
+    def potential_and_gradient(self, x, out):
+        self.add_gradient(x, out)
+        return self.potential(x)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("make", [discrete.MALA, discrete.Barker])
+def test_potential_and_gradient_together_are_one_evaluation(make):
+    one, two = (pdmp.sample(make(m(3), 0.4, adapt=False), steps=50, seed=1) for m in (Together, Apart))
+    np.testing.assert_array_equal(one.trajectories[0].positions, two.trajectories[0].positions)
+    assert one.stats["data_terms"] == 51 and two.stats["data_terms"] == 102
+    assert 0.2 < one.stats["mean_acceptance"] < 0.99
+
+
+@pytest.mark.exact
+def test_together_outside_of_the_support():
+    def both(x):
+        return (0.5 * x[0] ** 2, x.copy()) if x[0] >= 0.0 else (np.inf, np.full(1, np.nan))
+
+    model = pdmp.models.from_function(both, 1, initial=[1.0], check_gradient=False)
+    run = pdmp.sample(discrete.MALA(model, 0.5, adapt=False), steps=400, seed=1)
+    assert run.stats["outside"] > 20 and run.trajectories[0].positions.min() >= 0.0
+    assert run.stats["data_terms"] == 401
