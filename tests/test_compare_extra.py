@@ -31,6 +31,7 @@ class Chains(NUTS):
         return start + np.where(np.arange(count) % 2, 1.0, -1.0)[:, None], 100 + 3 * np.arange(1, count + 1)
 
 
+@pytest.mark.slow
 def test_the_automatic_sampler_spends_the_same():
     table = pdmp.compare(
         {"auto": LAW, "BPS": pdmp.BPS(LAW)}, data_passes=1_600, reference=TRUTH, chains=2, seed=1, initial=START

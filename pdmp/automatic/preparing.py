@@ -68,7 +68,7 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     Examples
     --------
     >>> import pdmp
-    >>> process = pdmp.auto(pdmp.models.Banana(), seed=1)
+    >>> process = pdmp.auto(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0]), seed=1)
     >>> process.starts.shape
     (4, 2)
     >>> run = pdmp.sample(process, events=200, chains=4, seed=1)

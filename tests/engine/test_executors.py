@@ -371,7 +371,7 @@ def test_a_process_that_cannot_be_pickled_is_named(monkeypatch):
 
 
 @pytest.mark.exact
-def test_classes_that_workers_cannot_import_travel_too():
+def test_classes_that_workers_cannot_import_travel_too(monkeypatch):
     """As those of a script or notebook do, by value."""
     pytest.importorskip("cloudpickle")
 
@@ -395,6 +395,7 @@ def test_classes_that_workers_cannot_import_travel_too():
     contents.close()
     contents.parcel.close()
     assert type(found) is not Slower and type(found).__name__ == "Slower" and isinstance(found, Telegraph)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "script.py", raising=False)
     assert not executors.imports_main(Elsewhere()) and executors.imports_main(spawned(1))
 
 

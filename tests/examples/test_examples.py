@@ -60,7 +60,11 @@ def assert_ended(done, path, folder, code=0):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=pytest.mark.slow if p.stem == "variable_selection" else ()) for p in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_at_its_smallest(path, tmp_path):
     command = ["-m", "tests.examples.small", str(path), *arguments(path), *LESS.get(path.name, [])]
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)

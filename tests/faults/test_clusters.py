@@ -48,7 +48,7 @@ def client():
             yield client
 
 
-@pytest.mark.parametrize("files", [True, False])
+@pytest.mark.parametrize("files", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_dask_client(client, files, monkeypatch):
     """Workers that cannot open the file are sent the model by scatter, once."""
     if not files:
@@ -70,12 +70,14 @@ def test_a_dask_client(client, files, monkeypatch):
         pdmp.sample(process, executor=client, **CALL)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_of_dask(client, tmp_path):
     run = pdmp.sample(Killing(str(tmp_path / "died")), executor=client, segment=0.05, **LONG)
     assert (tmp_path / "died").exists()
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
 
+@pytest.mark.slow
 def test_contents_that_every_worker_has_lost(client, monkeypatch):
     """They are scattered again."""
     monkeypatch.setattr(executors.Contents, "_write", lambda self, *_: "")
@@ -116,6 +118,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_killed_coordinator(tmp_path):
     """kill -9 of a worker, then of the process that coordinates, as soon as its checkpoint tells of half the run."""
     (tmp_path / "script.py").write_text(SCRIPT)

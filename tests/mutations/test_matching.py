@@ -31,6 +31,7 @@ def test_every_bug_has_one_place_and_tests():
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_python():
     wrong = []
     for bug in BUGS:

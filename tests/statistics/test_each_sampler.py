@@ -3,8 +3,8 @@
 Mean and variance of chains against the target's, or for a fixed-step sampler against those of the law that it has at
 its step, gradient noise included. Each case promises to see means that are off by `RESOLUTION` standard deviations and
 variances that are off by that part: 0.3 in plain Python, where compilation costs nothing and a chain is short, and 0.1
-compiled. ``pytest`` runs those of `COMPILED` compiled and the others plain; ``pytest --full`` runs all of them compiled
-as well, and the other files of this folder look more closely.
+compiled. ``pytest`` runs those of `COMPILED` compiled, but for three, and the others plain; ``pytest --full`` runs all
+of them compiled as well, and the other files of this folder look more closely.
 """
 
 import inspect
@@ -28,8 +28,9 @@ PLAIN = bool(numba.config.DISABLE_JIT)
 RESOLUTION = 0.3 if PLAIN else 0.1
 EVENTS = 1_000 if PLAIN else 40_000
 STEPS = 2_500 if PLAIN else 60_000
-#: Cases that are costly in plain Python, and one of each family.
-COMPILED = ("BPS", "SBPS", "FactorisedBoomerang", "StickyBoomerang", "SGLD", "RichardsonRomberg")
+#: Cases that are costly in plain Python, and one of each family. Of those in `FULL` compilation is costly as well.
+COMPILED = ("BPS", "SBPS", "SGLD", "FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg")
+FULL = ("FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg")
 
 # ---------------------------------------------------------------------------------------------------------------
 # Targets: mean and variances (d,) beside each
@@ -174,9 +175,14 @@ def test_every_exported_sampler_has_a_law():
     assert set(LAWS) == exported()
 
 
+def marks_of(name):
+    """In which tier its law is tested beside `pytest --full`."""
+    return () if name in FULL else pytest.mark.quick if name in COMPILED else pytest.mark.exact
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.quick if name in COMPILED else pytest.mark.exact) for name in LAWS],
+    [pytest.param(name, marks=marks_of(name)) for name in LAWS],
 )
 def test_its_law(name):
     make, law = LAWS[name]
