@@ -1,6 +1,6 @@
 """`pdmp.sample(model)` on seventeen published posteriors, beside nutpie and stanli's NUTS.
 
-    python -m tests.benchmarks.own_models FOLDER [--only NAME …] [--equal] [--seeds 1 2 3]
+    python -m tests.benchmarks.own_models FOLDER [--only NAME …] [--large] [--equal] [--seeds 1 2 3]
 
 FOLDER has `reference.json` (of posteriordb: the mean and sd of each parameter, and the name of the data) and the data
 as JSON in `data/`. The posteriors are the Stan programs below, all evaluated by stanli's library; nutpie is given the
@@ -170,6 +170,54 @@ model {{ rho ~ gamma(25, 4); alpha ~ normal(0, 2); f_tilde ~ normal(0, 1); k ~ p
 }
 
 
+LOGISTIC = """
+data { int N; int D; matrix[N, D] X; array[N] int y; }
+parameters { vector[D] beta; }
+model { beta ~ normal(0, 1); y ~ bernoulli_logit_glm(X, 0, beta); }"""
+SCALES = """
+data { int D; vector[D] s; }
+parameters { vector[D] x; }
+model { x ~ normal(0, s); }"""
+GROUPS = """
+data { int N; int G; array[N] int g; vector[N] x; vector[N] y; }
+parameters { real a; real b; real<lower=0> tau; real<lower=0> sigma; vector[G] z; }
+model {
+  a ~ normal(0, 5); b ~ normal(0, 5); tau ~ normal(0, 2); sigma ~ normal(0, 2); z ~ normal(0, 1);
+  y ~ normal(a + tau * z[g] + b * x, sigma);
+}"""
+
+
+def scales(d):
+    """Independent normal coordinates with sds from 0.1 to 10."""
+    return SCALES, {"D": d, "s": np.geomspace(0.1, 10.0, d)}
+
+
+def logistic(n, d):
+    """A logistic regression on normal features."""
+    rng = np.random.default_rng(0)
+    X, beta = rng.normal(size=(n, d)) / math.sqrt(d), rng.normal(size=d)
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * X @ beta))).astype(int)
+    return LOGISTIC, {"N": n, "D": d, "X": X, "y": y}
+
+
+def groups(n, g):
+    """A normal regression with random intercepts, non-centred."""
+    rng = np.random.default_rng(0)
+    group, x = rng.integers(g, size=n), rng.normal(size=n)
+    y = 1.0 + 0.7 * rng.normal(size=g)[group] - 0.5 * x + rng.normal(size=n)
+    return GROUPS, {"N": n, "G": g, "g": group + 1, "x": x, "y": y}
+
+
+#: Larger ones, without a reference.
+LARGE = {
+    "scales-100": lambda: scales(100),
+    "scales-1000": lambda: scales(1_000),
+    "logistic-100": lambda: logistic(1_000, 100),
+    "logistic-1000": lambda: logistic(5_000, 1_000),
+    "groups-1000": lambda: groups(10_000, 1_000),
+}
+
+
 class Result:
     """What a sampler yielded: draws of the reference's parameters (chains, n, m), and what they cost."""
 
@@ -183,8 +231,10 @@ class Result:
         self.rates = [1e3 * ess / (warmup + run) for ess in self.ess]
 
     def line(self, name, mean, sd):
-        pooled = self.draws.reshape(-1, self.draws.shape[-1])
-        error = (np.abs(pooled.mean(axis=0) - mean) / sd).max(), np.abs(pooled.std(axis=0) / sd - 1.0).max()
+        error = math.nan, math.nan
+        if mean is not None:
+            pooled = self.draws.reshape(-1, self.draws.shape[-1])
+            error = (np.abs(pooled.mean(axis=0) - mean) / sd).max(), np.abs(pooled.std(axis=0) / sd - 1.0).max()
         return (
             f"  {name:18s}{self.warmup / 1e3:8.1f}{self.run / 1e3:9.1f}{self.rates[0]:9.2f}{self.rates[1]:9.2f}"
             f"{error[0]:8.3f}{error[1]:8.3f}{self.rhat:8.3f}{self.seconds:8.2f}"
@@ -192,7 +242,9 @@ class Result:
 
 
 def natural(model, draws, names):
-    """The reference's parameters, in order, of unconstrained draws (chains, n, dim)."""
+    """The reference's parameters, in order, of unconstrained draws (chains, n, dim); without one the draws."""
+    if names is None:
+        return draws
     found, columns = model.constrain(draws), []
     for name in names:
         base, _, index = name.partition("[")
@@ -245,7 +297,7 @@ def by_stanli(program, data, names, seed):
     began = time.perf_counter()
     fit = model.sample(seed=seed, save_warmup=True, refresh=0)
     seconds = time.perf_counter() - began
-    draws = np.stack([fit.draws(name) for name in names], axis=-1)
+    draws = fit.draws() if names is None else np.stack([fit.draws(name) for name in names], axis=-1)
     steps = fit.sampler_stats[:, :, stanli.SAMPLER_COLUMNS.index("n_leapfrog__")]
     kept = draws.shape[1] - 1_000
     return Result(draws[:, kept:], steps[:, :kept].sum(), steps[:, kept:].sum(), seconds)
@@ -256,6 +308,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--equal", action="store_true")
+    parser.add_argument("--large", action="store_true", help="larger dimensions, in place of the seventeen")
     parser.add_argument("--alone", action="store_true", help="without the others")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     options = parser.parse_args()
@@ -263,13 +316,17 @@ def main():
     print("                       warm-up      run    means      sds     err  err sd   R-hat       s")
     ratios = {}
     references = json.loads((options.folder / "reference.json").read_text())
-    for posterior, program in PROGRAMS.items():
+    for posterior in LARGE if options.large else PROGRAMS:
         if options.only and not any(part in posterior for part in options.only):
             continue
-        reference = references[posterior]
-        data = json.loads((options.folder / "data" / f"{reference['data']}.json").read_text())
-        names, moments = list(reference["parameters"]), list(reference["parameters"].values())
-        mean, sd = (np.array([p[key] for p in moments]) for key in ("mean", "sd"))
+        names = mean = sd = None
+        if options.large:
+            program, data = LARGE[posterior]()
+        else:
+            program, reference = PROGRAMS[posterior], references[posterior]
+            data = json.loads((options.folder / "data" / f"{reference['data']}.json").read_text())
+            names, moments = list(reference["parameters"]), list(reference["parameters"].values())
+            mean, sd = (np.array([p[key] for p in moments]) for key in ("mean", "sd"))
         model = pdmp.models.from_stan(program, data)
         print(f"{posterior}, d = {model.dim}", flush=True)
         pdmp.sample(model, events=50, seed=0)  # compiles, and reads the library
