@@ -700,6 +700,7 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
         means = np.array([one.mean() for one in run.split()])
         sds = np.array([np.sqrt(np.maximum(one.var(), 0.0)) for one in run.split()])
     passes = run.stats["data_passes"] / chains + spent
+    setting = process.recipe.setting(process)
     return {
         "sampler": label,
         "data_passes": passes,
@@ -708,7 +709,7 @@ def _row(label, process, run, truth, model, test, spent=0.0, prepared=0.0):
         "bound_violations": float(np.mean([r.counts[VIOLATIONS] for r in run.records])),
         **_scores(means, sds, run.ess() / chains, passes, truth),
         "log_loss": math.nan if test is None else _log_loss(run, model, test),
-        "setting": f"{type(process).__name__}, chosen" if spent else process.recipe.setting(process),
+        "setting": f"{type(process).__name__}, {setting}" if spent else setting,
     }
 
 

@@ -45,7 +45,7 @@ def test_the_automatic_sampler_spends_the_same():
     errors = np.abs(means - TRUTH.mean) / TRUTH.sd
     assert row["mean_error"] == pytest.approx(errors.mean(), rel=1e-12)
     assert row["ess_per_pass"] == pytest.approx(run.ess().min() / 2 / row["data_passes"], rel=1e-12)
-    assert row["setting"] == f"{type(process).__name__}, chosen"
+    assert row["setting"] == f"HMC, step {process.step:.2g}"
     passes, _ = table.errors_by_pass["auto"]
     assert passes[0] > spent and passes[-1] == pytest.approx(row["data_passes"])
     assert "Warm-ups of auto and NUTS count among their passes." in table.notes

@@ -37,6 +37,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.flow import Still
 from pdmp.gradients import as_provider
+from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
 from pdmp.native.arguments import positive
@@ -73,6 +74,16 @@ class HMCMemory(NamedTuple):
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
     mass: tuple
     provider: tuple
+
+
+class HMCRecipe(Recipe):
+    """Not in a comparison that names no samplers: the automatic sampler is there, which is this one prepared."""
+
+    def __init__(self):
+        super().__init__(featured=False)
+
+    def setting(self, process):
+        return "step adapted" if process.adapts else f"step {process.step:.2g}"
 
 
 class HMCReport(Report):
@@ -160,6 +171,7 @@ class HMC(Process):
 
     events = ("path",)
     ticks = 1
+    recipe = HMCRecipe()
     report = HMCReport()
 
     def __init__(
