@@ -190,13 +190,6 @@ def test_threads_serial_and_processes_agree():
         assert same(one, pdmp.sample(Walls(), executor=pool, **call))
 
 
-def test_segments_of_other_executors_change_nothing():
-    call = {"events": 300, "chains": 2, "seed": 3}
-    one = pdmp.sample(Telegraph(), **call)
-    # One chunk each.
-    assert same(one, pdmp.sample(Telegraph(), executor=Serial(), segment=1e-9, **call))
-
-
 class Pickling(Serial):
     """Sends what it is given through pickle, and back."""
 
