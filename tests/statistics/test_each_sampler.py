@@ -3,8 +3,8 @@
 Mean and variance of chains against the target's, or for a fixed-step sampler against those of the law that it has at
 its step, gradient noise included. Each case promises to see means that are off by `RESOLUTION` standard deviations and
 variances that are off by that part: 0.3 in plain Python, where compilation costs nothing and a chain is short, and 0.1
-compiled. ``pytest`` runs those of `COMPILED` compiled and the others plain, but for six that are slow; ``pytest --full``
-runs all of them compiled as well, and the other files of this folder look more closely.
+compiled. ``pytest`` runs those of `COMPILED` compiled and the others plain, but for six that are slow.
+``pytest --full`` runs all of them compiled as well, and the other files of this folder look more closely.
 """
 
 import inspect
