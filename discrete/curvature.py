@@ -10,6 +10,7 @@ from pdmp.gradients import Noisy
 
 #: Largest dimension in which Hessian and covariance are whole matrices.
 DENSE_DIMENSIONS = 500
+PIECE = 20_000  #: data at a time
 POINTS = 8  #: at which curvatures are looked at beside the mode
 
 
@@ -35,7 +36,7 @@ def noise_covariance(provider, x):
         return np.diag(provider.scale**2)
     inverse = _inverse_probabilities(provider)
     total, square = np.zeros(d), np.zeros((d, d))
-    for rows in np.array_split(np.arange(n_data), max(1, n_data // 20_000)):
+    for rows in np.array_split(np.arange(n_data), max(1, n_data // PIECE)):
         terms = _centred(provider, x, rows)
         total += terms.sum(axis=0)
         square += terms.T @ (inverse[rows, None] * terms)

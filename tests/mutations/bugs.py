@@ -17,7 +17,7 @@ EVENTS = "tests/statistics/test_events.py"
 PDMP_LAWS = "tests/statistics/test_pdmp_laws.py"
 DISCRETE_LAWS = "tests/statistics/test_discrete_laws.py"
 PAPER = "tests/statistics/test_sbps_logistic.py"
-EFFECTIVE = "tests/diagnostics/test_effective_size.py"
+EFFECTIVE = "tests/diagnostics/test_by_hand.py"
 
 
 class Bug(NamedTuple):
