@@ -422,8 +422,7 @@ def test_passes_seconds_and_effective_draws_are_those_of_one_chain():
 # -- the picture ---------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def table():
+def written():
     """A comparison that was written down, not run."""
     rng = np.random.default_rng(0)
     truth = Reference(
@@ -441,8 +440,16 @@ def table():
     return Comparison([], curves, truth, ["a", "b"], draws, paths)
 
 
-def test_the_errors_in_the_picture(table):
-    figure = plots.compare(table)
+@pytest.fixture(scope="module")
+def picture():
+    """That comparison and its picture."""
+    table = written()
+    yield table, plots.compare(table)
+    matplotlib.pyplot.close("all")
+
+
+def test_the_errors_in_the_picture(picture):
+    table, figure = picture
     errors = figure.axes[-1]
     floor = math.sqrt(2.0 / (math.pi * 800.0))  # E|z| of a standard normal z, over √ESS
     for line, (label, style) in zip(errors.lines, {"moving": "-", "ticking": "--"}.items(), strict=False):
@@ -452,13 +459,14 @@ def test_the_errors_in_the_picture(table):
     assert errors.get_xscale() == errors.get_yscale() == "log"
     assert errors.get_ylim() == pytest.approx((0.75 * floor, 1.25 * 0.6)) and errors.get_xlim()[1] == 100.0
     assert errors.get_xlim()[0] < 1.0
+    table, (_, axes) = written(), matplotlib.pyplot.subplots()
     table.errors_by_pass["moving"][1][2] = 0.001  # below the floor
-    assert plots.compare(table).axes[-1].get_ylim()[0] == pytest.approx(0.75 * 0.001)
-    matplotlib.pyplot.close("all")
+    plots._show_errors(axes, table, list(table.paths), dict.fromkeys(table.paths, "black"))
+    assert axes.get_ylim()[0] == pytest.approx(0.75 * 0.001)
 
 
-def test_the_paths_in_the_picture(table):
-    figure = plots.compare(table)
+def test_the_paths_in_the_picture(picture):
+    table, figure = picture
     moving, ticking = figure.axes[:2]
     # As far as the path with the most frequent events in continuous time has gone after 150 of them: 15 passes.
     (line, start), inside = moving.lines, table.paths["moving"].positions
@@ -470,16 +478,16 @@ def test_the_paths_in_the_picture(table):
     assert moving.get_ylim() == pytest.approx((-2.0 - 4.2 * 2.0, -2.0 + 4.2 * 2.0))
     assert any("Paths over 15 data passes" in text.get_text() for text in figure.texts)
     # A fixed-step path that is stored for 4 passes only: all paths are shown so far.
+    table, other = written(), matplotlib.pyplot.figure()
     table.paths["ticking"] = comparison.Path(inside[:41], 0.1 * np.arange(41), 0.1 * np.arange(41), "constant")
-    figure = plots.compare(table)
-    assert any("Paths over 4 data passes" in text.get_text() for text in figure.texts)
-    matplotlib.pyplot.close("all")
+    colours = dict.fromkeys(table.paths, "black")
+    assert plots._show_paths(other, other.add_gridspec(1, 4), table, list(colours), colours, [0, 1]) == pytest.approx(4)
 
 
-def test_the_marginals_in_the_picture(table):
+def test_the_marginals_in_the_picture(picture):
     from scipy.stats import gaussian_kde
 
-    figure = plots.compare(table)
+    table, figure = picture
     for axes, k in zip(figure.axes[2:4], range(2), strict=True):
         grey, *lines = axes.lines
         points = grey.get_xdata()
@@ -488,7 +496,6 @@ def test_the_marginals_in_the_picture(table):
         assert axes.get_xlim() == pytest.approx((middle - width, middle + width))
         for line, label in zip(lines, table.draws, strict=True):
             np.testing.assert_allclose(line.get_ydata(), gaussian_kde(table.draws[label][:, :, k].ravel())(points))
-    matplotlib.pyplot.close("all")
 
 
 def test_the_coordinates_in_the_picture():

@@ -148,15 +148,19 @@ def test_every_store_is_resumed(process, name, tmp_path, monkeypatch):
     assert count >= 2 and same(whole, resumed)
 
 
-def test_a_warm_up_leaves_out_events_of_every_count_but_not_of_the_record():
-    """Counts are of the whole run; integrals, draws and batches of what follows the warm-up."""
-    run = pdmp.sample(Ticks(), steps=80, warmup=0.25, seed=2, store="moments")
-    record = run.records[0]
-    assert record.counts[EVENTS] == 80 and record.warmup == 5.0 and record.length == 15.0
-    path = pdmp.sample(Ticks(), steps=80, seed=2).paths[0]
-    np.testing.assert_allclose(run.mean(), path.mean(5.0, 20.0), rtol=1e-12)
+@pytest.mark.parametrize("process", [Telegraph, Walls, Ticks], ids=["global", "local", "ticks"])
+def test_a_warm_up_leaves_out_what_was_before(process):
+    """Counts are of the whole run; integrals and their marks begin within the segment in which the warm-up ends."""
+    call = {"time": 40.0, "seed": 2}
+    run = pdmp.sample(process(), warmup=0.25, store="moments", **call)
+    record, path = run.records[0], pdmp.sample(process(), **call).paths[0]
+    assert record.warmup == 10.0 and record.length == 30.0 and record.counts[EVENTS] == len(np.unique(path.times)) - 1
+    np.testing.assert_allclose(run.mean(), path.mean(10.0, 40.0), rtol=1e-12)
     marked, stretch = record.batches.shape[1], float(record.integrals.stretch[0])
-    for k in range(marked):
-        a = 5.0 + k * stretch
+    assert marked == 64 and stretch == 30.0 / 64.0
+    squares = path.square_stretches(64, record.integrals.centre, 10.0, 40.0)[0] * stretch
+    for k in range(64):
+        a = 10.0 + k * stretch
         expected = path.integral(None, a, a + stretch) - record.integrals.centre * stretch
         np.testing.assert_allclose(record.batches[:, k], expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(record.square_batches[:, k], squares[k], rtol=1e-9, atol=1e-12)

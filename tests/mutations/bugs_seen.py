@@ -39,7 +39,7 @@ BUGS = [
         ("seen: marks are thinned to the even ones", R, "integrals.marks[2 * k + 1, j]", "integrals.marks[2 * k, j]", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
         ("seen: marks of squares are not thinned", R, "for j in range(2 * d):", "for j in range(d):", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
         ("seen: a grid is thinned to the even rows", R, "grid.rows[2 * k + 1, j]", "grid.rows[2 * k, j]", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
-        ("seen: marks of the warm-up", R, "a = max(at, since)", "a = at", f"{PAIRS}::test_a_warm_up_leaves_out_events_of_every_count_but_not_of_the_record"),
+        ("seen: marks of the warm-up", R, "a = max(at, since)", "a = at", f"{PAIRS}::test_a_warm_up_leaves_out_what_was_before"),
         ("seen: batch means with the other variance", E, "np.var(sums[:, :whole] / each, axis=1, ddof=1)", "np.var(sums[:, :whole] / each, axis=1)", f"{HAND}::test_batch_ess_by_hand"),
         ("seen: chains that differ count too much", E, "np.maximum(3.0 * variance", "np.maximum(9.0 * variance", f"{HAND}::test_batch_ess_of_chains_by_hand"),
         ("seen: batch R-hat with the other variance", E, "np.var(halves, axis=0, ddof=1) / within", "np.var(halves, axis=0) / within", f"{HAND}::test_batch_rhat_by_hand"),
