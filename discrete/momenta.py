@@ -17,6 +17,7 @@ import numpy as np
 from discrete.preconditioners import as_preconditioner
 from pdmp.gradients import Provider
 from pdmp.native.classes import Compiled, compiled
+from pdmp.native.velocities import finite
 from pdmp.processes.mass import Dense, Diagonal
 
 
@@ -33,13 +34,10 @@ class Natural(Compiled):
     """The coordinates of θ itself."""
 
     @compiled
-    def point(self, state):
-        """The array that a step changes."""
-        return state.x
-
-    @compiled
-    def moved(self, state):
-        """Bring θ along after a step."""
+    def move(self, process, state, rng):
+        """One step; returns False if something is not finite."""
+        x, memory = state.x, state.memory
+        return process.move(x, state.v, memory, memory.normals, rng, state.counts) and finite(x)
 
 
 class Transformed(Compiled):
@@ -51,12 +49,13 @@ class Transformed(Compiled):
         self.mass = mass
 
     @compiled
-    def point(self, state):
-        return state.memory.provider.mass.u
-
-    @compiled
-    def moved(self, state):
-        self.mass.push(state.memory.provider.mass, state.x)
+    def move(self, process, state, rng):
+        memory = state.memory
+        y = memory.provider.mass.u
+        if not (process.move(y, state.v, memory, memory.normals, rng, state.counts) and finite(y)):
+            return False
+        self.mass.push(memory.provider.mass, state.x)
+        return True
 
 
 class Preconditioned(Provider):

@@ -31,7 +31,7 @@ from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
-from pdmp.native.velocities import finite
+from pdmp.native.velocities import finite as finite  # the samplers take it from here
 from pdmp.process import CERTAIN, Process
 
 #: Steps among which tuning chooses, in units of the automatic one.
@@ -306,10 +306,8 @@ class Brownian(Ticking):
         memory = state.memory
         for j in range(memory.normals.shape[0]):
             memory.normals[j] = rng.standard_normal()
-        point = self.coordinates.point(state)
-        if not (self.move(point, state.v, memory, memory.normals, rng, state.counts) and finite(point)):
+        if not self.coordinates.move(self, state, rng):
             return -1
-        self.coordinates.moved(state)
         memory.taken[0] += 1
         return 0
 

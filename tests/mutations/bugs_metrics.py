@@ -116,8 +116,8 @@ BUGS = [
         (
             "momenta: the position stays",
             MOMENTA,
-            "self.mass.push(state.memory.provider.mass, state.x)",
-            "self.mass.push(state.memory.provider.mass, state.memory.provider.point)",
+            "self.mass.push(memory.provider.mass, state.x)",
+            "self.mass.push(memory.provider.mass, memory.provider.point)",
             SAMPLERS,
         ),
         (
