@@ -144,7 +144,9 @@ def check_sampler(sampler: Any, options: dict[str, Any], model: Model) -> None:
 
 def named(sampler: Callable[..., Process], target: Any, metric: Metric, options: dict[str, Any]) -> Process:
     """A process of the sampler in the metric."""
-    make = sampler.in_metric if isinstance(sampler, type) and issubclass(sampler, Process) else sampler
+    make: Callable[..., Any] = sampler
+    if isinstance(sampler, type) and issubclass(sampler, Process):
+        make = sampler.in_metric
     process = make(target, metric, **options)
     if not isinstance(process, Process):
         raise TypeError(f"`sampler` must return a process, got a {type(process).__name__}.")
