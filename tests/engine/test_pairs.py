@@ -68,7 +68,6 @@ def test_chains_that_start_apart_under_every_store():
         np.testing.assert_allclose(run.mean(), pooled.mean(axis=0), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(run.var(), pooled.var(axis=0), rtol=1e-9)
         np.testing.assert_allclose(run.cov(), np.cov(pooled.T, ddof=0), rtol=1e-8, atol=1e-10)
-        assert run.rhat()[0] > 1.05
     # Under "moments" the classical R-hat, from the halves of the chains up to a whole number of stretches.
     stretch = float(moments.records[0].integrals.stretch[0])
     half = int(moments.records[0].length / stretch * (1.0 + 1e-12)) // 2 * stretch
