@@ -194,8 +194,7 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
     """
     root = gaussian.root
     pulled = gradients * root if root.ndim == 1 else gradients @ root
-    z = np.array([gaussian.standardised(point) for point in x])
-    return float(np.sqrt(np.mean((pulled - z) ** 2)))
+    return float(np.sqrt(np.mean((pulled - gaussian.standardised(x)) ** 2)))
 
 
 def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
