@@ -69,5 +69,6 @@ BUGS = [
         ("seen: maps begin with their file", "pdmp/engine/executors.py", "begin + root.offset - root.offset % mmap.ALLOCATIONGRANULARITY", "begin", "tests/engine/test_executors.py::test_maps_that_begin_further_on_in_their_file"),
         ("seen: data spent are not compared with a budget", "pdmp/engine/run.py", "(PROPOSALS, budget.proposals), (DATA, budget.data))", "(PROPOSALS, budget.proposals))", "tests/engine/test_run.py::test_a_run_is_not_extended_backwards"),
         ("seen: constant in the last block", "pdmp/data/tables.py", "np.minimum(lowest, block.min(axis=0), out=lowest)\n        np.maximum(highest, block.max(axis=0), out=highest)", "lowest, highest = block.min(axis=0), block.max(axis=0)", "tests/data/test_tables.py::test_a_column_that_is_constant_in_some_blocks"),
+        ("seen: a look begins anew with a resumption", "pdmp/engine/chain.py", '"warming", "stored", "look")', '"warming", "stored")', "tests/engine/test_goals.py::test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones"),
     ]
 ]  # fmt: skip
