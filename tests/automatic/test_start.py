@@ -259,6 +259,23 @@ def test_draws_by_importance_are_nearer_the_target_than_the_gaussian():
     assert picks.var() < 4.5
 
 
+def test_a_draw_is_taken_with_probability_proportional_to_p_over_q():
+    class Fixed:
+        def standard_normal(self, size):
+            return z
+
+        def choice(self, n, p):
+            self.p = p
+            return n - 1
+
+    z, fixed = np.random.default_rng(0).normal(size=(start.CANDIDATES, 2)), Fixed()
+    target = Evaluations(pdmp.models.Gaussian(np.zeros(2), np.ones(2)))
+    picked = draw_by_importance(target, Gaussian(np.ones(2), np.full(2, 2.0)), fixed)
+    np.testing.assert_array_equal(picked, 1.0 + 2.0 * z[-1])
+    ratios = np.exp(0.5 * (z**2).sum(axis=1) - 0.5 * ((1.0 + 2.0 * z) ** 2).sum(axis=1))
+    np.testing.assert_allclose(fixed.p, ratios / ratios.sum(), rtol=1e-12)
+
+
 def test_no_density_at_all():
     nothing = wall(lambda: math.inf)
     nothing.initial = np.array([-50.0, 0.0])

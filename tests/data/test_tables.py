@@ -686,6 +686,17 @@ def test_memory_mapped(tmp_path, monkeypatch):
     assert np.array_equal(read.test.y, y[40_000:]) and read.labels == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("rows", [slice(0, 5), slice(5, 40), slice(0, 35), slice(35, 40)])
+def test_a_column_that_is_constant_in_some_blocks(rows, tmp_path, numbers, monkeypatch):
+    monkeypatch.setattr(data.tables, "BLOCK", 16)  # five rows of three columns
+    X, y, _ = numbers
+    X = X.copy()
+    X[rows, 1] = 7.0
+    np.save(tmp_path / "file.npy", X)
+    np.save(tmp_path / "labels.npy", y)
+    assert np.array_equal(data.read(tmp_path / "file.npy", tmp_path / "labels.npy", **AS_IT_IS).X, X)
+
+
 def test_memory_mapped_is_refused(tmp_path, numbers, monkeypatch):
     monkeypatch.setattr(data.tables, "BLOCK", 16)
     X, y, _ = numbers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.util
+import mmap
 import multiprocessing
 import os
 import pathlib
@@ -220,6 +221,16 @@ def test_memory_mapped_files_stay_where_they_are(changed, tmp_path):
     assert mapped != changed
     x = np.ones(4)
     assert found.potential(x) == model.potential(x)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("offset", [8, mmap.ALLOCATIONGRANULARITY, 3 * mmap.ALLOCATIONGRANULARITY + 16])
+def test_maps_that_begin_further_on_in_their_file(offset, tmp_path):
+    np.arange(20_000.0).tofile(tmp_path / "a")
+    array = np.memmap(tmp_path / "a", float, "r", offset=offset, shape=(5_000,))[100:]
+    pickled, buffers = executors._pickled(array, mapped=True)
+    assert not buffers and len(pickled) < 1_000  # the name of the file, and where in it
+    np.testing.assert_array_equal(pickle.loads(pickled), np.arange(20_000.0)[offset // 8 + 100 : offset // 8 + 5_000])
 
 
 @pytest.mark.exact

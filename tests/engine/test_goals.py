@@ -295,6 +295,35 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path
 
 
 @pytest.mark.exact
+def test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones(tmp_path, monkeypatch):
+    call = {"ess": 10, "chains": 2, "seed": 1, "store": "moments"}
+    looks = scripted(monkeypatch, [1.0, 1.0, 1.0, 1.0, 20.0])
+    pdmp.sample(Walls(), **call)
+    whole = looks.copy()
+    assert len(whole) == 5
+    looks.clear()
+    keep, killed = checkpoint_module.Checkpoint.keep, []
+
+    def keep_and_die(self, i, chain):
+        keep(self, i, chain)
+        if len(looks) == 2 and chain.stopped is None and chain.state.counts[PROPOSALS] > max(whole[1]) + 20:
+            killed.append(int(chain.state.counts[PROPOSALS]))
+            self.write()
+            raise MemoryError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chain_module, "FIRST_CHUNK", 30)
+        patch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
+        patch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
+        patch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
+        with pytest.raises(MemoryError):
+            pdmp.sample(Walls(), checkpoint=tmp_path / "file", **call)
+    assert max(killed) < min(whole[2])
+    pdmp.sample(Walls(), checkpoint=tmp_path / "file", **call)
+    assert looks == whole
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize("first", [{"ess": 200}, {"proposals": 640}, {"ess": 200, "proposals": 640}])
 def test_a_finished_checkpoint_goes_on_to_another_goal(first, tmp_path):
     call = {"chains": 2, "seed": 4, "warmup": 0.0, "checkpoint": tmp_path / "file"}

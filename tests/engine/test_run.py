@@ -933,10 +933,12 @@ def test_a_checkpoint_of_another_function_or_preconditioner_is_refused(tmp_path)
 
 
 @pytest.mark.exact
-def test_a_run_is_not_extended_backwards():
-    run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), time=20.0, seed=1)
-    with pytest.raises(ValueError, match="smaller than what the run has already spent"):
-        run_module.extend(run, time=10.0)
+@pytest.mark.parametrize("name", ["time", "events", "proposals", "data_passes", "gradients"])
+def test_a_run_is_not_extended_backwards(name):
+    process = pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), thinning="grid")
+    run = pdmp.sample(process, **{name: 40}, seed=1)
+    with pytest.raises(ValueError, match=f"`{name}`: the budget is smaller than what the run has already spent"):
+        run_module.extend(run, **{name: 20})
 
 
 @pytest.mark.exact

@@ -63,5 +63,12 @@ BUGS = [
         ("seen: draws reach 65,536 data", "pdmp/gradients/drawing.py", "memory.rows[k] = int(rng.random() * self.total)", "memory.rows[k] = int(rng.random() * min(self.total, 65_536))", "tests/test_blocks.py::test_draws_reach_all_data"),
         ("seen: bounds of the first piece of the data", "pdmp/processes/gaussian_bounds.py", "for first in range(0, model.n_data, PIECE):", "for first in range(0, min(model.n_data, PIECE), PIECE):", "tests/test_blocks.py::test_blocks_change_nothing"),
         ("seen: covariance of the last piece of the data", "discrete/curvature.py", "square += terms.T @", "square = terms.T @", "tests/test_blocks.py::test_blocks_change_nothing"),
+        ("seen: starts by importance from the wide", "pdmp/automatic/start.py", "logs = np.array([0.5 * (z @ z) - target", "logs = np.array([-0.5 * (z @ z) - target", "tests/automatic/test_start.py::test_a_draw_is_taken_with_probability_proportional_to_p_over_q"),
+        ("seen: the margin since the prediction alone", "pdmp/thinning/predicted.py", "(FIRST * memory.units[j] + age + s)", "(FIRST * memory.units[j] + s)", "tests/thinning/test_predicted.py::test_errors_are_in_units_of_the_margin"),
+        ("seen: the Hessian where the run starts", "pdmp/processes/mass.py", "model.hessian(x if mode is None else mode)", "model.hessian(x)", "tests/processes/test_bps.py::test_the_hessian_is_that_at_the_mode_wherever_the_run_starts"),
+        ("seen: maps begin with their file", "pdmp/engine/executors.py", "begin + root.offset - root.offset % mmap.ALLOCATIONGRANULARITY", "begin", "tests/engine/test_executors.py::test_maps_that_begin_further_on_in_their_file"),
+        ("seen: data spent are not compared with a budget", "pdmp/engine/run.py", "(PROPOSALS, budget.proposals), (DATA, budget.data))", "(PROPOSALS, budget.proposals))", "tests/engine/test_run.py::test_a_run_is_not_extended_backwards"),
+        ("seen: constant in the last block", "pdmp/data/tables.py", "np.minimum(lowest, block.min(axis=0), out=lowest)\n        np.maximum(highest, block.max(axis=0), out=highest)", "lowest, highest = block.min(axis=0), block.max(axis=0)", "tests/data/test_tables.py::test_a_column_that_is_constant_in_some_blocks"),
+        ("seen: a look begins anew with a resumption", "pdmp/engine/chain.py", '"warming", "stored", "look")', '"warming", "stored")', "tests/engine/test_goals.py::test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones"),
     ]
 ]  # fmt: skip

@@ -175,6 +175,14 @@ def test_adaptive_masses_start_from_what_is_known():
     np.testing.assert_allclose(masses.make_mass("adaptive", large, np.zeros(large.dim)).root, 0.5, rtol=1e-6)
 
 
+def test_the_hessian_is_that_at_the_mode_wherever_the_run_starts(monkeypatch):
+    start = np.array([3.0, -3.0, 2.0])
+    for x in (LOGISTIC.mode(), start):
+        root = masses.make_mass("hessian", LOGISTIC, start).root
+        np.testing.assert_allclose(root @ root.T, np.linalg.inv(LOGISTIC.hessian(x)), rtol=1e-8)
+        monkeypatch.setattr(type(LOGISTIC), "mode", lambda self: None)  # then that where it starts
+
+
 @pytest.mark.parametrize("what", ["adaptive", "directional", "generic"])
 def test_a_resumed_chain_is_the_uninterrupted_one(what):
     process = {

@@ -176,6 +176,25 @@ def test_the_growth_follows_a_failure_and_decays():
 
 
 @plain_only
+@pytest.mark.parametrize("age", [0.0, 0.4])
+def test_errors_are_in_units_of_the_margin(age):
+    """Which has grown since the last gradient, and not only since the prediction was made."""
+    process, state = Rays([lambda t: 0.0], [2.0], [-0.3], age), new_state(1)
+    memory = state.memory.bound
+    learnt(state, 1.5, 0.5, 1.0, 0.0)
+    Predicted().native.propose(process, state, 0, 1.0, Draws(1.0, 1.0))
+    process.functions = [lambda t: 4.0]
+    observe(state, process, 1.25, HORIZON)
+    unit = shape(1.5, 0.5, 2.0, 0.25, age)
+    x, y = 2.0 * 0.25, 4.0 + 0.3 * 0.25
+    # Four evaluations so far, with the three that the first values count as.
+    assert memory.weight[0] == pytest.approx(0.75 * 2.0 + 0.25 * (x / unit) ** 2, rel=1e-12)
+    assert memory.product[0] == pytest.approx(0.75 * 3.0 + 0.25 * x * y / unit**2, rel=1e-12)
+    assert memory.spread[0] == pytest.approx(0.75 * 0.25 + 0.25 * ((y - 1.5 * x) / unit) ** 2, rel=1e-12)
+    assert memory.growth[0] == pytest.approx((y - 1.5 * x) / (0.5 * unit) - 1.0, rel=1e-12)
+
+
+@plain_only
 def test_curvature_and_spread_are_running_means():
     """With weights 1/n, 1/(n+1), … the recursion is the weighted least squares of all rises; the spread likewise."""
     rng, state = np.random.default_rng(1), new_state(1, width=0.5)
