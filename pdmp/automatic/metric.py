@@ -52,7 +52,7 @@ class Metric(NamedTuple):
     gaussian: Gaussian  #: mean, and a root of the covariance
     residual: float  #: how far the target is from that Gaussian, see `residual_gradient`
     points: np.ndarray  #: (chains, d) where the chains are
-    step: float  #: to which the chains of the last window have adapted, their geometric mean
+    step: float | None  #: to which the chains of the last window have adapted, their geometric mean; None: not known
     far: bool  #: whether it was run as for a target that is far from normal
     mass: Compiled  #: of that Gaussian; where only variances were learnt, with the few directions that they miss
     change: float  #: of the covariance in the last window, see `distance`
@@ -91,9 +91,19 @@ class Metric(NamedTuple):
         return np.sqrt((self.root**2).sum(axis=1) / (inverse**2).sum(axis=0))
 
     def diagonal(self) -> Metric:
-        """The same with these variances alone."""
+        """The same with these variances alone, and without a step, which was for the covariance."""
         sd = np.sqrt(self.variances)
-        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd))
+        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None)
+
+    @property
+    def duration(self) -> float:
+        """Mean duration of Hamiltonian paths."""
+        return FAR_DURATION if self.far else DURATION
+
+    @property
+    def acceptance(self) -> float:
+        """The acceptance that their steps aim at."""
+        return FAR_ACCEPTANCE if self.far else ACCEPTANCE
 
 
 def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = None) -> HMC:

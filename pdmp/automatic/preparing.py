@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, hamiltonian, learn_metric
+from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
 from pdmp.automatic.start import find_starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
@@ -119,12 +119,9 @@ def auto(
     spent = starts.evaluations + learnt.gradients
     if metric == "diagonal":
         learnt = learnt.diagonal()
-    if sampler in (None, HMC) and not options:
-        process: Process = hamiltonian(target, learnt.mass, learnt.far, learnt.step)
-    else:
-        process = named(sampler or HMC, options.pop("provider", target), learnt, options)
-        process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
-        spent += further
+    process = named(sampler or HMC, options.pop("provider", target), learnt, options)
+    process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
+    spent += further
     process.starts, process.choice = learnt.points, describe(process, learnt)
     process.preparation_gradients = spent
     return process
@@ -155,7 +152,7 @@ def named(sampler: Callable[..., Process], target: Any, metric: Metric, options:
 
 def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tuple[Process, Metric, int]:
     """The process after a window in which it adapts, if it does; the metric, its points moved on; the gradients."""
-    if type(process).adapted is Process.adapted:
+    if type(process).adapted is Process.adapted or (isinstance(process, HMC) and not process.adapts):
         return process, metric, 0
     run = run_window(process, metric.points, seed, max(FIRST_WINDOW, 10 * process.model.dim))
     process = process.resolve(metric.points[0]).adapted([record.statistics for record in run.records])
@@ -171,7 +168,7 @@ def describe(process: Process, metric: Metric) -> str:
     shape = "far from normal" if metric.residual > FAR else "near normal"
     who = f"{type(process).__name__} in a metric learnt by windows of HMC"
     if isinstance(process, HMC):
-        who = f"Hamiltonian Monte Carlo with step {metric.step:.2g} in paths of {process.duration:g}"
+        who = f"Hamiltonian Monte Carlo with step {process.step:.2g} in paths of {process.duration:g}"
     return (
         f"{who}: {kind} learnt in "
         f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "

@@ -427,14 +427,20 @@ def _divided(values, target, kind, where):
         return values > kind.above, (f"not above {kind.above:g}", f"above {kind.above:g}")
     chosen, known = kind.positive, np.unique(values).tolist()
     with contextlib.suppress(TypeError, ValueError):
-        chosen = float(chosen) if numbers else str(chosen)
+        if values.dtype.kind == "b":
+            chosen = {"true": True, "false": False}.get(str(chosen).lower(), chosen)
+        else:
+            chosen = float(chosen) if numbers else str(chosen)
     if chosen not in known:
         raise ValueError(
             f"`positive` = {kind.positive!r} is no value of the target {target!r} of {where}"
             f"{did_you_mean(kind.positive, known)} Its values: {listed(known, 6)}."
         )
-    others = [value for value in known if value != chosen]
-    return values == chosen, (others[0] if len(others) == 1 else f"not {chosen}", chosen)
+    others, name = (
+        [value for value in known if value != chosen],
+        str if values.dtype.kind == "b" else lambda label: label,
+    )
+    return values == chosen, (name(others[0]) if len(others) == 1 else f"not {chosen}", name(chosen))
 
 
 def _varying(names, X, drop_constant, where):

@@ -29,7 +29,9 @@ Appl. Probab. 27, for the process without an error.
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -300,8 +302,11 @@ class HMC(Process):
 
     @classmethod
     def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
-        """With its mass, and the step to which the warm-up has adapted."""
-        process = cls(target, **{"step": metric.step} | options)
+        """With its mass, and the step to which the warm-up has adapted, if it is for that mass and acceptance."""
+        learnt = {"duration": metric.duration, "target_acceptance": metric.acceptance}
+        if metric.step is not None and not {"mass", "target_acceptance"} & set(options):
+            learnt["step"] = metric.step
+        process = cls(target, **learnt | options)
         if "mass" not in options:
             process.mass = metric.mass
         return process
@@ -314,6 +319,15 @@ class HMC(Process):
         if process.step == "auto":
             curvature = process.mass.trace(self.model, x)
             process.step = self.dim**-0.25 / math.sqrt(curvature if 0.0 < curvature < math.inf else 1.0)
+        return process
+
+    def adapted(self, statistics: Sequence[dict]) -> Self:
+        """With the step, the geometric mean over the chains, to which a run has adapted, and which stays."""
+        if not self.adapts:
+            return self
+        process = copy.copy(self)
+        process.step = math.exp(float(np.mean([math.log(entry["mean_step"]) for entry in statistics])))
+        process.adapts = False
         return process
 
     def waits_for_warmup(self) -> str | None:

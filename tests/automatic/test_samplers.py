@@ -293,3 +293,18 @@ def test_a_run():
     assert run.chains == 4 and run.note.startswith("Boomerang in a metric learnt by windows of HMC: covariance")
     assert np.all(np.abs(run.mean() - model.moments()[0]) < 6.0 * run.mcse())
     assert run.stats["preparation_gradients"] > 300
+
+
+def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
+    """What was learnt for the covariance is too long a step for variances alone, and for another acceptance."""
+    correlated = pdmp.models.Gaussian([0.0, 0.0], np.linalg.inv([[1.0, 0.99], [0.99, 1.0]]))
+    full, diagonal = (pdmp.auto(correlated, metric=metric, seed=1) for metric in ("full", "diagonal"))
+    careful = pdmp.auto(correlated, options={"target_acceptance": 0.99}, seed=1)
+    assert full.duration == diagonal.duration == careful.duration == 0.8 and careful.target_acceptance == 0.99
+    assert diagonal.step < 0.5 * full.step and careful.step < 0.7 * full.step
+    assert f"step {diagonal.step:.2g} " in diagonal.choice and not diagonal.adapts
+    assert diagonal.preparation_gradients > full.preparation_gradients
+    run = pdmp.sample(diagonal, events=300, seed=1)
+    assert run.stats["mean_acceptance"] > 0.5 and run.stats["divergences"] == 0
+    shorter = pdmp.auto(correlated, options={"duration": 0.5}, seed=1)
+    assert shorter.step == full.step and shorter.duration == 0.5

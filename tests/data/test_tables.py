@@ -336,6 +336,15 @@ def test_truth_values_are_numbers(tmp_path):
     assert found.changes == ("coded: column 'alone', true as 1 and false as 0",)
 
 
+@pytest.mark.parametrize("positive", ["False", "false", False])
+def test_a_label_of_truth_values_is_named_by_a_word(tmp_path, positive):
+    died = np.arange(40) % 4 == 0
+    np.savez(tmp_path / "table.npz", age=np.arange(40.0), died=died)
+    found = data.read(tmp_path / "table.npz", "died", positive=positive)
+    np.testing.assert_array_equal(found.y, ~died)
+    assert found.labels == ("True", "False")
+
+
 def test_targets_of_more_values(tmp_path):
     lines = ["species,mass"] + [f"{('Adelie', 'Gentoo', 'Chinstrap')[k % 3]},{3000 + k}" for k in range(60)]
     path = good(tmp_path, lines)

@@ -178,7 +178,8 @@ def test_a_file_that_cannot_be_is_an_error_before_the_run(path, message):
 
 
 LOCKED = """
-import sys, pdmp
+import signal, sys, pdmp
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a child of nohup ignores it
 from pdmp.engine import checkpoint
 checkpoint.CHECKPOINT_SECONDS = 0.05
 from tests.toys import Telegraph

@@ -14,6 +14,7 @@ import pytest
 
 import pdmp
 from pdmp.engine import executors
+from tests.checks import plain_only
 from tests.engine.test_executors import CALL, regression, same
 from tests.toys import Telegraph
 
@@ -43,7 +44,7 @@ class Killing(Telegraph):
 
 @pytest.fixture(scope="module")
 def client():
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
             yield client
 
@@ -71,6 +72,7 @@ def test_a_dask_client(client, files, monkeypatch):
         pdmp.sample(process, executor=client, **CALL)
 
 
+@plain_only
 @pytest.mark.slow
 def test_a_killed_worker_of_dask(client, tmp_path):
     run = pdmp.sample(Killing(str(tmp_path / "died")), executor=client, segment=0.05, **LONG)
@@ -78,6 +80,7 @@ def test_a_killed_worker_of_dask(client, tmp_path):
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
 
+@plain_only  # compiled, it would be over before
 @pytest.mark.slow
 def test_contents_that_every_worker_has_lost(client, monkeypatch):
     """They are scattered again."""
@@ -112,13 +115,14 @@ from tests.faults.test_clusters import LONG, Killing
 
 if __name__ == "__main__":
     checkpoint.CHECKPOINT_SECONDS = 0.05
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster:
         with distributed.Client(cluster) as client:
             run = pdmp.sample(Killing(sys.argv[1]), executor=client, segment=0.02, checkpoint=sys.argv[2], **LONG)
     run.save(sys.argv[3])
 """
 
 
+@plain_only
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_coordinator(tmp_path):
     """kill -9 of a worker, then of the process that coordinates, as soon as its checkpoint tells of half the run."""
