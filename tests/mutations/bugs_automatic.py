@@ -115,13 +115,6 @@ BUGS = [
         METRIC,
     ),
     Bug(
-        "auto: the step goes on adapting",
-        "pdmp/automatic/preparing.py",
-        "hamiltonian(target, learnt.mass, learnt.far, learnt.step)",
-        "hamiltonian(target, learnt.mass, learnt.far)",
-        AUTO,
-    ),
-    Bug(
         "auto: the warm-up does not follow the seed",
         "pdmp/automatic/preparing.py",
         "root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))",

@@ -14,6 +14,28 @@ BUGS = [
     for name, file, old, new, tests in [
         # who gets what
         (
+            "HMC: the step is learnt anew",
+            "pdmp/processes/hmc.py",
+            '            learnt["step"] = metric.step\n',
+            "            pass\n",
+            SAMPLERS,
+        ),
+        (
+            "HMC: the step of another acceptance",
+            "pdmp/processes/hmc.py",
+            '{"mass", "target_acceptance"} & set(options)',
+            '{"mass"} & set(options)',
+            SAMPLERS,
+        ),
+        (
+            "HMC: the step of the covariance with variances alone",
+            METRIC,
+            "mass=Diagonal(sd), step=None)",
+            "mass=Diagonal(sd))",
+            SAMPLERS,
+        ),
+        ("HMC: goes on adapting", "pdmp/processes/hmc.py", "        process.adapts = False\n", "", SAMPLERS),
+        (
             "variances of the marginals alone",
             METRIC,
             "return np.sqrt((self.root**2).sum(axis=1) / (inverse**2).sum(axis=0))",
