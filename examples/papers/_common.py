@@ -167,7 +167,8 @@ class Work:
 
     def done(self) -> None:
         for file in self.files:
-            file.unlink(missing_ok=True)
+            for left in file.parent.glob(f"{file.name}*"):  # with what locks it
+                left.unlink()
 
 
 def criteria(study, table, settings) -> list[Row]:
@@ -253,7 +254,7 @@ def run_pieces(study, settings, folder) -> tuple[Table, float]:
         kept = found
         print(f"resumed from {partial}: {len(found['pieces'])} pieces are done")
     else:
-        for left in folder.glob(f"{study.name}-*.npz"):  # of other settings
+        for left in folder.glob(f"{study.name}-*.npz*"):  # of other settings
             left.unlink()
         keep()
     table = Table(point for piece in kept["pieces"].values() for point in piece["points"])
