@@ -156,11 +156,14 @@ class Work:
         self.files.append(self.folder / f"{stem}.npz")
         return self.files[-1]
 
-    def sample(self, process, key="", **options):
-        """`pdmp.sample` with such a file; an interruption ends the script, and the same command resumes there."""
+    def sample(self, process, key="", keep=True, **options):
+        """`pdmp.sample` with such a file; an interruption ends the script, and the same command resumes there.
+
+        Without `keep` there is no file: for short runs of models with so many coordinates that writing takes longer.
+        """
         import pdmp
 
-        run = pdmp.sample(process, checkpoint=self.checkpoint(key), **options)
+        run = pdmp.sample(process, checkpoint=self.checkpoint(key) if keep else None, **options)
         if run.stopped == "interrupted":  # a part of a run must not be taken for the whole
             raise KeyboardInterrupt
         return run

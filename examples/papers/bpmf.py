@@ -77,7 +77,7 @@ def sampler(name, settings, table, work):
     for chain in range(settings["chains"]):
         run = work.sample(
             process(name),
-            chain,
+            keep=False,
             initial=start(settings["seed"] + chain),
             steps=settings["steps"],
             seed=settings["seed"] + chain,
@@ -100,18 +100,19 @@ def pieces(settings):
 
 def criteria(table, settings):
     last = {name: tuple(v[-1] for v in table.get("MCMC", name)[1:]) for name in STEPS}
-    truth = 1.154  # the mean rating as prediction
     rows = []
+
+    def settled(*row):
+        """No verdict of runs that are still on their way from where they started."""
+        return Row(*row) if settings["steps"] >= 5_000 else Row(*row)._replace(passed=None)
+
     for name, (value, error) in last.items():
-        rows.append(Row(f"F7 MCMC rMSE, {name}", f"{value:.4f} ± {error:.4f}", "< 1.154", value < truth))
-    full = settings["steps"] >= 5_000
+        rows.append(settled(f"F7 MCMC rMSE, {name}", f"{value:.4f} ± {error:.4f}", "< 1.154", value < 1.154))
     value = last["v-SGBD"][0]
-    target = Row(
-        "F7 MCMC rMSE of v-SGBD (published: about 0.97)", f"{value:.3f}", "0.97 ± 0.02", abs(value - 0.97) <= 0.02
-    )
-    rows.append(target if full else target._replace(criterion="", passed=None))
+    what = "F7 MCMC rMSE of v-SGBD (published: about 0.97)"
+    rows.append(settled(what, f"{value:.3f}", "0.97 ± 0.02", abs(value - 0.97) <= 0.02))
     order = sorted(last, key=lambda n: last[n][0])
-    rows.append(Row("F7 best MCMC rMSE", ", ".join(order), "v-SGBD first", order[0] == "v-SGBD"))
+    rows.append(settled("F7 best MCMC rMSE", ", ".join(order[:2]), "v-SGBD first", order[0] == "v-SGBD"))
     for variant in "ve":
         one, other = last[f"{variant}-SGBD"][0], last[f"{variant}-SGLD"][0]
         rows.append(

@@ -69,6 +69,7 @@ def run(name, sigma, settings, table, work):
         try:
             found = work.sample(
                 process(name, sigma, settings["rank"]),
+                keep=False,
                 initial=target.initial,
                 steps=settings["steps"],
                 seed=settings["seed"],
