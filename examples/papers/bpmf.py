@@ -115,8 +115,9 @@ def criteria(table, settings):
     rows.append(settled("F7 best MCMC rMSE", ", ".join(order[:2]), "v-SGBD first", order[0] == "v-SGBD"))
     for variant in "ve":
         one, other = last[f"{variant}-SGBD"][0], last[f"{variant}-SGLD"][0]
+        row = Row if variant == "e" else settled
         rows.append(
-            Row(f"F7 MCMC rMSE: {variant}-SGBD, {variant}-SGLD", f"{one:.4f}, {other:.4f}", "SGBD less", one < other)
+            row(f"F7 MCMC rMSE: {variant}-SGBD, {variant}-SGLD", f"{one:.4f}, {other:.4f}", "SGBD less", one < other)
         )
     for at in (0.2, 1.0):
         each = {}
@@ -125,8 +126,9 @@ def criteria(table, settings):
             each[name] = y[np.searchsorted(x, at * settings["steps"])]
         order = sorted(each, key=each.get)
         text = ", ".join(f"{n} {each[n]:.3f}" for n in order[:2])
+        row = Row if at == 1.0 else settled
         rows.append(
-            Row(f"F7 best single state after {at:.0%} of the steps", text, "e-SGBD first", order[0] == "e-SGBD")
+            row(f"F7 best single state after {at:.0%} of the steps", text, "e-SGBD first", order[0] == "e-SGBD")
         )
     return rows
 

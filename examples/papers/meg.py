@@ -152,7 +152,9 @@ def criteria(table, settings):
     rows = [Row("F6 log-likelihood per datum at FastICA's matrix", f"{table.value('start', 'log-likelihood'):.4f}")]
     for name, (value, error) in last.items():
         rows.append(Row(f"F6 of the running mean, {name}", f"{value:.4f} ± {error:.4f}"))
-    rows.append(Row("F6 spread of the six", f"{np.ptp(values):.4f}", "< 0.01", np.ptp(values) < 0.01))
+    spread = Row("F6 spread of the six", f"{np.ptp(values):.4f}", "< 0.01", np.ptp(values) < 0.01)
+    # The running means of a few thousand steps still have Monte Carlo errors of that size.
+    rows.append(spread if settings["steps"] >= 20_000 else spread._replace(passed=None))
     best = last["c-SGBD"][0]
     ahead = max((n for n in STEPS if n != "c-SGBD"), key=lambda n: last[n][0])
     rows.append(
