@@ -18,6 +18,11 @@ LESS = {
     "richardson_romberg.py": ["--only", "f3"],
 }
 
+#: These take longest at their smallest, and run in the full tier only.
+SLOW = (
+    *("barker_robustness", "mamba", "mixture_of_modes", "sgd_and_sgld", "super_efficiency", "unbiased_subsampling"),
+    "variable_selection",
+)
 #: Published claims that do not hold, or hold on some seeds only; the scripts say so, with the evidence.
 NOT_REPRODUCED = {
     "sbps_batches_and_bounds.py": ("F4 it is linear in n", "F4 largest / smallest over n, wide direction"),
@@ -62,7 +67,7 @@ def assert_ended(done, path, folder, code=0):
 @pytest.mark.exact
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.slow if p.stem == "variable_selection" else ()) for p in EXAMPLES],
+    [pytest.param(p, marks=pytest.mark.slow if p.stem in SLOW else ()) for p in EXAMPLES],
     ids=lambda path: path.stem,
 )
 def test_at_its_smallest(path, tmp_path):
