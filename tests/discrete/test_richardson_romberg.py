@@ -355,6 +355,31 @@ def test_estimates_are_twice_the_fine_chain_minus_the_coarse_one():
     np.testing.assert_allclose(np.diag(run.cov()), second, rtol=1e-9)
 
 
+def test_curves_along_a_run_of_both_chains():
+    """Averages from the end of the warm-up: of each chain, and extrapolated; exact, or over a grid of all steps."""
+    process, options = discrete.SGRRLD(EXACT, 0.1), {"steps": 60, "initial": [3.0, 0.0], "seed": 9, "warmup": 1 / 6}
+    run = pdmp.sample(process, **options)
+    path = run.trajectories[0]
+    fine, coarse = bent(path.positions[20:-1].T), bent(path.coarse[10:-1].T)  # each held to its next tick
+    steps = np.arange(1, 51)
+    both = np.stack([np.cumsum(fine)[1::2] / (2.0 * steps), np.cumsum(coarse) / steps], axis=1)
+    np.testing.assert_allclose(run.running_mean(bent, 50, combined=False)[0], both, rtol=1e-9)
+    np.testing.assert_allclose(run.running_mean(bent, 50)[0], 2.0 * both[:, 0] - both[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(run.running_mean(n=7)[0, -1], run.mean(), rtol=1e-9)
+    assert run.running_mean(bent, 5)[0, -1] == pytest.approx(run.expectation(bent), rel=1e-10)
+    grid = pdmp.sample(process, **options, store="grid", draws=50)
+    rows = grid.records[0].grid.rows[:50]
+    values = np.stack([bent(rows[:, :2].T), bent(rows[:, 2:].T)], axis=1).cumsum(axis=0) / steps[:, None]
+    np.testing.assert_allclose(grid.running_mean(bent, 50, combined=False)[0], values, rtol=1e-12)
+    np.testing.assert_allclose(grid.running_mean(bent, 10)[0], (values @ [2.0, -1.0])[4::5], rtol=1e-12)
+    assert grid.running_mean(bent, 10)[0, -1] == pytest.approx(grid.expectation(bent), rel=1e-12)
+    with pytest.raises(ValueError, match="`n` = 51 draws are more than the 50"):
+        grid.running_mean(bent, 51)
+    moments = pdmp.sample(process, **options, store="moments")
+    with pytest.raises(ValueError, match="`running_mean` needs the path"):
+        moments.running_mean()
+
+
 def test_a_negative_variance_is_returned_with_a_warning():
     """With a step near its limit the coarse chain's variance is many times the fine one's."""
     model = Gaussian([0.0, 0.0], [1.0, 1e-3])
