@@ -61,10 +61,12 @@ class Problem:
         Sizes of the batches to choose from, as fractions of the data; the first is that of the grid search and of 1/N.
     noise : float
         Standard deviation of the noise that the grid search starts with.
+    workers : int, optional
+        Arms that run at the same time; where the model itself uses several threads, 1.
     """
 
-    def __init__(self, model, start, log_steps, shares, noise):
-        self.model, self.start, self.noise = model, start, noise
+    def __init__(self, model, start, log_steps, shares, noise, workers=None):
+        self.model, self.start, self.noise, self.workers = model, start, noise, workers
         self.log_steps, self.shares = [float(s) for s in log_steps], list(shares)
         self._providers = {}
 
@@ -98,6 +100,7 @@ class Problem:
             seed=seed,
             initial=self.start,
             draws=draws,
+            workers=self.workers,
         )
         return found.best
 
@@ -113,12 +116,14 @@ class Problem:
             seed,
             initial=start,
             draws=draws,
+            workers=self.workers,
         )
         return found.best
 
     def heuristic(self):
         """γ = 1/N, batches of 10 %, L = 10."""
-        return {"log_step": math.log10(tuning.heuristic_step(self.model)), "share": 0.1, "leaps": 10}
+        share = max(s for s in self.shares if s <= 0.1)
+        return {"log_step": math.log10(tuning.heuristic_step(self.model)), "share": share, "leaps": 10}
 
     def run(self, process, seed, **options):
         """A run; None if the chain diverged."""
@@ -126,6 +131,11 @@ class Problem:
             return pdmp.sample(process, initial=self.start, seed=seed, progress=False, **options)
         except pdmp.SamplingError:
             return None
+
+
+def style(tuner):
+    """Colour, marker and its size; a second problem's tuners have a prefix."""
+    return STYLES[tuner.rpartition(": ")[2]]
 
 
 def everywhere(function, tasks):
@@ -282,7 +292,7 @@ def draw_curves(table, tuners, ylabel, note=""):
     for axes, name in zip(grid.ravel(), PANELS, strict=True):
         lost = []
         for tuner in tuners:
-            colour, shape, size = STYLES[tuner]
+            colour, shape, size = style(tuner)
             x, y, spread = table.get(f"curve of {name}", tuner)
             if not np.all(np.isfinite(y)):
                 lost.append(tuner)
@@ -301,7 +311,7 @@ def draw_curves(table, tuners, ylabel, note=""):
         axes.set_ylabel(ylabel)
     for axes in grid[1]:
         axes.set_xlabel("data passes")
-    labels = [plt.Line2D([], [], color=STYLES[t][0], marker=STYLES[t][1], ms=STYLES[t][2], label=t) for t in tuners]
+    labels = [plt.Line2D([], [], color=style(t)[0], marker=style(t)[1], ms=style(t)[2], label=t) for t in tuners]
     figure.legend(handles=labels, ncols=len(labels), loc="outside lower center", title=note or None)
     return figure
 
@@ -312,7 +322,7 @@ def draw_measures(table, tuners, measures):
     panels = np.atleast_1d(panels)
     for axes, (name, label, unit) in zip(panels, measures, strict=True):
         for k, tuner in enumerate(tuners):
-            colour, shape, _ = STYLES[tuner]
+            colour, shape, _ = style(tuner)
             x, y, error = table.get(name, tuner)
             y, error = unit * y, unit * 2.0 * np.nan_to_num(error)
             y[~np.isfinite(y)] = np.nan
