@@ -421,7 +421,7 @@ class SGRRHMC(RichardsonRomberg):
     step : float or schedule
         ε of the coarse chain, in the convention of `SGHMC`; the fine one has ε/2 and the same friction.
     friction, scheme
-        As for `SGHMC`. The paper extrapolates the explicit scheme.
+        As for `SGHMC`. The paper extrapolates Euler's method, ``scheme="explicit"``.
     correlation, order, weights, threads
         As for `RichardsonRomberg`.
     **options

@@ -11,16 +11,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: These two print, and take no arguments.
 PRINTING = ("own_model.py", "bring_your_own.py")
-#: What is left out of the smallest runs is in the full tier.
-LESS = {
-    "mamba.py": ["--only", "f4"],
-    "sbps_batches_and_bounds.py": ["--only", "f3"],
-    "richardson_romberg.py": ["--only", "f3"],
-}
-
 #: Published claims that do not hold, or hold on some seeds only; the scripts say so, with the evidence.
 NOT_REPRODUCED = {
-    "sbps_batches_and_bounds.py": ("F4 it is linear in n", "F4 largest / smallest over n, wide direction"),
     "unbiased_subsampling.py": (
         "widest: BPS / SBPS",
         "widest: Lipschitz SBPS / SBPS",
@@ -66,7 +58,7 @@ def assert_ended(done, path, folder, code=0):
     ids=lambda path: path.stem,
 )
 def test_at_its_smallest(path, tmp_path):
-    command = ["-m", "tests.examples.small", str(path), *arguments(path), *LESS.get(path.name, [])]
+    command = ["-m", "tests.examples.small", str(path), *arguments(path)]
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)
 
 
