@@ -89,9 +89,12 @@ def skewed(sampler, noise, step, alpha):
 
 
 def half_cauchy(s, draw, n=100):
-    """A data set, the same quantiles for each s: y = 1 for all of the covariates s |Cauchy|; and its posterior."""
-    x = s * np.abs(np.random.default_rng(draw).standard_cauchy(n))
-    model = pdmp.models.LogisticRegression(x[:, None], np.ones(n), prior_scale=1.0)
+    """A data set, the same quantiles for each s: y = 1 for all of the covariates s |Cauchy|; and its posterior.
+
+    Every second datum is written as (-x, 0), which has the same likelihood.
+    """
+    x, sign = s * np.abs(np.random.default_rng(draw).standard_cauchy(n)), np.resize([1.0, -1.0], n)
+    model = pdmp.models.LogisticRegression((sign * x)[:, None], (sign > 0.0).astype(float), prior_scale=1.0)
     theta = np.linspace(-2.0, 8.0, 20_001)
     log_density = -0.5 * theta**2 - np.array([np.logaddexp(0.0, -x * t).sum() for t in theta])
     weights = np.exp(log_density - log_density.max())

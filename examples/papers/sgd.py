@@ -29,6 +29,7 @@ import _common as common
 import matplotlib.pyplot as plt
 import numpy as np
 from _common import Row
+from scipy import stats
 
 import discrete
 import pdmp
@@ -45,11 +46,13 @@ DECREASING, PLACES = 2_000, {1_000: 2e-6, 100: 1e-5}
 
 @functools.cache
 def problem():
-    """The model, the marginal of β₁, a Student law, and that of σ², an inverse gamma law."""
+    """The model, and the marginal law of β₁."""
     rng = np.random.default_rng(2023)
     x, y = rng.multivariate_normal([0.0, 0.0], [[1.0, 0.9], [0.9, 1.0]], N).T
     model = pdmp.models.NormalInverseGammaRegression(np.column_stack([np.ones(N), x]), y, prior_covariance=100.0)
-    return model, model.law.coefficients_law().marginal([1]), model.law.variance_law()
+    law = model.law
+    width = math.sqrt(law.scale / law.shape * np.linalg.inv(law.precision)[1, 1])
+    return model, stats.t(2.0 * law.shape, law.mean[1], width)
 
 
 def slope_sd():
@@ -215,7 +218,7 @@ def bars(axis, table, figure, series, title, colour, width=None):
     axis.bar(x, counts, x[1] - x[0], color=colour, alpha=0.7, label="SGLD, last 500 steps")
     width = width or max(4.0 * sd, 1.1 * np.abs(x - centre).max())
     grid = np.linspace(centre - width, centre + width, 2_001)
-    density = counts.max() * exact.pdf(grid[:, None]) / exact.pdf([centre])
+    density = counts.max() * exact.pdf(grid) / exact.pdf(centre)
     axis.plot(grid, density, color="black", lw=1.2, label="exact, at the same height")
     axis.set(
         title=title, xlabel=NAMES[1], ylabel="steps per bin", xlim=(grid[0], grid[-1]), ylim=(0, 1.3 * counts.max())
