@@ -6,7 +6,7 @@ NAME.csv, its pictures and NAME.json (settings, commit, machine, date, and each 
 criteria, and returns 1 if one of them fails, else 0.
 
 An interrupted run is resumed by the same command: finished pieces are kept in NAME.partial.json, and within a piece
-`Work.checkpoint` names a file for ``pdmp.sample(checkpoint=...)``.
+`Work.sample` is `pdmp.sample` with a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -155,6 +156,15 @@ class Work:
         self.files.append(self.folder / f"{stem}.npz")
         return self.files[-1]
 
+    def sample(self, process, key="", **options):
+        """`pdmp.sample` with such a file; an interruption ends the script, and the same command resumes there."""
+        import pdmp
+
+        run = pdmp.sample(process, checkpoint=self.checkpoint(key), **options)
+        if run.stopped == "interrupted":  # a part of a run must not be taken for the whole
+            raise KeyboardInterrupt
+        return run
+
     def done(self) -> None:
         for file in self.files:
             file.unlink(missing_ok=True)
@@ -231,24 +241,33 @@ def run_pieces(study, settings, folder) -> tuple[Table, float]:
     from tqdm import tqdm
 
     partial = folder / f"{study.name}.partial.json"
-    kept = {"settings": settings, "pieces": {}}
-    if partial.exists():
-        found = json.loads(partial.read_text(encoding="utf-8"))
-        if found["settings"] == json.loads(json.dumps(settings)):
-            kept = found
-            print(f"resumed from {partial}: {len(found['pieces'])} pieces are done")
+    kept = {"settings": json.loads(json.dumps(settings)), "pieces": {}}
+
+    def keep():
+        written = partial.with_suffix(".tmp")
+        written.write_text(json.dumps(kept), encoding="utf-8")
+        written.replace(partial)
+
+    found = json.loads(partial.read_text(encoding="utf-8")) if partial.exists() else {}
+    if found.get("settings") == kept["settings"]:
+        kept = found
+        print(f"resumed from {partial}: {len(found['pieces'])} pieces are done")
+    else:
+        for left in folder.glob(f"{study.name}-*.npz"):  # of other settings
+            left.unlink()
+        keep()
     table = Table(point for piece in kept["pieces"].values() for point in piece["points"])
     pieces = study.pieces(settings)
     for name in tqdm(pieces, desc=study.name, disable=None, unit="piece"):
         if name in kept["pieces"]:
             continue
         began, before, work = time.perf_counter(), len(table.points), Work(folder, f"{study.name}-{name}")
-        pieces[name](table, work)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "the run was interrupted")  # where a piece calls `pdmp.sample` itself
+            pieces[name](table, work)
         seconds = time.perf_counter() - began
         kept["pieces"][name] = {"seconds": seconds, "points": table.points[before:]}
-        written = partial.with_suffix(".tmp")
-        written.write_text(json.dumps(kept), encoding="utf-8")
-        written.replace(partial)
+        keep()
         work.done()
         tqdm.write(f"{name}: {seconds:.0f} s")
         sys.stdout.flush()
@@ -289,7 +308,11 @@ def main(study: Study, description: str, argv=None) -> int:
         settings = about["settings"]
     else:
         about = {"script": f"{study.name}.py", "preset": preset, "settings": settings} | provenance()
-        table, seconds = run_pieces(study, settings, folder)
+        try:
+            table, seconds = run_pieces(study, settings, folder)
+        except KeyboardInterrupt:
+            print("interrupted; the same command resumes")
+            return 130
         about["minutes"] = round(seconds / 60.0, 1)
         table.write(csv_path)
     table = Table.read(csv_path)
