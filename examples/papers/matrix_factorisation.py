@@ -70,9 +70,9 @@ def curve(name, step, which, s, work):
     batch, users, items, ratings = problem(name, s["users"])
     process, part = samplers(batch, step, s)[which]
     steps = round(part * s["steps"])
-    run = pdmp.sample(
+    run = work.sample(
         process, initial=batch.model.initial, steps=steps, warmup=WARMUP, seed=s["seed"], store="grid",
-        draws=s["points"], checkpoint=work.checkpoint(),
+        draws=s["points"],
     )  # fmt: skip
     means = run.running_mean(lambda x: batch.model.predict(x, users, items), s["points"])[0]
     error = np.sqrt(np.mean((means - ratings) ** 2, axis=1))
@@ -168,7 +168,7 @@ STUDY = common.Study(
         "timed": 10,
     },
     full={
-        "seed": 1, "steps": 10_500, "points": 60, "users": 10**6, "large step": 5e-5, "epsilon": 1e-3,
+        "seed": 1, "steps": 10_500, "points": 40, "users": 10**6, "large step": 5e-5, "epsilon": 1e-3,
         "larger sets": ["10M", "20M"], "timed": 200,
     },
     pieces=pieces,

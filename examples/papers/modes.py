@@ -62,9 +62,7 @@ def quadrants(run):
 def pieces(s):
     def long(table, work):
         model = pdmp.models.MixtureSum.generated(seed=0)
-        run = pdmp.sample(
-            process(model), time=s["time"], warmup=0.01, chains=s["chains"], seed=1, checkpoint=work.checkpoint()
-        )
+        run = work.sample(process(model), time=s["time"], warmup=0.01, chains=s["chains"], seed=1)
         occupied, crossings = quadrants(run)
         table.add("long run", "time in each quadrant", range(4), occupied)
         table.add("long run", "crossings", range(2), crossings)

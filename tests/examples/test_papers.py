@@ -15,7 +15,14 @@ RESULTS = FOLDER / "results"
 SCRIPTS = sorted(p for p in FOLDER.glob("*.py") if not p.name.startswith("_"))
 LARGEST = 200_000  #: bytes of a committed file
 
+#: Scripts of which no full run has been made yet: they run, and what they find has not been kept.
+PENDING = {
+    "barker", "bnn_mamba", "hyperboloid", "logistic_mamba", "matrix_factorisation", "modes", "pmf_mamba", "richardson",
+    "sbps", "sgd",
+}  # fmt: skip
+
 scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+finished = pytest.mark.parametrize("path", [p for p in SCRIPTS if p.stem not in PENDING], ids=lambda path: path.stem)
 
 
 def load(path, monkeypatch):
@@ -33,7 +40,13 @@ def results(path):
 
 
 @pytest.mark.exact
-@scripts
+def test_what_is_pending_is_a_script_without_results():
+    assert PENDING <= {path.stem for path in SCRIPTS}
+    assert not [name for name in PENDING if (RESULTS / f"{name}.json").exists()]
+
+
+@pytest.mark.exact
+@finished
 def test_criteria_follow_from_the_committed_numbers(path, monkeypatch):
     module = load(path, monkeypatch)
     about, numbers = results(path)
@@ -46,7 +59,7 @@ def test_criteria_follow_from_the_committed_numbers(path, monkeypatch):
 
 
 @pytest.mark.exact
-@scripts
+@finished
 def test_results_say_where_they_are_from(path, monkeypatch):
     study = load(path, monkeypatch).STUDY
     about, numbers = results(path)
