@@ -126,8 +126,8 @@ def picture(table, s):
         axes.contour(w, w, -u.T, levels=levels, colors="0.75", linewidths=0.7, linestyles=":")
         for name in table.series(f"path {share:g}"):
             x, y, _ = table.get(f"path {share:g}", name)
-            line = "-" if name == "SBPS" and share == SHARES[0] else ""
-            axes.plot(x, y, line, marker=".", color=COLOURS[name], ms=4.0, lw=0.7, label=name, alpha=0.7)
+            line = "-" if name == "SBPS" and share == SHARES[0] else "none"
+            axes.plot(x, y, ls=line, marker=".", color=COLOURS[name], ms=4.0, lw=0.7, label=name, alpha=0.7)
         axes.plot(*START, "k+", ms=9, mew=1.5, zorder=4)
         axes.set(xlim=(-3, 3), ylim=(-3, 3), xlabel="$w_0$", aspect="equal")
         axes.set_title(f"{int(share * s['iterations']):,} iterations, {SHOWN} points of each path at most", fontsize=9)
