@@ -118,10 +118,10 @@ class Logistic(mamba.Problem):
             return dict.fromkeys(measures, math.inf) | {"accuracy": 0.0, "samples": 0, "curve": [math.inf] * BUDGETS}
         x = run.trajectories[0].positions[1:]
         if name.startswith("SGHMC"):
-            x = x[arm["leaps"] - 1 :: arm["leaps"]]  # one sample for each momentum
+            x = x[min(arm["leaps"], len(x)) - 1 :: arm["leaps"]]  # one sample for each momentum
         kept = mamba.evenly(x, s["kept"])
         score = scores(self.model, kept)
-        ends = len(kept) * np.arange(1, BUDGETS + 1) // BUDGETS
+        ends = np.maximum(len(kept) * np.arange(1, BUDGETS + 1) // BUDGETS, 1)
         curve = [ksd(kept[:end], score[:end], threads=1) for end in ends]
         p = self.model.predict(mamba.evenly(x, 30), self.X_test).mean(axis=0)
         found = curve[-1], self.whitened(kept, self.model, score), np.linalg.norm(score.mean(axis=0))

@@ -106,7 +106,7 @@ class Factorisation(mamba.Problem):
         if x is None or not np.all(np.isfinite(scores(self.model, x[-1:]))):
             return dict.fromkeys(measures, math.inf) | {"curve": [math.inf] * BUDGETS}
         score, predicted = scores(self.model, x), self.predicted(x)
-        ends = len(x) * np.arange(1, BUDGETS + 1) // BUDGETS
+        ends = np.maximum(len(x) * np.arange(1, BUDGETS + 1) // BUDGETS, 1)
         curve = [ksd(x[:end], score[:end], threads=1) for end in ends]
         each, mean = rmse(self.test[2], predicted, 1.0, 5.0)
         found = {"ksd": curve[-1], "MSE": np.mean(each**2), "rMSE of the mean": mean, "samples": int(run.events[0])}
