@@ -156,18 +156,22 @@ class Work:
         self.files.append(self.folder / f"{stem}.npz")
         return self.files[-1]
 
-    def sample(self, process, key="", **options):
-        """`pdmp.sample` with such a file; an interruption ends the script, and the same command resumes there."""
+    def sample(self, process, key="", keep=True, **options):
+        """`pdmp.sample` with such a file; an interruption ends the script, and the same command resumes there.
+
+        Without `keep` there is no file: for short runs of models with so many coordinates that writing takes longer.
+        """
         import pdmp
 
-        run = pdmp.sample(process, checkpoint=self.checkpoint(key), **options)
+        run = pdmp.sample(process, checkpoint=self.checkpoint(key) if keep else None, **options)
         if run.stopped == "interrupted":  # a part of a run must not be taken for the whole
             raise KeyboardInterrupt
         return run
 
     def done(self) -> None:
         for file in self.files:
-            file.unlink(missing_ok=True)
+            for left in file.parent.glob(f"{file.name}*"):  # with what locks it
+                left.unlink()
 
 
 def criteria(study, table, settings) -> list[Row]:
@@ -253,7 +257,7 @@ def run_pieces(study, settings, folder) -> tuple[Table, float]:
         kept = found
         print(f"resumed from {partial}: {len(found['pieces'])} pieces are done")
     else:
-        for left in folder.glob(f"{study.name}-*.npz"):  # of other settings
+        for left in folder.glob(f"{study.name}-*.npz*"):  # of other settings
             left.unlink()
         keep()
     table = Table(point for piece in kept["pieces"].values() for point in piece["points"])

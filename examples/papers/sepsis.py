@@ -104,7 +104,7 @@ def sampler(name, settings, table, work):
     draws = half.draws(kept)
     if name in UNTUNED:  # the same seed: the path of the first chain, with its first half
         first = work.sample(process(name, sd), "whole", **shared).draws(kept)[0]
-        shown = np.arange(0, kept, max(kept // 150, 1))
+        shown = np.arange(0, kept, max(kept // 80, 1))
         for j in range(4):
             table.add("trace", f"{name} {j + 1}", (shown + 1) * steps // kept, first[shown, j])
     for j in range(4):
@@ -256,7 +256,7 @@ def densities(table, settings):
             axis.set_title(NAMES[j])
             axis.tick_params(labelsize=8)
             if j == 3:
-                axis.legend(fontsize=7.5)
+                axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[0, 0].set_ylabel("figure 12: one σ")
     axes[1, 0].set_ylabel("figure 14: σ by coordinate")
     return figure
