@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.baoab import BAOAB
 from discrete.kinetic import mean_square
@@ -65,6 +66,9 @@ class BADODAB(Thermostatted):
         correlations per step.
     mass : float, optional
         μ, the inertia of the thermostat; the dimension when omitted.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
+        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
 
     Raises
     ------
@@ -87,8 +91,9 @@ class BADODAB(Thermostatted):
         step: float | str | Schedule = "auto",
         diffusion: float | None = None,
         mass: float | None = None,
+        preconditioner: ArrayLike | None = None,
     ):
-        super().__init__(provider, step, diffusion)
+        super().__init__(provider, step, diffusion, preconditioner)
         self.mass = float(self.dim) if mass is None else positive("mass", mass)
 
     def linear_step(

@@ -12,6 +12,7 @@ jump   θ' = θ + w, accepted with probability min(1, e^ℓ);  zⱼ ~ N(σⱼ, (
 
        a sign for each coordinate  wⱼ = ±zⱼ, + with probability 1 / (1 + exp(-zⱼ gⱼ))
                                    ℓ = log π(θ')/π(θ) + Σⱼ [log(1 + exp(-wⱼ gⱼ)) - log(1 + exp(wⱼ g'ⱼ))]
+       with P = LLᵀ        θ' = θ + L w, and Lᵀg in the place of g
        a single one                w = ±z, + with probability 1 / (1 + exp(-z·g)), and zⱼ ~ ±N(σⱼ, (0.1 σⱼ)²)
                                    ℓ = log π(θ')/π(θ) + log(1 + exp(-w·g)) - log(1 + exp(w·g'))
 =====  =====================================================================================================
@@ -25,10 +26,12 @@ Livingstone & Zanella (2022), The Barker proposal, JRSS B 84 (the Metropolised f
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discrete.mala import factor, of_root
 from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
 from pdmp.gradients import Full, as_provider
@@ -142,6 +145,9 @@ class Barker(Metropolis):
         The law of the increments: ±N(σ, (0.1 σ)²), nearly all of the same size, or N(0, σ²).
     signs : "coordinates" or "single"
         Whether each coordinate's increment gets its own sign or the increment as a whole gets one.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P = LLᵀ, symmetric and positive definite: the proposal is made in the coordinates y, θ = L y, in which `scale`
+        is then; a vector is the diagonal of P. The identity when omitted.
     adapt : bool, default True
         Whether the scale is adapted in the warm-up. Without a warm-up it never is.
     target_acceptance : float, default 0.4
@@ -150,9 +156,10 @@ class Barker(Metropolis):
     Raises
     ------
     TypeError
-        For a gradient that is not exact.
+        For a gradient that is not exact, or a preconditioner that is not constant.
     ValueError
-        For a scale that is not positive, unknown increments or signs, or a target acceptance outside (0, 1).
+        For a scale that is not positive, unknown increments or signs, a preconditioner of another shape or not positive
+        definite, or a target acceptance outside (0, 1).
 
     Examples
     --------
@@ -163,6 +170,8 @@ class Barker(Metropolis):
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
+    diagonal: np.ndarray  #: (d,) the diagonal of L
+    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
     gaussian: bool  #: whether increments are N(0, σ²)
     single: bool  #: whether the increment has one sign as a whole
 
@@ -176,15 +185,28 @@ class Barker(Metropolis):
         signs: str = "coordinates",
         adapt: bool = True,
         target_acceptance: float = 0.4,
+        preconditioner: ArrayLike | None = None,
     ):
         one_of("increments", increments, INCREMENTS)
         one_of("signs", signs, SIGNS)
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
         super().__init__(target, scale, adapt, target_acceptance)
         self.gaussian, self.single = increments == "gaussian", signs == "single"
+        self.diagonal, self.lower = factor(preconditioner, self.dim, "Barker")
+
+    @classmethod
+    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+        """With its covariance as the preconditioner."""
+        process = cls(target, **options)
+        if "preconditioner" not in options:
+            process.diagonal, process.lower = of_root(metric.root)
+        return process
 
     def starting_step(self, hessian: np.ndarray) -> float:
-        shape = self.shape if len(hessian) == self.dim else np.ones(1)
+        shape, root = self.shape, self.lower if self.lower.size else np.diag(self.diagonal)
+        if len(hessian) != self.dim:
+            shape, root = np.ones(1), np.full((1, 1), np.abs(self.diagonal).max())
+        hessian = root.T @ hessian @ root
         curvature = float(np.linalg.eigvalsh(shape[:, None] * hessian * shape)[-1])
         return 2.0 / (self.dim ** (1.0 / 6.0) * math.sqrt(curvature))
 
@@ -192,8 +214,16 @@ class Barker(Metropolis):
         return size**2 * float(np.mean(self.shape**2))
 
     @compiled
+    def pull_back(self, gradient, j):
+        """(Lᵀ ∇U)ⱼ."""
+        total = self.diagonal[j] * gradient[j]
+        for k in range(j + 1, self.lower.shape[0]):
+            total += self.lower[k, j] * gradient[k]
+        return total
+
+    @compiled
     def propose(self, x, memory, size, rng):
-        w, g, along = memory.increment, memory.gradient, 0.0
+        w, along = memory.increment, 0.0
         for j in range(x.shape[0]):
             sigma = size * self.shape[j]
             if self.gaussian:
@@ -203,9 +233,9 @@ class Barker(Metropolis):
             if self.single:
                 if not self.gaussian and rng.random() < 0.5:
                     w[j] = -w[j]
-                along -= w[j] * g[j]
+                along -= w[j] * self.pull_back(memory.gradient, j)
             else:
-                along = -w[j] * g[j]
+                along = -w[j] * self.pull_back(memory.gradient, j)
                 if rng.random() >= expit(along):
                     w[j] = -w[j]
             if math.isnan(along):
@@ -214,7 +244,9 @@ class Barker(Metropolis):
             for j in range(x.shape[0]):
                 w[j] = -w[j]
         for j in range(x.shape[0]):
-            memory.proposal[j] = x[j] + w[j]
+            memory.proposal[j] = x[j] + self.diagonal[j] * w[j]
+            for k in range(min(j, self.lower.shape[0])):
+                memory.proposal[j] += self.lower[j, k] * w[k]
         return True
 
     @compiled
@@ -222,11 +254,12 @@ class Barker(Metropolis):
         total, here, there = 0.0, 0.0, 0.0
         for j in range(memory.increment.shape[0]):
             w = memory.increment[j]
+            before, after = self.pull_back(memory.gradient, j), self.pull_back(memory.next_gradient, j)
             if self.single:
-                here -= w * memory.gradient[j]
-                there -= w * memory.next_gradient[j]
+                here -= w * before
+                there -= w * after
             else:
-                total += softplus(w * memory.gradient[j]) - softplus(-w * memory.next_gradient[j])
+                total += softplus(w * before) - softplus(-w * after)
         if self.single:
             total = softplus(-here) - softplus(there)
         return total

@@ -10,6 +10,7 @@ from pdmp.gradients import Noisy
 
 #: Largest dimension in which Hessian and covariance are whole matrices.
 DENSE_DIMENSIONS = 500
+PIECE = 20_000  #: data at a time
 POINTS = 8  #: at which curvatures are looked at beside the mode
 
 
@@ -35,7 +36,7 @@ def noise_covariance(provider, x):
         return np.diag(provider.scale**2)
     inverse = _inverse_probabilities(provider)
     total, square = np.zeros(d), np.zeros((d, d))
-    for rows in np.array_split(np.arange(n_data), max(1, n_data // 20_000)):
+    for rows in np.array_split(np.arange(n_data), max(1, n_data // PIECE)):
         terms = _centred(provider, x, rows)
         total += terms.sum(axis=0)
         square += terms.T @ (inverse[rows, None] * terms)
@@ -109,13 +110,14 @@ def mode_near(provider, x):
     return np.asarray(x if found is None else found, dtype=float)
 
 
-def largest_curvature(provider, mode, hessian):
+def largest_curvature(provider, mode, hessian, own=lambda hessian: hessian):
     """The largest curvature of U at the mode and where the normal law with this Hessian at the mode is likely to be.
 
-    At `POINTS` points drawn from it, fewer above 50 dimensions and none above `DENSE_DIMENSIONS`.
+    At `POINTS` points drawn from it, fewer above 50 dimensions and none above `DENSE_DIMENSIONS`. `own` takes a Hessian
+    to the coordinates in which curvatures are asked for.
     """
     curvature, axes = np.linalg.eigh(hessian)
-    largest, d = float(curvature[-1]), len(mode)
+    largest, d = float(np.linalg.eigvalsh(own(hessian))[-1]), len(mode)
     if len(hessian) != d or provider.model.has("affine_partial"):
         return largest
     rng = np.random.default_rng(0)
@@ -124,7 +126,7 @@ def largest_curvature(provider, mode, hessian):
         with np.errstate(all="ignore"):
             there = provider.model.hessian(x)
         if np.all(np.isfinite(there)):  # else outside the support
-            largest = max(largest, float(np.linalg.eigvalsh(there)[-1]))
+            largest = max(largest, float(np.linalg.eigvalsh(own(there))[-1]))
     return largest
 
 

@@ -22,7 +22,7 @@ Bernoulli 2; Roberts & Rosenthal (1998), Optimal scaling of discrete approximati
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,7 +82,15 @@ class MALA(Metropolis):
         target_acceptance: float = 0.574,
     ):
         super().__init__(target, step, adapt, target_acceptance)
-        self.diagonal, self.lower = _factor(preconditioner, self.dim)
+        self.diagonal, self.lower = factor(preconditioner, self.dim)
+
+    @classmethod
+    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+        """With its covariance as the preconditioner."""
+        process = cls(target, **options)
+        if "preconditioner" not in options:
+            process.diagonal, process.lower = of_root(metric.root)
+        return process
 
     def starting_step(self, hessian: np.ndarray) -> float:
         d = len(hessian)
@@ -149,16 +157,18 @@ class MALA(Metropolis):
         return total
 
 
-def _factor(preconditioner, d):
+def factor(preconditioner, d, name="MALA"):
     """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
     given = as_preconditioner(preconditioner, d)
     if given.adaptive:
         raise TypeError(
-            f"`preconditioner` of MALA must be constant, a number or an array, got a {type(given).__name__}: "
+            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}: "
             "a step that depends on the past cannot be corrected."
         )
     p = np.ones(d) if given.matrix is None else given.matrix
-    if p.ndim == 1:
-        return np.sqrt(p), np.zeros((0, 0))
-    lower = np.linalg.cholesky(p)
-    return np.diag(lower).copy(), lower
+    return of_root(np.sqrt(p) if p.ndim == 1 else np.linalg.cholesky(p))
+
+
+def of_root(root):
+    """The same of L itself, (d,) if it is diagonal."""
+    return (root, np.zeros((0, 0))) if root.ndim == 1 else (np.diag(root).copy(), np.ascontiguousarray(root))

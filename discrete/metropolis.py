@@ -24,8 +24,10 @@ Hastings (1970), Monte Carlo sampling methods using Markov chains and their appl
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -120,6 +122,15 @@ class Metropolis(Ticking):
         """The step to start from: optimal for independent normal coordinates, all as narrow as the narrowest one."""
         size = self.starting_step(hessian)
         return {"schedule": Constant(size), "duration": self.duration_at(size)}, 0.0
+
+    def adapted(self, statistics: Sequence[dict]) -> Self:
+        """With the step, the geometric mean over the chains, to which a run has adapted, and which stays."""
+        if not self.adapt:
+            return self
+        process, steps = copy.copy(self), [entry[f"mean_{self.step_name}"] for entry in statistics]
+        size = float(np.exp(np.mean(np.log(steps))))
+        process.schedule, process.duration, process.adapt = Constant(size), self.duration_at(size), False
+        return process
 
     def starting_step(self, hessian: np.ndarray) -> float:
         """A step to start adapting from, for a target with this Hessian at its mode."""

@@ -32,6 +32,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.kinetic import mean_square, step_from_h
 from discrete.schedules import Schedule
@@ -64,6 +65,9 @@ class MSGNHT(Thermostatted):
         with an automatic step it is chosen among several, for the fastest decay of correlations per step.
     scheme : {"splitting", "euler"}
         The integrator; its formulas are in the text of `discrete.msgnht`.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
+        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
 
     Raises
     ------
@@ -86,8 +90,9 @@ class MSGNHT(Thermostatted):
         step: float | str | Schedule = "auto",
         diffusion: float | None = None,
         scheme: str = "splitting",
+        preconditioner: ArrayLike | None = None,
     ):
-        super().__init__(provider, step, diffusion)
+        super().__init__(provider, step, diffusion, preconditioner)
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.thermostats = self.dim

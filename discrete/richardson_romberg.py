@@ -152,6 +152,11 @@ class RichardsonRomberg(Process):
                 "`sampler` must have Brownian increments to share, such as SGLD, SGHMC, SGNHT or BAOAB, got "
                 f"{type(sampler).__name__}."
             )
+        if getattr(sampler, "kinetic_mass", None) is not None:
+            raise ValueError(
+                f"`preconditioner` of {type(sampler).__name__} must be left out: coupled chains take none of a sampler "
+                "with a momentum."
+            )
         one_of("weights", weights, ("holding", "paper"))
         if isinstance(threads, bool) or threads not in (1, 2):
             raise ValueError(f"`threads` must be 1 or 2, got {threads!r}.")
@@ -397,6 +402,11 @@ class SGRRLD(RichardsonRomberg):
     """
 
     recipe = SGRRLDRecipe()
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> SGRRLD:
+        """With its covariance as the preconditioner of both chains."""
+        return cls(target, **{"preconditioner": metric.covariance} | options)
 
     def __init__(
         self,

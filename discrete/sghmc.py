@@ -46,6 +46,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.kinetic import Underdamped, count_temperature, step_from_h
 from discrete.schedules import Automatic, Schedule
@@ -90,6 +91,9 @@ class SGHMC(Underdamped):
         of standard deviation τ and the first step ε. At other steps B is scaled in proportion.
     batch_every : int, default 1
         A new mini-batch is drawn at every so many steps, and used until the next one.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
+        friction are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
 
     Raises
     ------
@@ -126,8 +130,9 @@ class SGHMC(Underdamped):
         refresh_every: int | None = None,
         noise_estimate: float = 0.0,
         batch_every: int = 1,
+        preconditioner: ArrayLike | None = None,
     ):
-        super().__init__(provider, step, friction)
+        super().__init__(provider, step, friction, preconditioner)
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.refresh_every = 0 if refresh_every is None else count("refresh_every", refresh_every)

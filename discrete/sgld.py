@@ -394,6 +394,11 @@ class SGLD(Brownian):
             raise ValueError(f"`provider` must be of a sum over data, and {type(provider.model).__name__} is not.")
         return cls(provider, step=positive("eps", eps) / provider.n_data, **options)
 
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its covariance as the preconditioner, for which an automatic step is chosen."""
+        return cls(target, **{"preconditioner": metric.covariance} | options)
+
     @compiled
     def holding_time(self, k):
         return 0.0 if self.schedule.explores(k) else self.schedule.step(k)

@@ -61,6 +61,9 @@ class SGNHT(Thermostatted):
     blocks : sequence of int, optional
         Sizes of consecutive blocks, or for each coordinate the number of its block, from 0 on. By default the model's
         variables, in their order. Only for ``thermostat="per_block"``.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
+        diffusion are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
 
     Raises
     ------
@@ -85,8 +88,9 @@ class SGNHT(Thermostatted):
         diffusion: float | None = None,
         thermostat: str = "scalar",
         blocks: ArrayLike | None = None,
+        preconditioner: ArrayLike | None = None,
     ):
-        super().__init__(provider, step, diffusion)
+        super().__init__(provider, step, diffusion, preconditioner)
         if thermostat not in ("scalar", "per_block"):
             raise ValueError(f'`thermostat` must be "scalar" or "per_block", got {thermostat!r}.')
         if thermostat == "scalar":

@@ -75,8 +75,8 @@ class Thermostatted(Kinetic):
     thermostats = 1
     report = ThermostatReport()
 
-    def __init__(self, provider, step, diffusion):
-        super().__init__(provider, step)
+    def __init__(self, provider, step, diffusion, preconditioner=None):
+        super().__init__(provider, step, preconditioner)
         self.diffusion = self.checked_or_default("diffusion", diffusion)
 
     def linear_step(

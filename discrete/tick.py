@@ -24,13 +24,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from discrete.curvature import local_law, noise_covariance
+from discrete.momenta import Natural
 from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
-from pdmp.native.velocities import finite
+from pdmp.native.velocities import finite as finite  # the samplers take it from here
 from pdmp.process import CERTAIN, Process
 
 #: Steps among which tuning chooses, in units of the automatic one.
@@ -286,6 +287,8 @@ class Brownian(Ticking):
     1
     """
 
+    coordinates: object  #: those that ``move`` works in, see `discrete.momenta`
+
     normals = 1
     #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
     bias_order = 1
@@ -295,6 +298,7 @@ class Brownian(Ticking):
     ) -> None:
         if "move" not in self._methods:
             raise TypeError(f"{type(self).__name__} is a Brownian sampler without the method `move`, marked @compiled.")
+        self.coordinates = Natural()
         super().__init__(provider, step, name, **kwargs)
 
     @compiled
@@ -302,7 +306,7 @@ class Brownian(Ticking):
         memory = state.memory
         for j in range(memory.normals.shape[0]):
             memory.normals[j] = rng.standard_normal()
-        if not (self.move(state.x, state.v, memory, memory.normals, rng, state.counts) and finite(state.x)):
+        if not self.coordinates.move(self, state, rng):
             return -1
         memory.taken[0] += 1
         return 0

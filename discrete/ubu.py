@@ -37,6 +37,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.kinetic import Underdamped, count_temperature
 from discrete.schedules import Schedule
@@ -70,11 +71,15 @@ class UBU(Underdamped):
         D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
         larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
         it is chosen among several, for the fastest decay of correlations per step.
+    preconditioner : float, array_like of shape (d,) or (d, d), optional
+        P, the inverse of the mass matrix: the sampler runs in coordinates in which P is the identity, and step and
+        friction are of these, see `discrete.momenta`. A vector is its diagonal. The identity when omitted.
 
     Raises
     ------
     ValueError
-        For a step or friction that is not positive.
+        For a step or friction that is not positive, or a preconditioner of another shape or not positive
+        definite.
 
     Examples
     --------
@@ -88,9 +93,13 @@ class UBU(Underdamped):
     normals = 3
 
     def __init__(
-        self, provider: Provider | Model, step: float | str | Schedule = "auto", friction: float | None = None
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        friction: float | None = None,
+        preconditioner: ArrayLike | None = None,
     ):
-        super().__init__(provider, step, friction)
+        super().__init__(provider, step, friction, preconditioner)
 
     @classmethod
     def from_c(cls, provider: Provider | Model, h: float, gamma: float = 2.0, c: float = 1.0) -> UBU:

@@ -46,8 +46,9 @@ import copy
 import difflib
 import inspect
 import math
+import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -294,6 +295,38 @@ class Process(Compiled):
         """A copy in which every "auto" option is replaced by its value, for runs that start near `x` (d,)."""
         return copy.copy(self)
 
+    @classmethod
+    def in_metric(cls, target: Any, metric: Any, **options: Any) -> Process:
+        """A process of this class in a learnt metric; what `pdmp.auto` calls for its argument `sampler`.
+
+        A sampler that takes a metric redefines this, and nothing else is needed.
+
+        Parameters
+        ----------
+        target : Model or pdmp.gradients.Provider
+        metric : pdmp.automatic.Metric
+            The Gaussian N(m, LLᵀ) that fits the target best: ``mean`` m, ``root`` L, ``covariance``, ``variances``, and
+            the ``mass`` of `pdmp.processes.mass` with this L.
+        **options
+            Further arguments of the class, which come before what this method would choose.
+
+        Raises
+        ------
+        TypeError
+            For a class that takes no metric.
+        """
+        raise TypeError(f"{cls.__name__} takes no metric; those that do are {', '.join(takers_of_metrics())}.")
+
+    def adapted(self, statistics: Sequence[dict]) -> Process:
+        """A copy with what a run has adapted, frozen; the process itself if nothing adapts.
+
+        Parameters
+        ----------
+        statistics : list of dict
+            What the chains of that run report, see `pdmp.interfaces.Report.statistics`.
+        """
+        return self
+
     def missing_rate(self, bound: float) -> str | None:
         """An error message if `bound`, returned by a clock, needs a `rate` and the class has none; else None."""
         if not HORIZON < bound < CERTAIN or self._methods["rate"] is not Process._methods["rate"]:
@@ -399,6 +432,18 @@ class Process(Compiled):
         )
         self.prepare(state)
         return state
+
+
+def takers_of_metrics() -> list[str]:
+    """Names of the public classes that redefine `Process.in_metric`, of all packages that are imported, sorted."""
+    found, seen = [Process], set()
+    while found:
+        cls = found.pop()
+        found += cls.__subclasses__()
+        package = sys.modules[cls.__module__.split(".")[0]]
+        if cls.in_metric.__func__ is not Process.in_metric.__func__ and getattr(package, cls.__name__, None) is cls:
+            seen.add(f"{package.__name__}.{cls.__name__}")
+    return sorted(seen)
 
 
 def interleave(*columns):

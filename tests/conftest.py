@@ -16,6 +16,8 @@ import os
 
 import pytest
 
+from tests import seeds
+
 VARIABLE = "NUMBA_DISABLE_JIT"
 
 
@@ -25,10 +27,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Set numba up before it is imported."""
+    """Set numba up before it is imported, and the seeds before they are used."""
     plain = getattr(config, "workerinput", {}).get("plain")
     if plain is not None:
         os.environ[VARIABLE] = str(int(plain))
+    seeds.install()
 
 
 def pytest_report_header(config):

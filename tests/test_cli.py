@@ -327,7 +327,6 @@ def test_tune(small, command):
         rows = list(csv.DictReader(file))
     assert {row["size"] for row in rows} == {"2", "9"} and len(rows) == 16
     assert matplotlib.image.imread(small / "found" / "tuning.png").shape[1] > 500
-    assert command(call)[1] == out
     code, _, err = command("tune SGLD --data small.csv --target label --budget 0.0001")
     assert code == 2 and "pdmp: --budget is too small for one round" in err
 

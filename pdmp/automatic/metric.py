@@ -26,7 +26,7 @@ from pdmp.errors import SamplingError
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
-from pdmp.processes.mass import Dense, Diagonal, LowRank
+from pdmp.processes.mass import Diagonal, LowRank, lower, mass_of
 
 #: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
 #: many as this where variances are.
@@ -64,10 +64,36 @@ class Metric(NamedTuple):
         """Whether the last two windows agree."""
         return self.change <= TOLERANCE
 
+    @property
+    def mean(self) -> np.ndarray:
+        """m of N(m, L Lᵀ), (d,)."""
+        return self.gaussian.centre
 
-def mass_of(root: np.ndarray) -> Compiled:
-    """The mass with the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,)."""
-    return Diagonal(root) if root.ndim == 1 else Dense(lower(root))
+    @property
+    def root(self) -> np.ndarray:
+        """L, lower triangular (d, d); or (d,), its diagonal, where only variances were learnt."""
+        return self.gaussian.root if self.gaussian.root.ndim == 1 else self.mass.root  # type: ignore[attr-defined]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """L Lᵀ, (d, d); or its diagonal (d,)."""
+        return self.root**2 if self.root.ndim == 1 else self.root @ self.root.T
+
+    @property
+    def variances(self) -> np.ndarray:
+        """The diagonal of a diagonal covariance that is near L Lᵀ, (d,).
+
+        The geometric means of the variances and of those with all other coordinates given: as `fitted_gaussian`.
+        """
+        if self.root.ndim == 1:
+            return self.root**2
+        inverse = np.linalg.solve(self.root, np.eye(len(self.root)))
+        return np.sqrt((self.root**2).sum(axis=1) / (inverse**2).sum(axis=0))
+
+    def diagonal(self) -> Metric:
+        """The same with these variances alone."""
+        sd = np.sqrt(self.variances)
+        return self._replace(gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd))
 
 
 def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = None) -> HMC:
@@ -83,11 +109,6 @@ def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = No
     )
     process.mass = mass
     return process
-
-
-def lower(root: np.ndarray) -> np.ndarray:
-    """The lower triangular root of the same covariance."""
-    return np.ascontiguousarray(np.tril(np.linalg.qr(root.T, mode="r").T))
 
 
 def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:
@@ -173,8 +194,7 @@ def residual_gradient(gaussian: Gaussian, x: np.ndarray, gradients: np.ndarray) 
     """
     root = gaussian.root
     pulled = gradients * root if root.ndim == 1 else gradients @ root
-    z = np.array([gaussian.standardised(point) for point in x])
-    return float(np.sqrt(np.mean((pulled - z) ** 2)))
+    return float(np.sqrt(np.mean((pulled - gaussian.standardised(x)) ** 2)))
 
 
 def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.automatic.metric import FAR, Metric, hamiltonian, learn_metric
+from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, hamiltonian, learn_metric
 from pdmp.automatic.start import find_starts
+from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_target
 from pdmp.models.adapters import from_pymc
 from pdmp.models.base import Model
+from pdmp.native.arguments import one_of
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import LowRank
@@ -23,13 +26,24 @@ from pdmp.processes.mass import LowRank
 SPAWN_KEY = 2**32 - 1
 
 
-def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initial: ArrayLike | None = None) -> Process:
+def auto(
+    model: Model | Any,
+    *,
+    sampler: Callable[..., Process] | None = None,
+    options: dict[str, Any] | None = None,
+    metric: str = "full",
+    chains: int = 4,
+    seed: int | None = None,
+    initial: ArrayLike | None = None,
+) -> Process:
     """A process that is ready to sample a model: started, preconditioned and chosen by its own warm-up.
 
     1. Starts: from the model's initial point, and from a point dispersed around it for each chain, a Newton path; each
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
     2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
        step; above 200 dimensions variances and a few directions that they miss (`pdmp.automatic.metric`).
+    3. Another sampler, if it is named, in that metric. What it adapts itself (a step, to its acceptance rate) adapts in
+       one more window.
 
     ``pdmp.sample(model)`` does this, and then samples.
 
@@ -37,6 +51,16 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     ----------
     model : Model or pymc.Model
         The target. A PyMC model goes through `pdmp.models.from_pymc`.
+    sampler : subclass of Process, or callable, optional
+        `HMC` when omitted. A class is set up by its method `Process.in_metric`: with a mass (`BPS` and its relatives,
+        `ZigZag`, `HMC`), a reference (`Boomerang`), speeds, or a preconditioner (fixed-step samplers). Any other
+        callable is called as ``sampler(target, metric, **options)``, with the target and a
+        `pdmp.automatic.metric.Metric`, and returns a process.
+    options : dict, optional
+        Further arguments of the sampler. The entry ``provider``, estimates of the gradient of this model from
+        `pdmp.gradients`, stands in the place of the model.
+    metric : {"full", "diagonal"}, default "full"
+        "diagonal": of the metric the sampler gets variances only, and a Zig-Zag process, say, speeds and no matrix.
     chains : int, default 4
         Number of chains, which all take part in the warm-up.
     seed : int, optional
@@ -47,16 +71,16 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     Returns
     -------
     Process
-        An `HMC`. Its attribute ``starts`` is where the chains of a run start by default, ``choice`` says in one line
-        what was learnt, ``preparation_gradients`` is the number of gradients and
-        potentials that this has cost, all chains together.
+        An `HMC`, or what `sampler` makes. Its attribute ``starts`` is where the chains of a run start by default,
+        ``choice`` says in one line what was learnt, ``preparation_gradients`` is the number of gradients and potentials
+        that this has cost, all chains together.
 
     Raises
     ------
     TypeError
-        If it is not a model.
+        If it is not a model, or `sampler` takes no metric or does not return a process.
     ValueError
-        If no point of positive density is found near `initial`.
+        If no point of positive density is found near `initial`, or for an option that the sampler does not take.
     SamplingError
         If the warm-up fails.
 
@@ -72,10 +96,16 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     >>> process.starts.shape
     (4, 2)
     >>> run = pdmp.sample(process, events=200, chains=4, seed=1)
+    >>> model = pdmp.models.LogisticRegression([[1.0, 0.5], [-1.0, 2.0], [0.5, -1.0]], [1, 0, 1])
+    >>> pdmp.auto(model, sampler=pdmp.Boomerang, seed=1).choice[:28]
+    'Boomerang in a metric learnt'
     """
     target = model_of(model)
     if target is None:
         raise TypeError(f"`model` must be a pdmp.Model or a pymc.Model, got {type(model).__name__}.")
+    one_of("metric", metric, ("full", "diagonal"))
+    options = dict(options or {})
+    check_sampler(sampler, options, target)
     chains = check_count("chains", chains)
     root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
     for_starts, for_metric = root.spawn(2)
@@ -85,22 +115,65 @@ def auto(model: Model | Any, *, chains: int = 4, seed: int | None = None, initia
     said = starts.warning()
     if said is not None:
         warnings.warn(said, UserWarning, stacklevel=4)
-    metric = learn_metric(target, starts, for_metric)
-    process = hamiltonian(target, metric.mass, metric.far, metric.step)
-    process.starts, process.choice = metric.points, describe(process, metric)
-    process.preparation_gradients = starts.evaluations + metric.gradients
+    learnt = learn_metric(target, starts, for_metric)
+    spent = starts.evaluations + learnt.gradients
+    if metric == "diagonal":
+        learnt = learnt.diagonal()
+    if sampler in (None, HMC) and not options:
+        process: Process = hamiltonian(target, learnt.mass, learnt.far, learnt.step)
+    else:
+        process = named(sampler or HMC, options.pop("provider", target), learnt, options)
+        process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
+        spent += further
+    process.starts, process.choice = learnt.points, describe(process, learnt)
+    process.preparation_gradients = spent
     return process
 
 
-def describe(process: HMC, metric: Metric) -> str:
+def check_sampler(sampler: Any, options: dict[str, Any], model: Model) -> None:
+    """Raise a `TypeError` or `ValueError` for what can be seen to be wrong before the warm-up."""
+    if sampler is not None and not callable(sampler):
+        raise TypeError(f"`sampler` must be a subclass of pdmp.Process or a callable, got {sampler!r}.")
+    if isinstance(sampler, type) and issubclass(sampler, Process):
+        if sampler.in_metric.__func__ is Process.in_metric.__func__:  # type: ignore[attr-defined]
+            sampler.in_metric(model, None)  # which says so
+    provider = options.get("provider")
+    if provider is not None and getattr(provider, "model", provider) is not model:
+        raise ValueError(f"`options`: the provider must be one of this model, got a {type(provider).__name__}.")
+
+
+def named(sampler: Callable[..., Process], target: Any, metric: Metric, options: dict[str, Any]) -> Process:
+    """A process of the sampler in the metric."""
+    make: Callable[..., Any] = sampler
+    if isinstance(sampler, type) and issubclass(sampler, Process):
+        make = sampler.in_metric
+    process = make(target, metric, **options)
+    if not isinstance(process, Process):
+        raise TypeError(f"`sampler` must return a process, got a {type(process).__name__}.")
+    return process
+
+
+def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tuple[Process, Metric, int]:
+    """The process after a window in which it adapts, if it does; the metric, its points moved on; the gradients."""
+    if type(process).adapted is Process.adapted:
+        return process, metric, 0
+    run = run_window(process, metric.points, seed, max(FIRST_WINDOW, 10 * process.model.dim))
+    process = process.resolve(metric.points[0]).adapted([record.statistics for record in run.records])
+    return process, metric._replace(points=ends(run, metric.points)), gradients_of(run)
+
+
+def describe(process: Process, metric: Metric) -> str:
     """One sentence on what was learnt, and how."""
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
-    if isinstance(process.mass, LowRank):
-        kind += f" and {len(process.mass.gains)} directions"
+    if isinstance(metric.mass, LowRank):
+        kind += f" and {len(metric.mass.gains)} directions"
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
+    who = f"{type(process).__name__} in a metric learnt by windows of HMC"
+    if isinstance(process, HMC):
+        who = f"Hamiltonian Monte Carlo with step {metric.step:.2g} in paths of {process.duration:g}"
     return (
-        f"Hamiltonian Monte Carlo with step {metric.step:.2g} in paths of {process.duration:g}: {kind} learnt in "
+        f"{who}: {kind} learnt in "
         f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "
         f"posterior is {shape} (residual gradient {metric.residual:.2f})"
     )

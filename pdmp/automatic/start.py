@@ -52,9 +52,9 @@ class Gaussian(NamedTuple):
         return self.centre + (self.root * z if self.root.ndim == 1 else self.root @ z)
 
     def standardised(self, x):
-        """z with at(z) = x."""
+        """z with at(z) = x, of a point (d,) or of points (n, d)."""
         offset = x - self.centre
-        return offset / self.root if self.root.ndim == 1 else np.linalg.solve(self.root, offset)
+        return offset / self.root if self.root.ndim == 1 else np.linalg.solve(self.root, offset.T).T
 
     def log_volume(self):
         """log det L + d/2 log 2π; the log density at `at(z)` is minus that, and minus |z|²/2."""

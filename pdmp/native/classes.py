@@ -40,6 +40,7 @@ from pdmp.native.decorators import FAST as FAST
 from pdmp.native.decorators import allocating as allocating
 from pdmp.native.decorators import compiled as compiled
 from pdmp.native.decorators import entry as entry
+from pdmp.native.decorators import fused_inlined as fused_inlined
 from pdmp.native.decorators import helper as helper
 from pdmp.native.decorators import inlined as inlined
 from pdmp.native.decorators import internal as internal
@@ -47,6 +48,7 @@ from pdmp.native.decorators import internal_inlined as internal_inlined
 from pdmp.native.decorators import method_options
 from pdmp.native.decorators import positive as positive
 from pdmp.native.decorators import vectorised as vectorised
+from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
 from pdmp.native.explanations import explanation
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES

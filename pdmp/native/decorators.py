@@ -1,15 +1,20 @@
 """Which functions become machine code, and how: `compiled` for methods, the others for functions.
 
-==================  ======================================================================================
-`compiled`          a method of a `Compiled` class
-`entry`             a function that Python calls with a `Compiled` object, and that is kept on disk
-`helper`            a function that compiled code calls, or a test from Python
-`inlined`           a small one, called where speed counts
-`internal`          one that Python never calls, not even a test: less to compile
-`internal_inlined`  a small one of these
-`vectorised`        a loop over arrays that may reorder its sums for speed
-`allocating`        one of these that creates arrays
-==================  ======================================================================================
+====================  ======================================================================================
+`compiled`            a method of a `Compiled` class
+`entry`               a function that Python calls with a `Compiled` object, and that is kept on disk
+`helper`              a function that compiled code calls, or a test from Python
+`inlined`             a small one, called where speed counts
+`internal`            one that Python never calls, not even a test: less to compile
+`internal_inlined`    a small one of these
+`vectorised`          a loop over arrays that may reorder its sums for speed
+`vectorised_inlined`  a small one of these
+`allocating`          one of these that creates arrays
+`fused_inlined`       a small one in which a product and a sum may be rounded once
+====================  ======================================================================================
+
+Each says itself whether sums may be reordered. Numba would else pass that on from the caller for which it first
+compiles a function: the last bits of a run would depend on what ran before it.
 
 Inlining is LLVM's (``forceinline``), never numba's own (``inline="always"``), which returned wrong numbers for two
 levels of calls.
@@ -41,25 +46,28 @@ except (ImportError, AttributeError):  # numba has changed its private parts: sl
 #: Whether numba's private parts are in use; without them, compiled methods count references and may create arrays.
 FAST_COMPILATION = "pipeline_class" in OUTER
 
-helper = numba.njit(**OUTER)
-inlined = numba.njit(forceinline=True, **OUTER)
-internal = numba.njit(**INNER)
-internal_inlined = numba.njit(forceinline=True, **INNER)
+EXACT = {"fastmath": False}
+helper = numba.njit(**OUTER, **EXACT)
+inlined = numba.njit(forceinline=True, **OUTER, **EXACT)
+internal = numba.njit(**INNER, **EXACT)
+internal_inlined = numba.njit(forceinline=True, **INNER, **EXACT)
 #: Freedoms with floating-point numbers that keep infinities and NaN; results may differ from Python's in the last bits.
 FAST = {"arcp", "contract", "afn", "reassoc", "nsz"}
 vectorised = numba.njit(fastmath=FAST, **FLAGS)
+vectorised_inlined = numba.njit(forceinline=True, fastmath=FAST, **OUTER)
+fused_inlined = numba.njit(forceinline=True, fastmath={"contract"}, **OUTER)
 allocating = numba.njit(fastmath=FAST, **(FLAGS | {"_nrt": True} if "_nrt" in FLAGS else FLAGS))  # unset: the caller's
 
 
 def entry(function: Callable) -> Callable:
     """Compile a function that Python calls, and keep the machine code on disk."""
-    dispatcher = numba.njit(**OUTER)(function)
+    dispatcher = numba.njit(**OUTER, **EXACT)(function)
     return dispatcher if numba.config.DISABLE_JIT else keep_on_disk(dispatcher)
 
 
 def method_options(method):
     """Numba's options for a method marked with `compiled`."""
-    options = {**INNER, "forceinline": method.__inline__}
+    options = {**INNER, **EXACT, "forceinline": method.__inline__}
     return {**options, "_nrt": method.__allocates__} if "_nrt" in options else options
 
 

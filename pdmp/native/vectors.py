@@ -9,7 +9,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from pdmp.native.classes import inlined
+from pdmp.native.classes import fused_inlined, inlined
 from pdmp.native.prefetch import LINE
 
 BLOCK = 64  #: data handled together, so that their exponentials are vectorised; rows of a tile
@@ -119,7 +119,7 @@ else:
         return types.float64(types.float64), generate
 
 
-@inlined
+@fused_inlined
 def exp(z):
     """exp(z) without a branch or a call, z clipped to [-708, 708]; relative error below 1e-14, NaN stays NaN."""
     z = 708.0 if z > 708.0 else z

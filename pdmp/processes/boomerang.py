@@ -24,7 +24,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +37,9 @@ from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, Process, positions
+from pdmp.processes.exact import predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
-from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
+from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
@@ -150,6 +151,13 @@ class Boomerang(Walls, Process):
             return bound_of_terms(self.provider, self.mean, self.reference)
         by_hessian = functools.partial(bound_of_hessian, self.model, self.mean, self.reference)
         return choose_thinning(thinning, self.model, {"sinusoids": Sinusoids}, by_hessian)
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its Gaussian as the reference, and a predicted bound where the model gives none."""
+        root = metric.root
+        reference = DiagonalReference(root**2) if root.ndim == 1 else DenseReference.from_root(root)
+        return predicted_without_bound(cls, target, {"mean": metric.mean, "covariance": reference} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

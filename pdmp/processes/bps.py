@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,14 @@ from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
 from pdmp.process import CERTAIN
-from pdmp.processes.exact import ExactGradient, check_rate, curvature_at, exact_provider, sphere
+from pdmp.processes.exact import (
+    ExactGradient,
+    check_rate,
+    curvature_at,
+    exact_provider,
+    predicted_without_bound,
+    sphere,
+)
 from pdmp.processes.mass import Dense, Identity, check_mass, make_mass
 from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
@@ -259,6 +266,14 @@ class BPS(Walls, ExactGradient):
         out[REFRESH] = self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its mass, under a predicted bound where the model gives none; see `Process.in_metric`."""
+        process = predicted_without_bound(cls, target, options)
+        if "mass" not in options:
+            process.mass = metric.mass
+        return process
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,7 @@ from pdmp.thinning import (
     LocalHessian,
     Maxima,
     ModelConstant,
+    Narrow,
     Predicted,
     RayInversion,
 )
@@ -128,7 +130,10 @@ class ExactGradient(Process):
         if isinstance(self.thinning, Predicted):
             curvature = 1.0 if metric else mean_curvature(self.model, x)
         elif self.thinning.adapts:
-            curvature = curvature_at(self.model, x, "the first width of the grid") * components
+            curvature = self.model.curvature(x) if metric else 0.0
+            if not 0.0 < curvature < math.inf:
+                curvature = 1.0 if metric else curvature_at(self.model, x, "the first width of the grid")
+            curvature *= components
         return Memory(
             gradient=np.zeros(self.dim),
             at=np.full(1, math.nan),
@@ -186,6 +191,18 @@ def choose_thinning(thinning, model, form):
         return BOUNDS[thinning]()
     known = ", ".join(f'"{name}"' for name in BOUNDS)
     raise ValueError(f'`thinning` must be "auto", {known} or a bound of pdmp.thinning, got {thinning!r}.')
+
+
+def predicted_without_bound(cls, target, options):
+    """A process of the class, with ``thinning="predicted"`` where its own choice would be the adaptive grid.
+
+    In a learnt metric that costs a fraction of the grid's gradients.
+    """
+    process = cls(target, **options)
+    bound = process.thinning.bound if isinstance(process.thinning, Narrow) else process.thinning
+    if "thinning" in options or not isinstance(bound, Grid) or "thinning" not in inspect.signature(cls).parameters:
+        return process
+    return cls(target, **options, thinning="predicted")
 
 
 def check_rate(name, value):

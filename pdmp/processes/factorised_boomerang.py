@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -148,6 +148,11 @@ class FactorisedBoomerang(Walls, Process):
             return bound_of_partial_terms(self.provider, self.mean, self.reference)
         by_hessian = functools.partial(bound_of_entries, self.model, self.mean, self.reference)
         return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its mean and variances as the reference."""
+        return cls(target, **{"mean": metric.mean, "covariance": metric.variances} | options)
 
     @compiled
     def evaluate(self, state, now, rng):

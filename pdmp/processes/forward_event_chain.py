@@ -22,12 +22,12 @@ orthogonal switch, and its positive form.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.gradients import Provider
+from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
@@ -117,6 +117,16 @@ class ForwardEventChain(BPS):
         self.orthogonal, self.probability = _ORTHOGONAL[orthogonal], fraction("probability", probability, one=True)
         self.angle = math.nan if angle is None else number("angle", angle)
         self.positive = bool(positive)
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """As `BPS.in_metric`; every event switches the direction orthogonal to the gradient.
+
+        Rare switches starve the standard deviations of effective draws. In fewer than three dimensions, where there is
+        no switch, that direction is refreshed.
+        """
+        orthogonal = "switch" if as_provider(target).dim > 2 else "refresh"
+        return super().in_metric(target, metric, **{"orthogonal": orthogonal, "probability": 1.0} | options)
 
     @compiled
     def bounce(self, u, a, scratch, rng):

@@ -135,6 +135,8 @@ def reference_mean(mean, provider):
 def gaussian_reference(covariance, mean, model, diagonal_only=False):
     """`DenseReference` or `DiagonalReference` of what a user gave as `covariance`, or a `ValueError` naming it."""
     d = model.dim
+    if isinstance(covariance, DiagonalReference if diagonal_only else (DenseReference, DiagonalReference)):
+        return covariance
     if covariance is None and diagonal_only or isinstance(covariance, str) and covariance == "diagonal":
         diagonal = hessian_diagonal(model, mean)
         if not np.all(diagonal > 0.0):

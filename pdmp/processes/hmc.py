@@ -30,7 +30,7 @@ Appl. Probab. 27, for the process without an error.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -297,6 +297,14 @@ class HMC(Process):
         return self.provider.packed.potential_and_gradient(x, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+        """With its mass, and the step to which the warm-up has adapted."""
+        process = cls(target, **{"step": metric.step} | options)
+        if "mass" not in options:
+            process.mass = metric.mass
+        return process
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

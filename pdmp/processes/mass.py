@@ -311,7 +311,7 @@ class LowRankMemory(NamedTuple):
     products: np.ndarray  #: (r,)
 
 
-class LowRank(Compiled):
+class LowRank(_Scaled):
     """L = S (I + V C Vᵀ): S and C are diagonal, and the columns of V (d, r) are orthonormal.
 
     M⁻¹ = S (I + V ((I + C)² - I) Vᵀ) S. Products cost 2 d r operations. It is given, and never adapted.
@@ -320,7 +320,6 @@ class LowRank(Compiled):
     scale: np.ndarray  #: (d,) the diagonal of S
     vectors: np.ndarray  #: (r, d) Vᵀ
     gains: np.ndarray  #: (r,) the diagonal of C
-    learns: bool
     adaptive = False
 
     def __init__(self, scale, vectors, gains):
@@ -352,6 +351,25 @@ class LowRank(Compiled):
         for k in range(self.gains.shape[0]):
             for j in range(y.shape[0]):
                 y[j] += products[k] * self.vectors[k, j]
+
+    @compiled
+    def velocity_changed(self, state):
+        """u = (I + V C Vᵀ)⁻¹ S⁻¹ v."""
+        mass = state.memory.mass
+        for j in range(mass.u.shape[0]):
+            mass.u[j] = state.v[j] / self.scale[j]
+        for k in range(self.gains.shape[0]):
+            total = 0.0
+            for j in range(mass.u.shape[0]):
+                total += self.vectors[k, j] * mass.u[j]
+            mass.products[k] = self.gains[k] / (1.0 + self.gains[k]) * total
+        for k in range(self.gains.shape[0]):
+            for j in range(mass.u.shape[0]):
+                mass.u[j] -= mass.products[k] * self.vectors[k, j]
+
+    @compiled
+    def learn(self, mass, x, v, now):
+        """Nothing: it is given."""
 
     @compiled
     def learn_from(self, mass, x, v, now):
@@ -466,6 +484,16 @@ def root_of(mass):
         low = np.linalg.eigvalsh(mass)[0]
         raise ValueError(f"`mass` must be positive definite; its smallest eigenvalue is {low:.3g}.") from None
     return np.tril(np.linalg.inv(upper).T)
+
+
+def mass_of(root: np.ndarray) -> Compiled:
+    """The mass with the root L, L Lᵀ = M⁻¹, of shape (d, d) or (d,)."""
+    return Diagonal(root) if root.ndim == 1 else Dense(lower(root))
+
+
+def lower(root: np.ndarray) -> np.ndarray:
+    """The lower triangular root of the same covariance."""
+    return np.ascontiguousarray(np.tril(np.linalg.qr(root.T, mode="r").T))
 
 
 def make_mass(mass, model, x):

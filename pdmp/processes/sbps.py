@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -261,6 +261,11 @@ class SBPS(Process):
     exact_bounds = False
     recipe = SBPSRecipe()
     report = SBPSReport()
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its standard deviations as the preconditioner P: velocities are P u."""
+        return cls(target, **{"precondition": np.sqrt(metric.variances)} | options)
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ Comput. 33.
 from __future__ import annotations
 
 import math
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -98,6 +99,11 @@ class StickyBoomerang(Sticky):
     >>> run.draws(5).shape
     (1, 5, 2)
     """
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its mean and variances as the reference."""
+        return cls(target, **{"mean": metric.mean, "covariance": metric.variances} | options)
 
     def __init__(
         self,

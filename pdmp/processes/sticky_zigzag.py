@@ -8,6 +8,9 @@ Comput. 33.
 
 from __future__ import annotations
 
+from typing import Any, Self
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
@@ -58,6 +61,11 @@ class StickyZigZag(Sticky):
     >>> bool(run.inclusion()[0] > 0.9 > 0.5 > run.inclusion()[1])
     True
     """
+
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
+        """With its standard deviations as the speeds."""
+        return cls(target, **{"speed": np.sqrt(metric.variances)} | options)
 
     def __init__(
         self,

@@ -128,6 +128,10 @@ class SubsampledRates(Compiled):
         self.bounds = TermBounds(float(each.sum()), each)
 
     @compiled
+    def flip(self, state, j):
+        state.v[j] = -state.v[j]
+
+    @compiled
     def propose(self, process, state, i, now, rng):
         memory, model, v = state.memory, process.provider.model, state.v
         here, d = memory.here, state.v.shape[0]

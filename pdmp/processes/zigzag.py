@@ -8,6 +8,17 @@ rate   (vᵢ ∂ᵢU(x))₊ + γᵢ, coordinate i; the superposition's is the su
 jump   vᵢ ← -vᵢ
 =====  =================================================================================================
 
+With a mass M that is not diagonal the velocity is v = L s, with signs s and L Lᵀ = M⁻¹, and coordinate i stands for sᵢ:
+
+=====  =================================================================================================
+clock  one for all signs, by thinning under a bound on Σᵢ (sᵢ aᵢ)₊, a = Lᵀ∇U
+rate   (sᵢ aᵢ)₊ + γᵢ
+jump   sᵢ ← -sᵢ, v = L s
+=====  =================================================================================================
+
+which is the Zig-Zag process of the target in coordinates y, x = L y. It changes all of v at each event, and so costs d²
+operations.
+
 The excess rates γᵢ >= 0 do not change the law that is sampled: they are the same before and after a flip. With
 mini-batches in place of ∂ᵢU the rates are those of `pdmp.processes.subsampled_zigzag`.
 
@@ -22,21 +33,30 @@ analysis of the zigzag process, Ann. Inst. H. Poincaré 58 (excess rates).
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.models.base import Model
+from pdmp.models.capabilities import missing
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN
-from pdmp.processes.exact import ExactGradient
+from pdmp.processes.exact import ExactGradient, predicted_without_bound
+from pdmp.processes.mass import check_mass, make_mass, mass_of, root_of
 from pdmp.processes.subsampled_zigzag import SubsampledRates
 from pdmp.processes.walls import Walls
-from pdmp.thinning.affine import Inversion
+from pdmp.thinning.affine import Affine, Inversion
 from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
+from pdmp.thinning.grid import Grid
+from pdmp.thinning.maxima import Maxima
+from pdmp.thinning.predicted import Predicted
+
+if TYPE_CHECKING:
+    from pdmp.process import State
 
 
 class ZigZag(Walls, ExactGradient):
@@ -63,13 +83,19 @@ class ZigZag(Walls, ExactGradient):
         starts, so that a unit of time is about a standard deviation in every coordinate.
     refresh_rate : float or array_like of shape (dim,), default 0.0
         γᵢ >= 0: rate at which each coordinate flips whatever the potential does, for each unit of time.
+    mass : None, array_like of shape (dim,) or (dim, dim), or "hessian", default None
+        The mass matrix M, in place of `speed`, for the exact gradient: velocities are L s with signs s and L Lᵀ = M⁻¹,
+        L lower triangular. Good is the target's precision. A vector is a diagonal, and the same as the speeds 1 / √M.
+        "hessian": that of U at the mode. A matrix takes the bounds "affine", of targets with bounds on the Hessian,
+        where it inverts rates of quadratic targets exactly; "grid", "maxima" and "predicted".
 
     Raises
     ------
     TypeError
         For noise that is not a batch, or batches that are not drawn independently.
     ValueError
-        For thinning or batches that the model has no bounds for, speeds that are not positive, or negative rates.
+        For thinning or batches that the model has no bounds for, speeds that are not positive, negative rates, a mass
+        that is not positive definite, or a mass beside speeds or batches.
 
     Examples
     --------
@@ -81,7 +107,7 @@ class ZigZag(Walls, ExactGradient):
     (1, 5, 2)
     """
 
-    rates: object  #: `ExactRates`, or `SubsampledRates` for batches
+    rates: object  #: `ExactRates`, `PreconditionedRates` with a mass, or `SubsampledRates` for batches
     one_clock: bool  #: whether one clock stands for all coordinates, at the sum of their rates
     refresh_rate: np.ndarray  #: γ, (d,)
     total_refresh_rate: float  #: Σ γ
@@ -95,12 +121,24 @@ class ZigZag(Walls, ExactGradient):
         thinning: str | Bound = "auto",
         speed: ArrayLike | str = 1.0,
         refresh_rate: ArrayLike = 0.0,
+        mass: ArrayLike | str | None = None,
     ) -> None:
         provider = as_provider(provider, "provider")
+        mass = check_mass(mass, provider.dim)
+        if mass is not None and not (isinstance(speed, float) and speed == 1.0 and provider.exact):
+            raise ValueError("`mass` is for exact gradients, and in place of `speed`; leave one of them out.")
+        if isinstance(mass, str) and mass != "hessian":
+            raise ValueError(
+                f'`mass` of pdmp.ZigZag must be None, an array or "hessian", got {mass!r}: it does not adapt. '
+                "pdmp.auto(model, sampler=pdmp.ZigZag) learns one."
+            )
+        if isinstance(mass, np.ndarray) and mass.ndim == 1:
+            speed, mass = root_of(mass), None
+        self.mass = mass
         self.speed = per_coordinate("speed", speed, provider.dim, also=("auto",))
         self.refresh_rate = per_coordinate("refresh_rate", refresh_rate, provider.dim, zero=True)
         self.total_refresh_rate = float(self.refresh_rate.sum())
-        options = {"local": True}
+        options, form = {"local": mass is None}, "partial"
         if isinstance(provider, (Minibatch, ControlVariate)):
             if thinning != "auto":
                 raise ValueError(
@@ -108,6 +146,11 @@ class ZigZag(Walls, ExactGradient):
                 )
             self.rates = SubsampledRates(provider, self.speed)
             provider, thinning = self.rates.provider, self.rates.bounds
+        elif provider.exact and mass is not None:
+            form, self.wall_rule, self.rates = "preconditioned", None, ExactRates()
+            thinning = choose_bound(thinning, provider.model)
+            if isinstance(mass, np.ndarray):
+                self.rates = PreconditionedRates(mass_of(root_of(mass)), provider.model)
         elif provider.exact:
             self.rates = ExactRates()
             affine = provider.model.has("affine_partial")
@@ -123,7 +166,7 @@ class ZigZag(Walls, ExactGradient):
                 f"pdmp.gradients.Full, Minibatch and ControlVariate, got a {type(provider).__name__}. pdmp.SBPS takes "
                 "any noise."
             )
-        super().__init__(provider, thinning, "partial", **options)
+        super().__init__(provider, thinning, form, **options)
         self.one_clock = not isinstance(self.thinning, Inversion)
 
     @compiled
@@ -146,7 +189,7 @@ class ZigZag(Walls, ExactGradient):
     @compiled
     def jump(self, state, i, now, rng):
         j = state.memory.flipping[0] if self.one_clock else i
-        state.v[j] = -state.v[j]
+        self.rates.flip(state, j)
         return 0
 
     # What the bounds ask for: the signed rates vᵢ ∂ᵢU, and what the model knows of them and of their slopes.
@@ -154,20 +197,19 @@ class ZigZag(Walls, ExactGradient):
     @compiled
     def signed_rates(self, state, now, rng, out):
         self.evaluate(state, now, rng)
-        for j in range(out.shape[0]):
-            out[j] = state.v[j] * state.memory.gradient[j]
+        self.rates.signed_rates(state, out)
 
     @compiled
     def predict(self, state, now, rng, rates, rises, squares):
-        """For `pdmp.thinning.Predicted`: vᵢ ∂ᵢU, and vᵢ², by which it rises in a unit of time for the Hessian I."""
+        """For `pdmp.thinning.Predicted`: the rates, and vᵢ² or sᵢ², by which they rise for the Hessian I or M."""
         self.signed_rates(state, now, rng, rates)
         for j in range(squares.shape[0]):
-            squares[j] = state.v[j] * state.v[j]
+            squares[j] = self.rates.square(state, j)
         return 0.0, math.inf
 
     @compiled
     def rate_slope_bounds(self, state, out):
-        self.provider.model.partial_curvature_bounds(state.v, out)
+        self.rates.slope_bounds(self.provider.model, state, out)
 
     @compiled
     def rate_bounds(self, state, out):
@@ -198,8 +240,22 @@ class ZigZag(Walls, ExactGradient):
     def channels(self) -> list[str]:
         return [f"coordinate {j}" for j in range(self.dim)]
 
+    @classmethod
+    def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> ZigZag:
+        """With its mass; with speeds, where only variances were learnt or the gradient is estimated from batches."""
+        if not options.keys() & {"mass", "speed"}:
+            if metric.root.ndim == 1 or not as_provider(target).exact:
+                options["speed"] = np.sqrt(metric.variances)
+            else:  # any matrix: the root as it was learnt replaces it
+                process = predicted_without_bound(cls, target, options | {"mass": "hessian"})
+                process.mass, process.rates = metric.mass, PreconditionedRates(metric.mass, process.model)
+                return process
+        return predicted_without_bound(cls, target, options)
+
     def resolve(self, x: np.ndarray) -> ZigZag:
         process = super().resolve(x)
+        if self.mass is not None and not isinstance(self.rates, PreconditionedRates):
+            process.rates = PreconditionedRates(make_mass(self.mass, self.model, x), self.model)
         if isinstance(process.speed, str):
             process.speed = speeds_at(self.model, x)
             if isinstance(self.rates, SubsampledRates):
@@ -208,7 +264,14 @@ class ZigZag(Walls, ExactGradient):
         return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.choice([-1.0, 1.0], self.dim) * self.speed
+        signs = rng.choice([-1.0, 1.0], self.dim)
+        if isinstance(self.rates, PreconditionedRates):
+            return self.rates.mass.transform(signs)
+        return signs * self.speed
+
+    def prepare(self, state: State) -> None:
+        if isinstance(self.rates, PreconditionedRates):
+            state.memory.mass.u[:] = np.sign(self.rates.mass.inverse(state.v))
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return self.rates.memory(self, x, rng)
@@ -216,6 +279,25 @@ class ZigZag(Walls, ExactGradient):
 
 class ExactRates(Compiled):
     """The rates (vᵢ ∂ᵢU)₊ + γᵢ of the exact gradient, under one of the bounds of `pdmp.thinning`."""
+
+    @compiled
+    def flip(self, state, j):
+        state.v[j] = -state.v[j]
+
+    @compiled
+    def signed_rates(self, state, out):
+        """vⱼ ∂ⱼU, from the gradient in the memory."""
+        for j in range(out.shape[0]):
+            out[j] = state.v[j] * state.memory.gradient[j]
+
+    @compiled
+    def square(self, state, j):
+        return state.v[j] * state.v[j]
+
+    @compiled
+    def slope_bounds(self, model, state, out):
+        """Bounds on the derivatives of the signed rates in time."""
+        model.partial_curvature_bounds(state.v, out)
 
     @compiled
     def propose(self, process, state, i, now, rng):
@@ -253,6 +335,102 @@ class ExactRates(Compiled):
 
     def memory(self, process, x, rng):
         return process.exact_memory(x, rng, components=process.dim)
+
+
+class PreconditionedRates(ExactRates):
+    """The rates (sᵢ aᵢ)₊ + γᵢ, a = Lᵀ∇U, of velocities v = L s.
+
+    With bounds C - R <= H(x) <= C + R on the Hessians of U the derivative of sᵢ aᵢ in time, sᵢ (LᵀH L s)ᵢ, is at most
+    sᵢ (LᵀC L s)ᵢ + √((LᵀR L)ᵢᵢ sᵀLᵀR L s). Of a quadratic potential R = 0, and that is the derivative itself.
+    """
+
+    mass: object
+    root: np.ndarray  #: (d, d) L, lower triangular
+    middle: np.ndarray  #: (d, d) LᵀC L; without bounds (0, 0)
+    spread: np.ndarray  #: (d, d) LᵀR L
+
+    def __init__(self, mass, model):
+        self.mass, self.root = mass, mass.root
+        self.middle, self.spread = np.zeros((0, 0)), np.zeros((0, 0))
+        bounds = model.hessian_bounds()
+        if bounds is not None:
+            low, high = (mass.root.T @ np.asarray(bound) @ mass.root for bound in bounds)
+            self.middle, self.spread = 0.5 * (low + high), 0.5 * (high - low)
+
+    @compiled
+    def flip(self, state, j):
+        mass = state.memory.mass
+        mass.u[j] = -mass.u[j]
+        self.mass.push(mass, state.v)
+
+    @compiled
+    def signed_rates(self, state, out):
+        mass = state.memory.mass
+        self.mass.pull(mass, state.memory.gradient)
+        for j in range(out.shape[0]):
+            out[j] = mass.u[j] * mass.pulled[j]
+
+    @compiled
+    def square(self, state, j):
+        return 1.0
+
+    @compiled
+    def slope_bounds(self, model, state, out):
+        s, total = state.memory.mass.u, 0.0
+        for j in range(out.shape[0]):
+            out[j], rest = 0.0, 0.0
+            for k in range(out.shape[0]):
+                out[j] += self.middle[j, k] * s[k]
+                rest += self.spread[j, k] * s[k]
+            out[j] *= s[j]
+            total += s[j] * rest
+        for j in range(out.shape[0]):
+            out[j] += math.sqrt(positive(self.spread[j, j]) * positive(total))
+
+    @compiled
+    def true_rates(self, process, x, v, scratch, out):
+        process.true_gradient(x, scratch)
+        for j in range(x.shape[0]):  # s = L⁻¹v
+            out[j] = v[j]
+            for k in range(j):
+                out[j] -= self.root[j, k] * out[k]
+            out[j] /= self.root[j, j]
+        for j in range(x.shape[0]):
+            pulled = 0.0
+            for k in range(j, x.shape[0]):
+                pulled += self.root[k, j] * scratch[k]
+            out[j] *= pulled
+            if process.refresh_rate[j] > 0.0:
+                out[j] = positive(out[j]) + process.refresh_rate[j]
+
+    def memory(self, process, x, rng):
+        return process.exact_memory(x, rng, components=process.dim, metric=True)._replace(mass=self.mass.memory(x))
+
+
+class HessianBounds(Affine):
+    """Of `PreconditionedRates`: Σ max(0, aᵢ + bᵢ t), bᵢ from the model's bounds on its Hessian."""
+
+    name = "the bound by the model's `hessian_bounds`"
+    wants = ()
+
+
+def choose_bound(thinning, model):
+    """The bound on the rates of a Zig-Zag process with a mass, from what the user said."""
+    if isinstance(thinning, str) and thinning in ("auto", "affine") or type(thinning) is Affine:
+        if model.hessian_bounds() is not None:
+            return HessianBounds()
+        if thinning != "auto":
+            asked = '`thinning="affine"` with a `mass` needs'
+            raise ValueError(missing(model, "hessian_bounds", asked, 'Use "grid" or "predicted".'))
+        return Grid()
+    if isinstance(thinning, str) and thinning in ("grid", "maxima", "predicted"):
+        return {"grid": Grid, "maxima": Maxima, "predicted": Predicted}[thinning]()
+    if isinstance(thinning, (Grid, Maxima, Predicted)):
+        return thinning
+    raise ValueError(
+        f'`thinning` with a `mass` must be "auto", "affine", "grid", "maxima", "predicted" or one of the last three of '
+        f"pdmp.thinning, got {thinning!r}."
+    )
 
 
 def speeds_at(model, x):

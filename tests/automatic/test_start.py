@@ -67,6 +67,7 @@ def test_diagonal_roots():
     np.testing.assert_allclose(diagonal.at(z), full.at(z))
     np.testing.assert_allclose(diagonal.standardised(diagonal.at(z)), z)
     np.testing.assert_allclose(full.standardised(full.at(z)), z)
+    np.testing.assert_allclose(full.standardised(np.array([full.at(z), full.at(2.0 * z)])), [z, 2.0 * z])
     assert diagonal.log_volume() == pytest.approx(full.log_volume())
 
 

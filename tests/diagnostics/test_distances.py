@@ -104,6 +104,7 @@ def test_an_estimate_prints_with_its_error():
     assert str(Estimate(0.12345, 0.0234)) == "0.123 ± 0.02"
 
 
+@pytest.mark.slow
 def test_a_table_does_not_show_noise_as_a_difference():
     rng = np.random.default_rng(3)
     reference = rng.standard_normal((1_500, 2))

@@ -190,13 +190,6 @@ def test_threads_serial_and_processes_agree():
         assert same(one, pdmp.sample(Walls(), executor=pool, **call))
 
 
-def test_segments_of_other_executors_change_nothing():
-    call = {"events": 300, "chains": 2, "seed": 3}
-    one = pdmp.sample(Telegraph(), **call)
-    # One chunk each.
-    assert same(one, pdmp.sample(Telegraph(), executor=Serial(), segment=1e-9, **call))
-
-
 class Pickling(Serial):
     """Sends what it is given through pickle, and back."""
 
@@ -476,7 +469,6 @@ def test_ess_and_rhat():
     moments = pdmp.sample(Walls(), time=4_000.0, chains=4, seed=11, store="moments")
     assert long.ess().shape == long.rhat().shape == (3,)
     assert np.all(np.abs(long.rhat() - 1.0) < 0.02) and np.all(np.abs(moments.rhat() - 1.0) < 0.02)
-    np.testing.assert_allclose(moments.ess(), long.ess(), rtol=0.6)
     np.testing.assert_array_equal(long.ess(), pdmp.diagnostics.ess(long))
     np.testing.assert_allclose(
         pdmp.diagnostics.ess(long.draws(16_000)[:, :, :1]), long.ess()[:1], rtol=0.2
@@ -489,12 +481,6 @@ def test_ess_and_rhat():
         moments.ess("bulk")
     with pytest.raises(ValueError, match="`draws` must have shape"):
         pdmp.diagnostics.ess(np.zeros(7))
-
-
-def test_ess_of_an_autoregression():
-    # x ← 0.9 x + noise: n steps are worth n (1 - 0.9) / (1 + 0.9) independent ones.
-    run = pdmp.sample(Ticks(), steps=40_000, warmup=0.1, seed=12, store="moments")
-    np.testing.assert_allclose(run.ess(), 36_000 / 19.0, rtol=0.75)
 
 
 def test_too_short_for_diagnostics():

@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: These two print, and take no arguments.
 PRINTING = ("own_model.py", "bring_your_own.py")
+#: These take longest at their smallest, and run in the full tier only.
+SLOW = ("super_efficiency", "unbiased_subsampling", "variable_selection")
 #: Published claims that do not hold, or hold on some seeds only; the scripts say so, with the evidence.
 NOT_REPRODUCED = {
     "unbiased_subsampling.py": (
@@ -54,7 +56,7 @@ def assert_ended(done, path, folder, code=0):
 @pytest.mark.exact
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(p, marks=pytest.mark.slow if p.stem == "variable_selection" else ()) for p in EXAMPLES],
+    [pytest.param(p, marks=pytest.mark.slow if p.stem in SLOW else ()) for p in EXAMPLES],
     ids=lambda path: path.stem,
 )
 def test_at_its_smallest(path, tmp_path):

@@ -48,7 +48,8 @@ def client():
             yield client
 
 
-@pytest.mark.parametrize("files", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("files", [True, False])
 def test_a_dask_client(client, files, monkeypatch):
     """Workers that cannot open the file are sent the model by scatter, once."""
     if not files:

@@ -213,7 +213,7 @@ COMPILED = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.quick if n == "MALA" else ()) for n in COMPILED])
+@pytest.mark.parametrize("name", COMPILED)
 def test_a_compiled_gradient_that_fails_stops_the_run(name):
     for value in (math.nan, math.inf, -math.inf):
         process = COMPILED[name](Compiled(value))

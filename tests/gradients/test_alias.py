@@ -212,8 +212,7 @@ def test_memory_maps_are_read_like_arrays(tmp_path):
     np.save(file, FEATURES)
     mapped = LogisticRegression(np.load(file, mmap_mode="r"), LABELS, prior_scale=[0.5, 1.0, 4.0])
     assert_array_equal(mapped.term_partial_lipschitz(0, 12), LOGISTIC.term_partial_lipschitz(0, 12))
-    # Compiled once more for an array that cannot be written. Numba lets a helper inherit `fastmath` from the caller
-    # that compiles it first, so that the order of a sum, and its last bits, may differ.
+    # Compiled once more for an array that cannot be written; the order of a sum, and its last bits, may differ.
     assert_allclose(mapped.gradient(X), LOGISTIC.gradient(X), rtol=1e-14)
     assert_allclose(LOGISTIC.gradient(X), gradient_by_hand(X), rtol=1e-12)
 

@@ -63,7 +63,7 @@ def run_tests(tree, tests, seconds=900, plain=False):
 def copy_tree(folder):
     """A copy of what the tests need."""
     tree = pathlib.Path(folder)
-    for name in ("pdmp", "discrete", "tests", "examples"):
+    for name in ("pdmp", "discrete", "tests", "examples", "docs"):
         shutil.copytree(ROOT / name, tree / name)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)

@@ -17,7 +17,7 @@ EVENTS = "tests/statistics/test_events.py"
 PDMP_LAWS = "tests/statistics/test_pdmp_laws.py"
 DISCRETE_LAWS = "tests/statistics/test_discrete_laws.py"
 PAPER = "tests/statistics/test_sbps_logistic.py"
-EFFECTIVE = "tests/diagnostics/test_effective_size.py"
+EFFECTIVE = "tests/diagnostics/test_by_hand.py"
 
 
 class Bug(NamedTuple):
@@ -344,7 +344,7 @@ BUGS += [
         ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(line, k, s, step", "first_arrival(line, k, 0.0, step", (EXACT,)),
         ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = self.scaled(memory, j, memory.gradient)", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
         ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
-        ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.flipping[0] if self.one_clock else i\n        state.v[j] = -state.v[j]", "j = 0 if self.one_clock else i\n        state.v[j] = -state.v[j]", (EXACT,)),
+        ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.flipping[0] if self.one_clock else i\n        self.rates.flip(state, j)", "j = 0 if self.one_clock else i\n        self.rates.flip(state, j)", (EXACT,)),
         ("Zig-Zag: slope without its velocity", "pdmp/thinning/affine.py", "first_arrival(v * partial, v * slope", "first_arrival(v * partial, slope", (EXACT,)),
         ("positions: all from the first one's time", "pdmp/process.py", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[j])", "out[j] = flow.position(j, state.x[j], state.v[j], now - state.moved[0])", (EXACT,)),
         ("grid: a horizon before the cell's end", "pdmp/thinning/grid.py", "return memory.end[0], HORIZON", "return memory.end[0] - 0.5 * rest, HORIZON", (THINNING,)),

@@ -117,8 +117,8 @@ BUGS = [
     Bug(
         "auto: the step goes on adapting",
         "pdmp/automatic/preparing.py",
-        "hamiltonian(target, metric.mass, metric.far, metric.step)",
-        "hamiltonian(target, metric.mass, metric.far)",
+        "hamiltonian(target, learnt.mass, learnt.far, learnt.step)",
+        "hamiltonian(target, learnt.mass, learnt.far)",
         AUTO,
     ),
     Bug(
@@ -131,8 +131,8 @@ BUGS = [
     Bug(
         "auto: the start is not counted",
         "pdmp/automatic/preparing.py",
-        "process.preparation_gradients = starts.evaluations + metric.gradients",
-        "process.preparation_gradients = metric.gradients",
+        "spent = starts.evaluations + learnt.gradients",
+        "spent = learnt.gradients",
         AUTO,
     ),
     Bug(

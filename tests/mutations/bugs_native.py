@@ -76,6 +76,13 @@ BUGS = [
             "tests/models/test_factorisations.py::test_a_compiled_gradient_is_that_of_the_paper",
         ),
         (
+            "decorators: sums are reordered where the first caller reorders its own",
+            "pdmp/native/decorators.py",
+            'EXACT = {"fastmath": False}',
+            "EXACT = {}",
+            "tests/native/test_classes.py::test_what_compiled_a_function_first_does_not_change_its_sums",
+        ),
+        (
             "disk: the function itself is not part of the key",
             INTERNALS,
             "made_from = fingerprint([self.function]), [",

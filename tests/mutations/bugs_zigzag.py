@@ -283,8 +283,8 @@ BUGS = [
         (
             "speeds: all are one",
             EXACT,
-            "return rng.choice([-1.0, 1.0], self.dim) * self.speed",
-            "return rng.choice([-1.0, 1.0], self.dim)",
+            "return signs * self.speed",
+            "return signs",
             ZIGZAG,
         ),
     ]

@@ -8,6 +8,7 @@ import pdmp
 from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
+from pdmp.native.classes import entry, inlined, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
 
@@ -203,3 +204,26 @@ def test_a_method_that_creates_arrays_is_told_how():
 
     with pytest.raises(TypeError, match=r"Creates does not compile.*creates an array.*allocates=True"):
         Creates(dim=2).potential([1.0, 2.0])
+
+
+@needs_compiler
+@pytest.mark.quick
+def test_what_compiled_a_function_first_does_not_change_its_sums():
+    @inlined
+    def total(x):
+        result = 0.0
+        for i in range(x.shape[0]):
+            result += x[i]
+        return result
+
+    @vectorised
+    def reordered(x):
+        return total(x)
+
+    @entry
+    def in_order(x):
+        return total(x)
+
+    x = np.random.default_rng(1).standard_normal(1_001)
+    reordered(x)  # numba would let `total` reorder its sums from then on
+    assert in_order(x) == sum(x.tolist())

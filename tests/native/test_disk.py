@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -117,6 +119,22 @@ def test_edits_of_the_package_are_compiled_and_those_that_compute_nothing_are_no
     last = said("script.py", tmp_path)
     assert (last["hits"], last["misses"]) == (0, 1)
     assert last["end"] == after["end"]
+
+
+def test_two_processes_compile_into_one_folder_at_once(tmp_path):
+    """Whichever is first, both get their result, and the next one finds the code of one of them."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    environment["NUMBA_DISABLE_JIT"] = "0"
+    call = [sys.executable, "script.py"]
+    options = {"cwd": tmp_path, "env": environment, "stdout": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(call, **options) for _ in range(2)]
+    outputs = [child.communicate(timeout=300)[0] for child in both]
+    assert [child.returncode for child in both] == [0, 0]
+    one, other = (json.loads(text.splitlines()[-1]) for text in outputs)
+    assert one["misses"] == other["misses"] == 1 and one["end"] == other["end"]
+    third = said("script.py", tmp_path, PYTHONPATH=ROOT)
+    assert (third["hits"], third["misses"], third["end"]) == (1, 0, one["end"])
 
 
 @pytest.mark.parametrize("where", ["module", "script"])

@@ -400,7 +400,7 @@ def test_rates_stay_below_their_bounds(sampler, name):
             time, bound = process.native.clock(state, 0, 0.25, Draw(e))
             if bound == CERTAIN:
                 continue
-            rate = max(process.native.rate(state, 0, time, generator) for _ in range(10))
+            rate = max(process.native.rate(state, 0, time, generator) for _ in range(40))
             assert rate <= bound * (1.0 + 1e-9)
             tightest = max(tightest, rate / bound)
     assert tightest > (0.6 if name == "exact" else 0.03)

@@ -3,8 +3,8 @@
 Mean and variance of chains against the target's, or for a fixed-step sampler against those of the law that it has at
 its step, gradient noise included. Each case promises to see means that are off by `RESOLUTION` standard deviations and
 variances that are off by that part: 0.3 in plain Python, where compilation costs nothing and a chain is short, and 0.1
-compiled. ``pytest`` runs those of `COMPILED` compiled, but for three, and the others plain; ``pytest --full`` runs all
-of them compiled as well, and the other files of this folder look more closely.
+compiled. ``pytest`` runs those of `COMPILED` compiled and the others plain, but for six that are slow.
+``pytest --full`` runs all of them compiled as well, and the other files of this folder look more closely.
 """
 
 import inspect
@@ -30,13 +30,19 @@ EVENTS = 1_000 if PLAIN else 40_000
 STEPS = 2_500 if PLAIN else 60_000
 #: Cases that are costly in plain Python, and one of each family. Of those in `FULL` compilation is costly as well.
 COMPILED = ("BPS", "SBPS", "SGLD", "FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg")
-FULL = ("FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg")
+FULL = (
+    *("FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg"),
+    *("ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner"),
+)
+#: Costly in plain Python too; their steps and proposals are tested one by one elsewhere.
+SLOW = ("LipschitzSBPS", "SGRRLD", "SGRRHMC")
 
 # ---------------------------------------------------------------------------------------------------------------
 # Targets: mean and variances (d,) beside each
 
 PAIR = Gaussian([1.0, -0.5], np.linalg.inv([[1.0, 0.5], [0.5, 0.8]]))
 PAIR_LAW = [1.0, -0.5], [1.0, 0.8]
+PART = [[1.5, -0.2], [-0.2, 0.4]]  # a preconditioner that is not the covariance of `PAIR`
 
 TAU = 2.0  # standard deviation of the gradient noise
 ONE = Gaussian([1.5], [1.0])
@@ -108,10 +114,11 @@ def splitting(refresh_rate=0.0):
     return 1.5, splitting_law(noisy(lambda x: x, TAU), 0.4, refresh_rate)[1]
 
 
-#: Of every exported sampler a process, and the mean and the variances that it must have.
+#: Of every exported sampler, with some of their options, a process, and the mean and the variances that it must have.
 LAWS = {
     "BPS": (lambda: pdmp.BPS(PAIR, 0.5), PAIR_LAW),
     "ZigZag": (lambda: pdmp.ZigZag(PAIR), PAIR_LAW),
+    "ZigZag, mass": (lambda: pdmp.ZigZag(PAIR, mass=[[1.5, 0.4], [0.4, 0.8]]), PAIR_LAW),
     "SBPS": (lambda: pdmp.SBPS(Noisy(PAIR, 0.5), k=5.0, refresh_rate=0.5), PAIR_LAW),
     "LipschitzSBPS": (lambda: pdmp.LipschitzSBPS(Minibatch(LOGISTIC, 2), refresh_rate=0.5), logistic_law),
     "DirectionalBPS": (lambda: pdmp.DirectionalBPS(PAIR, 0.5), PAIR_LAW),
@@ -131,9 +138,11 @@ LAWS = {
     "SGLD": (lambda: discrete.SGLD(NOISY, 0.4), (1.5, langevin_variance(0.4))),
     "SGBD": (lambda: discrete.SGBD(NOISY, 0.5), lambda: (1.5, barker_law("vanilla", 0.5, 1.0, TAU)[0, 0])),
     "Barker": (lambda: discrete.Barker(ONE, 1.8, adapt=False), (1.5, 1.0)),
+    "Barker, preconditioner": (lambda: discrete.Barker(PAIR, 1.2, adapt=False, preconditioner=PART), PAIR_LAW),
     "MALA": (lambda: discrete.MALA(ONE, 1.2, adapt=False), (1.5, 1.0)),
     "SGHMC": (lambda: discrete.SGHMC(NOISY, 0.4, 1.5), lambda: kinetic("splitting")),
     "BAOAB": (lambda: discrete.BAOAB(NOISY, 0.4, 1.5), lambda: kinetic("BAOAB")),
+    "BAOAB, preconditioner": (lambda: discrete.BAOAB(PAIR, 0.8, 1.5, preconditioner=PART), PAIR_LAW),
     "UBU": (lambda: discrete.UBU(NOISY, 0.4, 1.5), lambda: kinetic("UBU")),
     "SGNHT": (lambda: discrete.SGNHT(NOISY, 0.1), lambda: thermostat("euler", 0.1)),
     "MSGNHT": (lambda: discrete.MSGNHT(NOISY, 0.2), lambda: thermostat("splitting", 0.2)),
@@ -172,11 +181,13 @@ def exported():
 
 @pytest.mark.exact
 def test_every_exported_sampler_has_a_law():
-    assert set(LAWS) == exported()
+    assert {name.partition(",")[0] for name in LAWS} == exported()
 
 
 def marks_of(name):
     """In which tier its law is tested beside `pytest --full`."""
+    if name in SLOW:
+        return pytest.mark.exact, pytest.mark.slow
     return () if name in FULL else pytest.mark.quick if name in COMPILED else pytest.mark.exact
 
 

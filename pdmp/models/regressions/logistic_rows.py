@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from pdmp.models.regressions.logistic_terms import expit_of_minus
-from pdmp.native.classes import inlined, vectorised
+from pdmp.native.classes import inlined, vectorised, vectorised_inlined
 from pdmp.native.prefetch import prefetch
 from pdmp.native.vectors import BLOCK, add8, buffer, columns, dot, exp
 
@@ -20,7 +20,7 @@ def _ahead(start, n):
     return min(BLOCK, max(n - start - BLOCK, 0)) // 2
 
 
-@inlined
+@vectorised_inlined
 def _weights(data, x, rows, start, n, weights, wide):
     """weights[k] = -expit(-z) of row rows[start + k], its factor in the gradient, for one block; its length.
 
@@ -44,7 +44,7 @@ def _weights(data, x, rows, start, n, weights, wide):
     return m
 
 
-@inlined
+@vectorised_inlined
 def _add_weighted_rows(data, rows, start, n, weights, eight, out):
     """out += Σ weights[k] row k of the block; fetches the other rows of the next block."""
     d, m, ahead = out.shape[0], min(BLOCK, n - start), _ahead(start, n)

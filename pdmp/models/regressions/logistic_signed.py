@@ -44,6 +44,8 @@ from pdmp.native.vectors import BLOCK, aligned
 
 #: A batch is copied if its copy has at most so many numbers.
 LARGEST_COPY = 2**20
+PIECE_ROWS = 100_000  #: data at a time, of which norms are computed
+PIECE = 2**20  #: numbers at a time, of which products are
 
 
 class SignedLogistic(GaussianPrior):
@@ -231,7 +233,7 @@ class SignedLogistic(GaussianPrior):
 
     def largest_term_gradient(self) -> float | None:
         """The largest norm of a row of `X`: the gradient of a term is its row times a number in (-1, 1)."""
-        pieces = np.array_split(self.X, self.n_data // 100_000 + 1)
+        pieces = np.array_split(self.X, self.n_data // PIECE_ROWS + 1)
         return math.sqrt(max(float(np.einsum("ij,ij->i", a, a).max()) for a in pieces))
 
     def __setstate__(self, state):
@@ -260,7 +262,7 @@ class SignedLogistic(GaussianPrior):
     def _weighted_gram(self, x):
         """Xᵀ W X with W = 1, or diag(p (1 - p)) at `x`, in pieces; X as it is stored."""
         total = np.zeros((self.dim, self.dim))
-        piece = max(2**20 // self.dim, 1)
+        piece = max(PIECE // self.dim, 1)
         for start in range(0, self.n_data, piece):
             part = self.X[start : start + piece].astype(self.data.dtype).astype(float)
             if x is None:

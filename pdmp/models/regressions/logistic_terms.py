@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.regressions.glm import BoundedGradient, read_labels
-from pdmp.native.classes import compiled, inlined
+from pdmp.native.classes import compiled, fused_inlined, inlined
 from pdmp.native.vectors import exp
 
 
-@inlined
+@fused_inlined
 def expit_of_minus(z):
     """1 / (1 + exp(z))."""
     return 1.0 / (1.0 + exp(z))

@@ -1,0 +1,197 @@
+"""Diagnostics against numbers computed by hand: effective sizes, R-hat, marks that are thinned, F tests, p values."""
+
+import math
+import types
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pdmp
+from pdmp.diagnostics.effective_size import batch_ess, batch_rhat
+from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, standard_error
+from pdmp.engine import recording
+from pdmp.flow import Linear, Still
+from pdmp.validation import clocks
+from tests.checks import plain
+from tests.toys import Telegraph, Ticks, Walls
+
+pytestmark = pytest.mark.exact
+
+
+# -- from stretches -------------------------------------------------------------------------------------------------
+
+
+def test_batch_ess_by_hand():
+    """Stretches of length 2 with means 1, 3, 2, 4 have the variance 5/3, so that σ² = 10/3; 8 of time, variance 5."""
+    sums = np.array([[2.0, 6.0, 4.0, 8.0]])
+    found = batch_ess(np.array([5.0]), [8.0], [sums], [2.0], [np.array([2.5])])
+    assert found == pytest.approx(8.0 * 5.0 / (10.0 / 3.0))
+    # Sums that were begun and not ended do not count; of a chain that has not begun nothing does.
+    more = np.array([[2.0, 6.0, 4.0, 8.0, 99.0]])
+    assert batch_ess(np.array([5.0]), [8.5], [more], [2.0], [np.array([2.5])]) == pytest.approx(8.5 * 1.5)
+    assert batch_ess(np.array([5.0]), [8.0, 0.0], [sums, sums], [2.0, 2.0], [np.array([2.5])]) == pytest.approx(12.0)
+    assert np.isnan(batch_ess(np.array([5.0]), [6.0], [sums], [2.0], [np.array([2.5])]))  # three of them
+
+
+def test_batch_ess_of_chains_by_hand():
+    """Chains add up, unless their means differ by more than that: then 3 var / Var(means) for each, at least 1."""
+    sums, variance = np.array([[2.0, 6.0, 4.0, 8.0]]), np.array([5.0])
+    call = variance, [8.0, 8.0], [sums, sums], [2.0, 2.0]
+    assert batch_ess(*call, [np.array([2.5]), np.array([2.6])]) == pytest.approx(24.0)
+    # Means 2 and 4: their variance is 2, and 15 / 2 for each of two chains is less than 24.
+    assert batch_ess(*call, [np.array([2.0]), np.array([4.0])]) == pytest.approx(15.0)
+    assert batch_ess(*call, [np.array([-50.0]), np.array([50.0])]) == pytest.approx(2.0)
+
+
+def test_batch_rhat_by_hand():
+    """Variances 4 and 6, and halves with means 1, 2, 3, 6, whose variance is 14/3: √(1 + 14/15)."""
+    found = batch_rhat([np.array([4.0]), np.array([6.0])], np.array([[1.0], [2.0], [3.0], [6.0]]))
+    assert found == pytest.approx(math.sqrt(1.0 + 14.0 / 15.0))
+
+
+@pytest.mark.parametrize("process", [Telegraph, Walls, Ticks], ids=["global", "local", "ticks"])
+def test_effective_draws_without_a_path_are_those_of_its_stretches(process):
+    """`store="moments"` against the same formula on integrals of the skeleton."""
+    call = {"events": 3_000, "chains": 2, "seed": 11, "warmup": 0.1}
+    whole, moments = (pdmp.sample(process(), store=store, **call) for store in ("skeleton", "moments"))
+    variance = np.mean([path.var() for path in whole.paths], axis=0)
+    lengths, batches, stretches, means = [], [], [], []
+    for path, record in zip(whole.paths, moments.records, strict=True):
+        stretch, n = float(record.integrals.stretch[0]), int(record.integrals.marked[0])
+        ends = path.warmup + stretch * np.arange(n + 1)
+        assert 32 <= n <= 64 and ends[-1] <= path.end < ends[-1] + stretch * (1.0 + 1e-9)
+        batches.append(np.array([path.integral(None, a, b) for a, b in zip(ends, ends[1:], strict=False)]).T)
+        lengths.append(path.end - path.warmup)
+        stretches.append(stretch)
+        means.append(path.mean())
+    expected = batch_ess(variance, lengths, batches, stretches, means)
+    np.testing.assert_allclose(moments.ess(), expected, rtol=1e-6)
+    # And of these stretches the variance of the means, by its definition.
+    total = 0.0
+    for length, sums, stretch in zip(lengths, batches, stretches, strict=True):
+        total = total + length * variance / (stretch * np.var(sums / stretch, axis=1, ddof=1))
+    limit = 2.0 * np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0)
+    np.testing.assert_allclose(moments.ess(), np.minimum(total, limit), rtol=1e-6)
+
+
+# -- marks and grids that are thinned ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["line", "steps"])
+def test_marks_and_grid_rows_when_they_double(kind):
+    """One coordinate from time 0: x = t, or x = k on [k, k + 1); rows at 1, 2, 3, 4, then at 2, 4, 6, 8, and so on."""
+    flow = (Linear() if kind == "line" else Still()).native
+    made = recording.new_recording(
+        np.zeros(1), moving=True, local=False, covariance=False, batches=2, skeleton=0, grid=2, stretch=1.0, spacing=1.0
+    )
+    integrals, grid = made.integrals, made.grid
+    x, v, moved = np.zeros(1), np.full(1, float(kind == "line")), np.zeros(1)
+
+    def integral(t):
+        if kind == "line":
+            return t * t / 2.0
+        whole = math.floor(t)
+        return whole * (whole - 1) / 2.0 + whole * (t - whole)
+
+    def square(t):
+        if kind == "line":
+            return t**3 / 3.0
+        whole = math.floor(t)
+        return whole * (whole - 1) * (2 * whole - 1) / 6.0 + whole * whole * (t - whole)
+
+    for now in range(1, 38):
+        plain(recording.fill_grid)(grid, flow, 0.0, x, v, moved, float(now))
+        plain(recording.mark)(integrals, flow, x, v, moved, float(now))
+        plain(recording.integrate_all)(integrals, flow, x, v, moved[0], float(now))
+        x[0], moved[0] = float(now), float(now)
+        stretch, n = integrals.stretch[0], int(integrals.marked[0])
+        expected = 1.0
+        while now // expected > 4:
+            expected *= 2.0
+        assert stretch == grid.spacing[0] == expected and n == grid.used[0] == now // expected
+        times = stretch * np.arange(1, n + 1)
+        np.testing.assert_allclose(integrals.marks[:n], [[integral(t), square(t)] for t in times], rtol=1e-12)
+        # At an event, the position before it.
+        before = times if kind == "line" else times - 1.0
+        np.testing.assert_allclose(grid.rows[:n, 0], before, rtol=1e-12)
+
+
+# -- errors of means ------------------------------------------------------------------------------------------------
+
+
+def test_chains_differ_by_an_f_test():
+    """At 0.001, with one degree of freedom for two chains and 32 for the error within them."""
+    rng = np.random.default_rng(0)
+    one = rng.standard_normal((400, 1))
+    one -= one.mean()
+    sigma = asymptotic_variance(one, 1.0)[0]
+    within = sigma / 800.0  # of the mean of both chains, 400 long each
+    critical = stats.f.isf(1e-3, 1, 32)
+    for factor, differ in ((0.999, False), (1.001, True)):
+        # Means ±a: of two chains with equal weights, `between` is a² · (1/2) / (1/2) = a².
+        a = math.sqrt(factor * critical * within)
+        found = standard_error([one + a, one - a], [1.0, 1.0], [400.0, 400.0])[0]
+        assert found == pytest.approx(a if differ else math.sqrt(within), rel=1e-9)
+    # Three chains of unequal lengths: weights 1/2, 1/4, 1/4; with means 4, 0, 0 the mean is 2.
+    flat = [np.full((8, 1), 4.0), np.zeros((8, 1)), np.zeros((8, 1))]
+    found = standard_error(flat, [2.0, 1.0, 1.0], [16.0, 8.0, 8.0])[0]
+    assert found == pytest.approx(math.sqrt(4.0 * 0.375 / 0.625))
+
+
+# -- p values of clocks -----------------------------------------------------------------------------------------------
+
+
+def reported(gaps, **counts):
+    """What `check_clocks` reports of these integrated rates between events of one clock."""
+    n = len(gaps)
+    work = types.SimpleNamespace(
+        gaps=np.asarray(gaps),
+        gap_channel=np.zeros(n, int),
+        clock=np.zeros(1, int),
+        error=np.full(1, 1e-3 * n),
+        done=np.full(1, n),
+        **{name: np.full(1, counts.get(name, 0)) for name in ("thinned", "accepted", "violated")},
+    )
+    return clocks._report(Telegraph(), work, ["one"])
+
+
+def test_p_values_of_simulated_exponentials_are_uniform():
+    """500 clocks of 200 gaps."""
+    rng = np.random.default_rng(5)
+    found = [reported(rng.standard_exponential(200)).clocks[0] for _ in range(500)]
+    for name in ("p_mean", "p_ks"):
+        p = [getattr(clock, name) for clock in found]
+        # The distance of 500 uniform numbers from their law is below 0.12 but once in a million times; the normal
+        # approximation of the mean adds 0.01.
+        assert stats.kstest(p, "uniform").statistic < 0.13
+    assert all(0.0 <= clock.p <= 1.0 for clock in found)
+
+
+def test_p_values_by_hand():
+    gaps = np.array([0.2, 1.5, 0.7, 2.2, 0.9, 1.1])
+    clock = reported(gaps, thinned=8, accepted=6, violated=2).clocks[0]
+    assert (clock.n, clock.violations, clock.acceptance) == (6, 2, 0.75)
+    assert clock.mean == pytest.approx(1.1) and clock.second == pytest.approx(np.mean(gaps**2))
+    assert clock.se == pytest.approx(1.0 / math.sqrt(6.0)) and clock.error == pytest.approx(1e-3)
+    # Of Exp(1): variance 1, and E x⁴ - (E x²)² = 24 - 4.
+    assert clock.p_mean == pytest.approx(2.0 * stats.norm.sf(0.1 * math.sqrt(6.0)))
+    z = (2.0 - np.mean(gaps**2)) / math.sqrt(20.0 / 6.0)
+    assert clock.p_second == pytest.approx(2.0 * stats.norm.sf(abs(z)))
+    steps = np.arange(7) / 6.0
+    below = -np.expm1(-np.sort(gaps))
+    distance = max(np.max(steps[1:] - below), np.max(below - steps[:-1]))
+    assert clock.p_ks == pytest.approx(stats.kstwo.sf(distance, 6))
+    assert clock.p == pytest.approx(min(1.0, 3.0 * min(clock.p_mean, clock.p_second, clock.p_ks)))
+    both = clocks.ClockCheck("two", 12, (clock, reported(0.1 * gaps).clocks[0]), ())
+    assert both.p == pytest.approx(min(1.0, 2.0 * both.clocks[1].p)) and both.clocks[1].p < clock.p
+
+
+def test_a_rate_that_is_off_shows_as_often_as_it_says():
+    """`resolution`: p < 0.003 with a probability of 95 % at least, since three tests are made."""
+    rng = np.random.default_rng(6)
+    n = 2_500
+    bias = 4.95 / math.sqrt(n)
+    assert reported(rng.standard_exponential(n)).clocks[0].resolution == pytest.approx(bias)
+    seen = [reported((1.0 + bias) * rng.standard_exponential(n)).clocks[0].p < 3e-3 for _ in range(200)]
+    assert np.mean(seen) > 0.85  # six standard errors below

@@ -1,0 +1,67 @@
+"""Bugs in what commands and comparisons pass on, in pictures, in diagnostics, and rates that are off by 1 %."""
+
+from tests.mutations.bugs import Bug
+
+C, CLI, PLOTS, TUNING = "pdmp/comparison.py", "pdmp/cli.py", "pdmp/plots.py", "pdmp/tuning/competition.py"
+R, S, E = "pdmp/engine/recording.py", "pdmp/engine/scheduler.py", "pdmp/diagnostics/effective_size.py"
+M, V, CONSERVED = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/validation/clocks.py", "pdmp/thinning/conserved.py"
+PASSED, HAND, PAIRS = "tests/test_passed_on.py", "tests/diagnostics/test_by_hand.py", "tests/engine/test_pairs.py"
+PROPOSALS, PREFLIGHT = "tests/thinning/test_proposals.py", "tests/engine/test_preflight.py"
+
+BUGS = [
+    Bug(name, file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("seen: the step rule allows twice the error", C, "STEP_ERROR = 0.1", "STEP_ERROR = 0.2", PASSED),
+        ("seen: mini-batches of a fifth of the data", C, "model.n_data // 10, 20", "model.n_data // 5, 20", PASSED),
+        ("seen: starts of a reference as wide as the posterior", C, "starts = start + 2.0 * rng", "starts = start + 1.0 * rng", PASSED),
+        ("seen: a reference asks little of its second sampler", C, "starts, ess / 4, seed + 1", "starts, ess / 40, seed + 1", PASSED),
+        ("seen: a reference asks nothing of the sds", C, "and sd_ess >= ess / 4:", "and sd_ess >= 0.0:", PASSED),
+        ("seen: the standard error of one of two runs", C, "np.sqrt(one.var() / one.ess() + two.var() / two.ess())", "np.sqrt(one.var() / one.ess())", PASSED),
+        ("seen: a comparison starts elsewhere", C, "np.random.default_rng([seed, 1])", "np.random.default_rng(seed)", PASSED),
+        ("seen: a comparison has a warm-up of its own", C, "warmup=discarded,", "warmup=WARMUP,", PASSED),
+        ("seen: the median of the errors", C, '"mean_error": float(errors.mean())', '"mean_error": float(np.median(errors))', PASSED),
+        ("seen: seconds of all chains", C, 'run.stats["seconds"] / chains + prepared', 'run.stats["seconds"] + prepared', PASSED),
+        ("seen: the loss of few draws", C, "2_000_000 // len(y)", "200_000 // len(y)", PASSED),
+        ("seen: the command has a wider prior", CLI, "prior_scale=PRIOR_SCALE)", "prior_scale=2.0 * PRIOR_SCALE)", PASSED),
+        ("seen: the loss on training rows", CLI, "test=(dataset.test.X, dataset.test.y)", "test=(dataset.train.X, dataset.train.y)", PASSED),
+        ("seen: the model has the test rows too", CLI, "train = dataset.train", "train = dataset", PASSED),
+        ("seen: the reference has a seed of its own", CLI, "ess=ess, seed=seed, mode=mode", "ess=ess, seed=0, mode=mode", PASSED),
+        ("seen: --metric is not passed on", CLI, "metric=metric,", 'metric="ksd",', PASSED),
+        ("seen: --seed of a tuning is not passed on", CLI, 'clock="data",\n                seed=seed,', 'clock="data",\n                seed=0,', PASSED),
+        ("seen: pdmp sample without a warm-up", CLI, "seed=seed, warmup=0.1)", "seed=seed)", PASSED),
+        ("seen: the reference of --quick is not smaller", CLI, "REFERENCE_ESS / (3 if quick else 1)", "REFERENCE_ESS", PASSED),
+        ("seen: a tuning takes as long as a run", CLI, "default_passes(model.n_data) / TUNING", "default_passes(model.n_data)", PASSED),
+        ("seen: the floor of the picture", PLOTS, "floor = math.sqrt(2.0 / math.pi / table.reference.ess)", "floor = math.sqrt(1.0 / table.reference.ess)", f"{PASSED}::test_the_errors_in_the_picture"),
+        ("seen: the scale of the picture", PLOTS, "1.25 * high", "2.5 * high", f"{PASSED}::test_the_errors_in_the_picture"),
+        ("seen: negative correlations in the picture", PLOTS, "np.abs(reference.cov / np.outer(reference.sd, reference.sd))", "reference.cov / np.outer(reference.sd, reference.sd)", f"{PASSED}::test_the_coordinates_in_the_picture"),
+        ("seen: all arms have one stream", TUNING, "for child in sequence.spawn(len(arms))", "for child in [sequence] * len(arms)", f"{PASSED}::test_what_an_arm_is_told"),
+        ("seen: a budget of data in proposals", TUNING, '"data": "data_passes"', '"data": "proposals"', f"{PASSED}::test_the_unit_of_a_budget"),
+        ("seen: marks are thinned to the even ones", R, "integrals.marks[2 * k + 1, j]", "integrals.marks[2 * k, j]", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
+        ("seen: marks of squares are not thinned", R, "for j in range(2 * d):", "for j in range(d):", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
+        ("seen: a grid is thinned to the even rows", R, "grid.rows[2 * k + 1, j]", "grid.rows[2 * k, j]", f"{HAND}::test_marks_and_grid_rows_when_they_double"),
+        ("seen: marks of the warm-up", R, "a = max(at, since)", "a = at", f"{PAIRS}::test_a_warm_up_leaves_out_what_was_before"),
+        ("seen: batch means with the other variance", E, "np.var(sums[:, :whole] / each, axis=1, ddof=1)", "np.var(sums[:, :whole] / each, axis=1)", f"{HAND}::test_batch_ess_by_hand"),
+        ("seen: chains that differ count too much", E, "np.maximum(3.0 * variance", "np.maximum(9.0 * variance", f"{HAND}::test_batch_ess_of_chains_by_hand"),
+        ("seen: batch R-hat with the other variance", E, "np.var(halves, axis=0, ddof=1) / within", "np.var(halves, axis=0) / within", f"{HAND}::test_batch_rhat_by_hand"),
+        ("seen: degrees of freedom of an F test", M, "chains - 1, 16 * chains)", "chains, 16 * chains)", f"{HAND}::test_chains_differ_by_an_f_test"),
+        ("seen: clocks with half the variance of squares", V, "math.sqrt(n / 20.0)", "math.sqrt(n / 10.0)", f"{HAND}::test_p_values_by_hand"),
+        ("seen: one-sided p values", V, "p_mean=2.0 * stats", "p_mean=stats", f"{HAND}::test_p_values_by_hand"),
+        ("seen: horizons are not counted", S, "counts[HORIZONS] += 1", "counts[HORIZONS] += 0", f"{PROPOSALS}::test_horizons_proposals_and_thinned_are_counted"),
+        ("seen: exact bounds may be exceeded by a hundredth", S, "excess > CANCELLATION:", "excess > 10.0 * CANCELLATION:", f"{PROPOSALS}::test_a_larger_excess_of_an_exact_bound_is_an_error"),
+        ("seen: the largest excess of the first chain", "pdmp/engine/result.py", "max(r.excess[1] for r in self._records)", "self._records[0].excess[1]", f"{PROPOSALS}::test_excesses_are_counted_and_their_largest_is_kept"),
+        ("seen: the bound of the energy 1 % too high", CONSERVED, "return now + s, min(rates[0] + slope * s, level)", "return now + s, 1.01 * min(rates[0] + slope * s, level)", f"{PROPOSALS}::test_the_bound_is_the_intensity_of_the_proposals[Boomerang, energy]"),
+        ("seen: the bound of batches 1 % too high", CONSERVED, "return now + e / level, level", "return now + e / level, 1.01 * level", f"{PROPOSALS}::test_the_bound_is_the_intensity_of_the_proposals[Boomerang, energy, batches]"),
+        ("seen: the bound of the energies 1 % too high", CONSERVED, "bound += level", "bound += 1.01 * level", f"{PROPOSALS}::test_the_bound_is_the_intensity_of_the_proposals[factorised Boomerang, energies]"),
+        ("seen: the bound of the sinusoids 1 % too high", "pdmp/thinning/sinusoid.py", "bound = positive(a * math.cos(s)", "bound = 1.01 * positive(a * math.cos(s)", f"{PROPOSALS}::test_the_bound_is_the_intensity_of_the_proposals[Boomerang, sinusoids]"),
+        ("seen: the bound of a regression 1 % too high", "pdmp/thinning/regression.py", "bound = left + (right - left) * (t / width)", "bound = 1.01 * (left + (right - left) * (t / width))", f"{PROPOSALS}::test_the_bound_is_the_intensity_of_the_proposals[SBPS, noise]"),
+        ("seen: the rate of Boomerang 1 % too low", "pdmp/processes/boomerang.py", "return positive(self.along(state, now))", "return 0.99 * positive(self.along(state, now))", f"{PROPOSALS}::test_the_rate_at_a_proposal_is_the_true_one[Boomerang, grid]"),
+        ("seen: seconds begin anew with a resumption", "pdmp/engine/chain.py", 'NUMBERS = ("seconds", "stopped", "warming"', 'NUMBERS = ("stopped", "warming"', f"{PAIRS}::test_seconds_count_across_resumptions"),
+        ("seen: data passes are data", "pdmp/engine/checks.py", 'n_data = max(getattr(process.model, "n_data", 0), 1)', "n_data = 1", f"{PAIRS}::test_data_passes_count_across_resumptions"),
+        ("seen: draws of a grid are of all copies", "pdmp/engine/result.py", "r.grid.rows[self._grid_rows(i, n), : self.dim]", "r.grid.rows[self._grid_rows(i, n), -self.dim :]", f"{PAIRS}::test_the_grid_of_coupled_chains"),
+        ("seen: a kind of event that is one too large", "pdmp/engine/preflight.py", "kind >= len(process.events):", "kind > len(process.events):", PREFLIGHT),
+        ("seen: generators in functions that are called", "pdmp/engine/preflight.py", "            _check_random(where, value, seen)\n\n\ndef _generator", "            pass\n\n\ndef _generator", PREFLIGHT),
+        ("seen: draws reach 65,536 data", "pdmp/gradients/drawing.py", "memory.rows[k] = int(rng.random() * self.total)", "memory.rows[k] = int(rng.random() * min(self.total, 65_536))", "tests/test_blocks.py::test_draws_reach_all_data"),
+        ("seen: bounds of the first piece of the data", "pdmp/processes/gaussian_bounds.py", "for first in range(0, model.n_data, PIECE):", "for first in range(0, min(model.n_data, PIECE), PIECE):", "tests/test_blocks.py::test_blocks_change_nothing"),
+        ("seen: covariance of the last piece of the data", "discrete/curvature.py", "square += terms.T @", "square = terms.T @", "tests/test_blocks.py::test_blocks_change_nothing"),
+    ]
+]  # fmt: skip
