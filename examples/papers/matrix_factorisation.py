@@ -70,13 +70,14 @@ def curve(name, step, which, s, work):
     batch, users, items, ratings = problem(name, s["users"])
     process, part = samplers(batch, step, s)[which]
     steps = round(part * s["steps"])
-    run = work.sample(
-        process, initial=batch.model.initial, steps=steps, warmup=WARMUP, seed=s["seed"], store="grid",
-        draws=s["points"],
-    )  # fmt: skip
+    places = steps * (WARMUP + (1.0 - WARMUP) * np.arange(1, s["points"] + 1) / s["points"])
+    options = {"steps": steps, "warmup": WARMUP, "seed": s["seed"], "store": "grid", "draws": s["points"]}
+    try:
+        run = work.sample(process, initial=batch.model.initial, **options)
+    except pdmp.SamplingError:  # the step is too large for the curvature on the way
+        return places, np.full(s["points"], np.inf)
     means = run.running_mean(lambda x: batch.model.predict(x, users, items), s["points"])[0]
-    error = np.sqrt(np.mean((means - ratings) ** 2, axis=1))
-    return steps * (WARMUP + (1.0 - WARMUP) * np.arange(1, s["points"] + 1) / s["points"]), error
+    return places, np.sqrt(np.mean((means - ratings) ** 2, axis=1))
 
 
 def regimes(s):
