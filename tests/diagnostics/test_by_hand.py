@@ -13,7 +13,7 @@ from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, standard_err
 from pdmp.engine import recording
 from pdmp.flow import Linear, Still
 from pdmp.validation import clocks
-from tests.checks import plain
+from tests.checks import plain, plain_only
 from tests.toys import Telegraph, Ticks, Walls
 
 pytestmark = pytest.mark.exact
@@ -78,6 +78,7 @@ def test_effective_draws_without_a_path_are_those_of_its_stretches(process):
 # -- marks and grids that are thinned ---------------------------------------------------------------------------------
 
 
+@plain_only
 @pytest.mark.parametrize("kind", ["line", "steps"])
 def test_marks_and_grid_rows_when_they_double(kind):
     """One coordinate from time 0: x = t, or x = k on [k, k + 1); rows at 1, 2, 3, 4, then at 2, 4, 6, 8, and so on."""

@@ -78,6 +78,11 @@ def kill(number):
         time.sleep(0.001)
 
 
+def written(path):
+    """When the file was written last; None if it is not there."""
+    return path.stat().st_mtime_ns if path.exists() else None
+
+
 def finished(server, kind, executor, path):
     """The digest of a run that nobody kills, and the seconds it took."""
     begun = time.perf_counter()
@@ -100,8 +105,14 @@ def test_a_run_that_is_killed_again_and_again_is_the_same_run(kind, executor, se
     rng = np.random.default_rng([list(injected.KINDS).index(kind), injected.EXECUTORS.index(executor)])
     path, resumed, done, read = tmp_path / "run", 0, 0, set()
     while done < kills:
+        before = written(path)
         number = server.start(kind, executor, path)
-        time.sleep(rng.uniform(0.0, 0.7 * seconds))
+        if done % 2:  # after a checkpoint, however busy the machine is
+            while alive(number) and written(path) == before:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0.0, 0.1 * seconds))
+        else:
+            time.sleep(rng.uniform(0.0, 0.7 * seconds))
         done += alive(number)
         kill(number)
         if (tmp_path / "run.digest").exists():  # it was done before: another run
