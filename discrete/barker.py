@@ -26,12 +26,10 @@ Livingstone & Zanella (2022), The Barker proposal, JRSS B 84 (the Metropolised f
 from __future__ import annotations
 
 import math
-from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discrete.mala import factor, of_root
 from discrete.metropolis import Metropolis
 from discrete.schedules import Schedule
 from pdmp.gradients import Full, as_provider
@@ -170,8 +168,6 @@ class Barker(Metropolis):
     """
 
     shape: np.ndarray  #: (d,) the scale of each coordinate in units of the schedule's
-    diagonal: np.ndarray  #: (d,) the diagonal of L
-    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
     gaussian: bool  #: whether increments are N(0, σ²)
     single: bool  #: whether the increment has one sign as a whole
 
@@ -190,17 +186,8 @@ class Barker(Metropolis):
         one_of("increments", increments, INCREMENTS)
         one_of("signs", signs, SIGNS)
         scale, self.shape = coordinate_scales(scale, as_provider(target).dim)
-        super().__init__(target, scale, adapt, target_acceptance)
+        super().__init__(target, scale, preconditioner, adapt, target_acceptance)
         self.gaussian, self.single = increments == "gaussian", signs == "single"
-        self.diagonal, self.lower = factor(preconditioner, self.dim, "Barker")
-
-    @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
-        """With its covariance as the preconditioner."""
-        process = cls(target, **options)
-        if "preconditioner" not in options:
-            process.diagonal, process.lower = of_root(metric.root)
-        return process
 
     def starting_step(self, hessian: np.ndarray) -> float:
         shape, root = self.shape, self.lower if self.lower.size else np.diag(self.diagonal)
@@ -212,14 +199,6 @@ class Barker(Metropolis):
 
     def duration_at(self, size: float) -> float:
         return size**2 * float(np.mean(self.shape**2))
-
-    @compiled
-    def pull_back(self, gradient, j):
-        """(Lᵀ ∇U)ⱼ."""
-        total = self.diagonal[j] * gradient[j]
-        for k in range(j + 1, self.lower.shape[0]):
-            total += self.lower[k, j] * gradient[k]
-        return total
 
     @compiled
     def propose(self, x, memory, size, rng):

@@ -22,13 +22,12 @@ Bernoulli 2; Roberts & Rosenthal (1998), Optimal scaling of discrete approximati
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discrete.metropolis import Metropolis
-from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Full
@@ -70,9 +69,6 @@ class MALA(Metropolis):
     array([1. , 0.5])
     """
 
-    diagonal: np.ndarray  #: (d,) the diagonal of L
-    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
-
     def __init__(
         self,
         target: Model | Full,
@@ -81,16 +77,7 @@ class MALA(Metropolis):
         adapt: bool = True,
         target_acceptance: float = 0.574,
     ):
-        super().__init__(target, step, adapt, target_acceptance)
-        self.diagonal, self.lower = factor(preconditioner, self.dim)
-
-    @classmethod
-    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
-        """With its covariance as the preconditioner."""
-        process = cls(target, **options)
-        if "preconditioner" not in options:
-            process.diagonal, process.lower = of_root(metric.root)
-        return process
+        super().__init__(target, step, preconditioner, adapt, target_acceptance)
 
     def starting_step(self, hessian: np.ndarray) -> float:
         d = len(hessian)
@@ -124,14 +111,6 @@ class MALA(Metropolis):
         return cls(target, step=0.5 * positive("h", h), **options)
 
     @compiled
-    def pull_back(self, gradient, j):
-        """(Lᵀ ∇U)ⱼ."""
-        total = self.diagonal[j] * gradient[j]
-        for k in range(j + 1, self.lower.shape[0]):
-            total += self.lower[k, j] * gradient[k]
-        return total
-
-    @compiled
     def propose(self, x, memory, size, rng):
         if not finite(memory.gradient):
             return False
@@ -155,20 +134,3 @@ class MALA(Metropolis):
             back = root * (self.pull_back(memory.gradient, j) + self.pull_back(memory.next_gradient, j)) - xi
             total += 0.5 * (xi * xi - back * back)
         return total
-
-
-def factor(preconditioner, d, name="MALA"):
-    """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
-    given = as_preconditioner(preconditioner, d)
-    if given.adaptive:
-        raise TypeError(
-            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}: "
-            "a step that depends on the past cannot be corrected."
-        )
-    p = np.ones(d) if given.matrix is None else given.matrix
-    return of_root(np.sqrt(p) if p.ndim == 1 else np.linalg.cholesky(p))
-
-
-def of_root(root):
-    """The same of L itself, (d,) if it is diagonal."""
-    return (root, np.zeros((0, 0))) if root.ndim == 1 else (np.diag(root).copy(), np.ascontiguousarray(root))

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from discrete.preconditioners import as_preconditioner
 from discrete.schedules import Constant
 from discrete.tick import Ticking, exact_provider, finite
 from pdmp.interfaces.recipe import Recipe
@@ -40,6 +41,8 @@ from pdmp.native.classes import compiled
 from pdmp.process import ADAPTING, DATA
 
 if TYPE_CHECKING:
+    from pdmp.gradients import Full
+    from pdmp.models import Model
     from pdmp.process import State
 
 GAIN_EXPONENT = -0.6  #: of k, in the adaptation
@@ -104,11 +107,13 @@ class Metropolis(Ticking):
     adapt: bool  #: whether the step is adapted in the warm-up
     together: bool  #: whether the model computes potential and gradient together
     target_acceptance: float
+    diagonal: np.ndarray  #: (d,) the diagonal of L
+    lower: np.ndarray  #: (d, d) L; of shape (0, 0) if it is diagonal
 
     recipe = MetropolisRecipe()
     report = MetropolisReport()
 
-    def __init__(self, target, step, adapt, target_acceptance):
+    def __init__(self, target, step, preconditioner, adapt, target_acceptance):
         provider = exact_provider(target, type(self).__name__, "discrete.SGLD and discrete.SGBD take")
         self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
@@ -117,6 +122,15 @@ class Metropolis(Ticking):
         self.duration = self.duration_at(float(self.schedule.step(0)))
         self.regular = True  # whatever the schedule is
         self.target_acceptance = float(target_acceptance)
+        self.diagonal, self.lower = factor(preconditioner, self.dim, type(self).__name__)
+
+    @classmethod
+    def in_metric(cls, target: Model | Full, metric: Any, **options: Any) -> Self:
+        """With its covariance as the preconditioner."""
+        process = cls(target, **options)
+        if "preconditioner" not in options:
+            process.diagonal, process.lower = of_root(metric.root)
+        return process
 
     def choose_settings(self, hessian: np.ndarray, noise: np.ndarray, error: float) -> tuple[dict[str, Any], float]:
         """The step to start from: optimal for independent normal coordinates, all as narrow as the narrowest one."""
@@ -148,6 +162,14 @@ class Metropolis(Ticking):
     @compiled
     def holding_time(self, k):
         return self.duration
+
+    @compiled
+    def pull_back(self, gradient, j):
+        """(Lᵀ ∇U)ⱼ."""
+        total = self.diagonal[j] * gradient[j]
+        for k in range(j + 1, self.lower.shape[0]):
+            total += self.lower[k, j] * gradient[k]
+        return total
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -218,3 +240,20 @@ class Metropolis(Ticking):
             outside=np.zeros(1, np.int64),
             provider=self.provider.memory(rng),
         )
+
+
+def factor(preconditioner, d, name):
+    """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
+    given = as_preconditioner(preconditioner, d)
+    if given.adaptive:
+        raise TypeError(
+            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}: "
+            "a step that depends on the past cannot be corrected."
+        )
+    p = np.ones(d) if given.matrix is None else given.matrix
+    return of_root(np.sqrt(p) if p.ndim == 1 else np.linalg.cholesky(p))
+
+
+def of_root(root):
+    """The same of L itself, (d,) if it is diagonal."""
+    return (root, np.zeros((0, 0))) if root.ndim == 1 else (np.diag(root).copy(), np.ascontiguousarray(root))

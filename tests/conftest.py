@@ -1,9 +1,9 @@
 """Which tests a call of pytest runs, and in which processes.
 
 ``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
-compilation, and those marked `quick` compiled. ``pytest --full`` runs every test compiled, and the exact ones in plain
-Python as well; ``--full --rest`` leaves out what the quick tier has run. A test that is asked for by its file, by its
-name or by ``-k`` or ``-m`` runs in either tier.
+compilation, and those marked `quick` compiled. ``pytest --full`` adds the slow exact tests in plain Python and,
+compiled, all that are not exact and those marked `compiled`; ``--full --rest`` leaves out what the quick tier has run.
+A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
 
 Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled. With
 NUMBA_DISABLE_JIT in the environment all are what it says, and with ``-n 0`` the only process is compiled; where
@@ -22,7 +22,7 @@ VARIABLE = "NUMBA_DISABLE_JIT"
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="all tests, compiled; without it only the quick tier")
+    parser.addoption("--full", action="store_true", help="all tests; without it only the quick tier")
     parser.addoption("--rest", action="store_true", help="with --full: without those of the quick tier")
 
 
@@ -57,7 +57,9 @@ def wanted(item, config):
     if shared is not None:
         if config.option.rest and ((exact and not slow) if shared else quick):
             return False
-        return exact if shared else config.option.full or not exact
+        if shared:
+            return exact
+        return not exact or (config.option.full and item.get_closest_marker("compiled") is not None)
     plain = os.environ.get(VARIABLE, "0") != "0"
     return exact or not plain or any("::" in arg for arg in config.args)
 

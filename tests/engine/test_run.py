@@ -213,7 +213,10 @@ def real_processes():
     }
 
 
-@pytest.mark.parametrize("name", ["ZigZag", "SBPS", "SGLD", "SGRRLD"])
+@pytest.mark.parametrize(
+    "name",
+    ["ZigZag", "SGLD", *(pytest.param(name, marks=pytest.mark.exact) for name in ("SBPS", "SGRRLD"))],
+)
 def test_real_processes_survive_pickling_and_checkpoints(name, tmp_path, monkeypatch):
     process = real_processes()[name]
     call = {"events": 300, "chains": 2, "seed": 3, "warmup": 0.2}

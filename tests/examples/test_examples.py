@@ -18,8 +18,8 @@ LESS = {
     "richardson_romberg.py": ["--only", "f3"],
 }
 
-#: These take longest at their smallest, and run in the full tier only.
-SLOW = (
+#: These take longest at their smallest, and run with ``--quick`` alone.
+LONG = (
     *("barker_robustness", "mamba", "mixture_of_modes", "sgd_and_sgld", "super_efficiency", "unbiased_subsampling"),
     "variable_selection",
 )
@@ -65,11 +65,7 @@ def assert_ended(done, path, folder, code=0):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=pytest.mark.slow if p.stem in SLOW else ()) for p in EXAMPLES],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem not in LONG], ids=lambda path: path.stem)
 def test_at_its_smallest(path, tmp_path):
     command = ["-m", "tests.examples.small", str(path), *arguments(path), *LESS.get(path.name, [])]
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)

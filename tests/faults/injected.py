@@ -29,8 +29,8 @@ PAIRS = pdmp.models.LinearGaussian(X, X[:, 1])
 
 #: Four kinds of run: of the path everything is kept, a grid, nothing, and a run that stops by its effective draws.
 KINDS = {
-    "skeleton": lambda: (pdmp.BPS(LOGISTIC, mass="adaptive", refresh_rate=1.0), {"events": 500, "warmup": 0.3}),
-    "grid": lambda: (pdmp.LocalBPS(PAIRS), {"time": 30.0, "store": "grid", "draws": 50}),
+    "skeleton": lambda: (pdmp.BPS(LOGISTIC, mass="adaptive", refresh_rate=1.0), {"events": 300, "warmup": 0.3}),
+    "grid": lambda: (pdmp.LocalBPS(PAIRS), {"time": 12.0, "store": "grid", "draws": 50}),
     "moments": lambda: (
         discrete.SGRRLD(pdmp.gradients.Minibatch(LOGISTIC, 5, draw="reshuffle"), 0.01),
         {"steps": 600, "store": "moments", "warmup": 0.1},

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 ROOT = pathlib.Path(__file__).parents[2]
-LONG = {"events": 6_000, "chains": 3, "seed": 6, "warmup": 0.1}
+LONG = {"events": 3_000, "chains": 3, "seed": 6, "warmup": 0.1}
 
 
 class Killing(Telegraph):

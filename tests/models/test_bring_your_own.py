@@ -20,7 +20,7 @@ from pdmp.models.transforms import Interval, Log, Simplex, Upper
 from tests.checks import plain_only
 from tests.models.test_models import compiled_both
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

@@ -14,7 +14,7 @@ from pdmp.models import BPMF, ICA, PPMF, BayesianNN, MatrixFactorization
 from pdmp.models.factorisations import bayesian_nn
 from tests.checks import plain_only
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 N, USERS, ITEMS, RANK = 40, 5, 6, 3
 

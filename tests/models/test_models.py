@@ -19,7 +19,7 @@ from pdmp.models import Gaussian, LinearGaussian, SkewNormal, from_function
 from pdmp.models.targets.skew_normal import inverse_mills, log_cdf
 from pdmp.native.classes import entry
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 

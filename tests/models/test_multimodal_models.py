@@ -8,7 +8,7 @@ from scipy import integrate, special
 
 from pdmp.models import Hyperboloid, MixtureSum
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 MODELS = {
     "hyperboloid": lambda: Hyperboloid.generated(25, product=0.4, noise_scale=0.7, prior_scale=2.0),

@@ -33,7 +33,7 @@ from pdmp.models.regressions.logistic_terms import LogisticRows
 from pdmp.native.classes import entry
 from tests.checks import plain_only
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 N = 150  # two whole blocks of rows, and a part of one
 

@@ -8,7 +8,7 @@ import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Minibatch
 
-pytestmark = pytest.mark.exact
+pytestmark = [pytest.mark.exact, pytest.mark.compiled]
 
 RNG = np.random.default_rng(11)
 X = RNG.standard_normal((40, 4)) * (RNG.random((40, 4)) < 0.4)

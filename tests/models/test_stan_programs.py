@@ -21,7 +21,7 @@ from tests.models.test_models import compiled_both
 needs_stanli = pytest.mark.skipif(
     importlib.util.find_spec("stanli") is None, reason="stanli is not installed: pip install 'pdmp[stan]'"
 )
-pytestmark = [pytest.mark.exact, needs_stanli]
+pytestmark = [pytest.mark.exact, pytest.mark.compiled, needs_stanli]
 JIT = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 SCHOOLS = """

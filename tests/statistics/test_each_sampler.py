@@ -3,8 +3,8 @@
 Mean and variance of chains against the target's, or for a fixed-step sampler against those of the law that it has at
 its step, gradient noise included. Each case promises to see means that are off by `RESOLUTION` standard deviations and
 variances that are off by that part: 0.3 in plain Python, where compilation costs nothing and a chain is short, and 0.1
-compiled. ``pytest`` runs those of `COMPILED` compiled and the others plain, but for six that are slow.
-``pytest --full`` runs all of them compiled as well, and the other files of this folder look more closely.
+compiled. ``pytest`` runs the law of `QUICK` compiled and the others plain, but for those of `FULL`, compiled by
+``pytest --full``. The other files of this folder look more closely, compiled.
 """
 
 import inspect
@@ -28,14 +28,13 @@ PLAIN = bool(numba.config.DISABLE_JIT)
 RESOLUTION = 0.3 if PLAIN else 0.1
 EVENTS = 1_000 if PLAIN else 40_000
 STEPS = 2_500 if PLAIN else 60_000
-#: Cases that are costly in plain Python, and one of each family. Of those in `FULL` compilation is costly as well.
-COMPILED = ("BPS", "SBPS", "SGLD", "FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg")
+#: Shows that this machine compiles; compilation costs more than the law.
+QUICK = ("BPS",)
+#: Costly in plain Python, and one of each family.
 FULL = (
-    *("FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg"),
-    *("ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner"),
+    *("SBPS", "SGLD", "FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg"),
+    *("ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner", "LipschitzSBPS", "SGRRLD", "SGRRHMC"),
 )
-#: Costly in plain Python too; their steps and proposals are tested one by one elsewhere.
-SLOW = ("LipschitzSBPS", "SGRRLD", "SGRRHMC")
 
 # ---------------------------------------------------------------------------------------------------------------
 # Targets: mean and variances (d,) beside each
@@ -186,9 +185,7 @@ def test_every_exported_sampler_has_a_law():
 
 def marks_of(name):
     """In which tier its law is tested beside `pytest --full`."""
-    if name in SLOW:
-        return pytest.mark.exact, pytest.mark.slow
-    return () if name in FULL else pytest.mark.quick if name in COMPILED else pytest.mark.exact
+    return () if name in FULL else pytest.mark.quick if name in QUICK else pytest.mark.exact
 
 
 @pytest.mark.parametrize(
