@@ -5,7 +5,8 @@ compilation, and those marked `quick` compiled. ``pytest --full`` adds the slow 
 compiled, all that are not exact and those marked `compiled`; ``--full --rest`` leaves out what the quick tier has run.
 A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
 
-Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled. With
+Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled; in the quick tier,
+which compiles little, only the first is compiled. With
 NUMBA_DISABLE_JIT in the environment all are what it says, and with ``-n 0`` the only process is compiled; where
 everything is plain, tests that are not exact run only if asked for by name, as they would take hours.
 """
@@ -82,7 +83,7 @@ def two_kinds(config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     cores = min(os.cpu_count() or 1, 4)
-    return 2 * cores if two_kinds(config) else cores
+    return cores if not two_kinds(config) else 2 * cores if config.option.full else cores + 1
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -93,7 +94,8 @@ def pytest_configure_node(node):
 
 def is_plain(node):
     """Workers are numbered from gw0 on."""
-    return int(node.gateway.id[2:]) % 2 == 0
+    number = int(node.gateway.id[2:])
+    return number % 2 == 1 if node.config.option.full else number > 0
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -109,7 +111,8 @@ class TwoKinds:
 
         workers = len(config.option.tx)
         self.compiled, self.plain = self.kinds = [WorkStealingScheduling(config, log) for _ in range(2)]
-        self.compiled.numnodes, self.plain.numnodes = workers // 2, workers - workers // 2
+        self.compiled.numnodes = -(-workers // 2) if config.option.full else 1
+        self.plain.numnodes = workers - self.compiled.numnodes
         self.session = config.pluginmanager.get_plugin("session")
 
     def kind(self, node):
