@@ -73,6 +73,36 @@ def test_results_say_where_they_are_from(path, monkeypatch):
     assert all(1_000 < file.stat().st_size < LARGEST for file in [numbers, *pictures])
 
 
+@pytest.mark.exact
+def test_the_page_says_what_the_results_say(monkeypatch):
+    page = load(FOLDER / "_page.py", monkeypatch)
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run python examples/papers/_page.py"
+    figures = [claim.figure for claim in page.CLAIMS]
+    assert len(figures) == len(set(figures)) == 45 and {name[:3] for name in figures} == set(page.PAPERS)
+    assert {name for claim in page.CLAIMS for name in claim.criteria} == {path.stem for path in SCRIPTS}
+    for claim in page.CLAIMS:
+        for name, pattern in claim.criteria.items():
+            about = page.results(name)
+            assert about is None or page.rows(about, pattern), f"{claim.figure}: no criterion of {name} has this label"
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "judged, missing, expected",
+    [
+        ([True, True], [], "reproduced"),
+        ([True, False], [], "partly: 1 of 2"),
+        ([False], [], "not reproduced"),
+        ([], [], "no verdict"),
+        ([True, False], ["a", "b"], "no full run yet; 1 of 2 criteria met so far"),
+        ([True], ["b"], "no full run yet of b; 1 of 1 criteria met so far"),
+        ([], ["a", "b"], "no full run yet"),
+    ],
+)
+def test_outcomes_of_the_page(judged, missing, expected, monkeypatch):
+    assert load(FOLDER / "_page.py", monkeypatch).outcome(judged, missing, 2) == expected
+
+
 @scripts
 def test_quick(path, tmp_path):
     """To its end, with its pictures; a criterion may fail only where the script says why."""
