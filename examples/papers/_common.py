@@ -70,20 +70,27 @@ class Table:
     """
 
     def __init__(self, points: Iterable = ()) -> None:
-        self.points = [(str(f), str(s), *(float(v) for v in rest)) for f, s, *rest in points]
+        self.points: list[tuple] = []
+        self._found: dict[tuple[str, str], list[tuple]] = {}  #: the numbers by figure and series
+        for figure, series, *rest in points:
+            self._append(str(figure), str(series), tuple(float(v) for v in rest))
+
+    def _append(self, figure, series, numbers) -> None:
+        self.points.append((figure, series, *numbers))
+        self._found.setdefault((figure, series), []).append(numbers)
 
     def add(self, figure, series, x, y, error=math.nan) -> None:
         """One point, or arrays of them."""
         for numbers in np.broadcast(*(np.atleast_1d(np.asarray(v, float)) for v in (x, y, error))):
-            self.points.append((figure, series, *(float(f"{v:.7g}") for v in numbers)))
+            self._append(figure, series, tuple(float(f"{v:.7g}") for v in numbers))
 
     def series(self, figure) -> list[str]:
         """Names of the series of a figure."""
-        return list(dict.fromkeys(p[1] for p in self.points if p[0] == figure))
+        return [series for name, series in self._found if name == figure]
 
     def get(self, figure, series) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and error of a series, each (n,)."""
-        found = [p[2:] for p in self.points if p[:2] == (figure, series)]
+        found = self._found.get((figure, series))
         if not found:
             raise KeyError(f"no points of {series!r} in {figure!r}; there are {self.series(figure)}")
         return tuple(np.array(found).T)
