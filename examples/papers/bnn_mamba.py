@@ -50,7 +50,7 @@ class Network(mamba.Problem):
 
     def __init__(self, s):
         data, rng = pdmp.data.mnist(), np.random.default_rng(s["seed"])
-        rows = rng.permutation(WHOLE)[: s["n"]]
+        rows = rng.permutation(len(data.train.y))[: s["n"]]
         model = pdmp.models.BayesianNN(
             data.train.X[rows], data.train.y[rows].astype(int), hidden=s["hidden"], n_classes=10, dtype=np.float32
         )

@@ -38,10 +38,9 @@ N, STEP, START = 10_000, 1e-5, np.array([1.1, -2.0, 0.0])
 BATCHES, TEMPERATURES = (10, 100, 1_000), (0.01, 1.0, 10.0)
 COLOURS = ("tab:orange", "tab:blue", "tab:green")
 NAMES = ("β₀", "β₁", "σ²")
-SHORT = 1_000  #: steps of the handout's runs
 LIMITS = (1e3, 2e3, 4e3, 8e3, 16e3, math.inf)  #: of the norm of a gradient
 EXCURSION = "the stationary law of the step says a typical distance of 0.03 and a largest one near 0.09 in 200 steps"
-DECREASING, PLACES = 2_000, {1_000: 2e-6, 100: 1e-5}
+PLACES = {1_000: 2e-6, 100: 1e-5}  #: the largest of the decreasing steps by size of the batch
 
 
 @functools.cache
@@ -64,7 +63,7 @@ def batches(size):
     return pdmp.gradients.Minibatch(problem()[0], size, draw="distinct")
 
 
-def path(process, steps=SHORT, seed=1, start=START, chains=1):
+def path(process, steps, seed=1, start=START, chains=1):
     """(β₀, β₁, σ²) after each step, of shape (chains, steps + 1, 3)."""
     run = pdmp.sample(process, steps=steps, initial=start, seed=seed, warmup=0.0, chains=chains)
     theta = np.array([t.positions for t in run.trajectories])
@@ -93,9 +92,9 @@ def predicted_sd(gammas, weights, curvature, noise):
     return math.sqrt(variance)
 
 
-def add_path(table, figure, series, process):
-    """What a histogram of the last half of a short run needs."""
-    half = path(process)[0][SHORT // 2 :, 1]
+def add_path(table, figure, series, process, s):
+    """What a histogram of the last half of a run as long as the handout's needs."""
+    half = path(process, s["short"])[0][s["short"] // 2 :, 1]
     counts, edges = np.histogram(half, 30)
     table.add(figure, series, 0.5 * (edges[1:] + edges[:-1]), counts)
 
@@ -106,40 +105,46 @@ def moments(process, s, seed):
 
 def pieces(s):
     def f41(table, work):
-        maximum = best()
+        maximum, after = best(), 3 * s["short"] // 10  # 300 steps
         for k in range(3):
             table.add("F4.1", f"MLE, {NAMES[k]}", 0, maximum[k])
         for size in BATCHES:
-            theta = path(discrete.SGD(batches(size), STEP))[0]
+            theta = path(discrete.SGD(batches(size), STEP), s["short"])[0]
             for k in range(3):
-                table.add(f"F4.1 {NAMES[k]}", f"m = {size:,}", range(0, SHORT + 1, 5), theta[::5, k])
-            table.add("F4.1", "sd of β after step 500", size, theta[500:, :2].std(axis=0).mean())
+                table.add(f"F4.1 {NAMES[k]}", f"m = {size:,}", range(0, s["short"] + 1, 5), theta[::5, k])
+            table.add("F4.1", "sd of β in the second half", size, theta[s["short"] // 2 :, :2].std(axis=0).mean())
             far = [
-                np.abs(path(discrete.SGD(batches(size), STEP), seed=k)[0][100:301] - maximum).max(axis=1)
-                for k in range(1, 21)
+                np.abs(path(discrete.SGD(batches(size), STEP), after, seed=k + 1)[0][after // 3 :] - maximum).max(
+                    axis=1
+                )
+                for k in range(s["runs"])
             ]
-            table.add("F4.1", f"mean distance, m = {size}", range(20), [f.mean() for f in far])
-            table.add("F4.1", f"largest distance, m = {size}", range(20), [f.max() for f in far])
+            table.add("F4.1", f"mean distance, m = {size}", range(s["runs"]), [f.mean() for f in far])
+            table.add("F4.1", f"largest distance, m = {size}", range(s["runs"]), [f.max() for f in far])
 
     def f42(table, work):
         for size in BATCHES:
             process = discrete.SGLD(batches(size), STEP)
             table.add("F4.2", "sd / exact", size, math.sqrt(moments(process, s, 2).var()[1]) / slope_sd())
-            add_path(table, "F4.2", f"m = {size:,}", process)
+            add_path(table, "F4.2", f"m = {size:,}", process, s)
 
     def f43(table, work):
         for temperature in TEMPERATURES:
             process = discrete.SGLD(batches(100), STEP, temperature=temperature)
             table.add("F4.3", "sd / exact", temperature, math.sqrt(moments(process, s, 3).var()[1]) / slope_sd())
-            add_path(table, "F4.3", f"T = {temperature:g}", process)
+            add_path(table, "F4.3", f"T = {temperature:g}", process, s)
 
     def decreasing(table, work):
         model, exact, curvature = problem()[0], problem()[0].posterior()[0][1], N / 0.19
+        steps = s["decreasing"]
         for size, largest in PLACES.items():
             process = discrete.SGLD(batches(size), discrete.schedules.power(largest, 0.5))
-            states = path(process, DECREASING, 4, model.mode(), s["replicates"])[:, :-1, 1]
-            gammas = largest / np.sqrt(1.0 + np.arange(DECREASING))
-            for name, w in (("by the step", gammas / gammas.sum()), ("plain", np.full(DECREASING, 1.0 / DECREASING))):
+            states = path(process, steps, 4, model.mode(), s["replicates"])[:, :-1, 1]
+            gammas = largest / np.sqrt(1.0 + np.arange(steps))
+            for name, w in (
+                ("by the step", gammas / gammas.sum()),
+                ("plain", np.full(steps, 1.0 / steps)),
+            ):
                 averages = (states @ w - exact) / slope_sd()
                 quartiles = np.quantile(averages, [0.05, 0.25, 0.5, 0.75, 0.95])
                 table.add("C/√k", f"{name}, m = {size}, quantiles", range(5), quartiles)
@@ -170,11 +175,11 @@ def criteria(table, s):
         rows.append(Row(what, f"{value:.3g}", f"{truth:.4g} ± {100 * fraction:g} %", passed))
 
     mean, largest = (table.y("F4.1", f"{what} distance, m = 100") for what in ("mean", "largest"))
-    what = "F4.1 m = 100: max |w - MLE| in steps 100-300, median of 20 runs"
+    what = f"F4.1 m = 100: max |w - MLE| in steps 100-300, median of {s['runs']} runs"
     rows.append(Row(what, f"{np.median(largest):.3f}", "< 0.05", np.median(largest) < 0.05, EXCURSION))
-    what = "F4.1 m = 100: mean |w - MLE| in steps 100-300, mean of 20 runs"
+    what = f"F4.1 m = 100: mean |w - MLE| in steps 100-300, mean of {s['runs']} runs"
     rows.append(Row(what, f"{mean.mean():.3f}", "< 0.05", mean.mean() < 0.05))
-    spread = {size: table.value("F4.1", "sd of β after step 500", size) for size in BATCHES}
+    spread = {size: table.value("F4.1", "sd of β in the second half", size) for size in BATCHES}
     for large, small in ((100, 10), (1_000, 100)):
         predicted = math.sqrt((1.0 - small / N) / small / ((1.0 - large / N) / large))
         near(f"F4.1 SGD: sd of β, m = {small} / m = {large}", spread[small] / spread[large], predicted, 0.2)
@@ -253,7 +258,7 @@ def picture(table, s):
             labels.append((place + k, f"{name}\nm = {size:,}"))
     axis.axhline(0.0, color="black", lw=0.8, ls="--")
     axis.set_xticks(*zip(*labels, strict=True), fontsize=8)
-    title = f"Averages over {DECREASING:,} steps C/√k, {s['replicates']} replicates"
+    title = f"Averages over {s['decreasing']:,} steps C/√k, {s['replicates']} replicates"
     axis.set(title=title, ylabel="error of mean of β₁ / exact sd")
     places, acted = np.arange(len(LIMITS)), table.y("clipping", "fraction of steps")
     for axis, label, exact, title in (
@@ -271,8 +276,8 @@ def picture(table, s):
 
 STUDY = common.Study(
     name="sgd",
-    quick={"seed": 1, "steps": 40_000, "replicates": 200},
-    full={"seed": 1, "steps": 400_000, "replicates": 500},
+    quick={"seed": 1, "steps": 40_000, "short": 1_000, "runs": 20, "decreasing": 2_000, "replicates": 200},
+    full={"seed": 1, "steps": 400_000, "short": 1_000, "runs": 20, "decreasing": 2_000, "replicates": 500},
     pieces=pieces,
     criteria=criteria,
     pictures={"": picture},
