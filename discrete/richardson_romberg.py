@@ -97,9 +97,11 @@ class RichardsonRomberg(Process):
     order : int, optional
         Order p of the bias in the step; ``sampler.bias_order`` when omitted.
     weights : {"holding", "paper"}
-        The weights of the fine chain's states in averages, if steps decrease. "holding": each has the half step for
-        which it is held. "paper", as in eq. 6: θ²₂ₖ₋₁ and θ²₂ₖ both have γₖ₊₁/2, half the step that is taken from the
-        coarse state θ¹ₖ. For constant steps the two agree, but for the first and the last state.
+        The weights of the states in averages. "holding": each has the step, or half step, that is taken from it, so
+        that θ₀ counts and the last states do not. "paper": after K steps averages are those of eq. 6, in which θ¹ₖ has
+        γₖ₊₁, and θ²₂ₖ₋₁ and θ²₂ₖ both have γₖ₊₁/2, k = 1 … K. Then the first step ends at time 0, the path at
+        γ₂ + … + γ_{K+1}, and a warm-up of steps leaves out the first of these terms. For constant steps the two agree
+        but for the first and the last states.
     threads : {1, 2}, default 1
         With 2, a second thread takes the steps of the coarse chain, while the first takes those of the fine chain. The
         result is bitwise the same. The time is at best two thirds, for gradients that take some microseconds, if each
@@ -162,7 +164,7 @@ class RichardsonRomberg(Process):
         self.stream, self.threads = Stream(), int(threads)
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.regular = sampler.provider, sampler.schedule, sampler.regular
-        self.paper_weights = weights == "paper" and not self.regular
+        self.paper_weights = weights == "paper"
         order = sampler.bias_order if order is None else count("order", order)
         self.copies = (2.0**order / (2.0**order - 1.0), -1.0 / (2.0**order - 1.0))
         self._share(correlation)
@@ -205,11 +207,27 @@ class RichardsonRomberg(Process):
         taken = memory.fine.taken[0] if i == FINE else memory.coarse.taken[0]
         k = taken >> 1 if i == FINE else taken
         length = self.holding_time(k)
+        if self.paper_weights:  # step k of the chains ends when θ¹ₖ has been held for γₖ₊₁; the first one at time 0
+            began = memory.step_start[0]
+            if i == FINE and taken & 1 == 1:  # θ²₂ₖ₊₁ gives way to θ²₂ₖ₊₂, in the middle of γₖ₊₂
+                return (k + 0.5) * length if self.regular else began + 0.5 * self.holding_time(k + 1), CERTAIN
+            if k == 0:
+                return 0.0, CERTAIN
+            return k * length if self.regular else began + length, CERTAIN
         began = k * length if self.regular else memory.step_start[0]
-        if i == FINE and self.paper_weights != (taken & 1 == 0):  # the tick in the middle of a step
-            return began + 0.5 * (self.holding_time(k + 1) if self.paper_weights else length), CERTAIN
+        if i == FINE and taken & 1 == 0:  # the tick in the middle of a step
+            return began + 0.5 * length, CERTAIN
         # The same expression for both chains, so that they meet exactly.
         return ((k + 1) * length if self.regular else began + length), CERTAIN
+
+    def held_until(self, state: State, now: float) -> float:
+        """With the paper's weights the states after step K are held for γ_{K+1}, as those before them."""
+        memory = state.memory
+        k = int(memory.coarse.taken[0])
+        if not self.paper_weights or k == 0 or memory.fine.taken[0] != 2 * k:
+            return now
+        length = self.holding_time(k)
+        return float(k * length if self.regular else memory.step_start[0] + length)
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -413,7 +431,7 @@ class SGRRHMC(RichardsonRomberg):
     step : float or schedule
         ε of the coarse chain, in the convention of `SGHMC`; the fine one has ε/2 and the same friction.
     friction, scheme
-        As for `SGHMC`. The paper extrapolates the explicit scheme.
+        As for `SGHMC`. The paper extrapolates Euler's method, ``scheme="explicit"``.
     correlation, order, weights, threads
         As for `RichardsonRomberg`.
     **options

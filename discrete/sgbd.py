@@ -16,7 +16,8 @@ this up to the breaking point τ |z| = C; beyond it no estimator can (`discrete.
 
 The adaptive scale σₖ = C / (1.233 τₖ), where τₖ is the noise as estimated before step k, keeps 99 % of the increments
 below the breaking point, since 1.233 = 1 + 0.1 × 2.33. This scale depends on the state. Averages are still right to
-leading order, because the state is held for σ².
+leading order, because the state is held for σ². As published, τₖ contains the batch of step k itself; that is
+``noise="current"``. The size of an increment then depends on the batch that decides its sign.
 
 On U = θ²/2 the stationary variance is 1 + σ²/4 + O(σ⁴) without noise. With noise and a small σ it is √(1 + σ²τ²/C²) for
 the vanilla estimator, up to 9 % more; for the corrected one it grows from 1 to 1.12 at the breaking point στ = C; and
@@ -122,6 +123,10 @@ class SGBD(Ticking):
         The scale of each coordinate in units of `scale`, where that is a number, a schedule or "auto".
     max_scale : float or array_like of shape (d,), optional
         The largest scale, in units of θ. The adaptive scale needs it, the others do not take it.
+    noise : {"previous", "current"}, default "previous"
+        From which running average of τ the adaptive scale of a step is computed: the one before the step, or, as
+        published, the one that contains the step's own batch. With "current" the scale of a step is known only when it
+        is taken, and the state before it is held for the square of the newest scale known by then.
 
     Raises
     ------
@@ -145,6 +150,7 @@ class SGBD(Ticking):
     beta: float
     adaptive: bool  #: whether the scale follows the noise
     measured: bool  #: whether the noise of the gradient is estimated
+    current: bool  #: whether the adaptive scale of a step is that of its own batch
 
     def __init__(
         self,
@@ -154,12 +160,17 @@ class SGBD(Ticking):
         beta: float = 0.1,
         shape: ArrayLike | None = None,
         max_scale: ArrayLike | None = None,
+        noise: str = "previous",
     ):
         one_of("estimator", estimator, ESTIMATORS)
+        one_of("noise", noise, ("previous", "current"))
         dim = as_provider(provider).dim
         self.adaptive = isinstance(scale, str) and scale == "adaptive"
         if self.adaptive and max_scale is None:
             raise ValueError('`max_scale` must be given for scale="adaptive": it is the largest value of the scale.')
+        self.current = noise == "current"
+        if self.current and not self.adaptive:
+            raise ValueError('`noise` is for scale="adaptive" only; leave it out.')
         if not self.adaptive and max_scale is not None:
             raise ValueError('`max_scale` is for scale="adaptive" only; leave it out.')
         if isinstance(max_scale, Schedule):
@@ -247,7 +258,7 @@ class SGBD(Ticking):
             if self.adaptive:
                 largest, s = s, memory.scale[j]
                 new = largest if QUANTILE * tau * largest <= C else C / (QUANTILE * tau)
-                if memory.taken[0] == 0:
+                if self.current or memory.taken[0] == 0:
                     s = new
                 memory.scale[j] = new
                 hold += new * new

@@ -18,7 +18,7 @@ one. What is not, measured with 3 million data looked at:
 - The local Bouncy Particle Sampler is 6 times *faster* than SBPS in the wide direction and 1.7 times slower in the
   narrow one; and it has no bias.
 
-Integrated autocorrelations above a tenth of the run are lower bounds. SBPS has a bias that `sbps_batches_and_bounds.py`
+Integrated autocorrelations above a tenth of the run are lower bounds. SBPS has a bias that `papers/sbps.py`
 measures. Each sampler has its own default rate of refreshments, which matters in the wide direction.
 
     python examples/unbiased_subsampling.py [--quick] [--output FOLDER]

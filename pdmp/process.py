@@ -373,6 +373,13 @@ class Process(Compiled):
         """The word for ``run.stopped`` if the process has ended by itself (it was absorbed); else None."""
         return None
 
+    def held_until(self, state: State, now: float) -> float:
+        """When a path ends whose last event is the latest one, and which stops at the time `now`: `now`.
+
+        A fixed-step process may give the last states a time of their own, in which nothing else happens.
+        """
+        return now
+
     def count_from(self, state: State, now: float) -> None:
         """Restart, at the end of the warm-up, `now`, whatever the process itself integrates."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pdmp.data.dataset import prepare
+from pdmp.data.dataset import TEST_FRACTION, prepare, split
 from pdmp.data.sources import Source
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ def arrhythmia(
     """Cardiac arrhythmia or none from 100 measurements of an electrocardiogram; 430 rows, 101 columns.
 
     Guvenir, Acar & Muderrisoglu (1998), UCI Machine Learning Repository, CC BY 4.0. The 22 records of the class
-    "others" are left out. Of the attributes, those with missing values (five), those that are zero in all records, and
-    linear combinations of a constant and earlier ones are left out; the first `columns` of the other 252 are kept.
+    "others" are left out. Of the attributes, those with missing values (five) are left out, and those that are, in the
+    training part, constant or linear combinations of a constant and earlier ones: there only the prior would know of
+    their coefficients. The first `columns` of the others are kept, so which these are depends a little on `seed`.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def arrhythmia(
         The file, or a folder or archive with it. By default ``arrhythmia/`` in PDMP_DATA, or a download, as for
         `sepsis`.
     columns : int or None, default 100
-        Number of attributes to keep; None: all.
+        Number of attributes to keep; None: all, some 240.
     standardise : bool, default True
         As in `pdmp.data.prepare`.
     intercept : {"last", "first", None}
@@ -141,7 +142,8 @@ def arrhythmia(
     table = table[table[:, -1] < UNCLASSIFIED]
     X, y = table[:, :-1], table[:, -1] != 1
     complete = np.flatnonzero(~np.isnan(X).any(axis=0))
-    kept = complete[independent(X[:, complete])][:columns]
+    train, _ = split(len(y), y, TEST_FRACTION, seed, "arrhythmia")
+    kept = complete[independent(X[np.ix_(train, complete)])][:columns]
     names = attribute_names()
     return prepare(
         "arrhythmia",

@@ -314,8 +314,9 @@ class Chain:
         if reason == "time":
             return self._limits().time
         if reason in COUNTED:
-            return float(self.state.now[0])
-        return float(self.state.moved.max())  # the last event: a budget of that many events repeats the run
+            return self.process.held_until(self.state, float(self.state.now[0]))
+        last = float(self.state.moved.max())  # the last event: a budget of that many events repeats the run
+        return last if reason == "failed" else self.process.held_until(self.state, last)
 
     def _reach(self, reason):
         """End the warm-up, or the run, because this budget is used up."""

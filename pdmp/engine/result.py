@@ -453,6 +453,62 @@ class Run:
                 out.append(self._integral(i, f) / r.length)
         return np.array(out)
 
+    def running_mean(self, f: Callable | None = None, n: int = 100, combined: bool = True) -> np.ndarray:
+        """Time averages of x, or of f(x), from the end of the warm-up to each of the n times ``draw_times(n)``.
+
+        Parameters
+        ----------
+        f : callable, optional
+            As in `expectation`.
+        n : int, default 100
+        combined : bool, default True
+            Of coupled copies, such as the fine and the coarse chain of Richardson-Romberg extrapolation: extrapolate.
+            Otherwise the averages of each copy.
+
+        Returns
+        -------
+        ndarray, shape (chains, n, ...)
+            Or (chains, n, copies, ...) if not `combined`. The last ones are `chain_means`. Under ``store="grid"`` the
+            averages over the grid.
+
+        Raises
+        ------
+        ValueError
+            Under ``store="moments"``, which keeps nothing of the path; for more times than a grid has.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
+        >>> run = pdmp.sample(pdmp.ZigZag(model), events=400, store="grid", draws=100, seed=1)
+        >>> run.running_mean(n=20).shape, run.running_mean(n=20, combined=False).shape
+        ((1, 20, 2), (1, 20, 1, 2))
+        """
+        self._refuse("running_mean", "moments")
+        n, d, copies = check_count("n", n), self.dim, range(len(self.copies))
+        one = (lambda x: x) if f is None else f
+        value = self._combined(one) if combined else lambda x: np.array([one(x[c * d : (c + 1) * d]) for c in copies])
+        out = []
+        for i, r in enumerate(self._records):
+            if r.length <= 0.0:
+                raise ValueError(f"chain {i} has no path after its warm-up.")
+            if self.store == "grid":
+                out.append(self._grid_means(i, value, self._grid_rows(i, n)))
+                continue
+            averages = self.paths[i].stretches(n, value, r.warmup, r.end)
+            out.append(np.cumsum(averages, axis=0) / np.arange(1, n + 1).reshape(-1, *[1] * (averages.ndim - 1)))
+        return np.array(out)
+
+    def _grid_means(self, i, f, rows):
+        """Averages of f over the grid of chain i up to each of `rows`; f may be large, so they are not kept."""
+        total, means, place = 0.0, [], 0
+        for end in rows:
+            for x in self._records[i].grid.rows[place : end + 1]:
+                total = total + np.asarray(f(x.copy()), dtype=float)
+            place = end + 1
+            means.append(total / place)
+        return np.array(means)
+
     # -- Monte Carlo errors -----------------------------------------------------------------------------------------
 
     def _stretches(self, f: Callable | None = None) -> tuple[list[np.ndarray], list[float], list[float]]:

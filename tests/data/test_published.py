@@ -11,6 +11,7 @@ import pytest
 
 from pdmp import data
 from pdmp.data import images, movielens, recordings, sources, uci
+from pdmp.data.dataset import split as split_rows
 
 pytestmark = pytest.mark.exact
 
@@ -367,19 +368,25 @@ def test_arrhythmia(tmp_path, monkeypatch):
     X[:, 0] = 0.0
     X[:, 4] = 3.0 * X[:, 1] - X[:, 2] + 7.0
     X[classes != 16, 6] = 5.0  # varies only in the rows that are left out
+    rows = np.flatnonzero(classes != 16)
+    X[rows[split_rows(len(rows), classes[rows] != 1)[0]], 9] = 5.0  # varies only in the test part
     text = [[f"{v:g}" for v in row] for row in X]
     text[0][5] = "?"
     content = "\n".join(",".join([*row, str(c)]) for row, c in zip(text, classes, strict=True)).encode()
     stand_in(monkeypatch, uci, "ARRHYTHMIA", {uci.ARRHYTHMIA_FILE: content})
     folder = write(tmp_path / "arrhythmia", {uci.ARRHYTHMIA_FILE: content})
     read = data.arrhythmia(folder, columns=10, standardise=False)
-    kept = [1, 2, 3, 7, 8, 9, 10, 11, 12, 13]
+    kept = [1, 2, 3, 7, 8, 10, 11, 12, 13, 14]
     assert np.array_equal(read.X, np.column_stack([X[classes != 16][:, kept], np.ones(50)]))
     assert np.array_equal(read.y, classes[classes != 16] != 1) and read.labels == ("normal", "arrhythmia")
     assert read.names[:3] == ("sex", "height", "weight") and read.names[-1] == "intercept"
-    assert data.arrhythmia(folder, columns=None, intercept=None).X.shape == (50, 49)  # no more than the rank
+    assert data.arrhythmia(folder, columns=None, intercept=None).X.shape == (
+        50,
+        39,
+    )  # no more than the rank in the training part
     scaled = data.arrhythmia(folder, columns=10)
     assert np.allclose(scaled.train.X[:, :10].std(axis=0), 1.0) and len(scaled.train) == 40
+    assert "QRS_angle" not in scaled.names and "QRS_angle" in data.arrhythmia(folder, columns=10, seed=1).names
 
 
 def test_names_of_the_attributes():
@@ -485,8 +492,11 @@ def test_real_sepsis():
 def test_real_arrhythmia():
     read = data.arrhythmia()
     assert read.X.shape == (430, 101) and len(read.train) == 344 and len(read.test) == 86
-    assert int(read.y.sum()) == 185 and np.linalg.matrix_rank(read.X) == 101
-    assert data.arrhythmia(columns=None).X.shape == (430, 253)
+    assert int(read.y.sum()) == 185
+    assert data.arrhythmia(columns=None).X.shape == (430, 245)
+    for seed in range(3):
+        train = data.arrhythmia(seed=seed).train.X
+        assert np.linalg.matrix_rank(train) == 101 and np.allclose(train[:, :-1].std(axis=0), 1.0)
     assert data.problem("arrhythmia").names[0] == "intercept"
 
 

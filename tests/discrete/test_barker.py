@@ -288,6 +288,27 @@ def test_the_adaptive_scale_follows_the_running_average_of_batches():
     assert 0.0 < abs(state.x[0] - before) < 2e-6
 
 
+@pytest.mark.parametrize("noise", ["previous", "current"])
+def test_the_adaptive_scale_of_a_step_as_published_is_that_of_its_own_batch(noise):
+    """With β = 1 the scale is that of one batch, and an increment is σ (1 + 0.1 ξ)."""
+    rng = np.random.default_rng(3)
+    model = LinearGaussian(rng.standard_normal((20, 1)), rng.standard_normal(20))
+    process = discrete.SGBD(Minibatch(model, 3), "adaptive", beta=1.0, max_scale=10.0, noise=noise)
+    state, stream, known = process.begin(np.zeros(1), rng), np.random.default_rng(4), math.nan
+    of_this, of_the_last = [], []
+    for _ in range(40):
+        before = state.x[0]
+        process.jump(state, 0, 0.0, stream)
+        of_this.append(abs(state.x[0] - before) / state.memory.scale[0])
+        of_the_last.append(abs(state.x[0] - before) / known)
+        known = state.memory.scale[0]
+        assert known == pytest.approx(C / (1.233 * state.memory.sd[0]), rel=1e-10)
+        assert state.memory.holding_time[0] == pytest.approx(known**2)
+    right, other = (of_this, of_the_last) if noise == "current" else (of_the_last, of_this)
+    assert np.all(np.abs(np.array(right[1:]) - 1.0) < 0.5) and np.max(np.abs(np.array(other[1:]) - 1.0)) > 0.5
+    assert abs(of_this[0] - 1.0) < 0.5  # the first step has the scale of its own batch in both
+
+
 def test_the_adaptive_scale_s_length_is_not_known_in_advance():
     """A grid keeps its rows, though the largest scale is far above the scales that come."""
     a, noise = np.random.default_rng(3).standard_normal((2, 40, 1))
@@ -339,6 +360,8 @@ NOISY = Noisy(Gaussian(0.0, [1.0, 1.0]), 1.0)
 @pytest.mark.parametrize(
     "make, error, text",
     [
+        (lambda: discrete.SGBD(NOISY, 0.1, noise="current"), ValueError, "`noise`.*adaptive"),
+        (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=1.0, noise="now"), ValueError, "`noise`.*current"),
         (lambda: discrete.SGBD(NOISY, "adaptive"), ValueError, "`max_scale` must be given.*adaptive"),
         (lambda: discrete.SGBD(NOISY, 0.1, max_scale=1.0), ValueError, "`max_scale`.*adaptive"),
         (lambda: discrete.SGBD(NOISY, "adaptive", max_scale=0.0), ValueError, "`max_scale`.*positive"),

@@ -262,45 +262,46 @@ def test_the_leading_term_of_the_extrapolated_bias(precision, tau):
 # The estimates of a run
 
 
-def test_paper_weights_are_those_of_equation_6():
-    """Σ γₖ₊₁ [f(θ²₂ₖ₋₁) + f(θ²₂ₖ) - f(θ¹ₖ)] / Σ γₖ₊₁, and what a run has beyond that.
+def equation_6(run, step, f, first=1):
+    """Σ γₖ₊₁ [f(θ²₂ₖ₋₁) + f(θ²₂ₖ) - f(θ¹ₖ)] / Σ γₖ₊₁, k = first … K, by the letter; ``step(k)`` is γₖ₊₁."""
+    fine, coarse = run.trajectories[0].positions, run.trajectories[0].coarse  # θ²₀, θ²₁, … and θ¹₀, θ¹₁, …
+    k = np.arange(first, len(coarse))
+    gamma = np.array([step(j) for j in k])
+    total = sum(g * (f(fine[2 * j - 1]) + f(fine[2 * j]) - f(coarse[j])) for g, j in zip(gamma, k, strict=True))
+    return total / gamma.sum(), gamma.sum()
 
-    A run from time 0 also has the initial state, for the first step. After n steps of decreasing size its last tick is
-    that at which θ²₂ₙ would begin, in the middle of step n + 1: θ²₂ₙ₋₁ and θ¹ₙ have been held for half of that.
-    """
-    given, step = SCHEDULES["decreasing"]
-    n, start = 12, np.array([3.0, 0.0])
-    run = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), steps=n, initial=start, seed=3)
-    path = run.trajectories[0]
-    fine, coarse = path.positions[1:], path.coarse[1:]
-    assert len(fine) == 2 * n and len(coarse) == n
-    gamma = [step(k) for k in range(n + 1)]
 
-    def f(x):
-        return np.sin(x[0]) + x[1] ** 2
+def bent(x):
+    return np.sin(x[0]) + x[1] ** 2
 
-    total, length = gamma[0] * f(start), gamma[0]
-    for k in range(1, n):  # θ²₂ₖ₋₁ is fine[2k - 2], θ¹ₖ is coarse[k - 1]
-        total += gamma[k] * (f(fine[2 * k - 2]) + f(fine[2 * k - 1]) - f(coarse[k - 1]))
-        length += gamma[k]
-    total += 0.5 * gamma[n] * (2.0 * f(fine[2 * n - 2]) - f(coarse[n - 1]))
-    length += 0.5 * gamma[n]
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_paper_weights_are_those_of_equation_6(schedule):
+    """θ₀ has no weight, and the last states have theirs: the path ends at γ₂ + … + γ_{K+1}."""
+    given, step = SCHEDULES[schedule]
+    start = np.array([3.0, 0.0])
+    run = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), steps=12, initial=start, seed=3)
+    assert len(run.trajectories[0].coarse) == 13 and len(run.trajectories[0].positions) == 25
+    expected, length = equation_6(run, step, bent)
+    assert run.expectation(bent) == pytest.approx(expected, rel=1e-11)
     assert run.end[0] == pytest.approx(length, rel=1e-12)
-    assert run.expectation(f) == pytest.approx(total / length, rel=1e-11)
+    np.testing.assert_allclose(run.mean(), equation_6(run, step, lambda x: x)[0], rtol=1e-11)
+    to_time = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), time=length, initial=start, seed=3)
+    np.testing.assert_allclose(to_time.mean(), run.mean(), rtol=1e-11)
 
 
-def test_after_a_warm_up_and_to_a_time_equation_6_holds_alone():
-    """From the end of the first step to that of the last: the warm-up is a fraction of the time."""
-    given, step = SCHEDULES["decreasing"]
-    gamma = np.array([step(k) for k in range(13)])
-    end = np.cumsum(gamma)
-    run = pdmp.sample(
-        discrete.SGRRLD(EXACT, given, weights="paper"), time=end[12], warmup=end[0] / end[12], initial=MEAN, seed=3
-    )
-    fine, coarse = run.trajectories[0].positions[1:], run.trajectories[0].coarse[1:]
-    k = np.arange(1, 13)
-    weighted = gamma[1:, None] * (fine[2 * k - 2] + fine[2 * k - 1] - coarse[k - 1])
-    np.testing.assert_allclose(run.mean(), weighted.sum(axis=0) / gamma[1:].sum(), rtol=1e-9)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_warm_up_of_steps_leaves_out_the_first_terms_of_equation_6(schedule):
+    given, step = SCHEDULES[schedule]
+    process = discrete.SGRRLD(EXACT, given, weights="paper")
+    run = pdmp.sample(process, steps=12, warmup=0.25, initial=MEAN, seed=3)
+    np.testing.assert_allclose(run.mean(), equation_6(run, step, lambda x: x, first=4)[0], rtol=1e-11)
+    assert run.warmup[0] == pytest.approx(sum(step(k) for k in (1, 2, 3)), rel=1e-12)
+    short = pdmp.sample(process, steps=7, initial=MEAN, seed=3)  # its last states wait, and the chain goes on
+    whole = pdmp.sample(process, steps=12, initial=MEAN, seed=3)
+    longer = short.extend(steps=12)
+    np.testing.assert_array_equal(longer.mean(), whole.mean())
+    np.testing.assert_array_equal(longer.trajectories[0].positions, whole.trajectories[0].positions)
 
 
 def test_holding_weights_are_the_steps_for_which_each_state_is_held():
@@ -316,8 +317,9 @@ def test_holding_weights_are_the_steps_for_which_each_state_is_held():
     paper = pdmp.sample(discrete.SGRRLD(EXACT, given, weights="paper"), steps=n, initial=start, seed=3)
     np.testing.assert_array_equal(paper.trajectories[0].positions, fine)  # the same states
     assert np.max(np.abs(paper.mean() - run.mean())) > 1e-3
-    constant = [pdmp.sample(discrete.SGRRLD(EXACT, 0.1, weights=w), steps=n, seed=3) for w in ("paper", "holding")]
-    np.testing.assert_array_equal(constant[0].mean(), constant[1].mean())
+    held = np.repeat([step(k + 1) for k in range(n)], 2) / 2.0  # eq. 6: of θ²₁, θ²₂, …, θ²₂ₙ
+    gamma = 2.0 * held[::2]
+    np.testing.assert_allclose(paper.mean(), (2.0 * held @ fine[1:] - gamma @ coarse[1:]) / gamma.sum(), rtol=1e-10)
 
 
 def a_run():
@@ -351,6 +353,31 @@ def test_estimates_are_twice_the_fine_chain_minus_the_coarse_one():
     second = 2.0 * average(lambda x: (x[:, :2] - mean) ** 2) - average(lambda x: (x[:, 2:] - mean) ** 2)
     np.testing.assert_allclose(run.var(), second, rtol=1e-9)
     np.testing.assert_allclose(np.diag(run.cov()), second, rtol=1e-9)
+
+
+def test_curves_along_a_run_of_both_chains():
+    """Averages from the end of the warm-up: of each chain, and extrapolated; exact, or over a grid of all steps."""
+    process, options = discrete.SGRRLD(EXACT, 0.1), {"steps": 60, "initial": [3.0, 0.0], "seed": 9, "warmup": 1 / 6}
+    run = pdmp.sample(process, **options)
+    path = run.trajectories[0]
+    fine, coarse = bent(path.positions[20:-1].T), bent(path.coarse[10:-1].T)  # each held to its next tick
+    steps = np.arange(1, 51)
+    both = np.stack([np.cumsum(fine)[1::2] / (2.0 * steps), np.cumsum(coarse) / steps], axis=1)
+    np.testing.assert_allclose(run.running_mean(bent, 50, combined=False)[0], both, rtol=1e-9)
+    np.testing.assert_allclose(run.running_mean(bent, 50)[0], 2.0 * both[:, 0] - both[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(run.running_mean(n=7)[0, -1], run.mean(), rtol=1e-9)
+    assert run.running_mean(bent, 5)[0, -1] == pytest.approx(run.expectation(bent), rel=1e-10)
+    grid = pdmp.sample(process, **options, store="grid", draws=50)
+    rows = grid.records[0].grid.rows[:50]
+    values = np.stack([bent(rows[:, :2].T), bent(rows[:, 2:].T)], axis=1).cumsum(axis=0) / steps[:, None]
+    np.testing.assert_allclose(grid.running_mean(bent, 50, combined=False)[0], values, rtol=1e-12)
+    np.testing.assert_allclose(grid.running_mean(bent, 10)[0], (values @ [2.0, -1.0])[4::5], rtol=1e-12)
+    assert grid.running_mean(bent, 10)[0, -1] == pytest.approx(grid.expectation(bent), rel=1e-12)
+    with pytest.raises(ValueError, match="`n` = 51 draws are more than the 50"):
+        grid.running_mean(bent, 51)
+    moments = pdmp.sample(process, **options, store="moments")
+    with pytest.raises(ValueError, match="`running_mean` needs the path"):
+        moments.running_mean()
 
 
 def test_a_negative_variance_is_returned_with_a_warning():

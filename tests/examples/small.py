@@ -1,4 +1,4 @@
-"""Run an example at its smallest: ``python -m tests.examples.small examples/hyperboloid.py [arguments]``.
+"""Run an example at its smallest: ``python -m tests.examples.small examples/super_efficiency.py [arguments]``.
 
 Every number of the script that is 100 or more, be it data, steps or a time, is divided by `DIVISOR`, and no chain is
 longer than `EVENTS`. What the script then finds says nothing; that it runs to its end and writes its pictures does.

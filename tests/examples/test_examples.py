@@ -11,21 +11,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: These two print, and take no arguments.
 PRINTING = ("own_model.py", "bring_your_own.py")
-#: What is left out of the smallest runs is in the full tier.
-LESS = {
-    "mamba.py": ["--only", "f4"],
-    "sbps_batches_and_bounds.py": ["--only", "f3"],
-    "richardson_romberg.py": ["--only", "f3"],
-}
-
 #: These take longest at their smallest, and run with ``--quick`` alone.
-LONG = (
-    *("barker_robustness", "mamba", "mixture_of_modes", "sgd_and_sgld", "super_efficiency", "unbiased_subsampling"),
-    "variable_selection",
-)
+LONG = ("super_efficiency", "unbiased_subsampling", "variable_selection")
 #: Published claims that do not hold, or hold on some seeds only; the scripts say so, with the evidence.
 NOT_REPRODUCED = {
-    "sbps_batches_and_bounds.py": ("F4 it is linear in n", "F4 largest / smallest over n, wide direction"),
     "unbiased_subsampling.py": (
         "widest: BPS / SBPS",
         "widest: Lipschitz SBPS / SBPS",
@@ -67,7 +56,7 @@ def assert_ended(done, path, folder, code=0):
 @pytest.mark.exact
 @pytest.mark.parametrize("path", [path for path in EXAMPLES if path.stem not in LONG], ids=lambda path: path.stem)
 def test_at_its_smallest(path, tmp_path):
-    command = ["-m", "tests.examples.small", str(path), *arguments(path), *LESS.get(path.name, [])]
+    command = ["-m", "tests.examples.small", str(path), *arguments(path)]
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)
 
 

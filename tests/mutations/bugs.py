@@ -342,7 +342,7 @@ BUGS += [
         ("laws: SGBD's response is halved", "discrete/laws.py", "2.0 * z**2 * stretch * slope, beyond", "z**2 * stretch * slope, beyond", (BARKER,)),
         ("SBPS: observations survive a refreshment", "pdmp/processes/sbps.py", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)\n            regression.forget(line)", "            refresh_on_sphere(memory.u, rng)\n            self.set_velocity(state)", (EXACT,)),
         ("SBPS: the bound is inverted from the last bounce on", "pdmp/processes/sbps.py", "first_arrival(line, k, s, step", "first_arrival(line, k, 0.0, step", (EXACT,)),
-        ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = memory.scale[j] * memory.gradient[j]", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
+        ("SBPS: bounces in the unscaled gradient", "pdmp/processes/sbps.py", "memory.scratch[j] = self.scaled(memory, j, memory.gradient)", "memory.scratch[j] = memory.gradient[j]", (EXACT,)),
         ("BPS: bounces downhill", "pdmp/processes/bps.py", "return positive(self.along(state))", "return positive(-self.along(state))", (EXACT,)),
         ("Zig-Zag: another coordinate flips", "pdmp/processes/zigzag.py", "j = state.memory.flipping[0] if self.one_clock else i\n        self.rates.flip(state, j)", "j = 0 if self.one_clock else i\n        self.rates.flip(state, j)", (EXACT,)),
         ("Zig-Zag: slope without its velocity", "pdmp/thinning/affine.py", "first_arrival(v * partial, v * slope", "first_arrival(v * partial, slope", (EXACT,)),

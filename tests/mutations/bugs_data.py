@@ -149,6 +149,14 @@ BUGS = [
             PUBLISHED,
         ),
         ("arrhythmia: class 16 is kept", UCI, "table[:, -1] < UNCLASSIFIED", "table[:, -1] <= UNCLASSIFIED", PUBLISHED),
+        (
+            "arrhythmia: columns that are constant in the training part are kept",
+            UCI,
+            "independent(X[np.ix_(train, complete)])",
+            "independent(X[:, complete])",
+            PUBLISHED,
+        ),
+        ("arrhythmia: columns are those of another split", UCI, "TEST_FRACTION, seed,", "TEST_FRACTION, 0,", PUBLISHED),
         ("arrhythmia: normal is label 1", UCI, "table[:, -1] != 1", "table[:, -1] == 1", PUBLISHED),
         (
             "arrhythmia: collinear but for a constant",

@@ -19,7 +19,7 @@ BUGS = [
         ("SGLD: the chosen step knows no noise", "discrete/sgld.py", "lambda gamma: self.covariance(hessian, noise, gamma)", "lambda gamma: self.covariance(hessian, 0.0 * noise, gamma)", LAWS),
         ("SGD: exploration counts", "discrete/sgd.py", "return 0.0 if self.schedule.explores(k) else self.schedule.step(k)", "return self.schedule.step(k)", SGD),
         ("RMSprop: division by a gradient of zero", "discrete/preconditioners.py", "if self.include_gamma and root > 0.0:", "if self.include_gamma:", LANGEVIN),
-        ("SGBD: the first adaptive step is the largest", "discrete/sgbd.py", "                if memory.taken[0] == 0:\n                    s = new\n", "", BARKER),
+        ("SGBD: the first adaptive step is the largest", "discrete/sgbd.py", "                if self.current or memory.taken[0] == 0:\n                    s = new\n", "", BARKER),
         ("SGBD: the length of an adaptive run is taken to be known", "discrete/sgbd.py", "            self.regular = False\n", "            pass\n", BARKER),
         ("SGHMC: the root of a negative noise", "discrete/sghmc.py", "max(self.friction - 0.5 * eps * self.noise_variance, 0.0)", "(self.friction - 0.5 * eps * self.noise_variance)", KINETIC),
         ("SGHMC: the limit at large friction is lost", "discrete/sghmc.py", "np.linspace(2.0, 5.0, 400)", "np.linspace(2.0, 3.0, 400)", KINETIC),

@@ -184,22 +184,29 @@ def test_pooled_noise_is_worth_several_violations():
 
 @pytest.mark.exact
 @pytest.mark.parametrize("provider", [Noisy(MODEL, 3.0), Minibatch(DATA_MODEL, 5), ControlVariate(DATA_MODEL, 5)])
-def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider):
-    process = pdmp.SBPS(provider, auxiliary=True, slope_mean=-40.0, slope_sd=0.5, noise="latest", refresh_rate=0.0)
+@pytest.mark.parametrize("auxiliary, ahead", [(True, 10.0), (3, 4.0)])
+def test_a_look_ahead_is_one_more_observation_with_the_same_batch(provider, auxiliary, ahead):
+    process = pdmp.SBPS(
+        provider, auxiliary=auxiliary, ahead=ahead, slope_mean=-40.0, slope_sd=0.5, noise="latest", refresh_rate=0.0
+    )
     chain = new_chain(process, [1.0, -1.0, 0.0], 9)
     kernel, state = chain.process.native, chain.state
     memory, line = state.memory, state.memory.line[0]
     kernel.clock(state, BOUNCE, 0.0, chain.rng)
-    assert memory.counts[0]["auxiliary"] == 1.0 and line["count"] == 2.0
-    then = 10.0 * memory.means[0]["mean_wait"]
-    gradient, counts = np.zeros(3), state.counts.copy()
-    provider.native.gradient_again(state.x + state.v * then, memory.provider, gradient, counts)
+    p = int(auxiliary)
+    assert memory.counts[0]["auxiliary"] == p and line["count"] == 1.0 + p
+    then = ahead * memory.means[0]["mean_wait"] * np.arange(1, p + 1)
+    gradient, counts, seen = np.zeros(3), state.counts.copy(), []
+    for t in then:
+        provider.native.gradient_again(state.x + state.v * t, memory.provider, gradient, counts)
+        seen.append(state.v @ gradient)
     weight = 1.0 / line["latest_variance"]
-    assert line["weight"] == pytest.approx(2.0 * weight)
-    assert line["weight_s"] / weight == pytest.approx(then, rel=1e-12)
-    assert line["weight_sg"] / weight == pytest.approx(then * (state.v @ gradient), rel=1e-10)
+    assert line["weight"] == pytest.approx((1.0 + p) * weight)
+    assert line["weight_s"] / weight == pytest.approx(then.sum(), rel=1e-12)
+    assert line["weight_ss"] / weight == pytest.approx((then**2).sum(), rel=1e-12)
+    assert line["weight_sg"] / weight == pytest.approx(then @ seen, rel=1e-10)
     assert memory.counts[0]["fits"] == 2.0 and memory.counts[0]["negative_slopes"] >= 1.0
-    assert state.counts[DATA] == 2 * (counts[DATA] - state.counts[DATA])  # both looks are paid for
+    assert p * state.counts[DATA] == (1 + p) * (counts[DATA] - state.counts[DATA])  # all looks are paid for
 
 
 @pytest.mark.exact
@@ -242,6 +249,85 @@ def test_between_modes():
 
 
 # ---------------------------------------------------------------------------------------------------------------
+# As published; Δt; a dense P
+
+
+@pytest.mark.exact
+def test_the_bound_is_interpolated_between_nodes_of_the_given_resolution():
+    for resolution in ("auto", 0.01, 0.7):
+        chain = new_chain(pdmp.SBPS(Noisy(MODEL, 1.0), cap=50.0, resolution=resolution), MEAN, 9)
+        state, kernel = chain.state, chain.process.native
+        kernel.clock(state, BOUNCE, 0.0, chain.rng)  # the line is fitted
+        before = np.random.Generator(np.random.PCG64())
+        before.bit_generator.state = chain.rng.bit_generator.state
+        step = min(0.05 * state.memory.means[0]["mean_wait"], 50.0 / 8.0) if resolution == "auto" else resolution
+        line = state.memory.line[0]
+        expected = plain(regression.first_arrival)(line, 3.0, 0.0, step, 50.0, before.standard_exponential())
+        assert kernel.clock(state, BOUNCE, 0.0, chain.rng) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.exact
+def test_as_published():
+    """k as it is given, whatever the misfit; the latest noise; a running mean of the slopes, their sd as given; Δt."""
+    process = pdmp.SBPS.published(Noisy(MODEL, 1.0), k=2.0, resolution=0.02, slope_sd=30.0, auxiliary=2)
+    assert (process.k, process.resolution, process.cap, process.auxiliary) == (2.0, 0.02, 100.0, 2)
+    chain = new_chain(process, MEAN, 9, events=60)
+    chain.advance()
+    memory, kernel = chain.state.memory, chain.process.native
+    assert memory.means[0]["misfit"] != 1.0 and kernel.noise(memory, 7.0) == 7.0
+    memory.means[0]["misfit"] = 9.0
+    memory.means[0]["slopes"], memory.means[0]["mean_slope"] = 10.0, 1.25
+    assert kernel.slope_prior(chain.state) == (1.25, 30.0)
+    regression.forget(memory.line[0])
+    time, bound = kernel.clock(chain.state, BOUNCE, chain.state.now[0], chain.rng)
+    level = plain(regression.bound_at)(memory.line[0], 2.0, time - chain.state.moved[0])
+    assert level * (1.0 - 1e-9) <= bound <= level * 1.02 + 1e-2
+
+
+DENSE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.6]])
+
+
+@pytest.mark.exact
+def test_a_diagonal_matrix_is_the_diagonal():
+    scale = np.array([1.0, 2.0, 0.5])
+    found = [
+        run_chain(pdmp.SBPS(Noisy(MODEL, 0.5), precondition=p, refresh_rate=0.3), MEAN, 4, events=60).finish()
+        for p in (scale, np.diag(5.0 * scale))
+    ]
+    np.testing.assert_allclose(found[1].times, found[0].times, rtol=1e-9)
+    np.testing.assert_allclose(found[1].xs, found[0].xs, rtol=1e-9)
+
+
+@pytest.mark.exact
+def test_a_dense_preconditioner_is_sbps_in_other_coordinates():
+    """v = P u with |u| = 1, tr P = d, and bounces reflect u in P∇Û, so that v·∇Û changes its sign."""
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), precondition=DENSE, refresh_rate=0.3)
+    p = DENSE * (3.0 / np.trace(DENSE))
+    chain = new_chain(process, MEAN, 4)
+    state, memory, kernel = chain.state, chain.state.memory, chain.process.native
+    assert np.linalg.norm(memory.u) == pytest.approx(1.0)
+    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-12)
+    kernel.rate(state, BOUNCE, 0.0, chain.rng)
+    u, v, a = memory.u.copy(), state.v.copy(), p @ memory.gradient
+    kernel.jump(state, BOUNCE, 0.0, chain.rng)
+    np.testing.assert_allclose(memory.u, u - 2.0 * (u @ a) / (a @ a) * a, rtol=1e-10)
+    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-10)
+    assert state.v @ memory.gradient == pytest.approx(-v @ memory.gradient, rel=1e-10)
+    line = memory.line[0]
+    assert line["weight_g"] / line["weight"] == pytest.approx(state.v @ memory.gradient, rel=1e-10)
+    kernel.jump(state, sbps.REFRESH, 0.0, chain.rng)
+    np.testing.assert_allclose(state.v, p @ memory.u, rtol=1e-12)
+    assert np.linalg.norm(memory.u) == pytest.approx(1.0)
+
+
+def test_the_law_with_a_dense_preconditioner():
+    process = pdmp.SBPS(Noisy(MODEL, 0.5), k=4.0, precondition=np.linalg.inv(PRECISION))
+    run = pdmp.sample(process, time=40_000.0, warmup=0.05, seed=3, store="moments", covariance=True)
+    np.testing.assert_allclose(run.mean(), MEAN, atol=0.05)
+    np.testing.assert_allclose(run.cov(), np.linalg.inv(PRECISION), atol=0.07)
+
+
+# ---------------------------------------------------------------------------------------------------------------
 # Statistics, advice, bad input
 
 
@@ -269,6 +355,12 @@ def test_a_run_that_lost_many_bounces_says_so():
 BAD = {
     "learner": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), learner="guess"), "`learner`.*'guess'"),
     "noise": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), noise="none"), "`noise`.*'none'"),
+    "auxiliary": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), auxiliary=-1), "`auxiliary`.*at least 0, got -1"),
+    "ahead": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), ahead=0.0), "`ahead` must be a positive number, got 0.0"),
+    "resolution": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), resolution=-0.1), "`resolution`.*positive.*got -0.1"),
+    "no symmetric P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=np.triu(DENSE)), "`precondition`.*symmetric"),
+    "negative P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=DENSE - np.eye(3)), "`precondition`.*definite"),
+    "other P": (lambda: pdmp.SBPS(Noisy(MODEL, 1.0), precondition=np.eye(2)), r"`precondition`.*\(3, 3\)"),
     "running by likelihood": (
         lambda: pdmp.SBPS(Noisy(MODEL, 1.0), learner="likelihood", slope_mean="running"),
         '`slope_mean="running"`.*"moments"',

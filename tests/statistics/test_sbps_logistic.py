@@ -49,9 +49,9 @@ def posterior():
     return mean, weights @ (x - mean) ** 2
 
 
-def run(k, chains=2, **options):
+def run(k, chains=2, make=pdmp.SBPS, **options):
     provider = pdmp.gradients.Minibatch(problem(), BATCH, draw="distinct")
-    process = pdmp.SBPS(provider, k=k, **options)
+    process = make(provider, k=k, **options)
     return pdmp.sample(process, proposals=PROPOSALS, warmup=0.1, chains=chains, seed=31, store="moments")
 
 
@@ -62,8 +62,7 @@ def violations(run):
 
 @pytest.mark.filterwarnings(LOST)
 def test_violations_fall_with_k_as_in_the_paper():
-    paper = {"slope_mean": "running", "slope_sd": 1e5**0.5, "noise": "latest", "cap": 50.0, "refresh_rate": 0.05}
-    found = [violations(run(k, **paper)) for k in range(7)]
+    found = [violations(run(k, make=pdmp.SBPS.published)) for k in range(7)]
     assert np.all(np.diff(found) < 0.0)
     ratios = np.divide(found, VIOLATIONS)
     assert np.all((ratios > 0.5) & (ratios < 2.0)), ratios

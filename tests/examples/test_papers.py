@@ -1,0 +1,171 @@
+"""The scripts of examples/papers: committed results give the criteria that are said, and they run."""
+
+import importlib.util
+import json
+import pathlib
+import warnings
+
+import pytest
+from numba.core.config import DISABLE_JIT
+
+import pdmp
+
+ROOT = pathlib.Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "papers"
+RESULTS = FOLDER / "results"
+SCRIPTS = sorted(p for p in FOLDER.glob("*.py") if not p.name.startswith("_"))
+LARGEST = 200_000  #: bytes of a committed file
+
+#: Scripts of which no long run has been made yet: there are no numbers to check.
+PENDING = {
+    "barker", "bnn_mamba", "hyperboloid", "logistic_mamba", "matrix_factorisation", "meg", "modes", "pmf_mamba", "ppmf",
+    "richardson", "sbps", "sgd",
+}  # fmt: skip
+
+scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+finished = pytest.mark.parametrize("path", [p for p in SCRIPTS if p.stem not in PENDING], ids=lambda path: path.stem)
+
+
+def load(path, monkeypatch):
+    """The script as a module; its folder is where it imports from, as when it runs by itself."""
+    monkeypatch.syspath_prepend(str(path.parent))
+    spec = importlib.util.spec_from_file_location(f"paper_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def results(path):
+    about = json.loads((RESULTS / f"{path.stem}.json").read_text(encoding="utf-8"))
+    return about, RESULTS / f"{path.stem}.csv"
+
+
+@pytest.mark.exact
+def test_what_is_pending_is_a_script_without_results():
+    assert PENDING <= {path.stem for path in SCRIPTS}
+    assert not [name for name in PENDING if (RESULTS / f"{name}.json").exists()]
+
+
+@pytest.mark.exact
+@finished
+def test_criteria_follow_from_the_committed_numbers(path, monkeypatch):
+    module = load(path, monkeypatch)
+    about, numbers = results(path)
+    table = module.common.Table.read(numbers)
+    rows = [row._asdict() for row in module.common.criteria(module.STUDY, table, about["settings"])]
+    assert rows == about["criteria"]
+    for row in rows:
+        assert row["passed"] is not False or row["evidence"], f"{row['what']}: failed, and nothing says why"
+    assert any(row["passed"] is not None for row in rows)
+
+
+@pytest.mark.exact
+@finished
+def test_results_say_where_they_are_from(path, monkeypatch):
+    study = load(path, monkeypatch).STUDY
+    about, numbers = results(path)
+    assert about["script"] == path.name and study.name == path.stem
+    assert about["preset"] in ("full", "reduced"), "results of --quick are not results"
+    assert set(about["settings"]) == set(study.full) and "seed" in study.quick
+    assert (about["preset"] == "full") == (about["settings"] == json.loads(json.dumps(study.full)))
+    for what in ("commit", "machine", "date", "versions", "minutes"):
+        assert about[what]
+    pictures = [RESULTS / f"{path.stem}{'_' if suffix else ''}{suffix}.png" for suffix in study.pictures]
+    assert all(1_000 < file.stat().st_size < LARGEST for file in [numbers, *pictures])
+
+
+@pytest.mark.exact
+def test_the_page_says_what_the_results_say(monkeypatch):
+    page = load(FOLDER / "_page.py", monkeypatch)
+    assert page.PAGE.read_text(encoding="utf-8") == page.page(), "run python examples/papers/_page.py"
+    figures = [claim.figure for claim in page.CLAIMS]
+    assert len(figures) == len(set(figures)) == 45 and {name[:3] for name in figures} == set(page.PAPERS)
+    assert {name for claim in page.CLAIMS for name in claim.criteria} == {path.stem for path in SCRIPTS}
+    for claim in page.CLAIMS:
+        for name, pattern in claim.criteria.items():
+            about = page.results(name)
+            assert about is None or page.rows(about, pattern), f"{claim.figure}: no criterion of {name} has this label"
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "judged, missing, expected",
+    [
+        ([True, True], [], "reproduced"),
+        ([True, False], [], "partly: 1 of 2"),
+        ([False], [], "not reproduced"),
+        ([], [], "no verdict"),
+        ([True, False], ["a", "b"], "no full run yet; 1 of 2 criteria met so far"),
+        ([True], ["b"], "no full run yet of b; 1 of 1 criteria met so far"),
+        ([], ["a", "b"], "no full run yet"),
+    ],
+)
+def test_outcomes_of_the_page(judged, missing, expected, monkeypatch):
+    assert load(FOLDER / "_page.py", monkeypatch).outcome(judged, missing, 2) == expected
+
+
+#: Settings with which each script runs to its end in seconds of plain Python; what it then finds says nothing.
+SMALLEST = {
+    "arrhythmia": {"splits": 1, "steps": 30, "every": 6, "reference_events": 3},
+    "barker": {"runs": 1, "steps": 40, "every": 5, "data sets": 1, "runs F10": 1},
+    "bnn_mamba": {"n": 200, "hidden": 2, "test": 10, "budget": 1, "passes": 1, "kept": 5, "every": 6, "descent": 4},
+    "bpmf": {"steps": 4, "chains": 1, "kept": 4},
+    "hyperboloid": {"iterations": 60, "runs": 4},
+    "logistic_mamba": {"n": 1_000, "runs": 1, "budget": 1, "passes": 1, "kept": 10, "every": 6, "steps F4": 5},
+    "matrix_factorisation": {"steps": 40, "points": 4, "users": 20, "timed": 1},
+    "meg": {"steps": 10, "chains": 2, "kept": 10, "mixture": 200},
+    "modes": {"time": 30.0, "epochs": 1, "short runs": 1},
+    "pmf_mamba": {"runs": 1, "budget": 1, "passes": 1, "kept": 5, "every": 6, "steps F4": 5, "HMC": 8, "descent": 4},
+    "ppmf": {"rank": 2, "steps": 4, "kept": 4, "sizes": 1},
+    "richardson": {
+        "runs": 2,
+        "steps F1a": 42,
+        "runs F1b": 2,
+        "steps F1b": 21,
+        "runs F2": 2,
+        "points": 3,
+        "steps F2": 10,
+        "runs F4": 2,
+        "points F4": 3,
+        "steps F4": 20,
+    },
+    "sbps": {"runs F3": 2, "steps F3": 20, "data F4": 2e4, "starts": 1, "points": 100, "proposals F5": 50},
+    "sepsis": {"steps": 20, "chains": 2, "kept": 20, "reference_events": 4},
+    "sgd": {"steps": 40, "short": 40, "runs": 1, "decreasing": 20, "replicates": 2},
+}
+
+
+def few(*args, **options):
+    """Ratings in place of MovieLens."""
+    return pdmp.data.synthetic_ratings(120, 160, 1_200, seed=0)
+
+
+#: Generated data in place of the published ones, of the same kind and fewer.
+DATA = {
+    "sepsis": lambda: pdmp.data.synthetic_sepsis(400),
+    "arrhythmia": pdmp.data.synthetic_arrhythmia,
+    "meg": lambda: pdmp.data.synthetic_meg(300),
+    "mnist": lambda: pdmp.data.synthetic_mnist(300, 20, side=4),
+    "movielens_100k": few,
+    "movielens_1m": few,
+}
+
+
+@pytest.mark.exact
+@pytest.mark.slow
+@pytest.mark.skipif(not DISABLE_JIT, reason="compiling takes minutes, and plain Python shows the same")
+@scripts
+def test_at_its_smallest(path, tmp_path, monkeypatch):
+    """To its end, with its pictures."""
+    for name, generated in DATA.items():
+        monkeypatch.setattr(pdmp.data, name, generated)
+    module = load(path, monkeypatch)
+    settings = [f"{name}={value}" for name, value in SMALLEST[path.stem].items()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = module.common.main(module.STUDY, "", ["--quick", "--output", str(tmp_path), "--set", *settings])
+    assert code in (0, 1)
+    written = {file.name for file in tmp_path.iterdir()}
+    assert {f"{path.stem}.csv", f"{path.stem}.json"} <= written
+    assert len([name for name in written if name.endswith(".png")]) == len(module.STUDY.pictures)
+    assert not any("partial" in name or name.endswith(".npz") for name in written)
