@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 
+import numba
 import numpy as np
 import pytest
 
@@ -215,11 +216,16 @@ def real_processes():
 
 @pytest.mark.parametrize(
     "name",
-    ["ZigZag", "SGLD", *(pytest.param(name, marks=pytest.mark.exact) for name in ("SBPS", "SGRRLD"))],
+    [
+        "ZigZag",
+        "SGLD",
+        pytest.param("SBPS", marks=[pytest.mark.exact, pytest.mark.slow]),
+        pytest.param("SGRRLD", marks=pytest.mark.exact),
+    ],
 )
 def test_real_processes_survive_pickling_and_checkpoints(name, tmp_path, monkeypatch):
     process = real_processes()[name]
-    call = {"events": 300, "chains": 2, "seed": 3, "warmup": 0.2}
+    call = {"events": 60 if numba.config.DISABLE_JIT else 300, "chains": 2, "seed": 3, "warmup": 0.2}
     one = pdmp.sample(process, **call)
     monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
     assert same(one, pdmp.sample(process, executor=Pickling(), segment=1e-9, **call))
