@@ -135,7 +135,7 @@ def standard_error(series, stretches, lengths, method="spectral"):
     explains (an F test at 0.001, with 16 degrees of freedom for the estimate of each σ²), it is the standard error of
     the chains' averages.
     """
-    from scipy import stats
+    from scipy import special
 
     weights = np.asarray(lengths, dtype=float) / np.sum(lengths)
     within = sum(
@@ -148,7 +148,7 @@ def standard_error(series, stretches, lengths, method="spectral"):
         apart = np.tensordot(weights, (means - np.tensordot(weights, means, 1)) ** 2, 1)
         between = apart * np.sum(weights**2) / (1.0 - np.sum(weights**2))
         with np.errstate(all="ignore"):
-            differ = between > stats.f.isf(1e-3, chains - 1, 16 * chains) * within
+            differ = between > special.fdtri(chains - 1, 16 * chains, 1.0 - 1e-3) * within
         within = np.where(differ, between, within)
     return np.sqrt(within)
 
