@@ -188,10 +188,10 @@ def judge(call, changed):
     return None
 
 
-@pytest.fixture
+@pytest.fixture(params=[300, pytest.param(10_000, marks=pytest.mark.slow)])
 def examples(request):
-    """Runs a test with a share of the examples: 300 of all tests here, 10,000 in `pytest --full`."""
-    many = 10_000 if request.config.option.full else 300
+    """Runs a test with a share of the examples of all tests here."""
+    many = request.param
 
     def run(share, test):
         checked = settings(
