@@ -13,9 +13,9 @@ Logistic regression: 1,000 data, 20 covariates, the first of variance 6, coeffic
 What is reproduced: the variance of NLL/N reaches that of Laplace at a step of 0.1; the time between bounces grows with
 n; small batches settle first; violations fall with k, small k is biased, large k slow. What is not, quite:
 
-- The time between bounces is not a straight line in n: R² is 0.976 to 0.981, the points bend downwards, as a noise of
+- The time between bounces is not a straight line in n: R² is 0.976 to 0.983, the points bend downwards, as a noise of
   variance 1/n would have it, and n = 50 is below the line.
-- Autocorrelations per datum are similar along the smallest variance, a factor 1.5 between batches, but differ by 2.7
+- Autocorrelations per datum are similar along the smallest variance, a factor 1.5 between batches, but differ by 3
   along the largest, where n = 50 is best and n = 200 worst.
 - As published, k = 0 … 2 are not merely biased: bounds that are wrong for long, with nothing to cap a wait, send paths
   on excursions far from the posterior, and its variances are off by factors of 500 to 60,000 (by 1.2 at k = 2 with the
