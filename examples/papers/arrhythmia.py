@@ -154,7 +154,9 @@ def curves(split, settings, table, work):
 
 def probabilities(state, settings, table):
     """Average of the vanilla and of the corrected probability over mini-batches at one state."""
-    noisy = pdmp.diagnostics.scores(batches(0), np.repeat(state[None], 1_000, axis=0), seed=settings["seed"])
+    noisy = pdmp.diagnostics.scores(
+        batches(0), np.repeat(state[None], settings["batches"], axis=0), seed=settings["seed"]
+    )
     exact, tau = pdmp.diagnostics.scores(model(0), state[None])[0], noisy.std(axis=0, ddof=1)
     kurtosis, z = stats.kurtosis(noisy), np.linspace(-0.3, 0.3, 61)
     for j in range(len(tau)):
@@ -397,8 +399,8 @@ def running(table, settings):
 
 STUDY = Study(
     name="arrhythmia",
-    quick={"seed": 1, "splits": 1, "steps": 20_000, "every": 3, "reference_events": 2_000},
-    full={"seed": 1, "splits": 5, "steps": 100_000, "every": 1, "reference_events": 20_000},
+    quick={"seed": 1, "splits": 1, "steps": 20_000, "every": 3, "reference_events": 2_000, "batches": 1_000},
+    full={"seed": 1, "splits": 5, "steps": 100_000, "every": 1, "reference_events": 20_000, "batches": 1_000},
     pieces=pieces,
     criteria=criteria,
     pictures={"f8": estimates, "f4": trade_off, "f5": running},

@@ -45,6 +45,8 @@ EMPTY_CELLS = 0.25
 TOLERANCE = 0.5
 #: After a violation has lowered the tolerance, each cell undoes this part of the difference to `TOLERANCE`.
 RECOVERY = 0.001
+#: The least economical width, in units of the last accurate one: so many proposals of one cell make it no smaller.
+SHRINKAGE = 1e-6
 #: How far a parabola lies above its two chords at most, which is over the longer one, in units of its second
 #: difference.
 NEEDED = 0.5 * max(PART, 1.0 - PART) ** 2
@@ -108,6 +110,8 @@ def adapt(memory, state, passed):
     memory.width[0] *= math.exp(gain * ((1.0 if passed else 0.0) - EMPTY_CELLS))
     # Where accuracy sets the width, cells without an arrival say nothing about the economical one.
     memory.width[0] = min(memory.width[0], 64.0 * memory.accurate_width[0])
+    # Where the bound is far too high, in a cell with a pole, hundreds of proposals say the same of one cell.
+    memory.width[0] = max(memory.width[0], SHRINKAGE * memory.accurate_width[0])
     if state.counts[VIOLATIONS] > memory.violations_seen[0]:
         memory.violations_seen[0] = state.counts[VIOLATIONS]
         memory.width[0] *= 0.7

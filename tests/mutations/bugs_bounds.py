@@ -29,6 +29,7 @@ BUGS = [
         ("polynomial: the power lags behind", "pdmp/thinning/polynomial.py", "slope += k * table[j, k] * power", "slope += table[j, k] * power", BOUNDS),
         ("grid: no room for curvature", "pdmp/thinning/grid.py", "room = self.safety * NEEDED * abs(second_difference(a, b, c))", "room = 0.0", BOUNDS),
         ("grid: a cell outlives the event", "pdmp/thinning/grid.py", "return memory.events[0] == events_so_far(state) and memory.clock[0] == i", "return memory.clock[0] == i", BOUNDS),
+        ("grid: many proposals of one cell leave no width", "pdmp/thinning/grid.py", "memory.width[0] = max(memory.width[0], SHRINKAGE * memory.accurate_width[0])", "memory.width[0] = max(memory.width[0], 0.0)", BOUNDS),
         ("grid: wide cells jump over a peak", "pdmp/thinning/grid.py", "and difference * width <= memory.tolerance[0]:", "and difference * width <= 1e9:", BOUNDS),
         ("grid: the rest of a cell begins anew", "pdmp/thinning/grid.py", "left, s = memory.begin_bound[0], now - memory.begin[0]", "left, s = memory.begin_bound[0], 0.0", BOUNDS),
         ("grid: the inner point is the middle", "pdmp/thinning/grid.py", "PART = 0.3\n", "PART = 0.5\n", BOUNDS),

@@ -20,10 +20,11 @@ from pdmp.thinning import (
     Maxima,
     ModelConstant,
     Polynomial,
+    grid,
 )
 from pdmp.thinning.piecewise import positive_arrival
 from pdmp.validation import check_clocks
-from tests.checks import plain_only
+from tests.checks import new_chain, plain_only
 from tests.targets import BARRIER, Cone, Plane, Quartic
 
 pytestmark = pytest.mark.exact
@@ -265,6 +266,21 @@ def test_wide_cells_do_not_jump_over_a_peak(bound):
         if now > 101.0:
             break
     assert 101.0 < now < 106.0 and last > 95.0
+
+
+@plain_only
+@pytest.mark.exact
+def test_many_proposals_of_one_cell_leave_a_width():
+    """Beside a pole the bound may be thousands of times too high: ICA, in which a path comes near singular matrices."""
+    X = np.array([[1.0, 0.4], [-0.7, 1.2], [0.3, -1.5], [-1.1, -0.6], [0.8, 0.9]])
+    chain = new_chain(pdmp.BPS(pdmp.models.ICA(X)), [0.94, -0.29, -0.07, 1.91], 1, events=20)
+    memory, state = chain.state.memory.bound, chain.state
+    memory.accurate_width[0], memory.width[0] = 2.0, 1.5
+    for _ in range(3_000):
+        grid.adapt(memory, state, False)
+    assert memory.width[0] == 2e-6
+    chain.advance()
+    assert chain.failure is None and memory.width[0] > 2e-6
 
 
 def test_the_grid_covers_a_kink():
