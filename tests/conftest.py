@@ -2,7 +2,8 @@
 
 ``pytest`` is the quick tier: the tests marked `exact` run in plain Python (NUMBA_DISABLE_JIT=1), which costs no
 compilation, and those marked `quick` compiled. ``pytest --full`` adds the slow exact tests in plain Python and,
-compiled, all that are not exact and those marked `compiled`; ``--full --rest`` leaves out what the quick tier has run.
+compiled, all that are not exact and those marked `compiled`; ``--full --rest``, which CI runs after the quick tier,
+leaves out what that has run and the tests marked `release`.
 A test that is asked for by its file, by its name or by ``-k`` or ``-m`` runs in either tier.
 
 Plain and compiled tests cannot share a process, so half of the workers are plain and half compiled; in the quick tier,
@@ -24,7 +25,9 @@ VARIABLE = "NUMBA_DISABLE_JIT"
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="all tests; without it only the quick tier")
-    parser.addoption("--rest", action="store_true", help="with --full: without those of the quick tier")
+    parser.addoption(
+        "--rest", action="store_true", help="with --full: without the quick tier, and what is for releases"
+    )
 
 
 def pytest_configure(config):
@@ -56,7 +59,8 @@ def wanted(item, config):
         return False
     shared = getattr(config, "workerinput", {}).get("plain")
     if shared is not None:
-        if config.option.rest and ((exact and not slow) if shared else quick):
+        done = (exact and not slow) if shared else quick
+        if config.option.rest and (done or item.get_closest_marker("release") is not None):
             return False
         if shared:
             return exact

@@ -43,6 +43,7 @@ def test_another_numba_is_noticed(change):
     assert python("-c", code).strip() == "True"
 
 
+@pytest.mark.release
 @needs_compiler
 def test_without_numbas_private_parts_the_path_is_the_same(tmp_path):
     (tmp_path / "changed.py").write_text(

@@ -48,6 +48,7 @@ def test_sgld_in_one_dimension(tau):
     assert_unbiased(var / truth, 1.0, resolution=0.02)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("tau", [0.0, 3.0])
 def test_sgld_in_ten_correlated_dimensions(tau):
     step = 0.5 / np.linalg.eigvalsh(TEN.hessian())[-1]
@@ -61,6 +62,7 @@ def test_sgld_in_ten_correlated_dimensions(tau):
     assert_unbiased((cov / np.outer(sd, sd))[:, j, k], (truth / np.outer(sd, sd))[j, k], resolution=0.06)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("draw", ["iid", "distinct"])
 def test_sgld_with_independent_mini_batches(draw):
     """Multiplicative noise; without replacement it is smaller by the finite-population factor."""
@@ -134,6 +136,7 @@ def test_sgbd_in_one_dimension(estimator, tau, sigma):
     assert_unbiased(var / truth, 1.0, resolution=0.03)
 
 
+@pytest.mark.release
 def test_sgbd_in_two_correlated_dimensions():
     precision = np.array([[1.0, 0.6], [0.6, 1.5]])
     process = discrete.SGBD(Noisy(Gaussian(0.0, precision), 0.0), 1.0)
@@ -161,6 +164,7 @@ def test_sgrrld_extrapolates_two_exact_laws(tau, correlation):
     assert_unbiased(var, truth, resolution=0.06)
 
 
+@pytest.mark.release
 def test_sgrrld_with_mini_batches():
     model = regression()
     step = 0.3 * model.posterior()[1][0, 0]

@@ -68,6 +68,7 @@ def test_frozen_rates_with_mini_batches(name, draw):
     assert abs(laws[0][1] / laws[1][1] - 1.0) > 0.04  # so the two are told apart
 
 
+@pytest.mark.release
 def test_frozen_rates_on_a_skew_normal():
     """Its variance is 12 % too large."""
     eps = 0.2
@@ -77,6 +78,7 @@ def test_frozen_rates_on_a_skew_normal():
     assert_law(found, mean, variance)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ["SGZZ", "SGBPS"])
 def test_frozen_rates_tend_to_a_target_in_five_correlated_dimensions(name):
     """Extrapolated to ε = 0, with noise in the gradient: what is left of an error of first order is of second."""

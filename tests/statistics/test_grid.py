@@ -74,6 +74,7 @@ def test_moments(sampler, which):
     assert_unbiased(var / truth_var, 1.0, resolution=of_var)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ["BPS", "ZigZag"])
 def test_the_funnel_in_a_box(name):
     lower, upper = np.array([-1.5, -1.0]), np.array([1.0, 2.0])

@@ -158,6 +158,7 @@ def regression():
     return Terms(a, 2.0 * a + 2.0 * rng.standard_normal(6))
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_with_mini_batches(scheme, kind):

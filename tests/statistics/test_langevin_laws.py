@@ -144,6 +144,7 @@ def second_moments(model, size, gamma, injected, off_diagonal_only):
     return np.linalg.solve(np.eye(d * d) - matrix, constant.ravel()).reshape(d, d)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("d", [1, 5])
 @pytest.mark.parametrize("name", [None, "corrected", "SGD"])
 def test_independent_mini_batches(name, d):

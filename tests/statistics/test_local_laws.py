@@ -63,6 +63,7 @@ def softplus_rise(i, x, v, s, anchor=None):
     return np.logaddexp(0.0, -(z + w * s)) - np.logaddexp(0.0, -(z + w * zero)) + there * w * (s - zero)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ["affine", "grid", "columns", "rows", "anchored"])
 def test_the_data_of_a_regression_bounce_at_their_rates(name):
     """The sum over the data, whose bounces are those that turn the velocity along a datum; and the prior's."""

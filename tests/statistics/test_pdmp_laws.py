@@ -43,6 +43,7 @@ def test_one_dimension(name):
     assert_unbiased(variances, 1.0, resolution=0.05)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", processes(TEN))
 def test_ten_correlated_dimensions(name):
     events = {"BPS": 120_000, "SBPS": 120_000, "ZigZag": 250_000}[name.split(",")[0]]

@@ -45,6 +45,7 @@ def test_a_correlated_gaussian(name):
 ON_LOGISTIC = processes(LOGISTIC, LOGISTIC.hessian(LOGISTIC.mode()), LOGISTIC.mode(), [0.3, 0.6])
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", ON_LOGISTIC)
 def test_logistic_regression(name):
     """Against a quadrature of the posterior."""

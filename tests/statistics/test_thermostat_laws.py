@@ -217,6 +217,7 @@ def test_a_thermostat_for_each_coordinate_finds_the_noise_of_each(scheme):
     assert_temperature(temperature, "MSGNHT", step, 0.0)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("name", SCHEMES)
 def test_with_mini_batches(name):
     """Two of five points at a time: noise that depends on θ, and raises the thermostat by a third of what it is."""
