@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["compare", "ranks", "reliability", "trajectory", "tuning"]
 
 #: Distinct for colour-blind readers too (after Okabe & Ito); grey and black are used for the reference.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#56B4E9", "#7B3FA0", "#8C564B")
+COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#56B4E9", "#7B3FA0", "#8C564B"),
+    *("#882255", "#44AA99"),
+)
 STYLE = {
     "font.family": "sans-serif",
     "font.size": 8.5,
