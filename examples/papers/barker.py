@@ -10,8 +10,8 @@ standard deviations everywhere; corrections of the noise matter where it is larg
 What is not, in figure 10, whose values of s and λ were not published (λ = 1 here, s from 0.5 to 50, and on to 1,000):
 
 - "SGLD fails to sample accurately, also when the step size is small, but the target is moderately skewed." Up to s = 11
-  it is no worse than SGBD and with σ = 0.2 sd better: there its bias is 0.03 and SGBD's -0.12. It fails on some data sets
-  from s = 18 on with σ = 0.2 sd, and from s = 50 on with σ = 0.1 sd; there the claim holds.
+  it is no worse than SGBD and with σ = 0.2 sd better: there its bias is 0.03 and SGBD's -0.12. It fails on some data
+  sets from s = 18 on with σ = 0.2 sd, and from s = 50 on with σ = 0.1 sd; there the claim holds.
 - SGBD's bias "does not increase with the skewness": with σ = 0.2 sd it grows from nothing at s = 0.5 to -0.2 at s = 215
   and shrinks after that, when the posterior tends to a half-normal distribution.
 

@@ -255,6 +255,7 @@ def densities(table, settings):
             axis.set_ylim(0.0, 1.5 * y.max())
             axis.set_title(NAMES[j])
             axis.tick_params(labelsize=8)
+            axis.xaxis.set_major_locator(plt.MaxNLocator(4))
             if j == 3:
                 axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     axes[0, 0].set_ylabel("figure 12: one σ")
