@@ -31,7 +31,8 @@ counts is the full preset, `python examples/papers/NAME.py --output examples/pap
 an interrupted run. The data are read by `pdmp.data`, from the folder `PDMP_DATA` or by a download.
 
 "Reproduced" means that all criteria of a row are met by the full preset, "partly" that some are; the script says of
-each that is not why, and `results/NAME.json` has them all. What is found is one of them, its criterion in brackets.
+each that is not why, and `results/NAME.json` has them all. What is found is one of them, with its criterion in
+brackets, and up to two more that are not met.
 Minutes are those of the whole script. `python examples/papers/_page.py` writes this page from these files.
 """
 
@@ -143,7 +144,9 @@ def entry(claim: Claim) -> tuple[str, ...]:
         if about is not None:
             found = rows(about, pattern)
             judged += [r["passed"] for r in found if r["passed"] is not None]
-            numbers.append(next(shown(r) for r in found if re.search(claim.number, r["what"])))
+            chosen = next(r for r in found if re.search(claim.number, r["what"]))
+            failed = [r for r in found if r["passed"] is False and r is not chosen]
+            numbers += [shown(chosen), *(f"**not met:** {shown(r)}" for r in failed[:2])]
             minutes.append(f"{about['minutes']:g}")
     scripts = ", ".join(f"[{name}]({name}.py)" for name in claim.criteria)
     text = "; ".join(dict.fromkeys(numbers)).replace("|", "\\|")
