@@ -172,6 +172,7 @@ def test_the_bouncy_particle_sampler(name, resolution):
     check(name, pdmp.BPS, 16, 5, resolution, events=60_000)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize(
     "name, make, resolution",
     [
