@@ -164,7 +164,7 @@ def picture(table, s):
 STUDY = common.Study(
     name="matrix_factorisation",
     quick={
-        "seed": 1, "steps": 2_100, "points": 10, "users": 300, "large step": 5e-4, "epsilon": 1e-3, "larger sets": [],
+        "seed": 1, "steps": 1_050, "points": 10, "users": 100, "large step": 5e-4, "epsilon": 1e-3, "larger sets": [],
         "timed": 10,
     },
     full={

@@ -113,7 +113,7 @@ SMALLEST = {
         **{"n": 500, "runs": 1, "budget": 30, "grid passes": 8, "passes": 8, "kept": 10, "every": 14, "shares": [0.1]},
         **{"scored": 5, "steps F4": 5, "passes F5": 1},
     },
-    "matrix_factorisation": {"steps": 40, "points": 4, "users": 20, "timed": 1},
+    "matrix_factorisation": {"steps": 20, "points": 4, "users": 20, "timed": 1},
     "meg": {"steps": 5, "chains": 2, "kept": 5, "mixture": 120},
     "modes": {"time": 30.0, "epochs": 1, "short runs": 1},
     "pmf_mamba": {"every": 12, "steps F4": 3, "kept": 2, "descent": 4},
