@@ -104,8 +104,8 @@ def test_outcomes_of_the_page(judged, missing, expected, monkeypatch):
 
 #: Settings with which each script runs to its end in seconds of plain Python; what it then finds says nothing.
 SMALLEST = {
-    "arrhythmia": {"splits": 1, "steps": 20, "every": 20, "draws": 100, "reference_events": 3, "batches": 20},
-    "barker": {"runs": 1, "steps": 20, "every": 8, "data sets": 1, "runs F10": 1},
+    "arrhythmia": {"splits": 1, "steps": 20, "every": 20, "draws": 1_000, "reference_events": 3, "batches": 20},
+    "barker": {"runs": 1, "steps": 20, "every": 5, "data sets": 1, "runs F10": 1},
     "bnn_mamba": {"n": 100, "hidden": 2, "test": 10, "every": 12, "descent": 4, "steps F4": 3, "kept F4": 2},
     "bpmf": {"steps": 4, "chains": 1, "kept": 4},
     "hyperboloid": {"iterations": 60, "runs": 4},
