@@ -43,7 +43,7 @@ BUGS = [
         ("seen: batch means with the other variance", E, "np.var(sums[:, :whole] / each, axis=1, ddof=1)", "np.var(sums[:, :whole] / each, axis=1)", f"{HAND}::test_batch_ess_by_hand"),
         ("seen: chains that differ count too much", E, "np.maximum(3.0 * variance", "np.maximum(9.0 * variance", f"{HAND}::test_batch_ess_of_chains_by_hand"),
         ("seen: batch R-hat with the other variance", E, "np.var(halves, axis=0, ddof=1) / within", "np.var(halves, axis=0) / within", f"{HAND}::test_batch_rhat_by_hand"),
-        ("seen: degrees of freedom of an F test", M, "chains - 1, 16 * chains)", "chains, 16 * chains)", f"{HAND}::test_chains_differ_by_an_f_test"),
+        ("seen: degrees of freedom of an F test", M, "fdtri(chains - 1, 16 * chains,", "fdtri(chains, 16 * chains,", f"{HAND}::test_chains_differ_by_an_f_test"),
         ("seen: clocks with half the variance of squares", V, "math.sqrt(n / 20.0)", "math.sqrt(n / 10.0)", f"{HAND}::test_p_values_by_hand"),
         ("seen: one-sided p values", V, "p_mean=2.0 * stats", "p_mean=stats", f"{HAND}::test_p_values_by_hand"),
         ("seen: horizons are not counted", S, "counts[HORIZONS] += 1", "counts[HORIZONS] += 0", f"{PROPOSALS}::test_horizons_proposals_and_thinned_are_counted"),
