@@ -49,8 +49,9 @@ from pdmp.processes import (
 )
 
 if TYPE_CHECKING:
-    from pdmp import cli, comparison, data, plots, tuning
+    from pdmp import cli, comparison, data, formulas, plots, tuning
     from pdmp.comparison import compare, reference
+    from pdmp.formulas import regression
 
 __version__ = "0.1.0"
 
@@ -90,6 +91,7 @@ __all__ = [
     "errors",
     "factors",
     "flow",
+    "formulas",
     "gradients",
     "graph",
     "interfaces",
@@ -100,6 +102,7 @@ __all__ = [
     "process",
     "processes",
     "reference",
+    "regression",
     "sample",
     "thinning",
     "tuning",
@@ -112,8 +115,10 @@ _LAZY = {
     "compare": "comparison",
     "comparison": None,
     "data": None,
+    "formulas": None,
     "plots": None,
     "reference": "comparison",
+    "regression": "formulas",
     "tuning": None,
 }
 

@@ -1,4 +1,4 @@
-"""The command ``pdmp``: compare, sample, tune, list."""
+"""The command ``pdmp``: compare, sample, tune, fit, list."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import numpy as np
 import typer
 
-from pdmp import __version__, comparison, data, plots, tuning
+from pdmp import __version__, comparison, data, formulas, plots, tuning
 from pdmp.data.memory import in_words
 from pdmp.engine import checks, result
 from pdmp.engine.run import sample as run_sample
@@ -36,6 +36,7 @@ REFERENCE_ESS = 3_000
 ARGUMENTS = (
     *("data_passes", "gradients", "ess", "rhat", "chains", "seed", "budget", "target"),
     *("positive", "above", "drop", "drop_constant", "drop_missing", "index", "one_hot", "sep"),
+    *("family", "offset", "exposure", "weights", "select"),
 )
 MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
@@ -356,6 +357,63 @@ def tune(
     typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}")
 
 
+@app.command()
+def fit(
+    formula: Annotated[str, typer.Argument(help='Such as "y ~ a * b + (1 | g)".')],
+    file: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="A table: CSV with a header, or Parquet.")],
+    family: Annotated[
+        str, typer.Option(help="gaussian, student_t, bernoulli, probit, poisson or negative_binomial.")
+    ] = "gaussian",
+    offset: Annotated[str | None, typer.Option(metavar="COLUMN", help="Added to the linear predictor.")] = None,
+    exposure: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of counts: its logarithm is added to the linear predictor.")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="Multiplies the log-likelihoods.")] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab."),
+    ] = None,
+    effects: Annotated[bool, typer.Option("--effects", help="List the effects of all groups too.")] = False,
+    ess: Annotated[
+        float | None, typer.Option(help="Effective draws of each mean and standard deviation. [default: 400]")
+    ] = None,
+    chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    save: Annotated[
+        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
+    ] = None,
+    picture: Annotated[pathlib.Path | None, typer.Option(metavar="FIT.png", help="Draw the intervals.")] = None,
+):
+    """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
+
+    Needs formulae: pip install 'pdmp[formula]'. Labels without group effects are sub-sampled where there are many rows.
+
+    Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
+    """
+    _check_seed(seed)
+    if ess is not None and not 0.0 < ess < math.inf:
+        raise UserError(f"--ess must be positive and finite, got {ess:g}.")
+    for name, path in (("save", save), ("picture", picture)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UserError(f"--{name} names a file in {str(path.absolute().parent)!r}, which is not a folder.")
+    chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
+    columns = {"offset": offset, "exposure": exposure, "weights": weights}
+    found = formulas.regression(formula, file, family, select=chosen, seed=seed, chains=chains, ess=ess, **columns)
+    _say("")
+    typer.echo(found.summary(effects))
+    if chosen is not None:
+        typer.echo("".join(f"P({name} is not 0) = {p:.3f}\n" for name, p in found.inclusion().items()).rstrip())
+    if save is not None:
+        found.run.save(save)
+        typer.echo(f"written: {save}")
+    if picture is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        found.plot().savefig(picture)
+        typer.echo(f"written: {picture}")
+
+
 @app.command("list")
 def list_():
     """List the samplers that are installed, and the built-in data sets.
@@ -595,7 +653,10 @@ def _is_usage(error):
     if isinstance(error, ValueError):
         innermost = inspect.getinnerframes(error.__traceback__)[-1]
         module = innermost.frame.f_globals.get("__name__", "")
-        return module.startswith(f"{data.__name__}.") or module in (checks.__name__, result.__name__)
+        return module.startswith((f"{data.__name__}.", f"{formulas.__name__}.")) or module in (
+            checks.__name__,
+            result.__name__,
+        )
     return False
 
 

@@ -1,0 +1,246 @@
+"""Formulas and tables as matrices: formulae codes the columns; groups are numbered, and never become a dense matrix."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdmp.formulas.table import check_names, import_pandas, numbers
+
+
+class Groups(NamedTuple):
+    """One column of effects of groups, before its prior is known; see `GroupColumn`."""
+
+    name: str
+    grouping: str
+    levels: tuple
+    level: np.ndarray
+    value: np.ndarray
+
+
+class Described(NamedTuple):
+    """A formula as formulae understood it; the columns it needs."""
+
+    formula: str
+    model: Any
+    names: frozenset
+
+
+def describe(formula: str) -> Described:
+    """Parse a formula.
+
+    Raises
+    ------
+    ImportError
+        Without formulae.
+    TypeError, ValueError
+        For what is no formula, or has no response.
+    """
+    import_pandas()
+    try:
+        from formulae.model_description import model_description
+    except ImportError:
+        raise ImportError("regressions by formula need formulae: pip install 'pdmp[formula]'.") from None
+    if not isinstance(formula, str):
+        raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
+    try:
+        model = model_description(formula)
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
+    if model.response is None:
+        raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")
+    return Described(formula, model, frozenset(name for name in model.var_names if name))  # "" of numbers
+
+
+class Design:
+    """The fixed columns and the groups of a table, and of further tables in the same coding.
+
+    Parameters
+    ----------
+    described : Described
+    table : pandas.DataFrame
+        Without missing values in the columns of the formula.
+    environment : formulae.environment.Environment
+        Where the functions of the formula are looked up.
+
+    Attributes
+    ----------
+    X : ndarray, shape (N, p)
+    columns : list of str
+    terms : dict of str to list of int
+        Columns of each term.
+    offset : ndarray, shape (N,)
+        The sum of the formula's own ``offset(...)``; zeros without.
+    groups : list of Groups
+    intercept : int or None
+    response : str
+    """
+
+    def __init__(self, described: Described, table: Any, environment: Any) -> None:
+        self.model, self.formula = described.model, described.formula
+        self._groups, self.model.group_terms = self.model.group_terms, []
+        self._evaluate(lambda: self.model.eval(table, environment))
+        for term in self._groups:
+            self._evaluate(lambda term=term: self._set_group(term, table, environment))
+        self._fixed = [term for term in self.model.common_terms if term.kind != "offset"]
+        self._offsets = [term for term in self.model.common_terms if term.kind == "offset"]
+        if not self._fixed:
+            raise ValueError(f"`formula` must have an intercept or another fixed column, got {self.formula!r}.")
+        self.columns, self.terms = [], {}
+        for term in self._fixed:
+            labels = list(term.labels)
+            self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
+            self.columns += labels
+        self.intercept = self.columns.index("Intercept") if "Intercept" in self.columns else None
+        n = len(table)
+        self.X = self._stack([term.data for term in self._fixed], n)
+        self.offset = sum((np.asarray(t.data, float).reshape(n) for t in self._offsets), np.zeros(n))
+        self._check_finite(self.X, table)
+        if not np.all(np.isfinite(self.offset)):
+            raise ValueError("`formula`: offset(...) is not finite in some rows.")
+        self._levels: dict[str, tuple] = {}
+        self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
+        self.response = self.model.response.term.name
+
+    def _set_group(self, term, table, environment):
+        term.set_type(table, environment)
+        with_intercept = any(t.expr.name == "Intercept" and t.factor.name == term.factor.name for t in self._groups)
+        term.expr.set_data(not with_intercept)
+
+    def _evaluate(self, call):
+        """What formulae computes; its errors as one line."""
+        import contextlib
+        import io
+
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), np.errstate(all="ignore"):  # it prints some of its errors
+                return call()
+        except KeyError as error:
+            raise ValueError(f"`formula` {self.formula!r} names {error.args[0]!r}, which is not defined.") from None
+        except Exception as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise ValueError(f"`formula` {self.formula!r} cannot be evaluated: {said}.") from None
+
+    def _stack(self, parts, n):
+        parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
+        return np.column_stack(parts)
+
+    def _check_finite(self, X, table):
+        for j in np.flatnonzero(~np.all(np.isfinite(X), axis=0)):
+            row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])
+            raise ValueError(f"`formula`: the column {self.columns[j]!r} is not finite in row {table.index[row]}.")
+
+    def _values(self, component, table):
+        """Values of one factor of a grouping."""
+        if hasattr(component, "call"):
+            values = component.call.eval(table, component.env)
+            return np.asarray(getattr(values, "data", values))
+        return np.asarray(table[component.name])
+
+    def _number(self, table, expressions, first):
+        """The groups of a table. `first`: their levels are those of this table; else rows of others have -1."""
+        pandas, n, found = import_pandas(), len(table), []
+        for term, expression in zip(self._groups, expressions, strict=True):
+            name = term.factor.name
+            parts = [self._values(component, table) for component in term.factor.components]
+            if first and name not in self._levels:
+                coded = [pandas.factorize(part, sort=True) for part in parts]
+                rows = np.unique(np.column_stack([codes for codes, _ in coded]), axis=0)
+                self._levels[name] = tuple(tuple(labels[k] for k, (_, labels) in zip(row, coded)) for row in rows)  # noqa: B905
+            levels = self._levels[name]
+            level = _codes(parts, levels, pandas)
+            labels = tuple(":".join(map(str, one)) if len(one) > 1 else _plain(one[0]) for one in levels)
+            values = np.asarray(expression, dtype=float).reshape(n, -1)
+            names = ["1"] if term.expr.name == "Intercept" else list(term.expr.labels)
+            for k, label in enumerate(names):
+                found.append(Groups(f"{label}|{name}", name, labels, level, values[:, k].copy()))
+        return found
+
+    def labels(self, table: Any, grouping: str) -> np.ndarray:
+        """The group of each row of a table, (n,) labels."""
+        term = next(term for term in self._groups if term.factor.name == grouping)
+        parts = [self._values(component, table).astype(str) for component in term.factor.components]
+        return np.array([":".join(row) for row in zip(*parts, strict=True)], dtype=object)
+
+    def new(self, table: Any) -> tuple[np.ndarray, np.ndarray, list[Groups]]:
+        """Fixed columns (n, p), offset (n,) and groups of another table; the level of an unseen group is -1.
+
+        Raises
+        ------
+        ValueError
+            For a missing column or value, or an unseen level of a category among the fixed columns.
+        """
+        names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
+        check_names(names, table, "`formula`")
+        for name in sorted(names):
+            if table[name].isna().any():
+                raise ValueError(f"`new`: the column {name!r} has missing values.")
+        n = len(table)
+        X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(table)) for t in self._fixed], n)
+        self._check_finite(X, table)
+        parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(table)), n) for t in self._offsets]
+        expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(table)) for t in self._groups]
+        return X, sum(parts, np.zeros(n)), self._number(table, expressions, first=False)
+
+    def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
+        """The response of `kind` "number", "label" or "count", and a sentence on how it was coded, or "".
+
+        Raises
+        ------
+        ValueError
+            For a response that does not fit.
+        """
+        component, name = self.model.response.term.components[0], self.response
+        if not hasattr(component, "call") and component.reference is None:
+            if kind != "label":
+                return check_response(numbers(table, component.name, "the response"), name, kind), ""
+            return read_labels(table[component.name], name)
+        from formulae.matrices import ResponseMatrix
+
+        matrix = ResponseMatrix(self.model.response)
+        self._evaluate(lambda: matrix.evaluate(table, environment))
+        y = np.asarray(matrix.design_matrix, dtype=float)
+        if y.ndim != 1:
+            raise ValueError(f"the response {name!r} must be one column, got {y.shape[-1]}.")
+        if not np.all(np.isfinite(y)):
+            raise ValueError(f"the response {name!r} is not finite in {int(np.sum(~np.isfinite(y)))} rows.")
+        return (read_labels(y, name)[0], "") if kind == "label" else (check_response(y, name, kind), "")
+
+
+def _plain(label):
+    return label.item() if hasattr(label, "item") else label
+
+
+def _codes(parts, levels, pandas):
+    """Place of each row among `levels`, tuples of one label for each part; -1 for others."""
+    if len(parts) == 1:
+        return pandas.Index([one[0] for one in levels]).get_indexer(pandas.Index(parts[0])).astype(np.int64)
+    return pandas.MultiIndex.from_tuples(levels).get_indexer(pandas.MultiIndex.from_arrays(parts)).astype(np.int64)
+
+
+def check_response(y: np.ndarray, name: str, kind: str) -> np.ndarray:
+    """The response, or a `ValueError` where it is not of its kind, "number" or "count"."""
+    if kind == "count":
+        wrong = (y < 0.0) | (y != np.floor(y))
+        if np.any(wrong):
+            raise ValueError(f"the response {name!r} must hold counts 0, 1, 2, … for this family, got {y[wrong][0]:g}.")
+    elif np.all(y == y[0]) and len(y) > 1:
+        raise ValueError(f"the response {name!r} is {y[0]:g} in every row.")
+    return y
+
+
+def read_labels(column: Any, name: str) -> tuple[np.ndarray, str]:
+    """Labels 0.0 and 1.0, and which is which unless that is plain."""
+    pandas = import_pandas()
+    codes, labels = pandas.factorize(np.asarray(column), sort=True)
+    if len(labels) != 2:
+        shown = ", ".join(str(_plain(label)) for label in labels[:4])
+        raise ValueError(
+            f"the response {name!r} must have two values for this family, got {len(labels)}: {shown}"
+            f"{', …' if len(labels) > 4 else ''}."
+        )
+    plain = [_plain(label) for label in labels]
+    said = "" if plain in ([0, 1], [False, True]) else f"label 1 of {name} is {plain[1]!r}, and 0 is {plain[0]!r}"
+    return codes.astype(float), said

@@ -1,0 +1,260 @@
+"""A fitted regression: its table, predictions, pictures and comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.diagnostics.summary import Summary
+from pdmp.formulas.table import check_names, numbers, read_table
+from pdmp.native.arguments import count, one_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pdmp.engine.result import Run
+    from pdmp.formulas.design import Design
+    from pdmp.formulas.families import Family
+    from pdmp.models.priors import Prior
+    from pdmp.models.regressions.mixed import MixedRegression
+
+UNSEEN = ("error", "zero", "draw")
+
+
+class FitSummary(Summary):
+    """The table of a regression, in the units of the data; prints as text.
+
+    Attributes
+    ----------
+    rows : list of dict
+        With the keys `COLUMNS`; "2.5%" and "97.5%" are quantiles.
+    """
+
+    COLUMNS = ("name", "mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat")
+
+    def _table(self):
+        forms = dict.fromkeys(("mean", "sd", "2.5%", "97.5%"), "{:.4g}")
+        forms |= {"mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
+        rows = [[row["name"], *(forms[c].format(row[c]) for c in forms)] for row in self.rows[: self.SHOWN]]
+        return [["", *forms], *rows]
+
+
+class Fit:
+    """A regression that was sampled; `pdmp.regression` makes it.
+
+    Parameters
+    ----------
+    formula : str
+    family : Family
+    model : MixedRegression
+        The target, in standardised coordinates; ``model.constrain`` gives natural parameters.
+    run : Run
+    design : Design
+        How the columns were coded.
+    priors : dict of str to Prior
+        By parameter, in the units of the data.
+    notes : sequence of str
+        What was left out, coded or found, and how it was sampled.
+    columns : dict of str to str
+        Names of the columns `offset` and `exposure`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> table = {"y": [1, 3, 2, 8, 9], "x": [0, 1, 2, 3, 4]}
+    >>> fit = pdmp.regression("y ~ x", table, family="poisson", seed=1)  # doctest: +SKIP
+    >>> fit["x"].shape  # doctest: +SKIP
+    (4, 1000)
+    """
+
+    def __init__(
+        self,
+        formula: str,
+        family: Family,
+        model: MixedRegression,
+        run: Run,
+        design: Design,
+        priors: Mapping[str, Prior],
+        notes: Sequence[str],
+        columns: Mapping[str, str | None],
+    ) -> None:
+        self.formula, self.family, self.model, self.run = formula, family, model, run
+        self.design, self.priors, self.notes, self.columns = design, dict(priors), list(notes), dict(columns)
+
+    def __repr__(self) -> str:
+        return repr(self.summary())
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
+        return self.run[name]
+
+    def summary(self, effects: bool = False) -> FitSummary:
+        """Mean, sd, 95 % interval, Monte Carlo error, ESS and R-hat of each parameter; priors, notes and warnings.
+
+        Parameters
+        ----------
+        effects : bool, default False
+            Whether to list the effects of all groups too.
+        """
+        draws = self.run.diagnostic_draws()
+        natural = self.run.constrain(draws)
+        columns = {name: natural[name] for name in self.priors}
+        if effects:
+            for g in self.model.groups:
+                columns |= {f"{g.name}[{label}]": natural[g.name][..., k] for k, label in enumerate(g.levels)}
+        x = np.stack(list(columns.values()), axis=-1)
+        with np.errstate(all="ignore"):
+            ess, rhat = draws_ess(x, "mean"), draws_rhat(x, "rank")
+        low, high = np.quantile(x, [0.025, 0.975], axis=(0, 1))
+        sd = x.std(axis=(0, 1))
+        parts = (x.mean(axis=(0, 1)), sd, low, high, sd / np.sqrt(ess), ess, rhat)
+        rows = [
+            dict(zip(FitSummary.COLUMNS, row, strict=True))
+            for row in zip(columns, *(part.tolist() for part in parts), strict=True)
+        ]
+        head = f"{self.formula}, {self.family.name} with the {self.family.link} link, {self.model.n_data:,} rows"
+        at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
+        priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
+        return FitSummary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
+
+    def predict(
+        self,
+        new: Any = None,
+        *,
+        kind: str = "mean",
+        unseen: str = "error",
+        draws: int = 1_000,
+        seed: int | None = None,
+    ) -> np.ndarray:
+        """Posterior draws of expected responses, or of responses, of the rows of a table.
+
+        Parameters
+        ----------
+        new : table, dict of columns or path, optional
+            With the columns of the formula but the response, and those of offset and exposure; the data of the fit
+            when omitted.
+        kind : {"mean", "response"}, default "mean"
+            The expected response, or a response drawn with its noise.
+        unseen : {"error", "zero", "draw"}, default "error"
+            For groups that the fit has not seen: refuse them, take their effects as 0, or draw these from the law of
+            effects, the same for all rows of a group.
+        draws : int, default 1,000
+            Of all chains together.
+        seed : int, optional
+            Of the noise and of drawn effects.
+
+        Returns
+        -------
+        ndarray, shape (draws, n)
+            ``.mean(axis=0)`` is the prediction.
+
+        Raises
+        ------
+        ValueError
+            For a missing column or value, or a level of a category that the fit has not seen.
+        """
+        one_of("kind", kind, ("mean", "response"))
+        one_of("unseen", unseen, UNSEEN)
+        draws, rng = count("draws", draws), np.random.default_rng(seed)
+        x = self.run.draws(-(-draws // self.run.chains)).reshape(-1, self.run.dim)[:draws]
+        if new is None:
+            z = self.model.margins(x)
+        else:
+            z = self._margins(x, read_table(new), unseen, rng)
+        if kind == "mean":
+            return self.model.likelihood.mean(z)
+        a, c = self.model.dispersions(x)
+        return self.model.likelihood.draw(z, a[:, None], c[:, None], rng)
+
+    def _margins(self, x, table, unseen, rng):
+        """Linear predictors of a new table, (draws, n)."""
+        for role, name in self.columns.items():
+            if name is not None:
+                check_names([name], table, f"`{role}`")
+        X, offset, groups = self.design.new(table)
+        natural = self.model.constrain(x)
+        z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
+        if self.columns["offset"] is not None:
+            z += numbers(table, self.columns["offset"], "`offset`")
+        if self.columns["exposure"] is not None:
+            z += np.log(numbers(table, self.columns["exposure"], "`exposure`"))
+        for g, fitted in zip(groups, self.model.groups, strict=True):
+            new = g.level < 0
+            effects = natural[g.name][:, np.where(new, 0, g.level)]
+            if new.any():
+                labels = self.design.labels(table, g.grouping)
+                if unseen == "error":
+                    raise ValueError(
+                        f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
+                        'unseen="zero" or "draw" predicts for it.'
+                    )
+                effects[:, new] = 0.0
+                if unseen == "draw":
+                    names, place = np.unique(labels[new].astype(str), return_inverse=True)
+                    drawn = rng.standard_normal((len(x), len(names))) * natural[fitted.sd_name][:, None]
+                    effects[:, new] = drawn[:, place.ravel()]
+            z += effects * g.value
+        return z
+
+    def inclusion(self) -> dict[str, float]:
+        """Posterior probabilities that a coefficient is not 0, by column, of a fit with `select`.
+
+        Returns
+        -------
+        dict of str to float
+            Those that may be 0: fractions of time along the exact path.
+
+        Raises
+        ------
+        ValueError
+            For a fit without `select`.
+        """
+        prior = self.model.prior_inclusion()
+        if prior is None:
+            raise ValueError('inclusion is for a regression with `select="all"` or names of columns.')
+        found = self.run.inclusion()
+        return {name: float(found[j]) for j, name in enumerate(self.model.columns) if prior[j] < 1.0}
+
+    def to_arviz(self, n: int | None = None) -> Any:
+        """The run for ArviZ, with natural parameters, observed data and log-likelihoods; see `pdmp.Run.to_arviz`.
+
+        Parameters
+        ----------
+        n : int, optional
+            Draws of each chain.
+        """
+        return self.run.to_arviz(n)
+
+    def loo(self) -> Any:
+        """Leave-one-out cross-validation by Pareto-smoothed importance sampling, ``arviz.loo``.
+
+        Raises
+        ------
+        ImportError
+            Without ArviZ.
+        """
+        data = self.run.to_arviz(None, log_likelihood=True)
+        import arviz
+
+        return arviz.loo(data)
+
+    def plot(self) -> Figure:
+        """Draw means with 50 % and 95 % intervals of the parameters in the summary; a matplotlib figure."""
+        from matplotlib import pyplot
+
+        natural = self.run.constrain(self.run.diagnostic_draws())
+        names = [name for name in self.priors if name != "Intercept"] or list(self.priors)
+        figure, axes = pyplot.subplots(figsize=(6.0, 0.8 + 0.32 * len(names)), layout="constrained")
+        for row, name in enumerate(reversed(names)):
+            values = natural[name].ravel()
+            low, lower, upper, high = np.quantile(values, [0.025, 0.25, 0.75, 0.975])
+            axes.plot([low, high], [row, row], color="#0072B2", lw=1.0)
+            axes.plot([lower, upper], [row, row], color="#0072B2", lw=3.5, solid_capstyle="butt")
+            axes.plot(values.mean(), row, "o", color="white", mec="#0072B2", ms=5)
+        axes.axvline(0.0, color="0.6", lw=0.8, zorder=0)
+        axes.set_yticks(range(len(names)), names[::-1])
+        axes.set_title(self.formula)
+        return figure

@@ -1,0 +1,122 @@
+"""Tables as pandas reads them, and the numbers of single columns."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pdmp.data import did_you_mean
+from pdmp.data.formats import listed
+
+
+def import_pandas():
+    """The package, or an `ImportError` that says how to get it."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("regressions by formula need pandas and formulae: pip install 'pdmp[formula]'.") from None
+    return pandas
+
+
+def read_table(data: Any) -> Any:
+    """A pandas.DataFrame of what was given.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame, other table, dict of str to array_like, or path
+        A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
+        file.
+
+    Raises
+    ------
+    TypeError
+        For anything else.
+    ValueError
+        For a table without rows, or with two columns of one name.
+    FileNotFoundError
+        If there is no such file.
+    """
+    pandas = import_pandas()
+    if isinstance(data, (str, os.PathLike)):
+        path = pathlib.Path(data)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {str(path)!r}.")
+        with open(path, "rb") as file:
+            is_parquet = file.read(4) == b"PAR1"
+        table = pandas.read_parquet(path) if is_parquet else pandas.read_csv(path)
+    elif isinstance(data, pandas.DataFrame):
+        table = data
+    elif isinstance(data, dict):
+        table = pandas.DataFrame(data)
+    elif hasattr(data, "to_pandas"):
+        table = data.to_pandas()
+    else:
+        table = _from_any(data)
+    names = [str(name) for name in table.columns]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"`data` has more than one column {repeated[0]!r}.")
+    if len(table) == 0:
+        raise ValueError("`data` has no rows.")
+    return table
+
+
+def _from_any(data):
+    try:
+        import narwhals
+
+        return narwhals.from_native(data).to_pandas()
+    except (ImportError, TypeError, AttributeError):
+        raise TypeError(
+            f"`data` must be a table (pandas, Polars, Arrow), a dict of columns or the path of a CSV or Parquet file, "
+            f"got {type(data).__name__}."
+        ) from None
+
+
+def check_names(names: Iterable[str], table: Any, asked: str) -> None:
+    """Raise a `ValueError` for a name that is no column, with the column that is close."""
+    known = [str(name) for name in table.columns]
+    for name in sorted(set(names) - set(known)):
+        raise ValueError(f"{asked} names {name!r}, and `data` has no such column{did_you_mean(name, known)}")
+
+
+def complete_rows(table: Any, names: Iterable[str]) -> tuple[Any, str]:
+    """The rows in which none of these columns is missing, and a sentence on what was left out, or "".
+
+    Raises
+    ------
+    ValueError
+        If no row is left.
+    """
+    names = [name for name in table.columns if name in set(names)]
+    table = table[names]
+    missing = table.isna()
+    rows = missing.any(axis=1).to_numpy()
+    if not rows.any():
+        return table, ""
+    where = listed([name for name in names if missing[name].any()])
+    if rows.all():
+        raise ValueError(f"`data`: every row has a missing value, in {where}.")
+    return table[~rows], f"{int(rows.sum()):,} of {len(rows):,} rows have missing values, in {where}, and are left out"
+
+
+def numbers(table: Any, name: str, asked: str) -> np.ndarray:
+    """A column as floats, or a `ValueError` that names it.
+
+    Raises
+    ------
+    ValueError
+        For text, or values that are not finite.
+    """
+    try:
+        values = table[name].to_numpy(dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{asked}: the column {name!r} must hold numbers.") from None
+    if not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")
+    return values

@@ -1,0 +1,192 @@
+r"""Priors of single parameters, by name.
+
+======================= ================================================== ============================
+`Normal`, `StudentT`    of a number on the whole line
+`Flat`                  a constant, improper, on the whole line
+`HalfNormal`,
+`HalfStudentT`,         of a positive number y; the model moves log y, and the potential has the Jacobian, -log y
+`HalfCauchy`,
+`Exponential`, `Gamma`
+======================= ================================================== ============================
+
+A prior is coded for compiled code by its ``kind`` and three numbers (`coded`), and evaluated there by `potential` and
+`derivative`, at the coordinate that is moved: the number itself, or the logarithm of a positive one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass, fields, replace
+from typing import ClassVar, Self
+
+from pdmp.native.classes import inlined
+from pdmp.native.vectors import exp
+
+FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA = range(6)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Base of the priors; each is a frozen dataclass of its numbers."""
+
+    kind: ClassVar[int]
+    positive: ClassVar[bool] = False  #: whether it is of a positive number
+    scales: ClassVar[tuple[str, ...]] = ()  #: numbers in units of the parameter
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            at_least = -math.inf if field.name == "mean" else 0.0
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not at_least < value < math.inf:
+                what = "a finite number" if field.name == "mean" else "positive and finite"
+                raise ValueError(f"`{field.name}` of {type(self).__name__} must be {what}, got {value!r}.")
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{value:.4g}' for value in astuple(self))})"
+
+    def scaled(self, factor: float) -> Self:
+        """The prior of `factor` times the parameter, `factor` > 0."""
+        return replace(self, **{name: getattr(self, name) * factor for name in self.scales})
+
+    def typical(self) -> float:
+        """A value to start from: the mean, or the scale."""
+        return float(getattr(self, "shape", 1.0) * self.scale if self.positive else getattr(self, "mean", 0.0))
+
+    def shifted(self, amount: float) -> Self:
+        """The prior of the parameter plus `amount`."""
+        return replace(self, mean=self.mean + amount) if hasattr(self, "mean") else self
+
+    def coded(self) -> tuple[int, float, float, float]:
+        """Kind and numbers for compiled code."""
+        return self.kind, *(*map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
+
+
+@dataclass(frozen=True)
+class Flat(Prior):
+    """A constant: no prior."""
+
+    kind = FLAT
+
+
+@dataclass(frozen=True)
+class Normal(Prior):
+    """N(mean, sd²)."""
+
+    mean: float
+    sd: float
+
+    kind, scales = NORMAL, ("mean", "sd")
+
+
+@dataclass(frozen=True)
+class StudentT(Prior):
+    """Student's t law with `degrees` degrees of freedom around `mean`."""
+
+    degrees: float
+    mean: float
+    scale: float
+
+    kind, scales = STUDENT_T, ("mean", "scale")
+
+
+@dataclass(frozen=True)
+class HalfNormal(Prior):
+    """|N(0, scale²)|."""
+
+    scale: float
+
+    kind, positive, scales = HALF_NORMAL, True, ("scale",)
+
+
+@dataclass(frozen=True)
+class HalfStudentT(Prior):
+    """The absolute value of `scale` times Student's t with `degrees` degrees of freedom."""
+
+    degrees: float
+    scale: float
+
+    kind, positive, scales = HALF_STUDENT_T, True, ("scale",)
+
+
+@dataclass(frozen=True)
+class HalfCauchy(Prior):
+    """`HalfStudentT` with one degree of freedom."""
+
+    scale: float
+
+    kind, positive, scales = HALF_STUDENT_T, True, ("scale",)
+
+    def coded(self):
+        return self.kind, 1.0, float(self.scale), 0.0
+
+
+@dataclass(frozen=True)
+class Exponential(Prior):
+    """The exponential law with the mean `scale`."""
+
+    scale: float
+
+    kind, positive, scales = GAMMA, True, ("scale",)
+
+    def coded(self):
+        return self.kind, 1.0, float(self.scale), 0.0
+
+
+@dataclass(frozen=True)
+class Gamma(Prior):
+    """The gamma law with this shape and scale: mean shape · scale."""
+
+    shape: float
+    scale: float
+
+    kind, positive, scales = GAMMA, True, ("scale",)
+
+
+@inlined
+def potential(kind, a, b, c, x):
+    """Minus the log density at the coordinate x, up to a constant."""
+    if kind == NORMAL:
+        z = (x - a) / b
+        return 0.5 * z * z
+    if kind == STUDENT_T:
+        z = (x - b) / c
+        return 0.5 * (a + 1.0) * math.log1p(z * z / a)
+    if kind == HALF_NORMAL:
+        z = exp(x) / a
+        return 0.5 * z * z - x
+    if kind == HALF_STUDENT_T:
+        z = exp(x) / b
+        return 0.5 * (a + 1.0) * math.log1p(z * z / a) - x
+    if kind == GAMMA:
+        return exp(x) / b - a * x
+    return 0.0
+
+
+@inlined
+def derivative(kind, a, b, c, x):
+    """Its derivative by x."""
+    if kind == NORMAL:
+        return (x - a) / (b * b)
+    if kind == STUDENT_T:
+        return (a + 1.0) * (x - b) / (a * c * c + (x - b) * (x - b))
+    if kind == HALF_NORMAL:
+        z = exp(x) / a
+        return z * z - 1.0
+    if kind == HALF_STUDENT_T:
+        z = exp(x) / b
+        return (a + 1.0) - (a + 1.0) * a / (a + z * z) - 1.0
+    if kind == GAMMA:
+        return exp(x) / b - a
+    return 0.0
+
+
+@inlined
+def second_derivative_bound(kind, a, b, c):
+    """At least the second derivative by x, for every x; infinite for positive numbers, where there is none."""
+    if kind == FLAT:
+        return 0.0
+    if kind == NORMAL:
+        return 1.0 / (b * b)
+    if kind == STUDENT_T:
+        return (a + 1.0) / (a * c * c)
+    return math.inf

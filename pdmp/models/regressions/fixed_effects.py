@@ -1,0 +1,108 @@
+"""Regressions of labels without group effects, whose terms have bounds: exact sub-sampling, and variable selection."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.priors import NORMAL, derivative, second_derivative_bound
+from pdmp.models.regressions.design import gram
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.classes import compiled, entry
+
+
+class FixedEffectsRegression(MixedRegression):
+    """`MixedRegression` without groups and dispersions, where the likelihood's second derivative is bounded.
+
+    The bounds are exact: |ℓ''| <= c for every z, c = 1/4 of the logit and 1 of the probit link.
+
+    Parameters
+    ----------
+    *args, **options
+        Of `MixedRegression`.
+    inclusion : array_like, shape (p,), optional
+        Prior probabilities that a coefficient is not 0; 1 for those that always are in the model. Sticky processes
+        take them from `prior_inclusion`.
+
+    Raises
+    ------
+    ValueError
+        For a likelihood without a bound, groups, or a coefficient that may be 0 and whose prior is not `Normal`.
+    """
+
+    largest_curvature: float
+
+    def __init__(self, *args, inclusion: ArrayLike | None = None, **options) -> None:
+        super().__init__(*args, **options)
+        if self.n_groups or self.n_dispersions or not math.isfinite(self.likelihood.curvature):
+            raise ValueError("exact bounds on single rows are for labels without group effects.")
+        self.largest_curvature = float(self.likelihood.curvature)
+        self.inclusion = None if inclusion is None else np.array(inclusion, dtype=float)
+        if inclusion is not None and np.any(self.kinds[self.inclusion < 1.0] != NORMAL):
+            raise ValueError("`select` needs Normal priors of the coefficients that may be 0.")
+
+    # -- compiled -------------------------------------------------------------------------------------------------
+
+    @compiled
+    def prior_partial(self, x, j):
+        n = self.numbers
+        return derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+
+    @compiled
+    def prior_partial_curvature_bound(self, v, j):
+        n = self.numbers
+        return second_derivative_bound(self.kinds[j], n[j, 0], n[j, 1], n[j, 2]) * v[j] * v[j]
+
+    @compiled
+    def term_derivative(self, x, i):
+        """weightᵢ ℓ'(zᵢ)."""
+        g = self.likelihood.by_margin(self.margin(x, i), self.target[i], 0.0, 0.0)
+        return g * self.weight[i] if self.weight.shape[0] > 0 else g
+
+    @compiled
+    def term_partial(self, x, i, j, scratch):
+        return self.term_derivative(x, i) * self.design.feature(i, j)
+
+    @compiled
+    def term_partial_difference(self, x, y, i, j, scratch):
+        return (self.term_derivative(x, i) - self.term_derivative(y, i)) * self.design.feature(i, j)
+
+    @compiled
+    def term_lipschitz(self, i, scale, out):
+        """weightᵢ c |bᵢⱼ| |scale ∘ bᵢ|."""
+        total = 0.0
+        for j in range(self.dim):
+            b = scale[j] * self.design.feature(i, j)
+            total += b * b
+        total = self.largest_curvature * math.sqrt(total)
+        if self.weight.shape[0] > 0:
+            total *= self.weight[i]
+        for j in range(self.dim):
+            out[j] = total * abs(self.design.feature(i, j))
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def hessian(self, x: ArrayLike) -> np.ndarray:
+        """Hessian of U at `x`, (dim, dim); of a Student-t prior a bound instead."""
+        out = np.zeros(self.n_data)
+        _second_derivatives(self.native, self.check(x), out)
+        prior = [second_derivative_bound(k, *row) for k, row in zip(self.kinds, self.numbers, strict=True)]
+        return gram(self.X, out) + np.diag(prior)
+
+    def prior_inclusion(self) -> np.ndarray | None:
+        return None if self.inclusion is None else self.inclusion.copy()
+
+    def slab_density(self) -> np.ndarray | None:
+        """Of the Normal priors at 0; 0 for others, whose coefficients never stick."""
+        mean, sd = self.numbers[:, 0], np.where(self.kinds == NORMAL, self.numbers[:, 1], 1.0)
+        density = np.exp(-0.5 * (mean / sd) ** 2) / (sd * math.sqrt(math.tau))
+        return np.where(self.kinds == NORMAL, density, 0.0)
+
+
+@entry
+def _second_derivatives(model, x, out):
+    for i in range(model.n_data):
+        value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], 0.0, 0.0)
+        out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value

@@ -1,0 +1,322 @@
+r"""Regressions with group effects: a linear predictor of fixed columns and of effects that vary between groups.
+
+With standardised columns bᵢ and response, dispersions e^a and e^c, see `pdmp.models.regressions.likelihoods`,
+
+    zᵢ = bᵢ·β + offsetᵢ + Σₖ valueᵢₖ uₖ[levelᵢₖ],      U = Σᵢ weightᵢ ℓ(zᵢ, yᵢ; a, c) + priors
+
+where k runs over the group columns: one for (1 | g), two for (1 + x | g), whose effects are independent. In a group
+column centred effects move themselves, uₖ ~ N(0, τₖ²); the others as uₖ = τₖ ξₖ with ξₖ ~ N(0, 1) beforehand. The
+state is x = (β, log τ, effects, a, c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.base import Model
+from pdmp.models.priors import Prior, derivative, potential
+from pdmp.models.regressions.design import read_design
+from pdmp.models.regressions.glm import read_vector
+from pdmp.models.regressions.likelihoods import Likelihood
+from pdmp.native.classes import Compiled, compiled
+from pdmp.native.vectors import exp
+
+#: Effects are centred where half of the groups or more have at least so many rows: the data say what each effect is.
+CENTRED_ROWS = 50
+
+
+class GroupColumn(NamedTuple):
+    """One column of effects that vary between groups."""
+
+    name: str  #: "x|g", or "1|g"
+    grouping: str  #: "g"
+    levels: tuple  #: labels of the groups
+    level: np.ndarray  #: (N,) group of each row, its place in `levels`
+    value: np.ndarray  #: (N,) what the effect is multiplied by; ones of an intercept
+    prior: Prior  #: of the standard deviation of the effects
+
+    @property
+    def sd_name(self) -> str:
+        """What the standard deviation is called."""
+        return f"sd({self.grouping if self.name.startswith('1|') else self.name})"
+
+
+class MixedRegression(Model):
+    """Generalised linear regression with effects of groups.
+
+    Parameters
+    ----------
+    X : array_like, shape (N, p)
+        The fixed columns, as they are: they are standardised inside, and `constrain` undoes it.
+    y : array_like, shape (N,)
+        Responses.
+    likelihood : Likelihood
+        One of `pdmp.models.regressions.likelihoods`.
+    columns : sequence of str
+        Names of the columns of `X`.
+    priors : sequence of Prior
+        Of the coefficients of these columns; that of the intercept is for rows at the means of the other columns.
+    groups : sequence of GroupColumn
+    dispersion_priors : sequence of Prior
+        One for each of ``likelihood.dispersions``.
+    intercept : int, optional
+        Which column of `X` is constant 1; then the others are centred.
+    offset, weights : array_like, shape (N,), optional
+        Added to the linear predictor; multiplied with the log-likelihood.
+    scale_response : bool, default False
+        Whether to standardise the response, for laws whose parameters have its unit.
+    response : str, default "y"
+
+    Attributes
+    ----------
+    centre, scale : ndarray, shape (p,)
+        What was subtracted from a column, and what it was then divided by.
+    """
+
+    design: Compiled
+    likelihood: Compiled
+    target: np.ndarray
+    offset: np.ndarray  #: (N,) or (0,)
+    weight: np.ndarray  #: (N,) or (0,)
+    level: np.ndarray  #: (N, K) coordinate of the effect of each row
+    value: np.ndarray  #: (N, K)
+    first: np.ndarray  #: (K + 1,) first coordinate of the effects of each group column
+    centred: np.ndarray  #: (K,) 1 or 0
+    kinds: np.ndarray  #: of the priors of (β, log τ, a, c)
+    numbers: np.ndarray  #: (…, 3) of them
+    n_fixed: int
+    n_groups: int
+    n_dispersions: int
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        likelihood: Likelihood,
+        columns: Sequence[str],
+        priors: Sequence[Prior],
+        groups: Sequence[GroupColumn] = (),
+        dispersion_priors: Sequence[Prior] = (),
+        intercept: int | None = None,
+        offset: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        scale_response: bool = False,
+        response: str = "y",
+    ) -> None:
+        X = np.array(X, dtype=float)
+        n, p, K = len(X), X.shape[1], len(groups)
+        y = read_vector("y", y, n)
+        self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
+        self.y, self.likelihood = y, likelihood
+        self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
+        self.response_scale = _spread(y) if scale_response else 1.0
+
+        self.centre, self.scale = np.zeros(p), np.ones(p)
+        for j in range(p):
+            if j != intercept:
+                self.centre[j] = X[:, j].mean() if intercept is not None else 0.0
+                self.scale[j] = _spread(X[:, j])
+                X[:, j] = (X[:, j] - self.centre[j]) / self.scale[j]
+        self.X, self.design = read_design(X)
+        self.target = likelihood.stored((y - self.response_centre) / self.response_scale)
+        self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
+        self.weight = np.zeros(0) if weights is None else read_vector("weights", weights, n)
+
+        # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
+        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
+        sizes = [len(g.levels) for g in groups]
+        self.first = p + K + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.level, self.value = np.zeros((n, K), np.int64), np.zeros((n, K))
+        self.centred = np.zeros(K, np.int64)
+        for k, g in enumerate(groups):
+            self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
+            self.centred[k] = np.median(np.bincount(g.level, minlength=sizes[k])) >= CENTRED_ROWS
+
+        self.n_fixed, self.n_groups, self.n_dispersions = p, K, len(likelihood.dispersions)
+        self.priors, self.dispersion_priors = tuple(priors), tuple(dispersion_priors)
+        s = self.response_scale
+        inside = [
+            q.shifted(-self.response_centre).scaled(1.0 / s) if j == intercept else q.scaled(self.scale[j] / s)
+            for j, q in enumerate(priors)
+        ]
+        sds = [g.prior.scaled(self.group_scale[k] / s) for k, g in enumerate(groups)]
+        spreads = [
+            q.scaled(1.0 / s) if name == "sigma" else q
+            for name, q in zip(likelihood.dispersions, dispersion_priors, strict=True)
+        ]
+        coded = [q.coded() for q in (*inside, *sds, *spreads)]
+        self.kinds = np.array([code[0] for code in coded], np.int64)
+        self.numbers = np.array([code[1:] for code in coded]).reshape(-1, 3)
+
+        dim = int(self.first[-1]) + self.n_dispersions
+        start = np.zeros(dim)
+        if intercept is not None:
+            start[intercept] = inside[intercept].typical()
+        start[p : p + K] = [math.log(0.2 * q.typical()) for q in sds]
+        start[dim - self.n_dispersions :] = [math.log(q.typical()) for q in spreads]
+        variables: dict[str, tuple[int, ...]] = {f"standardised {name}": () for name in self.columns}
+        variables |= {f"log {g.sd_name}": () for g in groups}
+        variables |= {f"standardised {g.name}": (len(g.levels),) for g in groups}
+        variables |= {f"log {name}": () for name in likelihood.dispersions}
+        super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
+        self.dims = {g.name: [g.grouping] for g in groups}
+        self.coords = {g.grouping: list(g.levels) for g in groups}
+
+    # -- compiled: the linear predictor and the terms ---------------------------------------------------------------
+
+    @compiled
+    def margin(self, x, i):
+        """zᵢ."""
+        z = self.design.product(x, i)
+        if self.offset.shape[0] > 0:
+            z += self.offset[i]
+        for k in range(self.n_groups):
+            u = self.value[i, k] * x[self.level[i, k]]
+            z += u if self.centred[k] == 1 else u * exp(x[self.n_fixed + k])
+        return z
+
+    @compiled
+    def first_dispersion(self, x):
+        """a: zero where the law has none."""
+        return x[self.dim - self.n_dispersions] if self.n_dispersions > 0 else 0.0
+
+    @compiled
+    def second_dispersion(self, x):
+        """c: zero where the law has none."""
+        return x[self.dim - 1] if self.n_dispersions > 1 else 0.0
+
+    @compiled
+    def term_potential(self, x, i):
+        a, c = self.first_dispersion(x), self.second_dispersion(x)
+        value = self.likelihood.loss(self.margin(x, i), self.target[i], a, c)
+        return value * self.weight[i] if self.weight.shape[0] > 0 else value
+
+    @compiled
+    def add_term_gradient(self, x, i, out):
+        a, c = self.first_dispersion(x), self.second_dispersion(x)
+        z, y = self.margin(x, i), self.target[i]
+        weight = self.weight[i] if self.weight.shape[0] > 0 else 1.0
+        g = weight * self.likelihood.by_margin(z, y, a, c)
+        self.design.add_row(i, g, out)
+        for k in range(self.n_groups):
+            j, pull = self.level[i, k], g * self.value[i, k]
+            if self.centred[k] == 1:
+                out[j] += pull
+            else:
+                pull *= exp(x[self.n_fixed + k])
+                out[j] += pull
+                out[self.n_fixed + k] += pull * x[j]
+        if self.n_dispersions > 0:
+            out[self.dim - self.n_dispersions] += weight * self.likelihood.by_first(z, y, a, c)
+        if self.n_dispersions > 1:
+            out[self.dim - 1] += weight * self.likelihood.by_second(z, y, a, c)
+
+    @compiled
+    def fetch(self, i):
+        self.design.fetch(i)
+
+    # -- compiled: the prior ------------------------------------------------------------------------------------------
+
+    @compiled
+    def place(self, q):
+        """The coordinate of prior q, of (β, log τ, a, c)."""
+        fixed = self.n_fixed + self.n_groups
+        return q if q < fixed else self.dim - self.n_dispersions + q - fixed
+
+    @compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for q in range(self.kinds.shape[0]):
+            n = self.numbers
+            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
+        for k in range(self.n_groups):
+            s = x[self.n_fixed + k]
+            precision = exp(-2.0 * s) if self.centred[k] == 1 else 1.0
+            for j in range(self.first[k], self.first[k + 1]):
+                total += 0.5 * precision * (x[j] * x[j])
+            if self.centred[k] == 1:
+                total += s * (self.first[k + 1] - self.first[k])
+        return total
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        for q in range(self.kinds.shape[0]):
+            j, n = self.place(q), self.numbers
+            out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
+        for k in range(self.n_groups):
+            precision = exp(-2.0 * x[self.n_fixed + k]) if self.centred[k] == 1 else 1.0
+            total = 0.0
+            for j in range(self.first[k], self.first[k + 1]):
+                out[j] += precision * x[j]
+                total += precision * (x[j] * x[j])
+            if self.centred[k] == 1:
+                out[self.n_fixed + k] += (self.first[k + 1] - self.first[k]) - total
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        """Natural parameters of draws of x (..., dim), in the units of the data.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Coefficients by column, ``sd(g)`` and ``sd(x|g)``, effects ``1|g`` and ``x|g`` of shape (..., groups), and
+            the dispersions.
+        """
+        draws = np.asarray(draws, dtype=float)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        s, p = self.response_scale, self.n_fixed
+        beta = s * draws[..., :p] / self.scale
+        if self.intercept is not None:
+            beta[..., self.intercept] += self.response_centre - beta @ self.centre
+        natural = {name: beta[..., j] for j, name in enumerate(self.columns)}
+        for k, g in enumerate(self.groups):
+            natural[g.sd_name] = s / self.group_scale[k] * np.exp(draws[..., p + k])
+        for k, name in enumerate(self.likelihood.dispersions):
+            value = np.exp(draws[..., self.dim - self.n_dispersions + k])
+            natural[name] = s * value if name == "sigma" else value
+        for k, g in enumerate(self.groups):
+            effects = s / self.group_scale[k] * draws[..., self.first[k] : self.first[k + 1]]
+            if not self.centred[k]:
+                effects = effects * np.exp(draws[..., p + k, None])
+            natural[g.name] = effects
+        return natural
+
+    def margins(self, draws: ArrayLike) -> np.ndarray:
+        """Linear predictors of the model's rows, in the units of the data: (..., n_data) of draws (..., dim)."""
+        draws = np.asarray(draws, dtype=float)
+        z = draws[..., : self.n_fixed] @ self.X.T
+        if self.offset.size:
+            z = z + self.offset
+        for k in range(self.n_groups):
+            u = draws[..., self.level[:, k]] * self.value[:, k]
+            z = z + (u if self.centred[k] else u * np.exp(draws[..., self.n_fixed + k, None]))
+        return self.response_centre + self.response_scale * z
+
+    def dispersions(self, draws: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """Logarithms of both dispersions in the units of the data, (...) of draws (..., dim); zeros for none."""
+        natural = self.constrain(draws)
+        found = [np.log(natural[name]) for name in self.likelihood.dispersions]
+        return tuple((*found, *[np.zeros(np.shape(draws)[:-1])] * 2)[:2])
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(yᵢ | x) of each row, times its weight, all constants included: (..., n_data) of draws (..., dim)."""
+        a, c = self.dispersions(draws)
+        found = self.likelihood.log_density(self.margins(draws), self.y, a[..., None], c[..., None])
+        return found * self.weight if self.weight.size else found
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {self.response: self.y}
+
+
+def _spread(values):
+    """Standard deviation, or the size of a constant column, or 1."""
+    spread = float(values.std())
+    largest = float(np.abs(values).max())
+    return spread if spread > 1e-12 * largest else (largest or 1.0)

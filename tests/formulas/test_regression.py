@@ -1,0 +1,381 @@
+"""Regressions by formula: coding against matrices made by hand, predictions, mistakes, and the command."""
+
+import shlex
+import warnings
+
+import matplotlib
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp import cli
+from pdmp.formulas import fitting
+from pdmp.formulas.design import describe
+from pdmp.formulas.families import family_of
+from pdmp.models.priors import Flat, HalfNormal, Normal
+
+pandas = pytest.importorskip("pandas")
+Environment = pytest.importorskip("formulae.environment").Environment
+
+pytestmark = pytest.mark.exact
+
+N = 24
+
+
+def table():
+    rng = np.random.default_rng(3)
+    found = {
+        "x": rng.normal(3.0, 2.0, N),
+        "w": rng.normal(0.0, 100.0, N),
+        "treated": np.where(np.arange(N) % 2, "yes", "no"),
+        "g": np.array(list("bca"))[np.arange(N) % 3],
+        "h": np.arange(N) % 5,
+        "e": rng.uniform(0.5, 2.0, N),
+    }
+    found["y"] = 1.0 + 0.5 * found["x"] + rng.standard_normal(N)
+    found["c"] = rng.poisson(2.0, N)
+    found["b"] = np.where(rng.random(N) < 0.5, "up", "down")
+    return pandas.DataFrame(found)
+
+
+def made(formula, family="gaussian", data=None, priors=None, **options):
+    roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
+    environment = Environment.capture(0).with_outer_namespace({"np": np})
+    data = table() if data is None else data
+    return fitting.make_model(
+        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment
+    )
+
+
+def original(model):
+    """The fixed columns in the units of the data."""
+    return model.centre + model.scale * model.X
+
+
+def test_coding_against_a_matrix_by_hand():
+    t = table()
+    model, design, _, _ = made("y ~ x * treated + np.log(e) + C(h) + (1 + x | g) + (1 | g:h)")
+    yes = (t.treated == "yes").to_numpy(float)
+    by_hand = np.column_stack(
+        [
+            np.ones(N),
+            t.x,
+            yes,
+            t.x * yes,
+            np.log(t.e),
+            *(t.h == k for k in (1, 2, 3, 4)),
+        ]  # what formulae calls treatment
+    )
+    assert model.columns[:5] == ("Intercept", "x", "treated[yes]", "x:treated[yes]", "np.log(e)")
+    assert np.allclose(original(model), by_hand)
+    assert np.allclose(model.X[:, 1:].mean(axis=0), 0.0) and np.allclose(model.X[:, 1:].std(axis=0), 1.0)
+    one, slope, both = model.groups
+    assert (one.name, slope.name, both.name) == ("1|g", "x|g", "1|g:h")
+    assert [g.sd_name for g in model.groups] == ["sd(g)", "sd(x|g)", "sd(g:h)"]
+    assert one.levels == ("a", "b", "c")
+    assert np.array_equal(np.array(one.levels)[one.level], t.g)
+    assert np.array_equal(slope.value, t.x) and np.array_equal(one.value, np.ones(N))
+    labels = t.g + ":" + t.h.astype(str)
+    assert np.array_equal(np.array(both.levels)[both.level], labels)
+    assert design.intercept == 0
+
+
+def test_offsets_add_up():
+    t = table()
+    model = made("c ~ x + offset(w)", "poisson", offset="y", exposure="e")[0]
+    assert np.allclose(model.offset, t.w + t.y + np.log(t.e))
+    assert model.columns == ("Intercept", "x")
+
+
+@pytest.mark.parametrize(
+    "formula, family", [("y ~ x * treated + (x | g)", "gaussian"), ("c ~ scale(x) + (1 | g:h)", "poisson")]
+)
+def test_new_tables_are_coded_as_the_data(formula, family):
+    t = table()
+    model, design, _, _ = made(formula, family)
+    new = t.iloc[[5, 2, 2]]
+    X, offset, groups = design.new(new)
+    x = model.initial + np.random.default_rng(0).standard_normal(model.dim)
+    natural = model.constrain(x)
+    z = X @ [natural[name] for name in model.columns] + offset
+    z += sum(natural[g.name][g.level] * g.value for g in groups)
+    assert np.allclose(z, model.margins(x)[[5, 2, 2]])
+
+
+@pytest.mark.parametrize("family", ["gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"])
+def test_sorted_rows_give_the_same_posterior(family):
+    response = {"gaussian": "y", "student_t": "y", "bernoulli": "b", "probit": "b"}.get(family, "c")
+    formula, t = f"{response} ~ x + treated + (1 | g)", table()
+    one = made(formula, family)[0]
+    for column in ("x", response, "g"):
+        other = made(formula, family, t.sort_values(column))[0]
+        x = one.initial + 0.2
+        assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-9, atol=1e-9)
+        assert np.allclose(one.potential(x), other.potential(x))
+
+
+def test_priors_by_name_and_by_default():
+    t = table()
+    given = {"treated": Normal(1.0, 0.5), "sd(x|g)": HalfNormal(0.3), "Intercept": Flat()}
+    _, _, priors, _ = made("y ~ x + treated + (1 + x | g)", priors=given)
+    s = t.y.std(ddof=0)
+    assert priors["treated[yes]"] == given["treated"] and priors["sd(x|g)"] == given["sd(x|g)"]
+    assert priors["Intercept"] == Flat()
+    assert priors["x"].sd == pytest.approx(2.5 * s / t.x.std(ddof=0))
+    assert priors["sd(g)"].scale == pytest.approx(2.5 * s)
+    assert priors["sigma"].scale == pytest.approx(s)
+    counts = made("c ~ x", "negative_binomial", exposure="e")[2]
+    assert counts["Intercept"].mean == pytest.approx(np.log(t.c.sum() / t.e.sum()))
+
+
+def test_rows_with_missing_values_are_left_out_and_this_is_said():
+    t = table()
+    t.loc[[3, 7], "x"] = np.nan
+    t.loc[4, "w"] = np.nan  # not used
+    model, _, _, notes = made("y ~ x", data=t)
+    assert model.n_data == N - 2
+    assert notes == ["2 of 24 rows have missing values, in 'x', and are left out"]
+
+
+def test_labels_and_single_groups_are_said():
+    t = table()
+    t.loc[0, "g"] = "alone"
+    notes = made("b ~ x + (1 | g)", "bernoulli", t)[3]
+    assert notes == ["label 1 of b is 'up', and 0 is 'down'", "1 of 4 groups of g have one row"]
+
+
+@pytest.mark.parametrize("kind", ["dict", "csv", "parquet", "to_pandas", "narwhals"])
+def test_tables_of_every_kind(kind, tmp_path):
+    t = table()
+    if kind == "dict":
+        data = {name: t[name].to_numpy() for name in t}
+    elif kind == "csv":
+        data = tmp_path / "t.csv"
+        t.to_csv(data, index=False)
+    elif kind == "parquet":
+        pytest.importorskip("pyarrow")
+        data = tmp_path / "t.parquet"
+        t.to_parquet(data)
+    elif kind == "to_pandas":
+        data = pytest.importorskip("pyarrow").Table.from_pandas(t)
+    else:
+        data = pytest.importorskip("narwhals").from_native(t)
+    x = np.array([0.1, 0.2, 0.3, 0.0])
+    assert made("y ~ x + treated", data=data)[0].potential(x) == pytest.approx(made("y ~ x + treated")[0].potential(x))
+
+
+MISTAKES = [
+    ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
+    ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
+    ("x", {}, "`formula` must have a response on the left of ~"),
+    ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),
+    ("y ~ np.log(w)", {}, "the column 'np.log(w)' is not finite in row "),
+    ("y ~ 0 + (1 | g)", {}, "`formula` must have an intercept or another fixed column"),
+    ("c ~ x", {"family": "bernoulli"}, "the response 'c' must have two values for this family, got"),
+    ("y ~ x", {"family": "poisson"}, "the response 'y' must hold counts"),
+    ("b ~ x", {}, "the column 'b' must hold numbers"),
+    ("y ~ x", {"family": "poison"}, "did you mean 'poisson'?"),
+    ("y ~ x", {"exposure": "e"}, "`exposure` is for counts"),
+    ("c ~ x", {"family": "poisson", "exposure": "w"}, "`exposure`: the column 'w' must be positive"),
+    ("y ~ x", {"weights": "w"}, "`weights`: the column 'w' must not be negative"),
+    ("y ~ x", {"offset": "ee"}, "`offset` names 'ee', and `data` has no such column; did you mean 'e'?"),
+    ("y ~ x", {"priors": {"xx": Flat()}}, "`priors` names 'xx', which is no parameter; did you mean 'x'?"),
+    ("y ~ x", {"priors": {"sigma": Flat()}}, "'sigma' is a positive number, and Flat() is no prior of one"),
+    ("y ~ x", {"select": "all"}, "`select` is for labels"),
+    ("b ~ x", {"family": "probit", "select": ["z"]}, "`select` names 'z', which is no column that can be left out"),
+    ("b ~ x", {"family": "probit", "select": {"x": 1.5}}, "the probability of 'x' must be between 0 and 1"),
+    (
+        "y ~ x + I(2 * x)",
+        {"priors": {"x": Flat()}},
+        "'I(2 * x)' is a sum of 'x', and with a Flat prior nothing decides",
+    ),
+]
+
+
+@pytest.mark.parametrize("formula, options, says", MISTAKES, ids=[says[:40] for *_, says in MISTAKES])
+def test_mistakes(formula, options, says):
+    with pytest.raises(ValueError) as error:
+        made(formula, **options)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_mistakes_in_tables(tmp_path):
+    t = table()
+    with pytest.raises(TypeError, match="`data` must be a table"):
+        made("y ~ x", data=3.0)
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        made("y ~ x", data=tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="`data` has no rows"):
+        made("y ~ x", data=t.iloc[:0])
+    with pytest.raises(ValueError, match="every row has a missing value, in 'x'"):
+        made("y ~ x", data=t.assign(x=np.nan))
+    with pytest.raises(ValueError, match="'g' has one group only"):
+        made("y ~ x + (1 | g)", data=t.assign(g="a"))
+    with pytest.raises(TypeError, match="`formula` must be text"):
+        made(3)
+    with pytest.raises(ValueError, match="the response 'y' is 1 in every row"):
+        made("y ~ x", data=t.assign(y=1.0))
+
+
+def test_collinear_and_separating_columns_are_named():
+    t = table()
+    with pytest.warns(UserWarning, match=r"the column 'I\(x \+ w\)' is a sum of 'x', 'w'"):
+        made("y ~ x + w + I(x + w)")
+    t["sure"] = (t.b == "up").astype(float) + 0.1 * (np.arange(N) % 2)
+    with pytest.warns(UserWarning, match="'sure' separate the labels"):
+        made("b ~ sure", "bernoulli", t)
+    with pytest.raises(ValueError, match="'sure' separate the labels: a Flat prior leaves no posterior"):
+        made("b ~ sure", "bernoulli", t, priors={"sure": Flat()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made("b ~ x + w", "bernoulli")
+
+
+@pytest.fixture(scope="module")
+def fit():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "SUBSAMPLED_ROWS", 1)  # quicker than the warm-up of HMC
+        data = table().iloc[:12]
+        return pdmp.regression("b ~ x + treated", data, "probit", seed=1, events=500, chains=2, progress=False)
+
+
+def test_a_fit(fit):
+    summary = fit.summary()
+    assert [row["name"] for row in summary.rows] == ["Intercept", "x", "treated[yes]"]
+    text = repr(fit)
+    assert "b ~ x + treated, bernoulli with the probit link, 12 rows" in text
+    assert "Intercept ~ Normal(0, 2.5)" in text and "at the means of the other columns" in text
+    draws = fit.run.diagnostic_draws()
+    beta = draws[..., 1] / fit.model.scale[1]
+    assert summary.rows[1]["mean"] == pytest.approx(beta.mean())
+    assert summary.rows[1]["97.5%"] == pytest.approx(np.quantile(beta, 0.975))
+    expected = fit.predict(draws=200)
+    assert expected.shape == (200, 12) and np.all((expected > 0.0) & (expected < 1.0))
+    assert np.allclose(fit.predict(table().iloc[:12], draws=200), expected)
+    assert set(np.unique(fit.predict(draws=50, kind="response", seed=1))) <= {0.0, 1.0}
+    with pytest.raises(ValueError, match="levels"):
+        fit.predict({"x": [1.0], "treated": ["maybe"]})
+    with pytest.raises(ValueError, match="`formula` names 'treated', and `data` has no such column"):
+        fit.predict({"x": [1.0]})
+    with pytest.raises(ValueError, match="inclusion is for a regression with"):
+        fit.inclusion()
+    with matplotlib.rc_context({"backend": "Agg"}):
+        figure = fit.plot()
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["treated[yes]", "x"]
+
+
+@pytest.mark.slow
+def test_loo_is_of_the_full_likelihood(fit):
+    arviz = pytest.importorskip("arviz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        data = fit.to_arviz(40)
+        log_likelihood = np.asarray(data["log_likelihood"]["b"])
+        assert fit.loo().n_data_points == 12 or arviz is None
+    expected = fit.model.pointwise_log_likelihood(fit.run.draws(40))
+    assert np.allclose(log_likelihood, expected)
+
+
+class Frozen:
+    """A run that was at one point, for the arithmetic of predictions."""
+
+    def __init__(self, x):
+        self.x, self.chains, self.dim = x, 1, len(x)
+
+    def draws(self, n):
+        return np.broadcast_to(self.x, (1, n, self.dim))
+
+
+def test_unseen_groups():
+    model, design, priors, notes = made("c ~ x + (1 | g)", "poisson", exposure="e")
+    x = model.initial + 0.3
+    fit = pdmp.formulas.Fit(
+        "", family_of("poisson"), model, Frozen(x), design, priors, notes, {"offset": None, "exposure": "e"}
+    )
+    new = {"x": [1.0, 1.0, 2.0], "g": ["a", "zz", "zz"], "e": [1.0, 1.0, 2.0]}
+    with pytest.raises(ValueError, match="the group 'zz' of 'g' was not in the data"):
+        fit.predict(new)
+    natural = model.constrain(x)
+    z = natural["Intercept"] + natural["x"] * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
+    z[0] += natural["1|g"][0]
+    assert np.allclose(fit.predict(new, unseen="zero", draws=3), np.exp(z))
+    effects = np.log(fit.predict(new, unseen="draw", draws=4_000, seed=0)) - z
+    assert np.allclose(effects[:, 0], 0.0) and np.allclose(effects[:, 1], effects[:, 2])
+    assert effects[:, 1].std() == pytest.approx(natural["sd(g)"], rel=0.07)  # four standard errors are 4.5 %
+
+
+def test_slopes_are_predicted():
+    model, design, priors, notes = made("y ~ x + (1 + x | g)")
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit(
+        "", family_of("gaussian"), model, Frozen(model.initial + 0.3), design, priors, notes, columns
+    )
+    assert np.allclose(fit.predict(table(), draws=2), fit.predict(draws=2))
+
+
+def test_labels_are_in_order():
+    t = table()
+    assert np.array_equal(made("b ~ x", "bernoulli")[0].y, t.b == "up")
+    assert np.array_equal(made("b[down] ~ x", "bernoulli")[0].y, t.b == "down")
+
+
+def test_large_tables_of_labels_are_subsampled(monkeypatch):
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 12)
+    data = table().iloc[:12]
+    options = {"events": 150, "chains": 2, "seed": 1, "progress": False}
+    fit = pdmp.regression("b ~ x", data, "bernoulli", **options)
+    assert isinstance(fit.run.process, pdmp.ZigZag) and not fit.run.process.provider.exact
+    assert "sampled by pdmp.ZigZag, exact: one row a proposal" in fit.notes[-1]
+    assert fit.run.stats["bound_violations"] == 0
+    again = pdmp.regression("b ~ x", data, "bernoulli", **options)
+    assert np.array_equal(again.run.mean(), fit.run.mean())
+    asked = {}
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+    model = made("c ~ x", "poisson")[0]
+    assert "no exact bound on a row's rate is known" in fitting.sample_model(model, 1, False, {})[1][0]
+    assert asked["process"] is model
+
+
+def test_selection():
+    data = table()
+    data["b"] = np.where(data.x + np.random.default_rng(0).standard_normal(N) > 3.0, "up", "down")
+    fit = pdmp.regression(
+        "b ~ x + w", data, "bernoulli", select={"w": 0.2, "x": 0.5}, seed=2, events=400, chains=2, progress=False
+    )
+    found = fit.inclusion()
+    assert list(found) == ["x", "w"]
+    assert found["x"] > 0.7 > found["w"]
+    assert fit.model.prior_inclusion().tolist() == [1.0, 0.5, 0.2]
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table().iloc[:12].rename(columns={"b": "sick", "x": "age"}).to_csv("table.csv", index=False)
+
+    def run(text):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(shlex.split(text))
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    code, out, _ = run(
+        'fit "sick ~ age" table.csv --family probit --ess 50 --chains 2 --save run.npz --picture fit.png'
+    )
+    assert code == 0 and "sick ~ age, bernoulli with the probit link, 12 rows" in out
+    assert (tmp_path / "fit.png").stat().st_size > 1_000
+    assert pdmp.load("run.npz").dim == 2
+    for call, says in [
+        (
+            'fit "sick ~ agee" table.csv --family probit',
+            "`formula` names 'agee', and `data` has no such column; did you",
+        ),
+        (
+            'fit "y ~ age" table.csv --exposure e',
+            "--exposure is for counts, and the family is 'gaussian'; use --offset.",
+        ),
+        ('fit "y ~ age" none.csv', "there is no file 'none.csv'"),
+        ('fit "y ~ age" table.csv --ess -1', "--ess must be positive and finite, got -1"),
+        ('fit "y ~ age" table.csv --save no/run.npz', "--save names a file in"),
+    ]:
+        code, _, said = run(call)
+        assert code == 2 and says in said and said.count("\n") == 1

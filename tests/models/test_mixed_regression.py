@@ -1,0 +1,309 @@
+"""Regressions with group effects: terms, priors and natural parameters against SciPy, and bounds."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import pdmp
+from pdmp.models.priors import (
+    Exponential,
+    Flat,
+    Gamma,
+    HalfCauchy,
+    HalfNormal,
+    HalfStudentT,
+    Normal,
+    StudentT,
+    derivative,
+    potential,
+    second_derivative_bound,
+)
+from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.likelihoods import (
+    LogitLaw,
+    NegativeBinomialLaw,
+    NormalLaw,
+    PoissonLaw,
+    ProbitLaw,
+    StudentTLaw,
+    digamma,
+)
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from tests.checks import assert_unbiased
+
+pytestmark = pytest.mark.exact
+
+ROWS = 14
+DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}
+LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
+
+
+def responses(law, rng):
+    if law in (LogitLaw, ProbitLaw):
+        return np.arange(ROWS) % 2
+    if law in (PoissonLaw, NegativeBinomialLaw):
+        return rng.poisson(3.0, ROWS)
+    return 10.0 + 5.0 * rng.standard_normal(ROWS)
+
+
+def columns(rng):
+    return np.column_stack([np.ones(ROWS), rng.normal(3.0, 2.0, ROWS), rng.normal(0.0, 100.0, ROWS)])
+
+
+def mixed(law, centred=False, order=None, **options):
+    """A model with every part: three columns, (1 + x | g), offset and weights."""
+    rng = np.random.default_rng(4)
+    X, y, g = columns(rng), responses(law, rng), np.arange(ROWS) % 3
+    offset, weights = rng.standard_normal(ROWS), rng.uniform(0.5, 1.5, ROWS)
+    order = np.arange(ROWS) if order is None else order
+    X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
+    groups = [
+        GroupColumn("1|g", "g", ("a", "b", "c"), g, np.ones(ROWS), HalfNormal(1.5)),
+        GroupColumn("x|g", "g", ("a", "b", "c"), g, X[:, 1], HalfStudentT(3.0, 1.0)),
+    ]
+    likelihood = law()
+    model = MixedRegression(
+        X,
+        y,
+        likelihood,
+        ["Intercept", "x", "w"],
+        [Normal(1.0, 2.0), StudentT(3.0, 0.5, 1.0), Normal(0.0, 0.1)],
+        groups,
+        [DISPERSIONS[name] for name in likelihood.dispersions],
+        intercept=0,
+        **{"offset": offset, "weights": weights, "scale_response": "sigma" in likelihood.dispersions} | options,
+    )
+    if centred:
+        model.centred[:] = 1
+    return model, X, y, g, offset, weights
+
+
+def by_hand(law, X, y, g, offset, weights, natural):
+    """Log-density of data and natural parameters, from SciPy's laws alone."""
+    beta = np.array([natural["Intercept"], natural["x"], natural["w"]])
+    z = X @ beta + offset + natural["1|g"][g] + natural["x|g"][g] * X[:, 1]
+    if law is NormalLaw:
+        terms = stats.norm.logpdf(y, z, natural["sigma"])
+    elif law is StudentTLaw:
+        terms = stats.t.logpdf(y, natural["nu"], z, natural["sigma"])
+    elif law is LogitLaw:
+        terms = stats.bernoulli.logpmf(y, special.expit(z))
+    elif law is ProbitLaw:
+        terms = stats.bernoulli.logpmf(y, stats.norm.cdf(z))
+    elif law is PoissonLaw:
+        terms = stats.poisson.logpmf(y, np.exp(z))
+    else:
+        alpha = natural["alpha"]
+        terms = stats.nbinom.logpmf(y, alpha, alpha / (alpha + np.exp(z)))
+    at_means = natural["Intercept"] + natural["x"] * X[:, 1].mean() + natural["w"] * X[:, 2].mean()
+    prior = stats.norm.logpdf(at_means, 1.0, 2.0) + stats.t.logpdf(natural["x"], 3.0, 0.5, 1.0)
+    prior += stats.norm.logpdf(natural["w"], 0.0, 0.1)
+    prior += stats.norm.logpdf(natural["sd(g)"], 0.0, 1.5) + stats.t.logpdf(natural["sd(x|g)"], 3.0)
+    prior += stats.norm.logpdf(natural["1|g"], 0.0, natural["sd(g)"]).sum()
+    prior += stats.norm.logpdf(natural["x|g"], 0.0, natural["sd(x|g)"]).sum()
+    if "sigma" in natural:
+        prior += stats.t.logpdf(natural["sigma"], 4.0, 0.0, 2.0)
+    if "nu" in natural:
+        prior += stats.gamma.logpdf(natural["nu"], 2.0, scale=10.0)
+    if "alpha" in natural:
+        prior += stats.cauchy.logpdf(natural["alpha"])
+    return terms * weights, prior
+
+
+def log_volume(model, x, natural):
+    """log |d natural / dx| up to a constant: logarithms, and of effects that are not centred their spread."""
+    names = [g.sd_name for g in model.groups] + list(model.likelihood.dispersions)
+    total = sum(math.log(natural[name]) for name in names)
+    return total + sum(3 * math.log(natural[g.sd_name]) for k, g in enumerate(model.groups) if not model.centred[k])
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_the_potential_is_the_density_of_natural_parameters(law, centred):
+    model, *data = mixed(law, centred)
+    rng, differences = np.random.default_rng(1), []
+    for _ in range(4):
+        x = model.initial + 0.4 * rng.standard_normal(model.dim)
+        natural = {name: value[()] for name, value in model.constrain(x).items()}
+        terms, prior = by_hand(law, *data, natural)
+        assert np.allclose(model.pointwise_log_likelihood(x), terms, rtol=1e-9, atol=1e-9)
+        differences.append(model.potential(x) + terms.sum() + prior + log_volume(model, x, natural))
+    assert np.ptp(differences) < 1e-9 * (1.0 + np.abs(differences).max())
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_gradients(law, centred):
+    mixed(law, centred)[0].check_gradient()
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_second_derivatives_and_means(law):
+    """Of the loss by its linear predictor, by differences; and the expected response of many draws."""
+    likelihood, h = law(), 1e-4
+    a, c = 0.3, 1.5
+    for y in (-1.0, 1.0) if law in (LogitLaw, ProbitLaw) else (0.0, 2.0):
+        for z in (-1.2, 0.4, 1.1):
+            slope = (likelihood.by_margin(z + h, y, a, c) - likelihood.by_margin(z - h, y, a, c)) / (2.0 * h)
+            found = likelihood.second_derivative(z, y, a, c)
+            assert found == pytest.approx(slope, rel=1e-6)
+            assert found <= likelihood.curvature
+    z, n = np.array([-0.5, 0.8]), 40_000
+    drawn = likelihood.draw(
+        np.broadcast_to(z, (n, 2)), np.full((n, 1), a), np.full((n, 1), c), np.random.default_rng(0)
+    )
+    assert_unbiased(drawn.reshape(200, -1, 2).mean(axis=1), likelihood.mean(z), resolution=0.15)
+
+
+def test_sorted_rows_are_the_same_posterior():
+    rows = np.random.default_rng(0).permutation(ROWS)
+    one, other = mixed(NegativeBinomialLaw)[0], mixed(NegativeBinomialLaw, order=rows)[0]
+    x = one.initial + 0.3
+    assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-10, atol=1e-10)
+    assert np.allclose(one.constrain(x)["1|g"], other.constrain(x)["1|g"])
+
+
+def test_a_weight_of_two_is_two_rows():
+    weights = np.ones(ROWS)
+    weights[3] = 2.0
+    model, X, y, g, offset, _ = mixed(PoissonLaw, weights=weights)
+    plain = mixed(PoissonLaw, weights=None)[0]
+    x = model.initial + 0.2
+    assert np.allclose(model.gradient(x) - plain.gradient(x), plain.term_gradients(x, [3])[0])
+
+
+def test_effects_are_centred_where_groups_are_large():
+    n = 200
+    g = np.r_[np.zeros(100, int), np.ones(100, int)]
+    groups = [
+        GroupColumn("1|g", "g", (0, 1), g, np.ones(n), HalfNormal(1.0)),
+        GroupColumn("1|h", "h", tuple(range(100)), np.arange(n) % 100, np.ones(n), HalfNormal(1.0)),
+    ]
+    model = MixedRegression(
+        np.ones((n, 1)), np.arange(n) % 3, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], groups, intercept=0
+    )
+    assert model.centred.tolist() == [1, 0]
+    draws = np.random.default_rng(0).standard_normal((5, model.dim))
+    natural = model.constrain(draws)
+    assert np.array_equal(natural["1|g"], draws[:, 3:5])
+    assert np.allclose(natural["1|h"], draws[:, 5:] * np.exp(draws[:, 2:3]))
+
+
+@pytest.mark.parametrize(
+    "prior, law",
+    [
+        (Normal(1.0, 2.0), stats.norm(1.0, 2.0)),
+        (StudentT(3.0, 1.0, 2.0), stats.t(3.0, 1.0, 2.0)),
+        (HalfNormal(2.0), stats.halfnorm(scale=2.0)),
+        (HalfStudentT(3.0, 2.0), stats.t(3.0, 0.0, 2.0)),
+        (HalfCauchy(2.0), stats.halfcauchy(scale=2.0)),
+        (Exponential(2.0), stats.expon(scale=2.0)),
+        (Gamma(2.5, 2.0), stats.gamma(2.5, scale=2.0)),
+        (Flat(), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_priors(prior, law):
+    x = np.linspace(-2.0, 1.5, 8)
+    y = np.exp(x) if prior.positive else x
+    expected = np.zeros(8) if law is None else -law.logpdf(y) - (x if prior.positive else 0.0)
+    for factor in (1.0, 3.0):
+        scaled = prior.scaled(factor)
+        shift = math.log(factor) if prior.positive else 0.0
+        points = x + shift if prior.positive else factor * x
+        found = np.array([potential(*scaled.coded(), p) for p in points])
+        assert np.ptp(found - expected) < 1e-10
+        slopes = [derivative(*scaled.coded(), p) for p in points]
+        h = 1e-6
+        by_differences = [
+            (potential(*scaled.coded(), p + h) - potential(*scaled.coded(), p - h)) / (2 * h) for p in points
+        ]
+        assert np.allclose(slopes, by_differences, atol=1e-7)
+    assert np.all(np.diff(slopes) <= second_derivative_bound(*scaled.coded()) * np.diff(points) + 1e-12)
+
+
+@pytest.mark.parametrize("call", [lambda: Normal(0.0, 0.0), lambda: HalfNormal(-1.0), lambda: Normal(math.nan, 1.0)])
+def test_numbers_of_priors_are_checked(call):
+    with pytest.raises(ValueError, match="of (Normal|HalfNormal) must be"):
+        call()
+
+
+def test_digamma():
+    x = np.geomspace(1e-3, 1e4, 60)
+    assert np.allclose([digamma(v) for v in x], special.digamma(x), rtol=1e-11, atol=1e-12)
+
+
+def labels(law=LogitLaw, n=8, **options):
+    rng = np.random.default_rng(2)
+    X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)])
+    model = FixedEffectsRegression(
+        X,
+        np.arange(n) % 2,
+        law(),
+        ["Intercept", "x"],
+        [Normal(0.0, 1.5), Normal(0.2, 0.5)],
+        intercept=0,
+        weights=rng.uniform(0.5, 2.0, n),
+        **options,
+    )
+    return model
+
+
+@pytest.mark.parametrize("law", [LogitLaw, ProbitLaw])
+def test_bounds_of_labels(law):
+    model = labels(law)
+    model.check_gradient()
+    model.check_bounds()
+    x = np.array([0.2, -0.4])
+    assert np.allclose(model.hessian(x), super(FixedEffectsRegression, model).hessian(x), atol=1e-6)
+    partial = model.term_partial_lipschitz(0, model.n_data, [0.5, 2.0])
+    y = x + np.array([1e-6, -1e-6])
+    change = np.abs(model.term_gradients(x, np.arange(8)) - model.term_gradients(y, np.arange(8)))
+    assert np.all(change <= partial * np.linalg.norm((x - y) / [0.5, 2.0]) * (1.0 + 1e-6))
+
+
+def posterior_by_quadrature(model):
+    """Mean and variance of x, of two coordinates, on a grid."""
+    axis = np.linspace(-7.0, 7.0, 71)
+    values = np.array([[model.potential([a, b]) for b in axis] for a in axis])
+    weight = np.exp(values.min() - values)
+    total = integrate.simpson(integrate.simpson(weight, x=axis), x=axis)
+
+    def expectation(f):
+        return integrate.simpson(integrate.simpson(weight * f, x=axis), x=axis) / total
+
+    A, B = np.meshgrid(axis, axis, indexing="ij")
+    mean = np.array([expectation(A), expectation(B)])
+    return mean, np.array([expectation((A - mean[0]) ** 2), expectation((B - mean[1]) ** 2)])
+
+
+@pytest.mark.parametrize("law", [LogitLaw, pytest.param(ProbitLaw, marks=pytest.mark.slow)])
+def test_subsampled_zigzag_has_the_law(law):
+    model = labels(law)
+    mean, variance = posterior_by_quadrature(model)
+    provider = pdmp.gradients.ControlVariate(model, 1, draw="importance", scale=np.sqrt(variance))
+    process = pdmp.ZigZag(provider, speed=np.sqrt(variance))
+    means, variances = [], []
+    for seed in range(20):
+        run = pdmp.sample(process, time=120.0, seed=seed, warmup=0.05, progress=False)
+        assert run.stats["bound_violations"] == 0
+        means.append(run.mean())
+        variances.append(run.var())
+    assert_unbiased(means, mean, resolution=0.4 * np.sqrt(variance))
+    assert_unbiased(variances, variance, resolution=0.8 * variance)
+
+
+def test_prior_inclusion_and_slab():
+    model = labels(inclusion=[1.0, 0.3])
+    assert model.prior_inclusion().tolist() == [1.0, 0.3]
+    expected = stats.norm.pdf(0.0, model.numbers[:, 0], model.numbers[:, 1])
+    assert np.allclose(model.slab_density(), expected)
+    with pytest.raises(ValueError, match="`select` needs Normal priors"):
+        FixedEffectsRegression([[1.0], [2.0]], [0, 1], LogitLaw(), ["x"], [StudentT(3.0, 0.0, 1.0)], inclusion=[0.5])
+
+
+def test_bounds_are_refused_where_there_are_none():
+    with pytest.raises(ValueError, match="exact bounds on single rows are for labels"):
+        FixedEffectsRegression([[1.0], [2.0]], [1, 4], PoissonLaw(), ["x"], [Normal(0.0, 1.0)])
