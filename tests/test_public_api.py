@@ -26,6 +26,7 @@ PACKAGES = (
     "pdmp.tuning",
     "pdmp.data",
     "pdmp.plots",
+    "pdmp.formulas",
     "pdmp.thinning",
     "discrete",
     "discrete.schedules",

@@ -54,7 +54,7 @@ class Prior:
 
     def shifted(self, amount: float) -> Self:
         """The prior of the parameter plus `amount`."""
-        return replace(self, mean=self.mean + amount) if hasattr(self, "mean") else self
+        return replace(self, **{"mean": self.mean + amount}) if hasattr(self, "mean") else self
 
     def coded(self) -> tuple[int, float, float, float]:
         """Kind and numbers for compiled code."""
