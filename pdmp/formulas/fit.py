@@ -9,7 +9,7 @@ import numpy as np
 
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
-from pdmp.formulas.table import check_names, numbers, read_table
+from pdmp.formulas.table import check_names, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -177,10 +177,7 @@ class Fit:
         X, offset, groups = self.design.new(table)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
-        if self.columns["offset"] is not None:
-            z += numbers(table, self.columns["offset"], "`offset`")
-        if self.columns["exposure"] is not None:
-            z += np.log(numbers(table, self.columns["exposure"], "`exposure`"))
+        z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
         for g, fitted in zip(groups, self.model.groups, strict=True):
             new = g.level < 0
             effects = natural[g.name][:, np.where(new, 0, g.level)]

@@ -17,7 +17,7 @@ from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
-from pdmp.formulas.table import check_names, complete_rows, numbers, read_table
+from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import Flat, Prior
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
@@ -211,19 +211,6 @@ def make_model(
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
-
-
-def linear_offset(table: Any, offset: str | None, exposure: str | None) -> np.ndarray:
-    """What the columns `offset` and `exposure` add to the linear predictor, (n,)."""
-    total = np.zeros(len(table))
-    if offset is not None:
-        total += numbers(table, offset, "`offset`")
-    if exposure is not None:
-        values = numbers(table, exposure, "`exposure`")
-        if not np.all(values > 0.0):
-            raise ValueError(f"`exposure`: the column {exposure!r} must be positive, got {values.min():g}.")
-        total += np.log(values)
-    return total
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:

@@ -120,3 +120,16 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")
     return values
+
+
+def linear_offset(table: Any, offset: str | None, exposure: str | None) -> np.ndarray:
+    """What the columns `offset` and `exposure` add to the linear predictor, (n,)."""
+    total = np.zeros(len(table))
+    if offset is not None:
+        total += numbers(table, offset, "`offset`")
+    if exposure is not None:
+        values = numbers(table, exposure, "`exposure`")
+        if not np.all(values > 0.0):
+            raise ValueError(f"`exposure`: the column {exposure!r} must be positive, got {values.min():g}.")
+        total += np.log(values)
+    return total

@@ -299,6 +299,8 @@ def test_unseen_groups():
     new = {"x": [1.0, 1.0, 2.0], "g": ["a", "zz", "zz"], "e": [1.0, 1.0, 2.0]}
     with pytest.raises(ValueError, match="the group 'zz' of 'g' was not in the data"):
         fit.predict(new)
+    with pytest.raises(ValueError, match="`exposure`: the column 'e' must be positive, got 0"):
+        fit.predict(new | {"e": [1.0, 0.0, 1.0]})
     natural = model.constrain(x)
     z = natural["Intercept"] + natural["x"] * np.array([1.0, 1.0, 2.0]) + np.log([1.0, 1.0, 2.0])
     z[0] += natural["1|g"][0]
