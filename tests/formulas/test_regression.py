@@ -342,6 +342,7 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     assert asked["process"] is model
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*separate the labels")
 def test_selection():
     data = table()
@@ -355,6 +356,7 @@ def test_selection():
     assert fit.model.prior_inclusion().tolist() == [1.0, 0.5, 0.2]
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table().iloc[:12].rename(columns={"b": "sick", "x": "age"}).to_csv("table.csv", index=False)
