@@ -342,6 +342,34 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     assert asked["process"] is model
 
 
+def test_chains_start_apart(monkeypatch):
+    """As far apart as the posterior is wide, for R-hat to see chains that do not meet; elsewhere from another seed."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 12)
+    asked = {}
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given))
+    data = table().iloc[:20].copy()
+    data["w"] += 2.0 * data.x  # the posterior is correlated
+    model = made("b ~ x + w", "bernoulli", data=data)[0]
+    fitting.sample_model(model, 3, False, {"chains": 4_000})
+    starts, anchor = asked["initial"], model.mode()
+    covariance = np.linalg.inv(model.hessian(anchor))
+    # The variance of 4,000 draws has a standard error of 2.2 %, that of a mean is 1.6 % of a standard deviation.
+    assert np.abs((starts.mean(axis=0) - anchor) / np.sqrt(np.diag(covariance))).max() < 0.08
+    root = np.linalg.cholesky(covariance)
+    white = np.linalg.solve(root, (starts - anchor).T)
+    np.testing.assert_allclose(np.cov(white), np.eye(model.dim), atol=0.12)
+    fitting.sample_model(model, 4, False, {"chains": 4_000})
+    assert not np.any(asked["initial"] == starts)
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_prior_probabilities_of_selection():
+    model = made("b ~ x + w", "bernoulli", select={"w": 0.2, "x": 0.7})[0]
+    assert model.prior_inclusion().tolist() == [1.0, 0.7, 0.2]
+    assert made("b ~ x + w", "bernoulli", select="all")[0].prior_inclusion().tolist() == [1.0, 0.5, 0.5]
+    assert made("b ~ x + w", "bernoulli", select=["w"])[0].prior_inclusion().tolist() == [1.0, 1.0, 0.5]
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*separate the labels")
 def test_selection():

@@ -142,6 +142,27 @@ BUGS = [
             "test_unseen_groups",
         ),
         (
+            "all chains start at the mode",
+            FITTING,
+            "anchor + rng.standard_normal((chains, model.dim)) @ np.linalg.cholesky(covariance).T",
+            "np.tile(anchor, (chains, 1))",
+            "test_chains_start_apart",
+        ),
+        (
+            "the starts' covariance is turned",
+            FITTING,
+            "@ np.linalg.cholesky(covariance).T",
+            "@ np.linalg.cholesky(covariance)",
+            "test_chains_start_apart",
+        ),
+        (
+            "given probabilities of selection are ignored",
+            FITTING,
+            "inclusion[places] = probability",
+            "inclusion[places] = INCLUSION",
+            "test_prior_probabilities_of_selection",
+        ),
+        (
             "a label is the other",
             DESIGN,
             "return codes.astype(float), said",
