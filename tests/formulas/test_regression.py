@@ -348,7 +348,7 @@ def test_chains_start_apart(monkeypatch):
     asked = {}
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given))
     data = table().iloc[:20].copy()
-    data["w"] += 2.0 * data.x  # the posterior is correlated
+    data["w"] += 100.0 * data.x  # the posterior is correlated
     model = made("b ~ x + w", "bernoulli", data=data)[0]
     fitting.sample_model(model, 3, False, {"chains": 4_000})
     starts, anchor = asked["initial"], model.mode()
