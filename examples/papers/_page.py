@@ -22,6 +22,7 @@ PAPERS = {
     "003": "Coullon, South & Nemeth (2023), Efficient and generalizable tuning strategies for stochastic gradient MCMC",
     "004": "Durmus, Simsekli, Moulines, Badeau & Richard (2016), Stochastic gradient Richardson-Romberg MCMC",
 }
+OWN = "every_sampler"  #: the script of a figure that is in none of the papers
 INTRODUCTION = """\
 # The figures and tables of five papers
 
@@ -159,6 +160,19 @@ def table(header: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ("---",) * len(header), *lines]) + "\n"
 
 
+def own_figure() -> str:
+    """What `OWN` has found: its rows as they are."""
+    about = results(OWN)
+    text = (
+        f"## A figure that none of the papers has\n\nThe samplers of all five on three posteriors: [{OWN}]({OWN}.py).\n"
+    )
+    if about is None:
+        return text + "No full run yet.\n"
+    lines = [(row["what"], row["measured"], row["criterion"]) for row in about["criteria"]]
+    pictures = "".join(f"\n![{OWN}](results/{OWN}{end}.png)\n" for end in ("", "_seconds"))
+    return text + pictures + "\n" + table(("what", "found", "criterion"), lines)
+
+
 def page() -> str:
     """The whole of README.md."""
     entries = [entry(claim) for claim in CLAIMS]
@@ -172,8 +186,9 @@ def page() -> str:
         parts.append(f"## {title}\n")
         header = "figure", "claim", "outcome", "found", "script", "minutes"
         parts.append(table(header, [(e[0].partition("-")[2], *e[1:]) for e in entries if e[0].startswith(paper)]))
+    parts.append(own_figure())
     runs = []
-    for name in dict.fromkeys(name for claim in CLAIMS for name in claim.criteria):
+    for name in dict.fromkeys([*(name for claim in CLAIMS for name in claim.criteria), OWN]):
         about = results(name)
         if about is None:
             runs.append((name, "none yet", "", "", "", ""))

@@ -191,8 +191,8 @@ def measures(table, s):
 STUDY = common.Study(
     name="bnn_mamba",
     quick={
-        "seed": 0, "n": 2_000, "hidden": 20, "test": 1_000, "runs": 1, "budget": 2, "scored": 10, "grid passes": 2,
-        "passes": 4, "kept": 10, "every": 3, "descent": 1_000, "steps F4": 100, "kept F4": 10, "passes F5": 1,
+        "seed": 0, "n": 1_000, "hidden": 10, "test": 500, "runs": 1, "budget": 2, "scored": 10, "grid passes": 2,
+        "passes": 4, "kept": 10, "every": 6, "descent": 500, "steps F4": 100, "kept F4": 10, "passes F5": 1,
         "passes T8": 5,
     },
     full={

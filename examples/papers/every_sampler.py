@@ -283,7 +283,10 @@ STUDY = common.Study(
     },
     pieces=pieces,
     criteria=criteria,
-    pictures={"": functools.partial(picture, against="passes"), "seconds": functools.partial(picture, against="seconds")},
+    pictures={
+        "": functools.partial(picture, against="passes"),
+        "seconds": functools.partial(picture, against="seconds"),
+    },
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ STUDY = common.Study(
     name="pmf_mamba",
     quick={
         "seed": 0, "problems": ["reduced"], "runs": 2, "budget": 10, "scored": 20, "grid passes": 10, "passes": 20,
-        "kept": 40, "every": 3, "steps F4": 200, "passes F5": 3, "HMC": 1_000, "descent": 300,
+        "kept": 40, "every": 6, "steps F4": 200, "passes F5": 3, "HMC": 300, "descent": 300,
     },
     full={
         "seed": 0, "problems": ["reduced", "whole"], "runs": 3, "budget": 30, "scored": 30, "grid passes": 30,
