@@ -423,16 +423,19 @@ class Path:
     kind: str  #: "linear", "elliptic" or "constant"
 
 
+WORDS = ("fine", "too short", "biased", "failed")  #: from the best to the worst
+
+
 class Verdict(NamedTuple):
     """What a comparison says of a sampler."""
 
-    word: str  #: "fine", "biased", "too short" or "failed"
+    word: str  #: one of `WORDS`
     reason: str
 
 
 @dataclass
 class Comparison:
-    """The result of `compare`; prints as a table, the sampler with the largest error last, and a line for each.
+    """The result of `compare`; prints as a table, the worst sampler last, and a line for each.
 
     Attributes
     ----------
@@ -495,8 +498,13 @@ class Comparison:
         return "\n".join([*text, *self.verdict_lines(), *self.notes])
 
     def ranked(self) -> list[dict]:
-        """The rows by their mean error, the largest last; those that failed after them."""
-        return sorted(self.rows, key=lambda row: (math.isnan(row["mean_error"]), row["mean_error"]))
+        """The rows by verdict, the fine ones first and those that failed last, and by their mean errors."""
+
+        def place(row):
+            verdict, error = self.verdicts.get(row["sampler"]), row["mean_error"]
+            return (-1 if verdict is None else WORDS.index(verdict.word), math.isnan(error), error)
+
+        return sorted(self.rows, key=place)
 
     def cells(self) -> list[list[str]]:
         """The table as text: headings, units, and the rows as `ranked`; a list of lists, without empty columns."""
@@ -512,7 +520,7 @@ class Comparison:
     def verdict_lines(self) -> list[str]:
         """A line for each sampler: what to think of it, and why; a list of str."""
         labels = [row["sampler"] for row in self.ranked()]
-        return [f"{label}: {': '.join(self.verdicts[label])}" for label in labels if label in self.verdicts]
+        return [f"{label}: {'{} ({})'.format(*self.verdicts[label])}" for label in labels if label in self.verdicts]
 
     def to_dict(self) -> dict[str, Any]:
         """Title, rows with their verdicts, reference and notes as plain values, NaN as None, for JSON."""

@@ -176,7 +176,7 @@ def test_print_and_csv(table, tmp_path):
     text = repr(table)
     lines = text.splitlines()
     assert lines[0] == "here" and lines[1].split()[:4] == ["sampler", "verdict", "passes", "time"]
-    ranked = sorted(table.rows, key=lambda row: row["mean_error"])
+    ranked = table.ranked()
     assert [line.split("  ")[0] for line in lines[3:7]] == [row["sampler"] for row in ranked]
     assert [line.partition(": ")[0] for line in lines[7:11]] == [row["sampler"] for row in ranked]
     table.to_csv(tmp_path / "t.csv")

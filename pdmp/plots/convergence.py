@@ -204,7 +204,7 @@ def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     for c, one in enumerate(run.split()):
         rates = events.event_rates(one)
         x = np.arange(len(names)) + (c - 0.5 * (run.chains - 1)) * width
-        value = [rates[name].value for name in names]
+        value = np.array([rates[name].value for name in names])
         error = 2.0 * np.nan_to_num([rates[name].error for name in names])
         style = {"fmt": MARKERS[c % len(MARKERS)], "color": COLOURS[c % len(COLOURS)], "label": f"chain {c}"}
         axes.errorbar(x, value, error, ms=4, elinewidth=1.0, **style)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ASKED, POINTS = 200, 40  #: how often a clock is asked for its bound, at most, and how many answers are enough
+EXACT = 10  #: answers without a bound, after which the clock is taken to need none
 CURVE = 24  #: points of the rate between two candidate times
 ROUGH, ESTIMATES = 6, 64  #: the same of a rate that the process only estimates, and estimates averaged at each point
 FINISHED = 2**62  #: a number of events that no piece reaches
@@ -85,7 +86,7 @@ def piece(
         Where to start, as in `pdmp.sample`.
     seed : int, default 0
     skip : int, default 200
-        Candidate times that are run before, for bounds that adapt.
+        Candidate times that are run before, for bounds that adapt; more if no clock has proposed under a bound.
 
     Returns
     -------
@@ -95,9 +96,8 @@ def piece(
     proposals, x = check_count("proposals", proposals), check_initial(process, initial, 1)[0]
     process = process.resolve(x)
     name = type(process).__name__
-    chain = Chain(
-        process, 0, x, np.random.SeedSequence(check_seed(seed, None)), budget=Budget(), warmup=0.0, store="moments"
-    )
+    (sequence,) = np.random.SeedSequence(check_seed(seed, None)).spawn(1)  # that of the first chain of `pdmp.sample`
+    chain = Chain(process, 0, x, sequence, budget=Budget(), warmup=0.0, store="moments")
     state, native, curious = chain.state, process.native, np.random.default_rng(0)
     limits = Limits(math.inf, FINISHED, FINISHED, FINISHED, chain.rows, bool(process.exact_bounds))
 
@@ -109,7 +109,9 @@ def piece(
         return int(state.heap[0])
 
     made = np.zeros(process.clocks, np.int64)
-    for _ in range(skip):
+    for k in range(10 * max(skip, 20)):
+        if k >= skip and (clock is not None or made.any()):
+            break
         before = state.counts[THINNED]
         made[step()] += state.counts[THINNED] - before
     if clock is None:
@@ -131,7 +133,8 @@ def piece(
             happened = state.counts[EVENTS] > before.counts[EVENTS]
             at = np.linspace(begin, now, CURVE if stated else ROUGH)
             times.append(at)
-            rates.append(_rates(process, native, before, clock, at, len(names), stated, curious))
+            known = stated or bounds and len(bounds[-1][0])
+            rates.append(_rates(process, native, before, clock, at, len(names), stated, curious) if known else 0.0 * at)
             if i == clock and HORIZON < bound < CERTAIN:
                 found.append((now, bound, happened))
                 bounds[-1] = tuple(np.append(old, new) for old, new in zip(bounds[-1], (now, bound), strict=True))
@@ -157,13 +160,14 @@ def _pending(process, state):
 
 def _curve(native, state, clock, now, rng):
     """Times and bounds that the clock may propose next."""
-    found = []
-    for _ in range(ASKED):
+    found, certain = [], 0
+    for k in range(ASKED):
         time, bound = _ask(native, copied(state), clock, now, rng)
+        certain += bound == CERTAIN
         if HORIZON < bound < CERTAIN and math.isfinite(time):
             found.append((time, bound))
-            if len(found) == POINTS:
-                break
+        if len(found) == POINTS or certain == k + 1 == EXACT:
+            break
     times, values = np.array(found).reshape(-1, 2).T
     return times, values
 
