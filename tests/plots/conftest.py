@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import discrete
 import pdmp
@@ -18,7 +19,7 @@ PLANE = pdmp.models.Gaussian([0.0, 1.0], np.linalg.inv(COVARIANCE))
 def _closed():
     """No figure is left open."""
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 @pytest.fixture(scope="package")

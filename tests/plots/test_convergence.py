@@ -78,6 +78,8 @@ def test_the_autocorrelation_in_process_time(plane):
         assert one.get_label() == f"x[{k}]: {ess[k]:,.0f} effective draws"
     assert lines[0].get_marker() != lines[1].get_marker() and axes.get_xlabel() == "lag (process time)"
     assert zero.get_ydata()[0] == 0.0
+    alone = plots.autocorrelation(plane, [1], lags=4.0).lines[1]
+    assert np.array_equal(alone.get_xydata(), lines[1].get_xydata())
 
 
 def test_the_autocorrelation_of_a_telegraph():

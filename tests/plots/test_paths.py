@@ -81,6 +81,7 @@ def test_fixed_steps_are_dots_in_the_plane_and_steps_against_time(ticks):
     plane, above, _ = plots.trajectory(ticks, events=20).axes
     assert {one.get_marker() for one in plane.lines[:2]} == {"None", "."}
     assert above.lines[0].get_drawstyle() == "steps-post" and not plane.figure.legends
+    assert {one.get_drawstyle() for one in plots.trace(ticks)[1].lines} == {"steps-post"}
 
 
 def test_of_many_coordinates_the_most_correlated_are_in_the_plane(wide):

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.exact
 HALF = 0.6  #: the rate of the second clock of a telegraph, whose bound is 1
 
 
+@pytest.mark.compiled
 def test_the_piece_is_the_path_of_a_run():
     process = pdmp.BPS(PLANE, thinning="affine")
     found = piece(process, 12, initial=[0.5, 0.5], seed=3, skip=40)

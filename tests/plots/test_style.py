@@ -178,6 +178,7 @@ def test_of_many_coordinates_as_many_are_shown_as_axes_are_given(wide):
 
 
 def test_the_style_of_the_user_is_left_alone(line):
-    before = dict(pyplot.rcParams)
-    plots.trajectory(line)
-    assert dict(pyplot.rcParams) == before
+    with pyplot.rc_context({"font.size": 17.0, "axes.spines.top": True}):
+        before = dict(pyplot.rcParams)
+        plots.trajectory(line)
+        assert dict(pyplot.rcParams) == before and before["font.size"] == 17.0
