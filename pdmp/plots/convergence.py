@@ -16,6 +16,8 @@ from pdmp.plots.style import (
     MARKERS,
     PATH_NUMBERS,
     choose,
+    count_axes,
+    draws_of,
     many_axes,
     of_chain,
     one_axes,
@@ -52,7 +54,7 @@ def ranks(
     coordinates : sequence of int or str, optional
         Numbers or names; by default the six with the largest R-hat.
     draws : int, default 1000
-        Number of equally spaced draws of each chain.
+        Number of equally spaced draws of each chain; at most those of a grid.
     bins : int, default 20
     axes : array_like of matplotlib.axes.Axes, optional
         One for each coordinate; their number is also that of the coordinates chosen by default.
@@ -73,8 +75,9 @@ def ranks(
     """
     from scipy.stats import rankdata
 
-    most = 6 if axes is None else np.size(np.array(axes, dtype=object))
+    most = count_axes(axes, 6)
     chosen, text = choose(run, coordinates, most, by="rhat")
+    draws = min(draws, draws_of(run).shape[1]) if run.store == "grid" else draws
     x = run.draws(draws)[:, :, chosen]
     if len(x) == 1:
         half = x.shape[1] // 2

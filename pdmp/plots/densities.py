@@ -13,6 +13,7 @@ from pdmp.plots.style import (
     COLOURS,
     chain_weights,
     choose,
+    count_axes,
     draws_of,
     many_axes,
     of_chain,
@@ -74,7 +75,7 @@ def marginals(
     >>> len(panels)
     2
     """
-    most = 4 if axes is None else np.size(np.array(axes, dtype=object))
+    most = count_axes(axes, 4)
     chosen, text = choose(run, coordinates, most)
     numbers = range(run.chains) if chain is None else [chain]
     run = of_chain(run, chain)
@@ -171,7 +172,7 @@ def pairs(
     >>> pdmp.plots.pairs(run).shape
     (2, 2)
     """
-    most = 4 if axes is None else max(int(np.sqrt(np.size(np.array(axes, dtype=object)))), 1)
+    most = max(int(np.sqrt(count_axes(axes, 16))), 1)
     chosen, text = choose(run, coordinates, most, by="correlation")
     numbers = range(run.chains) if chain is None else [chain]
     one = of_chain(run, chain)

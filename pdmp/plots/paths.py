@@ -15,6 +15,7 @@ from pdmp.plots.style import (
     check_chain,
     check_coordinates,
     choose,
+    count_axes,
     many_axes,
     most_correlated,
     sampler_of,
@@ -207,7 +208,7 @@ def trace(
     >>> len(pdmp.plots.trace(run, between=(0.0, 20.0)))
     2
     """
-    most = 4 if axes is None else np.size(np.array(axes, dtype=object))
+    most = count_axes(axes, 4)
     chosen, text = choose(run, coordinates, most)
     chains = range(run.chains) if chain is None else [check_chain(run, chain)]
     a, b = (0.0, float(run.end.max())) if between is None else map(float, between)

@@ -70,6 +70,11 @@ def one_axes(ax: Axes | None, width: float = 5.2, height: float = 3.4) -> Axes:
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def count_axes(axes: Any, default: int) -> int:
+    """The number of axes given, or the default."""
+    return default if axes is None else np.size(np.array(axes, dtype=object))
+
+
 def many_axes(axes: Any, rows: int, columns: int, width: float, height: float, **options: Any) -> np.ndarray:
     """The axes given, as an array of this shape, or those of a new figure with panels of this size in inches."""
     if axes is None:

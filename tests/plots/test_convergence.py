@@ -59,6 +59,16 @@ def test_one_chain_is_compared_in_halves(line):
     assert shares == [[2.0, 0.0], [0.0, 2.0]] and axes.get_xlabel() == "rank among both halves"
 
 
+def test_ranks_of_all_draws_of_a_grid():
+    run = pdmp.sample(Walls(1), initial=[0.0], events=200, chains=2, store="grid", draws=30, seed=1)
+    (axes,) = plots.ranks(run, bins=2).axes
+    n = run.diagnostic_draws().shape[1]
+    x = run.draws(n)[:, :, 0]
+    low = [np.mean([np.mean(x < value) + 0.5 / x.size < 0.5 for value in one]) for one in x]
+    shares = [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
+    np.testing.assert_allclose([s[0] for s in shares], 2.0 * np.array(low))
+
+
 # -- autocorrelation -------------------------------------------------------------------------------------------------
 
 

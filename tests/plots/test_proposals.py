@@ -61,6 +61,18 @@ def test_the_bound_is_above_the_rate(make):
     assert all(end <= begin for end, begin in zip(ends[:-1], begins[1:], strict=True))
 
 
+def test_a_proposal_is_on_the_curve_of_its_bound():
+    """An affine one: a straight line through the answers that the clock might have given instead."""
+    found = piece(pdmp.BPS(PLANE, thinning="affine"), 15, initial=[0.5, 0.5], seed=1, skip=10)
+    seen = 0
+    for t, b in found.bounds:
+        if t[-1] in found.proposals and len(t) > 6:
+            line = np.polyfit(t[:-1] - t[0], b[:-1], 1)
+            assert b[-1] == pytest.approx(np.polyval(line, t[-1] - t[0]), rel=1e-6)
+            seen += 1
+    assert seen > 5
+
+
 def test_one_clock_that_stands_for_all_coordinates():
     model = pdmp.models.Gaussian([0.0, 1.0, 2.0], [1.0, 2.0, 3.0])
     found = piece(pdmp.ZigZag(model, thinning="affine"), 5, initial=[0.5, 0.5, 0.5], seed=1, skip=0)
