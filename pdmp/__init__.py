@@ -131,5 +131,12 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(f"pdmp.{_LAZY[name]}"), name)
 
 
+def _overview(*args: Any) -> Any:
+    return importlib.import_module("pdmp.plots").overview(*args)
+
+
+Run._plot = staticmethod(_overview)  # which the engine does not know
+
+
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})

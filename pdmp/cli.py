@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import datetime
 import importlib.util
+import json
 import math
 import multiprocessing
+import os
 import pathlib
+import platform
 import re
 import sys
 import warnings
@@ -149,12 +153,19 @@ def compare(
         bool, typer.Option("--quick", help="A tenth of the data passes, and a smaller reference.")
     ] = False,
     executor: Where = None,
+    page: Annotated[
+        pathlib.Path | None,
+        typer.Option("--html", metavar="FILE", help="Write table, pictures and settings as one web page too."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the table as JSON, for scripts; all else goes to stderr.")
+    ] = False,
 ):
     """Compare samplers on Bayesian logistic regression.
 
     Every sampler gets the same number of data passes (a full gradient costs one) and the same starting points, and is
     compared with a long run of an exact sampler. auto is what pdmp.sample(model) does; NUTS is nutpie's, if installed.
-    Prints a table; writes compare.png and compare.csv.
+    Prints a table, worst last, and a verdict on each sampler; writes compare.png and compare.csv.
 
     Example: pdmp compare --problem wine --samplers BPS,SBPS,SGLD --quick
     """
@@ -168,12 +179,15 @@ def compare(
     elif not 0.0 < data_passes < math.inf:
         raise UserError(f"--data-passes must be positive and finite, got {data_passes:g}.")
     _make_folder(out)
+    if page is not None:
+        _check_file("html", page)
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
     processes |= {label: row for label, row in comparison.extra_rows(model).items() if label in extra}
     size = next((p.provider.size for p in processes.values() if hasattr(getattr(p, "provider", None), "size")), None)
-    typer.echo(_headline(dataset, model) + (f"; mini-batches of {size}" if size else ""))
+    headline = _headline(dataset, model) + (f"; mini-batches of {size}" if size else "")
+    typer.echo(headline, err=as_json)
     ess = REFERENCE_ESS / (3 if quick else 1)
     with _executor(executor) as where:
         reference = comparison.reference(model, ess=ess, seed=seed, mode=mode, executor=where, say=_say)
@@ -189,16 +203,30 @@ def compare(
             say=_say,
         )
     _say("")
-    typer.echo(f"\n{table}")
+    typer.echo(json.dumps(table.to_dict(), indent=1) if as_json else f"\n{table}")
     table.to_csv(out / "compare.csv")
-    if table.errors_by_pass:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        plots.compare(table).savefig(out / "compare.png")
-        typer.echo(f"written: {out / 'compare.png'}, {out / 'compare.csv'}")
-    else:
+    if not table.errors_by_pass:
         raise UserError("every sampler failed; there is nothing to draw.")
+    import matplotlib
+
+    matplotlib.use("Agg")
+    plots.compare(table).savefig(out / "compare.png")
+    written = [out / "compare.png", out / "compare.csv"]
+    if page is not None:
+        settings = {
+            "problem": headline,
+            "data passes of each chain": f"{data_passes:,.10g}",
+            "seed": seed,
+            "effective draws of the reference": f"{ess:,.0f}",
+            "processes": "; ".join(f"{label}: {process!r}" for label, process in processes.items()),
+            "pdmp": __version__,
+            "Python": platform.python_version(),
+            "machine": f"{platform.platform()}, {os.cpu_count()} processors",
+            "date": datetime.date.today().isoformat(),
+        }
+        plots.report(table, page, settings)
+        written.append(page)
+    typer.echo(f"written: {', '.join(map(str, written))}", err=as_json)
 
 
 @app.command()
@@ -252,10 +280,8 @@ def sample(
         if value is not None and not (1.0 if name == "rhat" else 0.0) < value < math.inf:
             least = "above 1" if name == "rhat" else "positive"
             raise UserError(f"{_option(name)} must be {least} and finite, got {value:g}.")
-    if save is not None and not save.absolute().parent.is_dir():
-        raise UserError(f"--save names a file in {str(save.absolute().parent)!r}, which is not a folder.")
-    if save is not None and save.is_dir():
-        raise UserError(f"--save must name a file; {str(save)!r} is a folder.")
+    if save is not None:
+        _check_file("save", save)
     processes = comparison.configured(model, mode, classes)
     if labels:
         processes = {label: processes[label] for label in processes if label in labels}
@@ -394,8 +420,8 @@ def fit(
     if ess is not None and not 0.0 < ess < math.inf:
         raise UserError(f"--ess must be positive and finite, got {ess:g}.")
     for name, path in (("save", save), ("picture", picture)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UserError(f"--{name} names a file in {str(path.absolute().parent)!r}, which is not a folder.")
+        if path is not None:
+            _check_file(name, path)
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     found = formulas.regression(formula, file, family, select=chosen, seed=seed, chains=chains, ess=ess, **columns)
@@ -586,6 +612,14 @@ def _labels(cls):
 def _check_seed(seed):
     if seed < 0:
         raise UserError(f"--seed must not be negative, got {seed}.")
+
+
+def _check_file(name, path):
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UserError(f"--{name} names a file in {str(folder)!r}, which is not a folder.")
+    if path.is_dir():
+        raise UserError(f"--{name} must name a file; {str(path)!r} is a folder.")
 
 
 def _make_folder(out):

@@ -17,13 +17,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.automatic import auto
-from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend, sample
@@ -42,6 +42,10 @@ POINTS = 14  #: number of points of the curve of the error against the data pass
 DRAWS = 1_000  #: number of draws of each chain that are kept for pictures
 LARGEST_RHAT = 1.01  #: largest R-hat of a reference
 LARGEST_Z = 5.0  #: largest difference of the two samplers of a reference, in standard errors
+LARGEST_BIAS = 0.1  #: of a mean in posterior sds, and of an sd relative to it: what is off by more is biased
+BIAS_Z = 4.0  #: if it is also off by more than so many standard errors
+RESOLVED = 0.1  #: largest Monte Carlo error of a mean, in posterior sds, at which a sampler is judged
+JUDGED_RHAT = 1.05  #: largest R-hat at which it is
 COMPILING_SECONDS = 0.3  #: after which a message says that a sampler is being compiled
 
 
@@ -419,9 +423,19 @@ class Path:
     kind: str  #: "linear", "elliptic" or "constant"
 
 
+WORDS = ("fine", "too short", "biased", "failed")  #: from the best to the worst
+
+
+class Verdict(NamedTuple):
+    """What a comparison says of a sampler."""
+
+    word: str  #: one of `WORDS`
+    reason: str
+
+
 @dataclass
 class Comparison:
-    """The result of `compare`; prints as a table.
+    """The result of `compare`; prints as a table, the worst sampler last, and a line for each.
 
     Attributes
     ----------
@@ -437,6 +451,12 @@ class Comparison:
     paths : dict of str to Path
     title : str
     notes : list of str
+    verdicts : dict of str to Verdict
+        Of all chains together: "too short" if R-hat is above 1.05, or the Monte Carlo error of a mean above 0.1
+        posterior sds; "biased" if a mean is off by more than 0.1 posterior sds, or an sd by more than 10 %, and by more
+        than four standard errors; else "fine". A bias that is certain counts before a Monte Carlo error.
+    rms_by_pass : dict of str to (ndarray, ndarray)
+        As `errors_by_pass`, with root mean square errors over coordinates and chains.
     """
 
     rows: list[dict]
@@ -447,37 +467,70 @@ class Comparison:
     paths: dict[str, Path] = field(repr=False)
     title: str = ""
     notes: list[str] = field(default_factory=list)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    rms_by_pass: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
 
-    #: for each key its heading and its format
+    #: for each key its heading, its unit and its format
     COLUMNS = {
-        "sampler": ("sampler", "{}"),
-        "data_passes": ("passes", "{:,.0f}"),
-        "seconds": ("seconds", "{:.2f}"),
-        "events": ("events", "{:,.0f}"),
-        "bound_violations": ("violations", "{:,.0f}"),
-        "min_ess": ("min ESS", "{:,.0f}"),
-        "median_ess": ("med ESS", "{:,.0f}"),
-        "ess_per_pass": ("ESS/pass", "{:.3g}"),
-        "mean_error": ("mean err", "{:.3f}"),
-        "max_mean_error": ("max", "{:.3f}"),
-        "sd_error": ("sd err", "{:.3f}"),
-        "log_loss": ("log-loss", "{:.4f}"),
-        "setting": ("setting", "{}"),
+        "sampler": ("sampler", "", "{}"),
+        "data_passes": ("passes", "of data", "{:,.0f}"),
+        "seconds": ("time", "s", "{:.2f}"),
+        "events": ("events", "number", "{:,.0f}"),
+        "bound_violations": ("violations", "number", "{:,.0f}"),
+        "min_ess": ("min ESS", "draws", "{:,.0f}"),
+        "median_ess": ("med ESS", "draws", "{:,.0f}"),
+        "ess_per_pass": ("ESS/pass", "draws", "{:.3g}"),
+        "mean_error": ("mean err", "post. sd", "{:.3f}"),
+        "max_mean_error": ("max", "post. sd", "{:.3f}"),
+        "sd_error": ("sd err", "relative", "{:.3f}"),
+        "log_loss": ("log-loss", "nats", "{:.4f}"),
+        "setting": ("setting", "", "{}"),
     }
 
     def __repr__(self):
-        lines = [[heading for heading, _ in self.COLUMNS.values()]]
-        for row in self.rows:
-            lines.append([_form(form, row[key]) for key, (_, form) in self.COLUMNS.items()])
-        keep = [k for k in range(len(lines[0])) if any(line[k] for line in lines[1:])]
-        lines = [[line[k] for k in keep] for line in lines]
-        left = {0, len(lines[0]) - 1 if keep[-1] == len(self.COLUMNS) - 1 else 0}
+        lines = self.cells()
+        left = {k for k, heading in enumerate(lines[0]) if heading in ("sampler", "verdict", "setting")}
         widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
         text = [self.title] if self.title else []
         for line in lines:
             cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True))]
             text.append("  ".join(cells).rstrip())
-        return "\n".join([*text, *self.notes])
+        return "\n".join([*text, *self.verdict_lines(), *self.notes])
+
+    def ranked(self) -> list[dict]:
+        """The rows by verdict, the fine ones first and those that failed last, and by their mean errors."""
+
+        def place(row):
+            verdict, error = self.verdicts.get(row["sampler"]), row["mean_error"]
+            return (-1 if verdict is None else WORDS.index(verdict.word), math.isnan(error), error)
+
+        return sorted(self.rows, key=place)
+
+    def cells(self) -> list[list[str]]:
+        """The table as text: headings, units, and the rows as `ranked`; a list of lists, without empty columns."""
+        lines = [[part[k] for part in self.COLUMNS.values()] for k in range(2)]
+        for row in self.ranked():
+            lines.append([_form(form, row[key]) for key, (_, _, form) in self.COLUMNS.items()])
+        if self.verdicts:
+            words = ["verdict", "", *(self.verdicts[row["sampler"]].word for row in self.ranked())]
+            lines = [[line[0], word, *line[1:]] for line, word in zip(lines, words, strict=True)]
+        keep = [k for k in range(len(lines[0])) if any(line[k] for line in lines[2:])]
+        return [[line[k] for k in keep] for line in lines]
+
+    def verdict_lines(self) -> list[str]:
+        """A line for each sampler: what to think of it, and why; a list of str."""
+        labels = [row["sampler"] for row in self.ranked()]
+        return [f"{label}: {'{} ({})'.format(*self.verdicts[label])}" for label in labels if label in self.verdicts]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Title, rows with their verdicts, reference and notes as plain values, NaN as None, for JSON."""
+        rows = []
+        for row in self.ranked():
+            plain = {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+            verdict = self.verdicts.get(row["sampler"])
+            rows.append(plain | ({} if verdict is None else {"verdict": verdict.word, "reason": verdict.reason}))
+        about = {"text": self.reference.text, "rhat": self.reference.rhat, "ess": self.reference.ess}
+        return {"title": self.title, "rows": rows, "reference": about, "names": list(self.names), "notes": self.notes}
 
     def to_csv(self, path: str | os.PathLike) -> None:
         """Write the rows to a CSV file, at full precision."""
@@ -578,7 +631,7 @@ def compare(
     if truth is None:
         truth = globals()["reference"](model, mode=mode, executor=executor, say=say)
 
-    rows, errors, draws, paths, notes = [], {}, {}, {}, []
+    rows, errors, draws, paths, verdicts, rms, notes = [], {}, {}, {}, {}, {}, []
     extra = any(not isinstance(process, Process) for process in processes.values())
     for label, process in processes.items():
         start = initial if initial.ndim == 1 else initial[0]
@@ -591,8 +644,9 @@ def compare(
                 warnings.simplefilter("always", UserWarning)
                 if isinstance(process, NUTS):
                     points = np.broadcast_to(initial, (chains, model.dim))
-                    found = _of_draws(label, *process.run(points, data_passes, seed), data_passes, truth, model, test)
-                    for part, value in zip((rows, errors, draws, paths), found, strict=True):
+                    chained = process.run(points, data_passes, seed)
+                    found = _of_draws(label, *chained, data_passes, truth, model, test, names)
+                    for part, value in zip((rows, errors, draws, paths, verdicts, rms), found, strict=True):
                         part.append(value) if isinstance(part, list) else part.update({label: value})
                     continue
                 if isinstance(process, Model):
@@ -616,8 +670,11 @@ def compare(
         except SamplingError as error:
             rows.append(_failed(label, process))
             notes.append(f"{label} failed: {error}")
+            verdicts[label] = Verdict("failed", "see below")
             continue
-        errors[label] = _errors_by_pass(run, truth, discarded, spent)
+        verdicts[label] = _verdict_of_run(run, truth, names)
+        at, curve, squares = _errors_by_pass(run, truth, discarded, spent)
+        errors[label], rms[label] = (at, curve), (at, squares)
         draws[label] = run.draws(DRAWS)
         paths[label] = _stretch(run)
         if len(run.copies) > 1:
@@ -629,8 +686,11 @@ def compare(
         *(["Warm-ups of auto and NUTS count among their passes."] if extra else []),
         "mean err: |error of the mean| / posterior sd, mean over the coordinates; max: the largest; sd err: likewise",
         "|sd / posterior sd - 1|. ESS counts how often a sampler's own law was seen; it does not know of bias.",
+        f"Verdicts, on all chains together. biased: a mean off by over {LARGEST_BIAS:g} posterior sd, or an sd by over",
+        f"{100 * LARGEST_BIAS:g} %, and by {BIAS_Z:g} standard errors; "
+        f"too short: R-hat above {JUDGED_RHAT:g}, or a mean with a Monte Carlo error above {RESOLVED:g} posterior sd.",
     ]
-    return Comparison(rows, errors, truth, names, draws, paths, title, notes)
+    return Comparison(rows, errors, truth, names, draws, paths, title, notes, verdicts, rms)
 
 
 def _silent(text):
@@ -726,8 +786,44 @@ def _scores(means, sds, ess, passes, truth):
     }
 
 
-def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test):
-    """Row, errors by pass, draws and path of chains of draws, at which so many gradients had been spent."""
+def _verdict_of_run(run, truth, names):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero
+        return _verdict(run.mean(), run.sd(), run.mcse(), run.effective_draws()["sd"], run.rhat(), truth, names)
+
+
+def _verdict(mean, sd, error, sd_ess, rhat, truth, names):
+    """The verdict on means, sds, standard errors of the means, effective draws of the sds and R-hats, each (d,)."""
+    with np.errstate(all="ignore"):
+        off = np.array([np.abs(mean - truth.mean) / truth.sd, np.abs(sd / truth.sd - 1.0)])
+        own = np.array([error / truth.sd, np.sqrt(0.5 / sd_ess)])
+        # The reference's own errors too; it has at least a quarter as many effective draws of its sds.
+        z = off / np.sqrt(own**2 + [[1.0 / truth.ess], [2.0 / truth.ess]])
+    worst = int(np.argmax(np.nan_to_num(rhat, nan=np.inf)))
+    if not rhat[worst] <= JUDGED_RHAT:
+        return Verdict("too short", f"R-hat of {names[worst]} is {rhat[worst]:.3g}")
+    certain = np.where((z > BIAS_Z) & (off > LARGEST_BIAS), off, 0.0)
+    what, k = np.unravel_index(np.argmax(certain), certain.shape)
+    if certain[what, k] > 0.0:
+        size = f"{off[0, k]:.2g} posterior sd" if what == 0 else f"{100 * off[1, k]:.0f} %"
+        name = f"the {'mean' if what == 0 else 'sd'} of {names[k]}"
+        return Verdict("biased", f"{name} is off by {size}, {z[what, k]:.0f} standard errors")
+    worst = int(np.argmax(np.nan_to_num(own[0], nan=np.inf)))
+    if not own[0, worst] <= RESOLVED:
+        size = f"{own[0, worst]:.2g} posterior sd"
+        return Verdict("too short", f"the mean of {names[worst]} has a Monte Carlo error of {size}")
+    return Verdict(
+        "fine",
+        f"means off by at most {off[0].max():.2g} posterior sd, sds by {100 * np.nanmax(off[1]):.0f} %; "
+        f"largest Monte Carlo error of a mean {own[0].max():.2g} posterior sd",
+    )
+
+
+def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test, names):
+    """Row, errors by pass, draws, path, verdict and root mean square errors of chains of draws.
+
+    `spent` has the gradients that had been spent at each draw.
+    """
     least = min(len(x) for x in draws)
     if least < 4:
         raise SamplingError(f"the warm-up alone takes nearly all of the {data_passes:,.0f} data passes")
@@ -744,11 +840,16 @@ def _of_draws(label, draws, spent, seconds, data_passes, truth, model, test):
         "setting": "nutpie",
     }
     counts = np.unique(np.geomspace(1, least, POINTS).astype(int))
-    curve = [np.mean([np.mean(np.abs(x[:n].mean(axis=0) - truth.mean) / truth.sd) for x in draws]) for n in counts]
+    off = np.array([[(x[:n].mean(axis=0) - truth.mean) / truth.sd for x in draws] for n in counts])
     at = np.array([np.mean([used[n - 1] for used in spent]) for n in counts])
     first = spent[0][:4_000].astype(float)
     path = Path(draws[0][:4_000], first - first[0], first - first[0], "constant")
-    return row, (at, np.array(curve)), thinned, path
+    x = np.array([x[:least] for x in draws])
+    pooled, sd = x.mean(axis=(0, 1)), x.std(axis=(0, 1))
+    ess, sd_ess = (draws_ess(x, method) for method in ("mean", "sd"))
+    verdict = _verdict(pooled, sd, sd / np.sqrt(ess), sd_ess, draws_rhat(x, "rank"), truth, names)
+    curves = (at, np.abs(off).mean(axis=(1, 2))), (at, np.sqrt(np.mean(off**2, axis=(1, 2))))
+    return row, curves[0], thinned, path, verdict, curves[1]
 
 
 def _failed(label, process):
@@ -783,13 +884,15 @@ def _loss(y, p):
 
 
 def _errors_by_pass(run, truth, warmup, spent=0.0):
-    """Numbers of data passes, and the errors of the means after them; `spent` passes went before the run.
+    """Numbers of data passes, and the mean and the root mean square errors of the means after them.
+
+    `spent` passes went before the run.
 
     Averages along the path are exact. Data passes are taken to be proportional to process time, as they are for
     constant steps, and on average for a process in equilibrium.
     """
     fractions = np.geomspace(1.5 * warmup if warmup > 0.0 else 0.01, 1.0, POINTS)
-    errors = np.zeros((run.chains, POINTS))
+    errors = np.zeros((run.chains, POINTS, run.dim))
     weights = np.array(run.copies)
     for i, path in enumerate(run.paths):
         times = path.warmup + (fractions - warmup) / (1.0 - warmup) * (path.end - path.warmup)
@@ -798,8 +901,9 @@ def _errors_by_pass(run, truth, warmup, spent=0.0):
         for k, t in enumerate(times):
             total, before = total + path.integral(None, before, t), t
             mean = weights @ np.reshape(total / (t - path.warmup), (len(weights), run.dim))
-            errors[i, k] = np.mean(np.abs(mean - truth.mean) / truth.sd)
-    return spent + fractions * run.stats["data_passes"] / run.chains, errors.mean(axis=0)
+            errors[i, k] = np.abs(mean - truth.mean) / truth.sd
+    passes = spent + fractions * run.stats["data_passes"] / run.chains
+    return passes, errors.mean(axis=2).mean(axis=0), np.sqrt(np.mean(errors**2, axis=(0, 2)))
 
 
 def _stretch(run, rows=4_000):

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 import discrete
 import pdmp
 from pdmp import comparison, plots
+from pdmp.plots.style import apart
 from tests.registry import declared
 
 
@@ -174,8 +175,10 @@ def test_same_starts_and_same_seed(table, processes, reference):
 def test_print_and_csv(table, tmp_path):
     text = repr(table)
     lines = text.splitlines()
-    assert lines[0] == "here" and lines[1].split()[:3] == ["sampler", "passes", "seconds"]
-    assert [line.split("  ")[0] for line in lines[2:6]] == ["Zig-Zag", "stochastic", "Langevin", "extrapolated"]
+    assert lines[0] == "here" and lines[1].split()[:4] == ["sampler", "verdict", "passes", "time"]
+    ranked = table.ranked()
+    assert [line.split("  ")[0] for line in lines[3:7]] == [row["sampler"] for row in ranked]
+    assert [line.partition(": ")[0] for line in lines[7:11]] == [row["sampler"] for row in ranked]
     table.to_csv(tmp_path / "t.csv")
     with open(tmp_path / "t.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -315,6 +318,6 @@ def test_labels_are_moved_apart():
     rng = np.random.default_rng(0)
     for n in (1, 3, 8, 14):
         for wanted in (np.sort(rng.random(n)), np.full(n, 0.5), np.zeros(n)):
-            places = np.array(plots._apart(wanted, 0.06))
+            places = np.array(apart(wanted, 0.06))
             assert np.all(np.diff(places) > 0.06 - 1e-9)
-    assert plots._apart(np.array([0.2, 0.8]), 0.06) == [0.2, 0.8]
+    assert apart(np.array([0.2, 0.8]), 0.06) == [0.2, 0.8]

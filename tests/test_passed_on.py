@@ -12,6 +12,7 @@ import discrete
 import pdmp
 from pdmp import cli, comparison, plots, tuning
 from pdmp.comparison import Comparison, Reference
+from pdmp.plots import comparisons
 from tests.checks import minibatch_law, plain_only
 from tests.registry import declared, installed  # noqa: F401
 from tests.test_cli import command, here, small  # noqa: F401
@@ -461,7 +462,7 @@ def test_the_errors_in_the_picture(picture):
     assert errors.get_xlim()[0] < 1.0
     table, (_, axes) = written(), matplotlib.pyplot.subplots()
     table.errors_by_pass["moving"][1][2] = 0.001  # below the floor
-    plots._show_errors(axes, table, list(table.paths), dict.fromkeys(table.paths, "black"))
+    comparisons._show_errors(axes, table, list(table.paths), dict.fromkeys(table.paths, "black"))
     assert axes.get_ylim()[0] == pytest.approx(0.75 * 0.001)
 
 
@@ -481,7 +482,8 @@ def test_the_paths_in_the_picture(picture):
     table, other = written(), matplotlib.pyplot.figure()
     table.paths["ticking"] = comparison.Path(inside[:41], 0.1 * np.arange(41), 0.1 * np.arange(41), "constant")
     colours = dict.fromkeys(table.paths, "black")
-    assert plots._show_paths(other, other.add_gridspec(1, 4), table, list(colours), colours, [0, 1]) == pytest.approx(4)
+    grid = other.add_gridspec(1, 4)
+    assert comparisons._show_paths(other, grid, table, list(colours), colours, [0, 1]) == pytest.approx(4)
 
 
 def test_the_marginals_in_the_picture(picture):
@@ -507,7 +509,7 @@ def test_the_coordinates_in_the_picture():
     draws[:, 2] = 3.0 * (draws[:, 2] ** 2 - 1.0) / math.sqrt(2.0)
     draws[:, 3] = -np.exp(2.0 * draws[:, 3])  # more skewed, but chosen already
     truth = Reference(np.zeros(4), np.sqrt(np.diag(cov)), cov, draws, 1.0, 1.0)
-    assert plots._telling_coordinates(truth) == [1, 3, 2]
+    assert comparisons._telling_coordinates(truth) == [1, 3, 2]
 
 
 # -- tuning --------------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOL
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+    from matplotlib.figure import Figure
+
     from pdmp.diagnostics.estimates import Estimate
     from pdmp.diagnostics.summary import Summary
     from pdmp.engine.chain import Chain
@@ -163,6 +165,7 @@ class Run:
     """
 
     _extend: Callable[..., Run]  #: `pdmp.engine.run.extend`, which needs this module
+    _plot: Callable[..., Figure]  #: `pdmp.plots.overview`, likewise
 
     def __init__(
         self,
@@ -925,6 +928,10 @@ class Run:
         Errors and ESS are those of the exact path, see `mcse`; a warning says what is wrong and what to change.
         """
         return summarise(self)
+
+    def plot(self, coordinates: Sequence[int | str] | None = None) -> Figure:
+        """A matplotlib figure of what one looks at first: see `pdmp.plots.overview`."""
+        return Run._plot(self, coordinates)
 
     def thin(
         self,

@@ -10,7 +10,7 @@ BUGS = [
     for name, file, old, new, tests in [
         ("compare: auto's warm-up is free", C, "data_passes=data_passes - spent,", "data_passes=data_passes,", ROWS),
         ("compare: auto's warm-up is not in its passes", C, 'passes = run.stats["data_passes"] / chains + spent', 'passes = run.stats["data_passes"] / chains', ROWS),
-        ("compare: auto's curve begins before its warm-up ends", C, "return spent + fractions *", "return fractions *", ROWS),
+        ("compare: auto's curve begins before its warm-up ends", C, "passes = spent + fractions *", "passes = fractions *", ROWS),
         ("compare: auto starts elsewhere", C, "process = auto(process, chains=chains, seed=seed, initial=initial)", "process = auto(process, chains=chains, seed=seed)", ROWS),
         ("compare: NUTS goes on when its gradients are spent", C, 'enough = int(np.searchsorted(used, gradients, side="right"))', "enough = len(used)", ROWS),
         ("compare: all chains of NUTS are one", C, "x, used = self._chain(start, count, seed + k)", "x, used = self._chain(start, count, seed)", ROWS),

@@ -59,7 +59,7 @@ BUGS = [
         ("errors of variances in units of variances", "pdmp/diagnostics/distances.py", "unit = sd**2 if relative else sd", "unit = sd**2", REFERENCE),
         ("summary: a frozen chain goes unsaid", "pdmp/diagnostics/summary.py", "if not COLD < temperature < HOT and", "if not 0.0 < temperature < HOT and", KINETIC),
         ("stein: draws far away lose their digits", "pdmp/diagnostics/stein/pairs.py", "x = x - x.mean(axis=0)  # centred", "x = x - 0.0  # centred", STEIN),
-        ("plots: no path in one dimension", "pdmp/plots.py", "(0, 0) if run.dim == 1 else coordinates", "coordinates", LANGEVIN),
+        ("plots: no path in one dimension", "pdmp/plots/paths.py", "columns = (0, 1) if d > 1 else (0,)", "columns = (0, 1)", LANGEVIN),
         ("chain: nothing goes alongside", "pdmp/engine/chain.py", "with self.process.helper_threads(self.state):", "if True:", ROMBERG),
     ]
 ]  # fmt: skip

@@ -91,6 +91,6 @@ BUGS = [
         ("summary: squares about the first draw", S, "squares = (draws - draws.mean(axis=(0, 1))) ** 2", "squares = (draws - draws[:, :1]) ** 2", SUMMARY),
         ("summary: loose standard deviations go unsaid", S, "wide = np.flatnonzero(loose > LOOSE)", "wide = np.flatnonzero(loose > 100.0)", SUMMARY),
         ("summary: few events go unsaid", S, "if int(run.events.sum()) < d:", "if int(run.events.sum()) < 0:", SUMMARY),
-        ("reliability diagram: left edges", "pdmp/plots.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
+        ("reliability diagram: left edges", "pdmp/plots/comparisons.py", "above.errorbar(confidence, accuracy, error", "above.errorbar(found[\"left\"][used], accuracy, error", PREDICTIVE),
     ]
 ]  # fmt: skip

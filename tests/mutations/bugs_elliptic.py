@@ -24,7 +24,7 @@ BUGS = [
         ("trajectory: local variances without the bend", "pdmp/engine/trajectory.py", "- 2.0 * ac * v * bend + cc * bend * bend", "- 2.0 * ac * v * bend", PATHS),
         ("trajectory: a block keeps the whole centre", "pdmp/engine/trajectory.py", "else self.centre[first:last]", "else self.centre[: last - first]", PATHS),
         ("load: the centre is lost", "pdmp/engine/chain.py", 'getattr(self.process.flow, "mean", np.zeros(0))', 'np.zeros_like(getattr(self.process.flow, "mean", np.zeros(0)))', PATHS),
-        ("plots: chords instead of curves", "pdmp/plots.py", "    times = path.refine(times)\n", "", PATHS),
+        ("plots: chords instead of curves", "pdmp/plots/paths.py", "    times = path.refine(times)\n", "", PATHS),
         ("boomerang: the reference's force is forgotten", BOOMERANG, "memory.gradient[j] -= memory.scratch[j]", "memory.gradient[j] -= 0.0 * memory.scratch[j]", SAMPLERS),
         ("boomerang: the rate of the old velocity", BOOMERANG, "total += self.flow.velocity(j, state.x[j], state.v[j], s) * state.memory.gradient[j]", "total += state.v[j] * state.memory.gradient[j]", SAMPLERS),
         ("boomerang: a reflection of half the size", BOOMERANG, "2.0 * dot / square * raised[j]", "1.0 * dot / square * raised[j]", SAMPLERS),

@@ -2,7 +2,7 @@
 
 from tests.mutations.bugs import Bug
 
-C, CLI, PLOTS, TUNING = "pdmp/comparison.py", "pdmp/cli.py", "pdmp/plots.py", "pdmp/tuning/competition.py"
+C, CLI, PLOTS, TUNING = "pdmp/comparison.py", "pdmp/cli.py", "pdmp/plots/comparisons.py", "pdmp/tuning/competition.py"
 R, S, E = "pdmp/engine/recording.py", "pdmp/engine/scheduler.py", "pdmp/diagnostics/effective_size.py"
 M, V, CONSERVED = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/validation/clocks.py", "pdmp/thinning/conserved.py"
 PASSED, HAND, PAIRS = "tests/test_passed_on.py", "tests/diagnostics/test_by_hand.py", "tests/engine/test_pairs.py"

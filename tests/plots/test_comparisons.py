@@ -1,0 +1,204 @@
+"""What is drawn of errors against costs, of a comparison's report, of predictions and of tuning on axes given."""
+
+import base64
+import html
+import io
+import re
+from types import SimpleNamespace
+
+import matplotlib.image
+import numpy as np
+import pytest
+from matplotlib import pyplot
+
+import pdmp
+from pdmp import plots
+from pdmp.comparison import Comparison, Path, Reference, Verdict
+
+pytestmark = pytest.mark.exact
+
+TRUTH = Reference(np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.diag([1.0, 4.0]), np.zeros((20, 2)), 1.0, 400.0)
+
+
+def row(label, **values):
+    return dict.fromkeys(Comparison.COLUMNS, float("nan")) | {"sampler": label, "setting": ""} | values
+
+
+@pytest.fixture
+def table():
+    """A comparison that was written down, not run."""
+    rng = np.random.default_rng(0)
+    truth = Reference(
+        TRUTH.mean, TRUTH.sd, TRUTH.cov, rng.standard_normal((50, 2)) * [1.0, 2.0] + [0.0, 1.0], 1.0, 400.0
+    )
+    passes = np.array([1.0, 10.0, 100.0])
+    rows = [
+        row("ticks <&>", data_passes=100.0, seconds=4.0, events=300.0, mean_error=0.3, setting="step 0.5"),
+        row("moves", data_passes=50.0, seconds=1.0, events=500.0, mean_error=0.4),
+        row("broken"),
+    ]
+    labels = ["ticks <&>", "moves"]
+    rms = {"ticks <&>": (passes, np.array([0.9, 0.5, 0.4])), "moves": (0.5 * passes, np.array([0.8, 0.3, 0.1]))}
+    x = rng.standard_normal((300, 2))
+    kinds = {"ticks <&>": "constant", "moves": "linear"}
+    return Comparison(
+        rows,
+        {label: (at, 0.8 * error) for label, (at, error) in rms.items()},
+        truth,
+        ["a", "b"],
+        {label: rng.standard_normal((2, 30, 2)) for label in labels},
+        {label: Path(x, 0.1 * np.arange(300), 0.1 * np.arange(300), kinds[label]) for label in labels},
+        "a title",
+        ["reference: <known>", "broken failed: why"],
+        {
+            "ticks <&>": Verdict("biased", "the sd of b is off by 40 %"),
+            "moves": Verdict("fine", "all is well"),
+            "broken": Verdict("failed", "see below"),
+        },
+        rms,
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "label", "each"),
+    [
+        ("data_passes", "data passes", {"ticks <&>": 1.0, "moves": 1.0}),
+        ("gradients", "gradients from all data", {"ticks <&>": 1.0, "moves": 1.0}),
+        ("seconds", "seconds of computing", {"ticks <&>": 0.04, "moves": 0.02}),
+        ("events", "events", {"ticks <&>": 3.0, "moves": 10.0}),
+    ],
+)
+def test_errors_of_a_comparison_by_cost(cost, label, each, table):
+    axes = plots.error_by_cost(table, cost=cost)
+    assert axes.get_xlabel() == label and axes.get_xscale() == axes.get_yscale() == "log"
+    for line, (name, (passes, error)) in zip(axes.lines, table.rms_by_pass.items(), strict=False):
+        np.testing.assert_allclose(line.get_xydata(), np.column_stack([passes * each[name], error]))
+        assert line.get_linestyle() == ("--" if name == "ticks <&>" else "-")
+    names = {text.get_text(): text.get_color() for text in axes.texts}
+    assert {"ticks <&>", "moves"} < set(names) and names["moves"] == axes.lines[1].get_color() != axes.lines[
+        0
+    ].get_color()
+    (floor,) = [one for one in axes.lines if len(set(one.get_ydata())) == 1 and one.get_color() == "0.55"]
+    assert floor.get_ydata()[0] == pytest.approx(0.05)  # the rms error of a mean of 400 draws
+    assert axes.get_ylabel() == "rms error of means / posterior sd"
+
+
+def test_guides_fall_with_the_square_root(table):
+    axes = plots.error_by_cost(table)
+    guides = [one.get_xydata() for one in axes.lines if len(one.get_xdata()) == 2 and one.get_zorder() == 0]
+    for (at, error), guide in zip(table.rms_by_pass.values(), guides, strict=True):
+        (x0, y0), (x1, y1) = guide
+        assert (x0, y0) == (at[0], error[0]) and x1 == 100.0 and y1 / y0 == pytest.approx((x0 / x1) ** 0.5)
+
+
+def test_errors_of_a_run_by_cost(plane):
+    axes = plots.error_by_cost(plane, TRUTH, "events")
+    cost, error = axes.lines[0].get_xydata().T
+    for k in (3, 80, 199):
+        off, spent = [], []
+        for path in plane.trajectories:
+            t = path.warmup + (k + 1) / 200 * (path.end - path.warmup)
+            off.append((path.mean(path.warmup, t) - TRUTH.mean) / TRUTH.sd)
+            spent.append(150 * t / path.end)
+        assert error[k] == pytest.approx(np.sqrt(np.mean(np.square(off)))) and cost[k] == pytest.approx(np.mean(spent))
+    assert len(cost) == 200 and cost[-1] == pytest.approx(150)
+    one = plots.error_by_cost(plane, TRUTH, "seconds", chain=1).lines[0].get_xydata()
+    assert one[-1, 0] == pytest.approx(plane.records[1].seconds)
+    mean = plane.trajectories[1].mean()
+    assert one[-1, 1] == pytest.approx(np.sqrt(np.mean(((mean - TRUTH.mean) / TRUTH.sd) ** 2)))
+    own = plots.error_by_cost(plane, plane).lines[0].get_ydata()[-1]  # a run as the reference: its own mean and sd
+    means = np.array([path.mean() for path in plane.trajectories])
+    assert own == pytest.approx(np.sqrt(np.mean(((means - plane.mean()) / plane.sd()) ** 2)))
+
+
+def test_errors_that_cannot_be_drawn(plane, line, table):
+    with pytest.raises(
+        ValueError, match="`cost` must be one of 'data_passes', 'gradients', 'seconds', 'events', got 'time'"
+    ):
+        plots.error_by_cost(table, cost="time")
+    with pytest.raises(ValueError, match="`reference` is needed for a run"):
+        plots.error_by_cost(plane)
+    with pytest.raises(ValueError, match="`reference` has dimension 1, the run 2"):
+        plots.error_by_cost(plane, line)
+    table.rms_by_pass.clear()
+    with pytest.raises(ValueError, match="every sampler of this comparison failed"):
+        plots.error_by_cost(table)
+
+
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+def cells(text):
+    return [html.unescape(re.sub("<[^>]*>", " ", cell)).strip() for cell in re.findall("<t[dh].*?</t[dh]>", text)]
+
+
+def test_the_report_is_one_file_with_everything(table, tmp_path, monkeypatch):
+    drawn = []
+
+    def small(given, cost=None):
+        assert given is table
+        drawn.append(cost)
+        axes = pyplot.subplots(figsize=(len(drawn), 1))[1]
+        return axes.figure if cost is None else axes
+
+    monkeypatch.setattr(plots.pages, "compare", small)
+    monkeypatch.setattr(plots.pages, "error_by_cost", small)
+    plots.report(table, tmp_path / "r.html", {"seed": 7, "a <name>": "a & value"})
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>") and "<title>a title</title>" in text and "<h1>a title</h1>" in text
+    assert not re.search(r"""(src|href)=["'](?!data:)""", text)  # nothing is loaded from elsewhere
+    tables = re.findall("<table>.*?</table>", text, re.DOTALL)
+    rows = [cells(line) for line in tables[0].split("</tr>")[:-1]]
+    heading, units, *expected = table.cells()
+    assert [" ".join(cell.split()) for cell in rows[0]] == [
+        f"{a} {b}".strip() for a, b in zip(heading, units, strict=True)
+    ]
+    assert rows[1:] == expected and [r[0] for r in rows[1:]] == ["moves", "ticks <&>", "broken"]
+    assert [cells(line) for line in tables[1].split("</tr>")[:-1]] == [["seed", "7"], ["a <name>", "a & value"]]
+    for said in (*table.verdict_lines(), *table.notes):
+        assert html.escape(said) in text
+    pictures = re.findall(r'<img alt="([^"]+)" src="data:image/png;base64,([^"]+)">', text)
+    assert [alt.split(" against ")[-1].split(";")[0] for alt, _ in pictures] == 2 * ["data passes"] + [
+        "seconds of computing"
+    ]
+    assert drawn == [None, "data_passes", "seconds"]
+    for k, (_, code) in enumerate(pictures, 1):
+        assert matplotlib.image.imread(io.BytesIO(base64.b64decode(code))).shape[1] == 150 * k
+    assert not pyplot.get_fignums()
+    table.errors_by_pass.clear(), table.rms_by_pass.clear()
+    plots.report(table, tmp_path / "empty.html")
+    assert "<img" not in (tmp_path / "empty.html").read_text(encoding="utf-8")
+
+
+# -- axes given -----------------------------------------------------------------------------------------------------
+
+
+def test_the_reliability_diagram_on_the_axes_given():
+    y, p = [0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]
+    axes = pyplot.subplots()[1]
+    assert plots.reliability(y, p, ax=axes) is axes and axes.get_xlabel() == "confidence"
+    whole = plots.reliability(y, p).axes[0]
+    assert np.array_equal(axes.lines[1].get_xydata(), whole.lines[1].get_xydata())
+
+
+def test_a_search_on_the_axes_given():
+    table = [
+        {
+            "step": step,
+            "round": k,
+            "spent": 10.0 * (k + 1),
+            "score": 1.0 / (k + step),
+            "kept": True,
+            "draws": 5,
+            "why": "",
+        }
+        for step in (1, 2)
+        for k in (0, 1)
+    ]
+    found = SimpleNamespace(table=table, best={"step": 2}, clock="steps", metric="ksd")
+    axes = pyplot.subplots()[1]
+    assert plots.tuning(found, ax=axes) is axes and len(axes.lines) == 2
+    np.testing.assert_allclose(axes.lines[1].get_xydata(), [[10.0, 0.5], [20.0, 1.0 / 3.0]])
+    assert axes.lines[1].get_color() == plots.style.COLOURS[0] != axes.lines[0].get_color()
+    assert plots.tuning(found).axes[0].get_xlabel() == "steps spent by a setting"
+    assert isinstance(plots.tuning(found), pdmp.plots.comparisons.one_axes(None).figure.__class__)

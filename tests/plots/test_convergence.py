@@ -1,0 +1,187 @@
+"""What is drawn of a run's convergence: ranks, autocorrelations in time, event rates, and all on one page."""
+
+import numpy as np
+import pytest
+from matplotlib.patches import Rectangle, StepPatch
+
+import pdmp
+from pdmp import plots
+from tests.toys import Telegraph, Walls
+
+pytestmark = pytest.mark.exact
+
+
+def test_ranks_by_hand(plane):
+    """Shares of each chain's ranks among both, times the number of bins."""
+    plane = plane.split()[0].__class__(plane.info, plane.records)
+    draws = np.array([[[1.0], [2.0], [3.0], [4.0]], [[5.0], [6.0], [7.0], [8.0]]]).repeat(2, axis=2)
+    draws[1, :, 1] = draws[0, :, 1]  # ties
+    plane.draws = lambda n: draws
+    first, second = plots.ranks(plane, bins=4).axes
+    lines = [[p.get_data().values.tolist() for p in a.patches if isinstance(p, StepPatch)] for a in (first, second)]
+    assert lines == [[[2.0, 2.0, 0.0, 0.0], [0.0, 0.0, 2.0, 2.0]], [[1.0, 1.0, 1.0, 1.0]] * 2]
+    assert (first.get_title(), first.get_xlabel()) == ("x[0]", "rank among all chains")
+
+
+def test_the_band_of_ranks(plane):
+    """Two standard deviations of a share of independent draws, as many as are effective."""
+    axes = plots.ranks(plane, [1], draws=100, bins=10).axes[0]
+    (band,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    effective = min(plane.ess("spectral")[1] / 2, 100.0)
+    # The share of chain 1 among all ranks in a bin, with p = 1/10 and two chains: its deviations are half its own.
+    wide = 2.0 * 10.0 * np.sqrt(0.1 * 0.9 / effective / 2.0)
+    assert band.get_y() == pytest.approx(max(1.0 - wide, 0.0)) and band.get_height() == pytest.approx(
+        1.0 + wide - band.get_y()
+    )
+
+
+def test_shares_of_independent_draws_are_in_the_band():
+    """About 95 % of them."""
+    rng, inside, count = np.random.default_rng(0), 0, 0
+    run = pdmp.sample(Walls(3), initial=np.zeros(3), events=60, chains=2, seed=1)
+    run.ess = lambda method: np.full(3, 1e9)
+    for _ in range(10):
+        x = rng.standard_normal((2, 400, 3))
+        run.draws = lambda n, x=x: x
+        for axes in plots.ranks(run, draws=400).axes:
+            (band,) = [p for p in axes.patches if isinstance(p, Rectangle)]
+            shares = np.array([p.get_data().values for p in axes.patches if isinstance(p, StepPatch)])
+            inside += np.sum((shares >= band.get_y()) & (shares <= band.get_y() + band.get_height()))
+            count += shares.size
+    assert inside / count == pytest.approx(0.955, abs=0.03)  # 600 independent shares: a standard error of 0.009
+
+
+def test_one_chain_is_compared_in_halves(line):
+    line = line.__class__(line.info, line.records)
+    line.draws = lambda n: np.arange(9.0)[None, :, None]
+    (axes,) = plots.ranks(line, bins=2).axes
+    shares = [p.get_data().values.tolist() for p in axes.patches if isinstance(p, StepPatch)]
+    assert shares == [[2.0, 0.0], [0.0, 2.0]] and axes.get_xlabel() == "rank among both halves"
+
+
+def test_ranks_of_all_draws_of_a_grid():
+    run = pdmp.sample(Walls(1), initial=[0.0], events=200, chains=2, store="grid", draws=30, seed=1)
+    (axes,) = plots.ranks(run, bins=2).axes
+    n = run.diagnostic_draws().shape[1]
+    x = run.draws(n)[:, :, 0]
+    low = [np.mean([np.mean(x < value) + 0.5 / x.size < 0.5 for value in one]) for one in x]
+    shares = [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
+    np.testing.assert_allclose([s[0] for s in shares], 2.0 * np.array(low))
+
+
+# -- autocorrelation -------------------------------------------------------------------------------------------------
+
+
+def test_the_autocorrelation_in_process_time(plane):
+    axes = plots.autocorrelation(plane, lags=4.0)
+    zero, *lines = axes.lines
+    ess = plane.ess("spectral")
+    x, length = plane.draws(4_000), np.mean(plane.end - plane.warmup)
+    x = x - x.mean(axis=(0, 1))
+    for k, one in enumerate(lines):
+        lag, value = one.get_xydata().T
+        assert lag[0] == 0.0 and value[0] == 1.0 and lag[-1] == pytest.approx(4.0, rel=0.05)
+        for at, seen in zip(lag[::15], value[::15], strict=True):
+            shift = int(round(at / length * 4_000))
+            by_hand = np.mean(x[:, : 4_000 - shift, k] * x[:, shift:, k]) / np.mean(x[:, :, k] ** 2)
+            assert seen == pytest.approx(by_hand, abs=0.03)
+        assert one.get_label() == f"x[{k}]: {ess[k]:,.0f} effective draws"
+    assert lines[0].get_marker() != lines[1].get_marker() and axes.get_xlabel() == "lag (process time)"
+    assert zero.get_ydata()[0] == 0.0
+    alone = plots.autocorrelation(plane, [1], lags=4.0).lines[1]
+    assert np.array_equal(alone.get_xydata(), lines[1].get_xydata())
+
+
+def test_the_autocorrelation_of_a_telegraph():
+    """A position with constant rate 1 of flips moves as a random walk, whose velocity has the correlation exp(-2t)."""
+    run = pdmp.sample(Telegraph(), initial=[0.0, 0.0], events=6_000, seed=3)
+    path = run.trajectories[0]
+    run.draws = lambda n: path.velocities[
+        np.searchsorted(path.times, np.arange(1, n + 1) * (path.end / n), side="right") - 1
+    ][None]
+    lag, value = plots.autocorrelation(run, [0], lags=1.5).lines[1].get_xydata().T
+    np.testing.assert_allclose(value, np.exp(-2.0 * lag), atol=0.12)
+
+
+def test_the_longest_lag(plane):
+    """That of five effective draws of the slowest coordinate shown; at most a quarter of the path."""
+    slowest = plane.ess("spectral")[1]
+    expected = 5.0 * np.sum(plane.end - plane.warmup) / slowest
+    seen = plots.autocorrelation(plane, [1]).lines[1].get_xdata()[-1]
+    assert seen == pytest.approx(expected, rel=0.06) and expected < 0.25 * np.min(plane.end - plane.warmup)
+    quarter = plots.autocorrelation(plane, [1], lags=1e9).lines[1].get_xdata()[-1]
+    assert quarter == pytest.approx(0.25 * np.min(plane.end - plane.warmup), rel=0.06)
+    one = plots.autocorrelation(plane, [1], chain=0).lines[1]
+    assert one.get_label().startswith(f"x[1]: {plane.split()[0].ess('spectral')[1]:,.0f} ")
+    with pytest.raises(ValueError, match="`lags` must be positive, got 0.0"):
+        plots.autocorrelation(plane, lags=0.0)
+
+
+# -- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_event_rates_of_each_chain_and_of_all(plane):
+    axes = plots.event_rates(plane)
+    kinds, chains = list(plane.stats["events"]), len(axes.containers)
+    assert [t.get_text() for t in axes.get_xticklabels()] == kinds == ["bounce", "refresh"] and chains == 2
+    pooled = pdmp.diagnostics.event_rates(plane)
+    for container, path, one in zip(axes.containers, plane.trajectories, plane.split(), strict=True):
+        at, value = container[0].get_xydata().T
+        assert np.array_equal(np.round(at), [0.0, 1.0])
+        errors = pdmp.diagnostics.event_rates(one)
+        for k, name in enumerate(kinds):
+            count = np.sum((path.times[1:] > path.warmup) & (path.kinds == k))
+            assert value[k] == pytest.approx(count / (path.end - path.warmup))
+            low, high = container[2][0].get_segments()[k][:, 1]
+            assert high - low == pytest.approx(4.0 * errors[name].error)
+    black = [one for one in axes.lines if one.get_color() == "black"]
+    assert [one.get_ydata()[0] for one in black] == [pooled[name].value for name in kinds]
+    assert len({container[0].get_marker() for container in axes.containers}) == 2
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["chain 0", "chain 1"]
+
+
+def test_event_rates_without_a_skeleton():
+    run = pdmp.sample(Telegraph(), initial=[0.0, 0.0], events=300, seed=3, store="moments")
+    axes = plots.event_rates(run)
+    counts = run.stats["events"]
+    assert np.array_equal(axes.containers[0][0].get_ydata(), [counts[k] / run.end[0] for k in ("first", "second")])
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_four_that_one_looks_at_first(plane):
+    figure = plane.plot()
+    panels = np.array(figure.axes).reshape(2, 4)
+    alone = plots.trace(plane), plots.marginals(plane)
+    for k, (trace, marginal, ranks, correlation) in enumerate(panels):
+        assert trace.get_ylabel() == f"x[{k}]"
+        for one, other in zip(trace.lines, alone[0][k].lines, strict=True):
+            assert np.array_equal(one.get_xydata(), other.get_xydata())
+        np.testing.assert_array_equal(marginal.patches[0].get_data().values, alone[1][k].patches[0].get_data().values)
+        assert sum(isinstance(patch, StepPatch) for patch in ranks.patches) == 2
+        expected = plots.autocorrelation(plane, [k]).lines[1].get_xydata()
+        assert np.array_equal(correlation.lines[1].get_xydata(), expected)
+        assert correlation.get_title(loc="right") == f"{plane.ess('spectral')[k]:,.0f} effective draws"
+    assert figure.get_suptitle() == "BPS, 2 chains, 300 events"
+    headings = [text.get_text() for panel in panels[0] for text in panel.texts]
+    assert headings == ["path", "marginal", "ranks, share / expected", "autocorrelation"]
+
+
+def test_one_row_for_one_dimension_and_four_for_fifty(line, wide):
+    assert len(line.plot().axes) == 4
+    figure = wide.plot()
+    chosen, text = plots.style.choose(wide, None, 4)
+    assert [a.get_ylabel() for a in figure.axes[::4]] == [wide.names()[k] for k in chosen]
+    assert figure.get_suptitle().endswith(text)
+    assert [a.get_ylabel() for a in wide.plot(["x[7]"]).axes[::4]] == ["x[7]"]
+
+
+def test_a_loaded_run_is_drawn(plane, tmp_path):
+    plane.save(tmp_path / "run.npz")
+    assert "BPS" in pdmp.load(tmp_path / "run.npz").plot().get_suptitle()
+
+
+def test_a_short_run_is_drawn():
+    run = pdmp.sample(Walls(2), initial=[0.0, 0.0], events=3, seed=1)
+    assert len(run.plot().axes) == 8

@@ -1,0 +1,184 @@
+"""Colours for readers without red or green cones, the coordinates that are chosen, and labels that do not overlap."""
+
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+import pdmp
+from pdmp import plots
+from pdmp.plots import style
+from tests.toys import Walls
+
+pytestmark = pytest.mark.exact
+
+# Machado, Oliveira & Fernandes (2009), A physiologically-based model for simulation of color vision deficiency, IEEE
+# TVCG 15: linear RGB as it is seen, at severity 1.
+SEEN = {
+    "all cones": np.eye(3),
+    "no green cones": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "no red cones": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+}
+#: Linear RGB (sRGB primaries) to XYZ, and the white point D65.
+XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+)
+WHITE = np.array([0.95047, 1.0, 1.08883])
+
+
+def lab(colour, matrix):
+    """CIELAB coordinates of "#rrggbb" seen through a matrix."""
+    rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    x = XYZ @ np.clip(matrix @ linear, 0.0, 1.0) / WHITE
+    f = np.where(x > (6 / 29) ** 3, np.cbrt(x), x / (3 * (6 / 29) ** 2) + 4 / 29)
+    return np.array([116.0 * f[1] - 16.0, 500.0 * (f[0] - f[1]), 200.0 * (f[1] - f[2])])
+
+
+def test_the_conversion_to_lab():
+    """The values of sRGB red and white that every table has."""
+    np.testing.assert_allclose(lab("#FF0000", np.eye(3)), [53.24, 80.09, 67.20], atol=0.02)
+    np.testing.assert_allclose(lab("#FFFFFF", np.eye(3)), [100.0, 0.0, 0.0], atol=0.02)
+
+
+@pytest.mark.parametrize("eyes", SEEN)
+def test_colours_can_be_told_apart(eyes):
+    """A difference of 25 is plain at a glance: 2.3 is what is just noticed."""
+    seen = [lab(colour, np.array(SEEN[eyes])) for colour in style.COLOURS]
+    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
+    assert len(distances) == 45 and min(distances) > 25.0
+    assert max(colour[0] for colour in seen) < 75.0  # dark enough on white
+
+
+def test_there_is_a_marker_for_each_kind_of_event():
+    assert len(set(style.MARKERS)) == len(style.MARKERS) == pdmp.process.MAX_KINDS
+
+
+def told(**values):
+    """A run that says what it is told to."""
+    run = pdmp.sample(Walls(6), initial=np.zeros(6), events=60, seed=1)
+    for name, value in values.items():
+        setattr(run, name, lambda *args, value=value: value)
+    return run
+
+
+def test_the_coordinates_with_the_fewest_effective_draws():
+    run = told(ess=np.array([50.0, 3.0, 90.0, np.nan, 7.0, 60.0]), rhat=np.array([1.0, 1.1, np.nan, 1.0, 1.3, 1.2]))
+    assert style.choose(run, None, 3) == ([1, 3, 4], "3 of 6 coordinates: those with the fewest effective draws")
+    assert style.choose(run, None, 2, "rhat") == ([4, 5], "2 of 6 coordinates: those with the largest R-hat")
+    assert style.choose(run, None, 6) == ([0, 1, 2, 3, 4, 5], "")
+    assert style.choose(run, ["x[4]", 1], 1) == ([4, 1], "")
+    assert style.choose(run, 2, 1) == ([2], "") and style.choose(run, "x[2]", 1) == ([2], "")
+
+
+def test_the_most_correlated_coordinates(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 400, 6))
+    x[..., 4] = -x[..., 1] + 0.1 * rng.standard_normal((2, 400))  # a negative correlation counts as well
+    x[..., 0] = x[..., 4] + 1.0 * rng.standard_normal((2, 400))
+    x[..., 5] = 3.0  # never moved
+    assert style.choose(told(draws=x), None, 2, "correlation")[0] == [1, 4]
+    run = told(draws=x, ess=np.arange(6.0))
+    assert style.choose(run, None, 3, "correlation") == ([0, 1, 4], "3 of 6 coordinates: the most correlated")
+    monkeypatch.setattr(style, "CANDIDATES", 3)  # among those with the fewest effective draws
+    assert style.choose(run, None, 2, "correlation")[0] == [0, 1]
+
+
+@pytest.mark.parametrize("given", [[6], [-1], ["beta"], [0.5], []])
+def test_coordinates_that_are_refused(given):
+    with pytest.raises(ValueError, match=r"`coordinates` must be some of 0 … 5, or their names, got \["):
+        style.choose(told(), given, 2)
+
+
+@pytest.mark.parametrize("given", [2, -1, 0.5, True])
+def test_chains_that_are_refused(given, plane):
+    for draw in (plots.marginals, plots.pairs, plots.trace, plots.autocorrelation, plots.trajectory):
+        with pytest.raises(ValueError, match=f"`chain` must lie in 0 … 1, got {given}"):
+            draw(plane, chain=given)
+
+
+def test_draws_are_as_many_as_are_asked_for(plane):
+    assert style.draws_of(plane).shape == (2, style.DRAWS, 2) and style.draws_of(plane, 300).shape == (2, 300, 2)
+    grid = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="grid", draws=40, seed=1)
+    assert np.array_equal(style.draws_of(grid), grid.draws(int(grid.records[0].grid.used[0])))
+    moments = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, store="moments", seed=1)
+    with pytest.raises(ValueError, match='needs the path, of which `store="moments"` keeps none'):
+        plots.overview(moments)
+
+
+def test_chains_count_by_their_lengths(plane):
+    lengths = plane.end - plane.warmup
+    assert lengths[0] != lengths[1]
+    np.testing.assert_allclose(style.chain_weights(plane), lengths / lengths.sum())
+
+
+DRAWN = [name for name in plots.__all__ if name not in ("compare", "overview", "report")]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_picture_takes_where_to_draw(name):
+    """And says in its docstring what comes back."""
+    function = getattr(plots, name)
+    assert {"ax", "axes"} & inspect.signature(function).parameters.keys()
+    assert "matplotlib.axes.Axes" in inspect.getdoc(function).partition("Returns")[2]
+
+
+@pytest.mark.parametrize("name", ["trajectory", "autocorrelation", "event_rates"])
+def test_what_is_drawn_on_the_axes_given_is_returned(name, plane):
+    figure, axes = pyplot.subplots()
+    assert getattr(plots, name)(plane, ax=axes) is axes
+    assert len(figure.axes) == 1 and len(axes.lines) > 0
+    assert len(pyplot.get_fignums()) == 1  # no other figure is made
+
+
+@pytest.mark.parametrize(("name", "shape"), [("trace", (2,)), ("marginals", (2,)), ("ranks", (2,)), ("pairs", (2, 2))])
+def test_what_is_drawn_on_several_axes_is_returned(name, shape, plane):
+    axes = pyplot.subplots(1, int(np.prod(shape)), squeeze=False)[1]
+    found = getattr(plots, name)(plane, axes=axes)
+    assert found.shape == shape and all(a is b for a, b in zip(found.ravel(), axes.ravel(), strict=True))
+    assert len(pyplot.get_fignums()) == 1
+    with pytest.raises(ValueError, match=rf"`axes` must be {len(axes.ravel())}, one for each panel, got 1"):
+        getattr(plots, name)(plane, [0, 1], axes=axes[0, :1])
+    made = getattr(plots, name)(plane)
+    panels = made.axes if name == "ranks" else np.ravel(made)  # `ranks` has always returned its figure
+    assert len(panels) == np.prod(shape) and all(isinstance(panel, Axes) for panel in panels)
+
+
+@pytest.mark.parametrize("name", ["trace", "marginals", "ranks", "pairs", "autocorrelation"])
+def test_of_many_coordinates_some_are_shown_and_the_picture_says_which(name, wide):
+    made = getattr(plots, name)(wide)
+    figure = made if name == "ranks" else np.ravel(made)[0].figure
+    count, by = {"ranks": (6, "rhat"), "pairs": (4, "correlation")}.get(name, (4, "ess"))
+    chosen, text = style.choose(wide, None, count, by)
+    assert figure.get_suptitle() == text and text.startswith(f"{count} of 50 coordinates: ")
+    names = {wide.names()[k] for k in chosen}
+    shown = {t for a in figure.axes for t in (a.get_xlabel(), a.get_ylabel(), a.get_title())}
+    if name == "autocorrelation":
+        shown = {t.get_text().partition(":")[0] for t in figure.axes[0].get_legend().get_texts()}
+    assert names <= shown and not {n for n in wide.names() if n not in names} & shown
+
+
+def test_of_many_coordinates_as_many_are_shown_as_axes_are_given(wide):
+    axes = pyplot.subplots(1, 2)[1]
+    plots.marginals(wide, axes=axes)
+    chosen, text = style.choose(wide, None, 2)
+    assert [a.get_xlabel() for a in axes] == [wide.names()[k] for k in chosen]
+    assert axes[0].get_title(loc="left") == text
+
+
+def test_the_style_of_the_user_is_left_alone(line):
+    with pyplot.rc_context({"font.size": 17.0, "axes.spines.top": True}):
+        before = dict(pyplot.rcParams)
+        plots.trajectory(line)
+        assert dict(pyplot.rcParams) == before and before["font.size"] == 17.0
