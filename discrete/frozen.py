@@ -20,6 +20,13 @@ E λ̂ by about (ε/2) Var λ̂: for noise of sd τ well above the gradient, var
 target. So ε must be small beside 1/τ. Noise has no other effect: as ε → 0 the limit is the process with sub-sampled
 rates, whose law is the target for any noise of mean zero.
 
+That is for independent batches. With ``draw="reshuffle"`` or ``"epoch"`` each look at the gradient, at the start of an
+interval or after an event, takes the next block, and the noise cancels over the looks of an epoch: for a regression on
+six points in two blocks, at ε = 0.4 standard deviations, the variance is 1.17 times the target's, where independent
+blocks make it 1.39, and the mean is off by 0.04 standard deviations, not 0.14. These are laws in one dimension, by
+quadrature (SG-ZZ; SG-BPS differs by 0.002); what is left of the error in more dimensions, and its order in ε, is not
+known.
+
 References
 ----------
 Fearnhead, Grazzi, Nemeth & Roberts (2024), Stochastic gradient piecewise deterministic Monte Carlo samplers,

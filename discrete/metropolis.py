@@ -245,10 +245,10 @@ class Metropolis(Ticking):
 def factor(preconditioner, d, name):
     """The diagonal of L and, if it has more, L itself: LLᵀ = P."""
     given = as_preconditioner(preconditioner, d)
-    if given.adaptive:
+    if given.adaptive or given.scheduled:
+        why = ": a step that depends on the past cannot be corrected." if given.adaptive else "."
         raise TypeError(
-            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}: "
-            "a step that depends on the past cannot be corrected."
+            f"`preconditioner` of {name} must be constant, a number or an array, got a {type(given).__name__}{why}"
         )
     p = np.ones(d) if given.matrix is None else given.matrix
     return of_root(np.sqrt(p) if p.ndim == 1 else np.linalg.cholesky(p))

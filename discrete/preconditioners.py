@@ -4,6 +4,15 @@ A number, a vector (the diagonal) or a symmetric positive definite matrix is a c
 adapts a diagonal P to the gradients: Pᵢ = 1 / (ε + √Vᵢ), where V is the running average of their squares. This P
 depends on θ.
 
+`Scheduled` is a P that changes at given steps: Pₖ of step k. As it does not depend on θ, Γ = 0, and exp(-U/T) is the
+law of the dynamics with every Pₖ. What is stationary:
+
+- with constant steps, the law of SGLD with the last P, with its bias. What comes before the last change belongs in the
+  warm-up, or averages mix the biases of all Pₖ;
+- with decreasing steps γₖ, weighted by them, averages converge to those of exp(-U/T), whatever the schedule, as long
+  as it is fixed before the run and the eigenvalues of all Pₖ lie between two positive bounds. A P chosen from the path
+  is another matter.
+
 **Without Γ the law of RMSprop is wrong at every step.** As γ → 0 the average V follows θ and becomes E[ĝᵢ²] at θ, and
 the dynamics without Γ have the density ∝ exp(-U/T) / P. On N(0, 1) with exact gradients and ε = 1 its variance is
 1.444.
@@ -30,14 +39,16 @@ Hamiltonian Monte Carlo methods, JRSS B 73 (Γ).
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "Scheduled"]
 
 #: δ, relative to the coordinate or to 1, whichever is larger.
 PROBE = 1e-6
@@ -56,6 +67,8 @@ class Preconditioner(Compiled):
     matrix = None
     #: Whether P is diagonal.
     diagonal = True
+    #: Whether P changes at given steps.
+    scheduled = False
 
     @compiled
     def update(self, x, memory, provider, rng, counts):
@@ -218,17 +231,121 @@ class RMSprop(Preconditioner):
         return 1.0 / (self.eps + math.sqrt(memory.squares[j]))
 
 
+class Scheduled(Preconditioner):
+    """A preconditioner that changes at given steps: P is values[i] from step steps[i] on.
+
+    What is stationary then is in the text of `discrete.preconditioners`.
+
+    Parameters
+    ----------
+    values : callable or sequence of array_like
+        The P: numbers, diagonals of shape (d,), or matrices of shape (d, d), one for each of `steps`, such as an array
+        of shape (n, d). A function of the number of the step is called at each of `steps`, before the run.
+    steps : sequence of int, shape (n,)
+        Numbers of the steps at which P changes, increasing; the first is 0.
+
+    Raises
+    ------
+    ValueError
+        If `steps` does not increase from 0, or there are not as many values.
+
+    Examples
+    --------
+    >>> import discrete, pdmp
+    >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 100.0])
+    >>> P = discrete.preconditioners.Scheduled([[1.0, 1.0], [1.0, 0.01]], steps=[0, 500])
+    >>> discrete.SGLD(model, step=0.01, preconditioner=P).preconditioner.entries[1]
+    array([1.  , 0.01])
+    >>> P = discrete.preconditioners.Scheduled(lambda k: 1.0 / (1.0 + k), steps=range(0, 1_000, 10))
+    """
+
+    steps: np.ndarray  #: (n,) at which P changes
+    entries: np.ndarray  #: (n, d) diagonals of P
+    full: np.ndarray  #: (n, d, d) P; empty if it is diagonal
+    roots: np.ndarray  #: (n, d) or (n, d, d): P^½, or its lower triangular Cholesky factor
+    diagonal: bool
+
+    scheduled = True
+
+    def __init__(self, values: Callable[[int], ArrayLike] | Sequence[ArrayLike], steps: Sequence[int]):
+        array = np.array(steps)
+        if array.ndim != 1 or array.dtype.kind not in "iu" or array[:1] != 0 or np.any(np.diff(array) <= 0):
+            raise ValueError(f"`steps` must be whole numbers that increase from 0, got {steps!r}.")
+        self.steps = array.astype(np.int64)
+        self.values = [values(int(k)) for k in array] if callable(values) else list(values)
+        if len(self.values) != len(array):
+            raise ValueError(f"`values` must have one entry for each of `steps`, {len(array)}; got {len(self.values)}.")
+        self.entries = self.full = self.roots = np.zeros((0, 0))
+        self.diagonal = True
+
+    def of_dimension(self, dim):
+        """The same with its arrays, for this dimension."""
+        each = [as_preconditioner(value, dim) for value in self.values]
+        if any(one.matrix is None for one in each):
+            raise TypeError("`values` of Scheduled must be numbers or arrays.")
+        other = copy.copy(self)
+        other.diagonal = all(one.diagonal for one in each)
+        matrices = [one.matrix if other.diagonal or one.matrix.ndim == 2 else np.diag(one.matrix) for one in each]
+        other.entries = np.array([one.matrix if one.diagonal else np.diag(one.matrix) for one in each])
+        other.full = np.zeros((0, 0, 0)) if other.diagonal else np.array(matrices)
+        other.roots = np.sqrt(other.entries)[:, :, None] if other.diagonal else np.linalg.cholesky(other.full)
+        return other
+
+    def repeated(self):
+        """The same with every step twice, for a chain with half the step."""
+        other = copy.copy(self)
+        other.steps = 2 * self.steps
+        return other
+
+    @compiled
+    def period(self, memory):
+        """The number of the present P."""
+        k, first, last = memory.taken[0], 0, self.steps.shape[0]
+        while last - first > 1:
+            middle = (first + last) // 2
+            if self.steps[middle] <= k:
+                first = middle
+            else:
+                last = middle
+        return first
+
+    @compiled
+    def drift(self, j, temperature, memory):
+        i, total = self.period(memory), 0.0
+        if self.diagonal:
+            return self.entries[i, j] * memory.gradient[j]
+        for k in range(self.full.shape[1]):
+            total += self.full[i, j, k] * memory.gradient[k]
+        return total
+
+    @compiled
+    def noise(self, j, z, memory):
+        i, total = self.period(memory), 0.0
+        if self.diagonal:
+            return self.roots[i, j, 0] * z[j]
+        for k in range(j + 1):
+            total += self.roots[i, j, k] * z[k]
+        return total
+
+    @compiled
+    def entry(self, j, memory):
+        return self.entries[self.period(memory), j]
+
+
 def as_preconditioner(value: ArrayLike | Preconditioner | None, dim: int) -> Preconditioner:
     """The `Preconditioner` that None, a number, a vector, a matrix or one of these classes stands for."""
     if value is None:
         return Preconditioner()
+    if isinstance(value, Scheduled):
+        return value.of_dimension(dim)
     if isinstance(value, Preconditioner):
         return value
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(
-            f"`preconditioner` must be a number, an array or discrete.preconditioners.RMSprop, got {value!r}."
+            "`preconditioner` must be a number, an array, discrete.preconditioners.RMSprop or, for a function of the "
+            f"step, discrete.preconditioners.Scheduled; got {value!r}."
         ) from None
     if array.shape not in ((), (dim,), (dim, dim)):
         raise ValueError(

@@ -231,8 +231,9 @@ class SGLD(Brownian):
         `discrete.schedules.automatic`.
     temperature : float or schedule, default 1
         T >= 0 of the target exp(-U/T); at 0 this is `SGD`.
-    preconditioner : float, array_like of shape (d,) or (d, d), or `discrete.preconditioners.RMSprop`, optional
-        P: θ ← θ - γP∇Û + √(2γ) P^½ ξ. A matrix must be symmetric and positive definite.
+    preconditioner : float, array_like of shape (d,) or (d, d), or one of `discrete.preconditioners`, optional
+        P: θ ← θ - γP∇Û + √(2γ) P^½ ξ. A matrix must be symmetric and positive definite. `Scheduled` changes it at given
+        steps, `RMSprop` adapts it.
     correction : {None, "corrected", "modified", "extreme"}
         Less noise is injected, because the gradient is noisy already; the formulas and the laws are in the text of
         `discrete.sgld`.
@@ -293,9 +294,10 @@ class SGLD(Brownian):
         super().__init__(provider, step)
         self.temperature = as_temperature(temperature)
         self.preconditioner = as_preconditioner(preconditioner, self.dim)
-        if isinstance(self.schedule, Automatic) and self.preconditioner.adaptive:
+        if isinstance(self.schedule, Automatic) and (self.preconditioner.adaptive or self.preconditioner.scheduled):
             raise ValueError(
-                '`step`: "auto" cannot be predicted for a preconditioner that adapts; give a number or a schedule.'
+                '`step`: "auto" cannot be predicted for a preconditioner that adapts or changes; give a number or a '
+                "schedule."
             )
         self.correction = _as_correction(correction, coefficient, beta, average, self.provider, self.preconditioner)
         if isinstance(self.temperature, Constant) and self.temperature.value == 0.0:
@@ -427,6 +429,8 @@ class SGLD(Brownian):
         fine = super().halved()
         if not isinstance(self.temperature, Constant):
             fine.temperature = Repeated(self.temperature)
+        if self.preconditioner.scheduled:
+            fine.preconditioner = self.preconditioner.repeated()
         return fine
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
@@ -450,7 +454,8 @@ class SGLD(Brownian):
 
     def stability_limit(self, curvature: float) -> float | None:
         """2 / `curvature`; None with a preconditioner, since it changes the curvature: see `resolve`."""
-        if self.preconditioner.adaptive or self.preconditioner.matrix is not None or not curvature > 0.0:
+        given = self.preconditioner
+        if given.adaptive or given.scheduled or given.matrix is not None or not curvature > 0.0:
             return None
         return 2.0 / curvature
 

@@ -14,6 +14,7 @@ import pytest
 from scipy import special, stats
 
 from pdmp.engine.chain import NEVER, Budget, Chain
+from pdmp.gradients import Minibatch
 
 #: For tests of single steps with states and random streams of their own making.
 plain_only = pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="in plain Python; compiled with other parts")
@@ -128,6 +129,20 @@ def linear_terms(model):
     """Of a `LinearGaussian` in one dimension: uᵢ, wᵢ with ∇Uᵢ(θ) = uᵢ θ - wᵢ, and the prior's precision."""
     a, y = model.A[:, 0], model.y
     return model.noise_precision * a * a, model.noise_precision * a * y, model.prior_precision
+
+
+def sorted_blocks(model, size):
+    """Reshuffled blocks of a `LinearGaussian` in one dimension, each of data with similar uᵢ: as unlike as can be.
+
+    Rows are permuted once, by the provider's seed, which is looked for.
+    """
+    wanted = np.sort(linear_terms(model)[0]).reshape(-1, size).tolist()
+    for seed in range(10_000):
+        provider = Minibatch(model, size, draw="reshuffle", seed=seed)
+        found = np.sort(linear_terms(provider.packed)[0].reshape(-1, size), axis=1).tolist()
+        if sorted(found) == wanted:
+            return provider
+    raise AssertionError("no seed gives these blocks")
 
 
 def minibatch_law(model, size, distinct, step):

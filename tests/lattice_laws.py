@@ -97,6 +97,22 @@ def epoch_splitting_law(blocks, eps, middle, reach):
     return line.moments(np.mean([start @ place for place in places[:-1]], axis=0))
 
 
+def frozen_events(line, gradients, h, refresh_rate, cells):
+    """Of the path after a look at the gradient, at each point: no event until k lattice widths, events in each cell.
+
+    The events are those that change the velocity's sign, and those that do not.
+    """
+    rates = [(p, np.maximum(line.v * g(line.x), 0.0) + refresh_rate) for p, g in gradients]
+    none_until = [sum(p * np.exp(-k * h * r) for p, r in rates) for k in range(cells + 1)]
+    # Of the events in a cell, the refreshments: ∫ ρ exp(-r s) ds. Half of these change the sign, and all others do.
+    kept = [
+        0.5 * sum(p * refresh_rate * np.exp(-k * h * r) * h * special.exprel(-h * r) for p, r in rates)
+        for k in range(cells)
+    ]
+    turned = [none_until[k] - none_until[k + 1] - kept[k] for k in range(cells)]
+    return none_until, turned, kept
+
+
 def frozen_law(gradients, eps, refresh_rate=0.0, middle=0.0, reach=8.0, cells=8):
     """Mean and variance along the path of SG-ZZ or SG-BPS in one dimension, on a lattice of width eps / cells.
 
@@ -106,14 +122,7 @@ def frozen_law(gradients, eps, refresh_rate=0.0, middle=0.0, reach=8.0, cells=8)
     h = eps / cells
     line = Line(middle, reach, h)
     x, v = line.x, line.v
-    rates = [(p, np.maximum(v * g(x), 0.0) + refresh_rate) for p, g in gradients]
-    none_until = [sum(p * np.exp(-k * h * r) for p, r in rates) for k in range(cells + 1)]
-    # Of the events in a cell, the refreshments: ∫ ρ exp(-r s) ds. Half of these change the sign, and all others do.
-    kept = [
-        0.5 * sum(p * refresh_rate * np.exp(-k * h * r) * h * special.exprel(-h * r) for p, r in rates)
-        for k in range(cells)
-    ]
-    turned = [none_until[k] - none_until[k + 1] - kept[k] for k in range(cells)]
+    none_until, turned, kept = frozen_events(line, gradients, h, refresh_rate, cells)
     ahead = [line.ahead(k) for k in range(cells + 1)]
     times = h * np.arange(cells + 1)
     paths = [np.stack([s + 0.0 * x, x * s + v * s**2 / 2, x**2 * s + x * v * s**2 + s**3 / 3], axis=1) for s in times]
@@ -133,6 +142,50 @@ def frozen_law(gradients, eps, refresh_rate=0.0, middle=0.0, reach=8.0, cells=8)
         ends.append(_solve(line, at_once, end))
         integrals.append(_solve(line, at_once, integral))
     time, first, second = stationary(ends[cells]) @ integrals[cells]
+    mean = first / time
+    return mean, second / time - mean**2
+
+
+def epoch_frozen_law(blocks, eps, refresh_rate, middle, reach, cells=4):
+    """The same where the looks of an epoch visit the blocks, functions, in a new random order.
+
+    A look is at each start of an interval and after each event, so the chain from look to look is that of position,
+    velocity and lattice widths to go. An event in the last cell half the time has none to go: it is looked at all the
+    same, and a new interval begins.
+    """
+    h = eps / cells
+    line = Line(middle, reach, h)
+    x, v, none = line.x, line.v, sparse.csr_matrix((2 * line.n, 2 * line.n))
+    ahead = [line.ahead(k) for k in range(cells + 1)]
+    times = h * np.arange(cells + 1)
+    paths = [np.stack([s + 0.0 * x, x * s + v * s**2 / 2, x**2 * s + x * v * s**2 + s**3 / 3], axis=1) for s in times]
+    kernels, integrals = [], []
+    for block in blocks:
+        none_until, turned, kept = frozen_events(line, [(1.0, block)], h, refresh_rate, cells)
+        rows, sums = [], []
+        for i in range(cells + 1):
+            row = [none] * (cells + 1)
+            row[cells] = diag(none_until[i]) @ ahead[i]
+            total = none_until[i][:, None] * paths[i]
+            for k in range(i + 1):
+                a, b = (
+                    0.5 * ((each[k - 1] if k > 0 else 0.0 * x) + (each[k] if k < i else 0.0 * x))
+                    for each in (turned, kept)
+                )
+                row[i - k] = row[i - k] + diag(a) @ ahead[k] @ line.turn + diag(b) @ ahead[k]
+                total = total + (a + b)[:, None] * paths[k]
+            rows.append(row)
+            sums.append(total)
+        kernels.append(sparse.bmat(rows, format="csr"))
+        integrals.append(np.concatenate(sums))
+    orders, found, whole = list(itertools.permutations(range(len(blocks)))), 0.0, 0.0
+    for order in orders:
+        so_far = sparse.identity(kernels[0].shape[0], format="csr")
+        for block in order:
+            found = found + so_far @ integrals[block]
+            so_far = so_far @ kernels[block]
+        whole = whole + so_far / len(orders)
+    time, first, second = stationary(whole) @ found
     mean = first / time
     return mean, second / time - mean**2
 

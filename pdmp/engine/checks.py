@@ -159,7 +159,7 @@ def check_initial(process, initial, chains):
         elif model is None:
             initial = np.zeros(d)
         else:
-            initial = model.mode() if hasattr(model, "mode") else None
+            initial = model.quick_mode() if hasattr(model, "quick_mode") else None
             source = "the mode"
             if initial is None:
                 initial, source = getattr(model, "initial", np.zeros(d)), f"`initial` of {type(model).__name__}"

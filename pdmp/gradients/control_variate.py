@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,25 @@ def _contributions(model, scale, bounds, totals, largest):
             totals[i] = total
 
 
+def _mode(model):
+    """The mode; where it is searched for with batches, the point that was reached, with a warning if it is not one."""
+    if model.searches_by_batches:
+        found = model.find_mode()
+        if found.error < math.inf and not found.reached:
+            warnings.warn(
+                f"`anchor`: {type(model).__name__} has {found}. That makes the gradient noisier, and biases nothing; "
+                "model.find_mode(...) takes a larger budget.",
+                UserWarning,
+                stacklevel=3,
+            )
+        x = found.x if found.error < math.inf else None
+    else:
+        x = model.mode()
+    if x is None:
+        raise ValueError(f"`anchor` must be given: the search for the mode of {type(model).__name__} did not converge.")
+    return x
+
+
 class ControlVariate(Provider):
     r"""A mini-batch of the differences to an anchor a, where the gradient of all the data is known.
 
@@ -51,7 +71,8 @@ class ControlVariate(Provider):
     size : int
         Number n of terms in a batch, drawn with replacement, independently at each call.
     anchor : array_like of shape (dim,), optional
-        The point a; the model's mode when omitted. Runs start here.
+        The point a; the model's mode when omitted. Runs start here. For models with many data that is searched for by
+        stochastic gradient descent, to a tolerance of a tenth of a standard deviation: see `pdmp.Model.find_mode`.
     draw : {"uniform", "importance"}, default "uniform"
         - ``"uniform"``: every term with the same probability pᵢ = 1/N.
         - ``"importance"``: in proportion to what a term can contribute, pᵢ = Cᵢ / Σ C with Cᵢ = Σⱼ scaleⱼ Lᵢⱼ and
@@ -79,6 +100,11 @@ class ControlVariate(Provider):
         If the model has no terms, `size` is not a whole number from 1, `draw` is unknown or needs bounds that the
         model does not have, `scale` is not positive, `anchor` has another shape or is not finite, or none is given
         and the search for the mode does not converge.
+
+    Warns
+    -----
+    UserWarning
+        If the search by stochastic gradient descent ends before its tolerance: the anchor is where it ended.
 
     Examples
     --------
@@ -109,11 +135,7 @@ class ControlVariate(Provider):
         if draw == "importance":
             model.require('`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
         if anchor is None:
-            self.anchor = model.mode()
-            if self.anchor is None:
-                raise ValueError(
-                    f"`anchor` must be given: the search for the mode of {type(model).__name__} did not converge."
-                )
+            self.anchor = _mode(model)
         else:
             self.anchor = model.check(anchor, "anchor")
             if not np.all(np.isfinite(self.anchor)):

@@ -11,6 +11,7 @@ from pdmp.models.adapters import (
     from_torch,
 )
 from pdmp.models.base import Model
+from pdmp.models.descent import Mode
 from pdmp.models.factorisations import (
     BPMF,
     ICA,
@@ -66,6 +67,7 @@ __all__ = [
     "LogisticRegression",
     "MatrixFactorization",
     "MixtureSum",
+    "Mode",
     "Model",
     "NegativeBinomialRegression",
     "NormalInverseGamma",

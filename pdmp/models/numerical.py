@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.descent import Mode, search
 from pdmp.models.verification import check_bounds, check_gradient
-from pdmp.native.arguments import count, refuse_unreal
+from pdmp.native.arguments import count, positive, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
 
@@ -152,10 +153,85 @@ class Numerical:
             total += z @ (self.gradient(x + z) - self.gradient(x - z)) / 2e-10
         return total / probes / self.dim
 
+    @property
+    def searches_by_batches(self) -> bool:
+        """Whether `mode` is `find_mode`, as there are so many data that a search with all of them takes minutes."""
+        return False
+
+    def find_mode(
+        self,
+        initial: ArrayLike | None = None,
+        tolerance: float = 0.1,
+        data_passes: float = 1_000.0,
+        size: int | None = None,
+        step: float = 0.02,
+        seed: int = 0,
+    ) -> Mode:
+        """A minimum of U for many data: stochastic gradient descent, then a quasi-Newton search with all the data.
+
+        The descent is Adam [1]_, whose steps decrease to zero, over a tenth of the data passes. What was reached is
+        said, not assumed: see `pdmp.models.descent`. Of a posterior with several modes this finds one.
+
+        Parameters
+        ----------
+        initial : array_like of shape (dim,), optional
+            Where the search begins; `initial` of the model when omitted.
+        tolerance : float, default 0.1
+            Largest error at which the search ends: the distance to the mode in standard deviations of the posterior,
+            as the gradient shows it.
+        data_passes : float, default 1,000
+            Budget, in gradients of all the data.
+        size : int, optional
+            Terms in a batch of the descent; N / 100 when omitted, and at least 32.
+        step : float, default 0.02
+            The first step of the descent, in units of x.
+        seed : int, default 0
+            Of the batches.
+
+        Returns
+        -------
+        pdmp.models.Mode
+            `x`, the `error` there, and whether the tolerance was `reached`.
+
+        Raises
+        ------
+        ValueError
+            For an `initial` of another shape, or another argument that is not positive.
+
+        References
+        ----------
+        .. [1] Kingma & Ba (2015), Adam: a method for stochastic optimization, ICLR, algorithm 1.
+
+        Examples
+        --------
+        >>> import pdmp
+        >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
+        >>> bool(abs(model.find_mode(tolerance=1e-3).x - model.mode())[0] < 1e-3)
+        True
+        """
+        x = self.initial if initial is None else self.check(initial, "initial")
+        size = max(32, self.n_data // 100) if size is None else count("size", size)
+        return search(
+            self,
+            x,
+            positive("tolerance", tolerance),
+            positive("data_passes", data_passes),
+            min(size, max(self.n_data, 1)),
+            positive("step", step),
+            count("seed", seed, least=0),
+        )
+
+    def quick_mode(self) -> np.ndarray | None:
+        """The mode where `mode` searches with all the data, else None: where a run starts by itself."""
+        return None if self.searches_by_batches else self.mode()
+
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
-        """Minimum of U, shape (dim,); None when none was found."""
+        """Minimum of U, shape (dim,), one of them if there are several; None when none was found."""
         from scipy import optimize
 
+        if self.searches_by_batches:
+            found = self.find_mode(initial)
+            return found.x if found.reached else None
         x = self.initial if initial is None else self.check(initial, "initial")
         result = optimize.minimize(self.potential, x, jac=self.gradient, method="L-BFGS-B", options={"maxiter": 2000})
         if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):

@@ -319,7 +319,7 @@ class Bounded(Extended):
         """The start of the process within; for a box the point inside that is closest to it."""
         x = self.inner.anchor
         if x is None and self.model is not None:
-            x = self.model.mode()
+            x = self.model.quick_mode()
             x = self.model.initial if x is None else x
         return None if x is None else np.clip(x, self.lower, self.upper)
 

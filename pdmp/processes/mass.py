@@ -517,7 +517,7 @@ def make_mass(mass, model, x):
     if isinstance(mass, np.ndarray):
         return (Diagonal if mass.ndim == 1 else Dense)(root_of(mass))
     if mass == "hessian":
-        mode = model.mode()
+        mode = model.quick_mode()
         try:
             return Dense(root_of(model.hessian(x if mode is None else mode)))
         except ValueError:

@@ -1,6 +1,6 @@
 """Choosing hyper-parameters by a measure of sample quality: successive halving (MAMBA), and grid search."""
 
-from pdmp.tuning.competition import Tuning, grid, grid_search, heuristic_step, mamba
+from pdmp.tuning.competition import Tuning, grid, grid_search, held_out, heuristic_step, mamba
 from pdmp.tuning.halving import failure_bound, schedule, successive_halving
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "failure_bound",
     "grid",
     "grid_search",
+    "held_out",
     "heuristic_step",
     "mamba",
     "schedule",

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.executors import check_executor, cpu_count
 from pdmp.engine.run import extend, sample
 from pdmp.errors import SamplingError
-from pdmp.native.arguments import seed_number
+from pdmp.native.arguments import number, one_of, seed_number
 from pdmp.process import EVENTS
 from pdmp.tuning.halving import Played, schedule, successive_halving
 
@@ -221,6 +222,70 @@ def _metric(metric):
     raise ValueError(f'`metric` must be "ksd", "fssd" or a function of draws (P, d) and model, got {metric!r}.')
 
 
+def held_out(
+    y: ArrayLike, *inputs: ArrayLike, loss: str = "log_loss", lowest: float = -np.inf, highest: float = np.inf
+) -> Callable:
+    """A metric for `mamba` and `grid_search`: the loss of the draws' mean prediction on data that were held out.
+
+    Predictions are ``model.predict(x, *inputs)``. An arm whose predictions are not finite has diverged.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        What was observed.
+    *inputs : array_like
+        What the model predicts from: the features ``X`` of a regression or a network; ``users, items`` of ratings.
+    loss : {"log_loss", "error", "rmse"}, default "log_loss"
+        For labels the mean of -log p(label), or the fraction that is not predicted; for other values the root mean
+        squared error.
+    lowest, highest : float
+        Limits to which the mean predictions are clipped for "rmse", such as 1 and 5 for ratings.
+
+    Returns
+    -------
+    callable
+
+    Raises
+    ------
+    ValueError
+        For an unknown loss.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> model = pdmp.models.LogisticRegression([[1.0], [2.0], [3.0]], [0, 1, 1])
+    >>> metric = pdmp.tuning.held_out([0, 1], [[0.5], [4.0]], loss="error")
+    >>> metric([[1.0], [1.2]], model)
+    0.5
+    """
+    one_of("loss", loss, ("log_loss", "error", "rmse"))
+    y = np.asarray(y)
+
+    def metric(x, model):
+        with np.errstate(all="ignore"):  # of a chain that diverged
+            predicted = np.mean(model.predict(x, *inputs), axis=0)
+        if not np.all(np.isfinite(predicted)):
+            return math.inf
+        if loss == "rmse":
+            return rmse(y, predicted, lowest, highest)[1]
+        return log_loss(y, predicted) if loss == "log_loss" else 1.0 - accuracy(y, predicted)
+
+    metric.__name__ = f"held-out {loss}"
+    return metric
+
+
+def _noisy_start(process, initial, noise, seed):
+    """Where the chains of a grid search start: off `initial`, or off the mode."""
+    if initial is None:
+        initial = process.model.mode() if process.anchor is None else process.anchor
+        if initial is None:
+            raise ValueError(
+                f"`initial` must be given: the search for the mode of {type(process.model).__name__} did not converge."
+            )
+    initial = process.model.check(initial, "initial")
+    return initial + noise * np.random.default_rng(seed).standard_normal(process.model.dim)
+
+
 def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executor):
     arms = [dict(arm) for arm in arms]
     if not arms:
@@ -355,6 +420,7 @@ def grid_search(
     seed: int | None = None,
     *,
     initial: ArrayLike | None = None,
+    start_noise: float = 0.0,
     draws: int = 1_000,
     thin: int = 10,
     executor: Executor | Any | None = None,
@@ -362,10 +428,18 @@ def grid_search(
 ) -> Tuning:
     """Run every arm for the whole budget and choose the one with the smallest score.
 
+    What MAMBA was compared with [1]_ is a grid search for the best prediction of held-out data, by chains that all
+    start at the same point near the mode: ``metric=pdmp.tuning.held_out(y, X)`` and a `start_noise`. They chose among
+    steps for batches of 10 %, with `start_noise` and budget of 0.2 and 5,000 steps for a logistic regression, 1 and
+    2,000 for a matrix factorisation, 1 and 1,000 for a network.
+
     Parameters
     ----------
     make, arms, budget, metric, clock, seed, initial, draws, thin, executor, workers :
         As in `mamba`.
+    start_noise : float, default 0.0
+        Standard deviation of the normal numbers added to `initial`, the same ones for all arms. With it, `initial` is
+        the anchor of the control variates or the mode when omitted.
 
     Returns
     -------
@@ -374,7 +448,12 @@ def grid_search(
     Raises
     ------
     ValueError, pdmp.SamplingError
-        As in `mamba`.
+        As in `mamba`, and for a negative `start_noise`.
+
+    References
+    ----------
+    .. [1] Coullon, South & Nemeth (2023), Efficient and generalizable tuning strategies for stochastic gradient MCMC,
+       Stat. Comput. 33, section 4.
 
     Examples
     --------
@@ -388,8 +467,13 @@ def grid_search(
     3
     """
     function, name = _metric(metric)
+    start_noise = number("start_noise", start_noise, 0.0)
     made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)
     schedule(len(made), budget)
+    if start_noise > 0.0:
+        start = _noisy_start(made[0].process, initial, start_noise, seed)
+        for arm in made:
+            arm.initial = start
     with _pool(workers, clock) as pool:
         found = list(pool.map(lambda arm: arm.play(budget), made))
     found = [math.inf if math.isnan(score) else score for score in found]

@@ -13,7 +13,7 @@ import pdmp
 from discrete import schedules
 from discrete.curvature import noise_covariance
 from discrete.laws import langevin_covariance, largest_step
-from discrete.preconditioners import RMSprop
+from discrete.preconditioners import RMSprop, Scheduled
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import minibatch_law, new_chain, plain_only, run_chain
@@ -75,6 +75,12 @@ OPTIONS = {
     "dense": {"preconditioner": P, "temperature": 2.5},
     "RMSprop": {"preconditioner": RMSprop(0.9, 1.0)},
     "RMSprop with gamma": {"preconditioner": RMSprop(0.9, 1.0, include_gamma=True), "temperature": 2.5},
+    "scheduled": {"preconditioner": Scheduled([[0.5, 1.0, 2.0], [1.5, 0.2, 1.0], [1.0, 1.0, 0.3]], [0, 7, 20])},
+    "scheduled, dense": {"preconditioner": Scheduled([P, [0.5, 1.0, 2.0], 0.7], [0, 1, 30]), "temperature": 2.5},
+    "scheduled, corrected": {
+        "preconditioner": Scheduled(lambda k: 2.0 / (1.0 + 0.1 * k), range(0, 40, 3)),
+        "correction": "corrected",
+    },
     "corrected": {"correction": "corrected"},
     "corrected, warm": {"correction": "corrected", "preconditioner": [0.5, 1.0, 2.0], "temperature": WARM},
     "modified": {"correction": "modified"},
@@ -113,6 +119,9 @@ def replay(
                 z = np.where(rng.random(3) < 0.5, 1.0, -1.0) * np.maximum(1.0, np.abs(x))
                 slopes = (1.0 - weight) * slopes + weight * 2.0 * gradient * (PRECISION @ z) / z
                 gamma_drift = -(entries**2) * slopes / (2.0 * np.sqrt(squares))
+        elif isinstance(preconditioner, Scheduled):
+            p = preconditioner.values[max(i for i, begins in enumerate(preconditioner.steps) if begins <= k)]
+            p = np.asarray(p) if np.ndim(p) == 2 else np.diag(np.broadcast_to(p, 3))
         elif np.ndim(p) < 2:
             p = np.diag(np.broadcast_to(p, 3))
         if clip_norm is not None:
@@ -134,7 +143,7 @@ def replay(
 #: All in plain Python; compiled, which costs seconds for each, one of each class.
 TRIED = list(OPTIONS)
 if not config.DISABLE_JIT:
-    TRIED = ["temperature", "diagonal", "RMSprop with gamma", "corrected", "modified"]
+    TRIED = ["temperature", "diagonal", "RMSprop with gamma", "scheduled, dense", "corrected", "modified"]
 
 
 @pytest.mark.parametrize("name", TRIED)
@@ -208,6 +217,19 @@ def test_a_temperature_is_another_potential_and_another_step(correction):
     np.testing.assert_allclose(path(one, x, 40)[1], path(two, x, 40)[1], rtol=1e-9, atol=1e-11)
 
 
+def test_a_scheduled_preconditioner_of_both_chains_of_an_extrapolation():
+    """The chain with half the step has twice as many steps until P changes; one that changes to itself is constant."""
+    sampler = discrete.SGLD(MODEL, 0.1, preconditioner=Scheduled([1.0, [0.5, 1.0, 2.0]], [0, 5]))
+    assert sampler.halved().preconditioner.steps.tolist() == [0, 10] and sampler.preconditioner.steps.tolist() == [0, 5]
+    same = discrete.SGLD(MODEL, 0.1, preconditioner=Scheduled([[0.5, 1.0, 2.0]] * 2, [0, 5]))
+    constant = discrete.SGLD(MODEL, 0.1, preconditioner=[0.5, 1.0, 2.0])
+    np.testing.assert_array_equal(path(same, np.zeros(3), 12)[1], path(constant, np.zeros(3), 12)[1])
+    with pytest.warns(UserWarning, match="stability limit"):  # with P = 1
+        discrete.SGLD(MODEL, 1.0).resolve(MEAN)
+    assert sampler.stability_limit(2.0) is None  # with another P it is another one
+    discrete.SGLD(MODEL, 1.0, preconditioner=Scheduled([0.1], [0])).resolve(MEAN)
+
+
 @pytest.mark.parametrize("kind", ["diagonal"] + ["dense", "corrected", "modified"] * config.DISABLE_JIT)
 def test_a_constant_preconditioner_is_sgld_in_other_coordinates(kind):
     """θ = L y with P = L Lᵀ: on y the target has the precision Lᵀ Q L, and gradient noise of sd Lᵀ τ."""
@@ -264,6 +286,40 @@ BAD = {
     "negative entry": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=[1.0, -2.0]), ValueError, "`precond.*-2"),
     "shape": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.ones(3)), ValueError, r"`precond.*\(2,\).*\(3,\)"),
     "a word": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner="adam"), TypeError, "`preconditioner`.*'adam'"),
+    "a function": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=lambda k: 1.0), TypeError, "function.*Scheduled"),
+    "schedule that begins late": (lambda: Scheduled([1.0], [1]), ValueError, r"`steps`.*increase from 0, got \[1\]"),
+    "schedule without an order": (lambda: Scheduled([1.0, 2.0], [0, 0]), ValueError, "`steps`.*increase from 0"),
+    "schedule of other lengths": (lambda: Scheduled([1.0, 2.0], [0]), ValueError, "`values`.*, 1; got 2"),
+    "schedule of another shape": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([1.0, np.ones(3)], [0, 1])),
+        ValueError,
+        r"\(2,\).*\(3,\)",
+    ),
+    "schedule of what adapts": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([RMSprop()], [0])),
+        TypeError,
+        "`values` of Scheduled must be numbers or arrays",
+    ),
+    "schedule and a correction": (
+        lambda: discrete.SGLD(BATCH, 0.1, preconditioner=Scheduled([np.eye(2)], [0]), correction="corrected"),
+        ValueError,
+        "corrected.*`preconditioner`",
+    ),
+    "schedule and an automatic step": (
+        lambda: discrete.SGLD(BATCH, preconditioner=Scheduled([1.0], [0])),
+        ValueError,
+        "adapts or changes",
+    ),
+    "schedule of a Metropolis sampler": (
+        lambda: discrete.MALA(MODEL, 0.1, Scheduled([1.0], [0])),
+        TypeError,
+        "`preconditioner` of .*MALA must be constant.*Scheduled",
+    ),
+    "schedule of a mass": (
+        lambda: discrete.BAOAB(MODEL, 0.1, preconditioner=Scheduled([1.0], [0])),
+        TypeError,
+        "`preconditioner` of .*BAOAB must be constant.*Scheduled",
+    ),
     "not finite": (lambda: discrete.SGLD(BATCH, 0.1, preconditioner=np.inf), ValueError, "`preconditioner`.*finite"),
     "correction": (lambda: discrete.SGLD(BATCH, 0.1, correction="best"), ValueError, "`correction`.*'best'"),
     "corrected, one term": (

@@ -371,13 +371,13 @@ def test_starts_are_no_saddles(name):
 
 
 @plain_only
-def test_no_search_for_the_mode_of_much_data():
+def test_the_mode_of_much_data_is_searched_for_with_batches():
     users = np.zeros(400_000, int)
     big = MatrixFactorization(users, users, users + 1.0, 3)
-    assert big.mode() is None
+    assert big.searches_by_batches and big.quick_mode() is None
     small = MatrixFactorization([0, 0, 1], [0, 1, 1], [1.0, 2.0, 3.0], 1)
     assert np.abs(small.gradient(small.mode())).max() < 1e-6
-    assert network("tanh", 400, n=6_000).mode() is None
+    assert network("tanh", 400, n=6_000).searches_by_batches
 
 
 @plain_only

@@ -26,7 +26,7 @@ BUGS = [
         ("a user too many is let in", BASE, "    if most >= size:", "    if most > size:"),
         ("negative numbers count from the end", BASE, "    if least < 0:", "    if least < -(2**31):"),
         ("a copy in the old order", BASE, "other.data = self.data[rows]", "other.data = self.data.copy()"),
-        ("users' prior on items", MF, "_add_scaled(x, middle, self.dim, self.item_precision, out)", "_add_scaled(x, middle, self.size, self.user_precision, out)"),
+        ("users' prior on items", MF, "_add_scaled(x, middle, self.dim, self.item_precision, out)", "_add_scaled(x, middle, self.dim, self.user_precision, out)"),
         ("scales are variances", MF, "positive_number(user_scale, \"user_scale\") ** -2", "positive_number(user_scale, \"user_scale\") ** -1"),
         ("the rates' quadratic part", MF, "out[row, 2] += c * here + q * slope", "out[row, 2] += 2.0 * c * here + q * slope"),
         ("a factor on the wrong item", MF, "self.rank * (self.n_users + self.data[\"item\"].astype(np.int64))", "self.rank * self.data[\"item\"].astype(np.int64)"),
@@ -61,5 +61,19 @@ BUGS = [
         ("projections add up over chunks", NN, "            p[:m] = 0.0\n", ""),
         ("the logits' top is lost", NN, "total += math.log(mass) + float(top - z", "total += math.log(mass) + float(-z"),
         ("labels beyond the classes", NN, "if classes < 2 or most >= classes:", "if classes < 2 or most > classes:"),
+    ]
+] + [
+    Bug(f"factorisations, by law: {name}", file, old, new, (f"tests/statistics/test_factorisation_laws.py::{test}",))
+    for name, file, old, new, test in [
+        ("users' prior on items", MF, "_add_scaled(x, middle, self.dim, self.item_precision, out)", "_add_scaled(x, middle, self.dim, self.user_precision, out)", "test_the_product_of_two_factors_has_its_law"),
+        ("half a datum's misfit", BASE, "return -self.noise_precision * (rating - r)", "return -0.5 * self.noise_precision * (rating - r)", "test_the_product_of_two_factors_has_its_law"),
+        ("the mean has no prior", B, "precision[k] * (sums[k] - means[k])", "precision[k] * sums[k]", "test_the_bouncy_particle_sampler[BPMF-0.15]"),
+        ("no Jacobian", B, "- 0.5 * (rows + 1) - shape\n", "- 0.5 * (rows + 1) - shape + 1.0\n", "test_the_bouncy_particle_sampler[BPMF-0.15]"),
+        ("zero counts weigh", P, "return 1.0 - rating / r", "return 1.0 - (rating + 1.0) / r", "test_the_bouncy_particle_sampler[PPMF-0.1]"),
+        ("the rates' normaliser without the activity", P, "out[place] += epsilon * (factors + rate) - self.rank * shape - own", "out[place] += epsilon * (factors + rate) - self.rank * shape", "test_the_bouncy_particle_sampler[PPMF-0.1]"),
+        ("tanh of the whole", ICA, "y[k, c] = 1.0 - 2.0 / (1.0 + exp(y[k, c]))", "y[k, c] = 1.0 - 2.0 / (1.0 + exp(2.0 * y[k, c]))", "test_the_bouncy_particle_sampler[ICA-0.15]"),
+        ("the inverse is not transposed", ICA, "out[i * d + j] += weight * inverse[j, i]", "out[i * d + j] += weight * inverse[i, j]", "test_the_bouncy_particle_sampler[ICA-0.15]"),
+        ("no bias", NN, "                h[k, j] += w[weights + p * q + j]", "                h[k, j] += 0.0", "test_each_family_once[BayesianNN by MALA]"),
+        ("the logits' top is lost", NN, "total += math.log(mass) + float(top - z", "total += math.log(mass) + float(-z", "test_each_family_once[BayesianNN by MALA]"),
     ]
 ]  # fmt: skip

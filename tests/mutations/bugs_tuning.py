@@ -39,8 +39,38 @@ BUGS = [
         ("halving: NaN is the best score", "pdmp/tuning/halving.py", "scores = [math.inf if math.isnan(score)", "scores = [-math.inf if math.isnan(score)", TUNING),
         ("grid: the first of each", "pdmp/tuning/competition.py", "for each in itertools.product(*values.values())]", "for each in zip(*values.values(), strict=False)]", TUNING),
         ("grid search: the worst", "pdmp/tuning/competition.py", "best = int(np.argmin(found))", "best = int(np.argmax(found))", TUNING),
+        ("grid search: each arm starts somewhere else", "pdmp/tuning/competition.py", "        start = _noisy_start(made[0].process, initial, start_noise, seed)\n        for arm in made:\n            arm.initial = start", "        for arm in made:\n            arm.initial = _noisy_start(made[0].process, initial, start_noise, arm.seed)", TUNING),
+        ("grid search: from the mode whatever is given", "pdmp/tuning/competition.py", "    if initial is None:\n        initial = process.model.mode() if process.anchor is None else process.anchor\n", "    if True:\n        initial = process.model.mode() if process.anchor is None else process.anchor\n", TUNING),
+        ("grid search: from the mode, not the anchor", "pdmp/tuning/competition.py", "initial = process.model.mode() if process.anchor is None else process.anchor", "initial = process.model.mode()", TUNING),
+        ("grid search: the noise's size is forgotten", "pdmp/tuning/competition.py", "return initial + noise * np.random", "return initial + np.random", TUNING),
+        ("held out: the mean loss, not the loss of the mean", "pdmp/tuning/competition.py", "return log_loss(y, predicted) if", "return float(np.mean([log_loss(y, p) for p in model.predict(x, *inputs)])) if", TUNING),
+        ("held out: accuracy for error", "pdmp/tuning/competition.py", "else 1.0 - accuracy(y, predicted)", "else accuracy(y, predicted)", TUNING),
+        ("held out: ratings beyond the scale", "pdmp/tuning/competition.py", "return rmse(y, predicted, lowest, highest)[1]", "return rmse(y, predicted)[1]", TUNING),
+        ("held out: what diverged is scored", "pdmp/tuning/competition.py", "        if not np.all(np.isfinite(predicted)):\n            return math.inf\n", "", TUNING),
         ("the heuristic: 1/√N", "pdmp/tuning/competition.py", "return 1.0 / max(model.n_data, 1)", "return max(model.n_data, 1) ** -0.5", TUNING),
         ("arms of the wrong batch size", "discrete/tick.py", "return cls(Minibatch(model, size) if size else Full(model), **settings)", "return cls(Full(model), **settings)", TUNING),
         ("the command's seed is not used", "pdmp/cli.py", '            clock="data",\n            seed=seed,', '            clock="data",\n            seed=None,', CLI),
+    ]
+] + [
+    Bug(f"options of arms: {name}", file, old, new, ("tests/tuning/test_options.py",))
+    for name, file, old, new in [
+        ("all arms are the first", "pdmp/tuning/competition.py", "_Arm(make, values, one, initial, options)", "_Arm(make, arms[0], one, initial, options)"),
+        ("the table has other arms' options", "pdmp/tuning/competition.py", "        arm = made[p.arm]\n        why", "        arm = made[0]\n        why"),
+        ("the run of another arm", "pdmp/tuning/competition.py", "clock, metric, seed, made[best].run)", "clock, metric, seed, made[0].run)"),
+        ("a batch of a fixed size", "pdmp/gradients/minibatch.py", "self.size, self.draw, self.seed = check_size(size, model), draw", "self.size, self.draw, self.seed = check_size(2, model), draw"),
+        ("control variates of a fixed size", "pdmp/gradients/control_variate.py", "self.size, self.draw = check_size(size, model), draw", "self.size, self.draw = check_size(1, model), draw"),
+        ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'self.anchor = model.check(anchor, "anchor")', "self.anchor = model.mode()"),
+        ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, preconditioner)", "super().__init__(provider, step, None, preconditioner)"),
+        ("momenta are never refreshed", "discrete/sghmc.py", 'count("refresh_every", refresh_every)', "0"),
+        ("from_h drops the leapfrog steps", "discrete/sghmc.py", "noise_estimate=beta_hat / eps, **options", "noise_estimate=beta_hat / eps"),
+        ("from_h forgets the friction", "discrete/sghmc.py", 'friction=positive("alpha", alpha) / eps', "friction=1.0"),
+        ("every arm has the automatic step", "discrete/tick.py", "{name: chosen.schedule.step(0) * f}", "{name: chosen.schedule.step(0)}"),
+        ("friction and diffusion are not offered", "discrete/tick.py", 'for key in ("friction", "diffusion") if hasattr(chosen, key)', "for key in ()"),
+        ("the figures: leapfrog steps", "examples/papers/_mamba.py", "refresh_every=leaps", "refresh_every=10"),
+        ("the figures: control variates", "examples/papers/_mamba.py", "self.provider(bool(controlled), share)", "self.provider(False, share)"),
+        ("the figures: where they are anchored", "examples/papers/_mamba.py", "ControlVariate(self.model, size, anchor=self.start)", "ControlVariate(self.model, size)"),
+        ("the figures: batches", "examples/papers/_mamba.py", "size = max(2, round(share * self.model.n_data))", "size = 4"),
+        ("the figures: steps", "examples/papers/_mamba.py", "10.0**log_step, leaps, **options", "10.0**self.log_steps[0], leaps, **options"),
+        ("the figures: friction", "examples/papers/_mamba.py", "provider, step, ALPHA, scheme=scheme", "provider, step, scheme=scheme, alpha=0.02"),
     ]
 ]  # fmt: skip

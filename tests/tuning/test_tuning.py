@@ -284,6 +284,70 @@ def test_grids_and_the_heuristic():
     assert tuning.heuristic_step(pdmp.models.LinearGaussian(a, a[:, 0])) == pytest.approx(1 / 40)
 
 
+# ---------------------------------------------------------------------------------------------------------------
+# As published: held-out loss, from a noisy start near the mode
+
+LABELS = (np.random.default_rng(3).standard_normal((60, 2)), np.random.default_rng(4).integers(0, 2, 60))
+REGRESSION = pdmp.models.LogisticRegression(LABELS[0][:40], LABELS[1][:40])
+
+
+def test_the_held_out_loss_is_that_of_the_mean_prediction():
+    X, y = LABELS[0][40:], LABELS[1][40:]
+    draws = np.random.default_rng(5).standard_normal((7, 2))
+    p = (1.0 / (1.0 + np.exp(-X @ draws.T))).mean(axis=1)
+    loss = -np.mean(np.where(y == 1, np.log(p), np.log(1.0 - p)))
+    assert tuning.held_out(y, X)(draws, REGRESSION) == pytest.approx(loss, rel=1e-12)
+    assert tuning.held_out(y, X, loss="error")(draws, REGRESSION) == pytest.approx(np.mean((p > 0.5) != y))
+    network = pdmp.models.BayesianNN(X, y, hidden=2)
+    draws = np.random.default_rng(6).standard_normal((5, network.dim))
+    p = network.predict(draws, X).mean(axis=0)
+    assert tuning.held_out(y, X)(draws, network) == pytest.approx(-np.mean(np.log(p[np.arange(20), y])), rel=1e-12)
+    assert tuning.held_out(y, X)(np.full((5, 2), np.nan), REGRESSION) == math.inf
+
+
+def test_the_held_out_error_of_ratings():
+    users, items = np.array([0, 1, 2]), np.array([1, 0, 1])
+    model = pdmp.models.MatrixFactorization([0, 1, 2], [0, 1, 0], [1.0, 2.0, 5.0], 2)
+    draws = 3.0 * np.random.default_rng(7).standard_normal((6, model.dim))
+    of_users, of_items = draws[:, :6].reshape(6, 3, 2), draws[:, 6:].reshape(6, 2, 2)
+    mean = np.einsum("rnk,rnk->n", of_users[:, users], of_items[:, items]) / 6
+    assert mean.min() < 1.0 or mean.max() > 5.0  # so that the limits count
+    for limits, clipped in (({}, mean), ({"lowest": 1.0, "highest": 5.0}, np.clip(mean, 1.0, 5.0))):
+        metric = tuning.held_out([3.0, 4.0, 1.0], users, items, loss="rmse", **limits)
+        assert metric(draws, model) == pytest.approx(np.sqrt(np.mean((clipped - [3.0, 4.0, 1.0]) ** 2)), rel=1e-12)
+
+
+def test_a_grid_search_from_a_noisy_start():
+    """All arms start at the same point, `initial` or the mode with normal noise; the best held-out loss is taken."""
+    starts, metric = [], tuning.held_out(LABELS[1][40:], LABELS[0][40:])
+    batch = pdmp.gradients.Minibatch(REGRESSION, 4)
+
+    def watched(x, model):
+        starts.append(x[0])
+        return metric(x, model)
+
+    def search(metric=metric, seed=12, make=lambda step: discrete.SGLD(batch, step), **options):
+        arms = tuning.grid(step=[1e-12, 1e-10, 1e-3])
+        return tuning.grid_search(make, arms, 60, metric, "steps", seed, workers=1, thin=1, **options)
+
+    found = search(start_noise=0.7)
+    noise = 0.7 * np.random.default_rng(12).standard_normal(2)
+    for initial, start in ((None, REGRESSION.mode()), ([3.0, -1.0], np.array([3.0, -1.0]))):
+        starts.clear()
+        search(watched, start_noise=0.7, initial=initial)
+        np.testing.assert_allclose(starts[0], start + noise, atol=1e-4)
+        np.testing.assert_allclose(starts[1], start + noise, atol=1e-3)
+    starts.clear()
+    anchored = pdmp.gradients.ControlVariate(REGRESSION, 4, anchor=[2.0, 2.0])
+    search(watched, make=lambda step: discrete.SGLD(anchored, step), start_noise=0.7)
+    np.testing.assert_allclose(starts[0], 2.0 + noise, atol=1e-4)
+    starts.clear()
+    search(watched)
+    np.testing.assert_allclose(starts[0], REGRESSION.mode(), atol=1e-4)
+    assert found.metric == "held-out log_loss" and found.score == min(row["score"] for row in found.table)
+    assert found.table == search(start_noise=0.7).table != search(start_noise=0.7, seed=13).table
+
+
 def counting():
     """A metric that is worse each time, and the draws that it was given."""
     seen = []
@@ -379,6 +443,8 @@ def test_the_failure_bound_of_unequal_gaps():
     assert tuning.failure_bound([0.5, 2.0], 1.0, 10_000.0) == pytest.approx(expected, abs=0.0)
 
 
+#: It has no mode.
+FLAT = pdmp.models.from_function(lambda x: (float(-x[0]), np.array([-1.0])), 1)
 CASES = {
     "no arms": (lambda: tuning.mamba(langevin, [], 10.0), ValueError, "`arms`.*empty"),
     "empty grid": (lambda: tuning.grid(step=[]), ValueError, "`step` is empty"),
@@ -405,6 +471,13 @@ CASES = {
         pdmp.SamplingError,
         "All 2 arms failed: the metric is NaN",
     ),
+    "noise": (lambda: tuning.grid_search(langevin, ARMS, 50, start_noise=-1.0), ValueError, "`start_noise`.*-1.0"),
+    "noise off nothing": (
+        lambda: tuning.grid_search(lambda: discrete.SGLD(FLAT, 0.1), [{}], 50, clock="steps", start_noise=1.0),
+        ValueError,
+        "`initial` must be given",
+    ),
+    "loss": (lambda: tuning.held_out([0, 1], [[1.0], [2.0]], loss="hinge"), ValueError, "`loss`.*'hinge'"),
     "gaps": (lambda: tuning.failure_bound([0.0], 1.0, 1.0), ValueError, "`gaps`"),
 }
 

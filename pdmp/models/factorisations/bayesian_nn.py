@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ACTIVATIONS = ("softmax", "sigmoid", "relu", "tanh")
 SOFTMAX, SIGMOID, RELU, TANH = range(4)
 CHUNK = 1_024  #: data that go through the network together: products of matrices of this many rows
-LARGEST_SEARCH = 10**7  #: above this many multiplications in a full gradient no mode is searched for
+LARGEST_SEARCH = 10**7  #: above this many multiplications in a full gradient the mode is searched for with batches
 
 
 @allocating
@@ -400,14 +400,10 @@ class BayesianNN(IsotropicPrior):
     def slab_density(self) -> np.ndarray | None:
         return np.full(self.dim, math.sqrt(self.precision / (2.0 * math.pi)))
 
-    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
-        """A minimum of U, shape (dim,), or None; of a network of more than 10⁷ / N weights only with `initial`.
-
-        It is one of many: the units can be exchanged.
-        """
-        if initial is None and self.n_data * self.dim > LARGEST_SEARCH:
-            return None
-        return super().mode(initial)
+    @property
+    def searches_by_batches(self) -> bool:
+        """Whether there are more than 10⁷ / N weights. A mode is one of many: the units can be exchanged."""
+        return self.n_data * self.dim > LARGEST_SEARCH
 
     def _log_probabilities(self, x, X):
         h = X

@@ -31,7 +31,7 @@ from pdmp.native.prefetch import prefetch
 RATING = np.dtype([("user", np.int32), ("item", np.int32), ("rating", np.float32)])
 AHEAD = 16  #: ratings whose factors are asked for in advance
 PIECE = 2**17  #: ratings handled together by numpy
-#: Above this many multiplications in a full gradient no mode is searched for: it would take minutes.
+#: Above this many multiplications in a full gradient the mode is searched for with batches.
 LARGEST_SEARCH = 10**6
 
 
@@ -236,14 +236,13 @@ class Factorisation(Model):
         other.n_data = len(other.data)
         return other
 
-    def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
-        """A minimum of U, shape (dim,), or None; for more than 10⁶ / rank ratings only with `initial`.
+    @property
+    def searches_by_batches(self) -> bool:
+        """Whether there are more than 10⁶ / rank ratings.
 
-        It is one of many: rotations of the factors, or permutations and signs, leave U or its likelihood as it is.
+        A mode is one of many: rotations of the factors, or permutations and signs, leave U or its likelihood as it is.
         """
-        if initial is None and self.n_data * self.rank > LARGEST_SEARCH:
-            return None
-        return super().mode(initial)
+        return self.n_data * self.rank > LARGEST_SEARCH
 
     def curvature(self, x: ArrayLike, probes: int | None = None) -> float:
         """Trace of the Hessian at x divided by `dim`, or the mean size of its diagonal where that is negative."""

@@ -1,0 +1,170 @@
+"""What MAMBA and grid search pass on: every option of an arm is one of the process that runs."""
+
+import itertools
+import math
+import sys
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from discrete.sghmc import EXPLICIT
+from pdmp import tuning
+from pdmp.gradients import ControlVariate, Minibatch
+from tests.checks import plain_only
+from tests.examples.test_papers import FOLDER, load
+
+pytestmark = [pytest.mark.exact, plain_only]
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 2))
+MODEL = pdmp.models.LogisticRegression(X, (X[:, 0] + RNG.standard_normal(40) > 0.0).astype(int))
+ANCHOR = np.array([0.5, 0.25])
+GRID = {"step": [1e-3, 2e-3], "size": [3, 4], "friction": [0.7, 1.1], "leaps": [2, 3], "controlled": [False, True]}
+
+
+def leapfrog(step, size, friction, leaps, controlled):
+    provider = ControlVariate(MODEL, size, anchor=ANCHOR) if controlled else Minibatch(MODEL, size)
+    return discrete.SGHMC(provider, step, friction, scheme="semi_implicit", refresh_every=leaps)
+
+
+def options(process):
+    """The arm that a process is."""
+    controlled = isinstance(process.provider, ControlVariate)
+    assert not controlled or np.array_equal(process.provider.anchor, ANCHOR)
+    return {
+        "step": process.schedule.step(0),
+        "size": process.provider.size,
+        "friction": process.friction,
+        "leaps": process.refresh_every,
+        "controlled": controlled,
+    }
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """The processes that `pdmp.sample` was given, and runs that go on."""
+    module, seen = sys.modules["pdmp.tuning.competition"], []
+    sample, extend = module.sample, module.extend
+
+    def first(process, **told):
+        seen.append((process, sample(process, **told)))
+        return seen[-1][1]
+
+    def further(run, **told):
+        found = extend(run, **told)
+        seen.append((seen[[id(r) for _, r in seen].index(id(run))][0], found))
+        return found
+
+    monkeypatch.setattr(module, "sample", first)
+    monkeypatch.setattr(module, "extend", further)
+    return seen
+
+
+@pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
+@pytest.mark.parametrize("search", [tuning.mamba, tuning.grid_search])
+def test_every_option_of_an_arm_reaches_the_process_that_runs(search, ran):
+    """In each round; and a step looks at as many data as its batch has."""
+    arms = tuning.grid(**GRID)
+    found = search(
+        leapfrog, arms, 200 if search is tuning.mamba else 20, "ksd", "steps", seed=1, thin=1, draws=5, workers=1
+    )
+    assert [options(process) for process, _ in ran[: len(arms)]] == arms
+    rounds = {row["round"] for row in found.table}
+    assert len(rounds) == (3 if search is tuning.mamba else 1)
+    assert len(ran) == len(found.table)
+    for (process, run), row in zip(ran, found.table, strict=True):
+        arm = {name: row[name] for name in GRID}
+        assert options(process) == arm and process.model is MODEL
+        steps, data = int(run.events[0]), run.stats["data_terms"]
+        assert steps == round(row["spent"]) and data == steps * arm["size"]
+    assert options(next(p for p, run in ran if run is found.run)) == found.best
+
+
+@pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
+@pytest.mark.parametrize("name", GRID)
+def test_every_option_changes_the_path(name):
+    """Of two arms that differ in one option alone, from the same seed."""
+    base = {key: values[0] for key, values in GRID.items()}
+    one, other = (
+        pdmp.sample(leapfrog(**base | {name: value}), steps=12, seed=2, initial=[0.0, 0.0]).trajectories[0].positions
+        for value in GRID[name]
+    )
+    assert not np.array_equal(one, other)
+
+
+SAMPLERS = [getattr(discrete, name) for name in ("SGLD", "SGBD", "SGHMC", "SGNHT", "MSGNHT", "BADODAB", "BAOAB", "UBU")]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.__name__)
+def test_the_arms_that_a_sampler_offers(sampler):
+    """Steps around the automatic one of each batch, with the friction or diffusion that belongs to it."""
+    mode = MODEL.mode()
+    make, arms = sampler.recipe.arms(sampler, MODEL, mode)
+    name = sampler.step_name
+    assert {arm["size"] for arm in arms} == {2, 4} and len(arms) == 12
+    for size in (2, 4):
+        some = [arm for arm in arms if arm["size"] == size]
+        chosen = sampler(Minibatch(MODEL, size)).resolve(mode)
+        factors = np.array([arm[name] for arm in some]) / chosen.schedule.step(0)
+        np.testing.assert_allclose(factors, [0.125, 0.25, 0.5, 1.0, 2.0, 4.0], rtol=1e-6)
+        for arm in some:
+            process = make(**arm)
+            assert process.provider.size == size and process.schedule.step(0) == pytest.approx(arm[name], rel=1e-12)
+            for key in ("friction", "diffusion"):
+                assert (key in arm) == hasattr(process, key)
+                if key in arm:
+                    assert getattr(process, key) == arm[key] == pytest.approx(getattr(chosen, key), rel=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The settings of the paper's figures
+
+
+@pytest.fixture
+def problem(monkeypatch):
+    """The problem of the scripts on MAMBA, and what its two searches were called with."""
+    script, seen = load(FOLDER / "_mamba.py", monkeypatch), {}
+    for name in ("mamba", "grid_search"):
+
+        def search(*args, name=name, **told):
+            seen[name] = args, told
+            return type("Found", (), {"best": "the best"})
+
+        monkeypatch.setattr(script.tuning, name, search)
+    return script, script.Problem(MODEL, ANCHOR, [-2.0, -3.0], [1.0, 0.1, 0.05], 0.3, workers=1), seen
+
+
+@pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
+def test_the_settings_of_the_figures_reach_the_processes(problem):
+    script, its, seen = problem
+    for name in script.NAMES:
+        kind, _, controlled = name.partition("-")
+        assert its.mamba(name, "ksd", 7, 5, 30) == its.grid(name, "loss", 9, 6, 20) == "the best"
+        (make, arms, *rest), told = seen["mamba"]
+        assert rest == [7, "ksd", "data"] and np.array_equal(told.pop("initial"), ANCHOR)
+        assert told == {"seed": 5, "draws": 30, "workers": 1}
+        leaps = [5, 10] if kind == "SGHMC" else [None]
+        wanted = list(itertools.product([-2.0, -3.0], [1.0, 0.1, 0.05], leaps))
+        assert [(arm["log_step"], arm["share"], arm.get("leaps")) for arm in arms] == wanted
+        for arm in arms:
+            process = make(**arm)
+            assert type(process).__name__ == kind and isinstance(process.provider, ControlVariate) == bool(controlled)
+            assert process.provider.size == max(2, round(arm["share"] * 40))
+            assert process.anchor is None if not controlled else np.array_equal(process.anchor, ANCHOR)
+            h = 10.0 ** arm["log_step"]
+            if kind == "SGLD":
+                assert process.schedule.step(0) == h
+            else:
+                eps = math.sqrt(h)
+                assert process.schedule.step(0) == pytest.approx(eps)
+                rate = process.friction if kind == "SGHMC" else process.diffusion
+                assert rate == pytest.approx(0.01 / eps)
+            if kind == "SGHMC":
+                assert process.refresh_every == arm["leaps"] and process.scheme == EXPLICIT
+        (make, arms, *rest), told = seen["grid_search"]
+        assert rest == [9, "loss", "data", 6] and told["draws"] == 20
+        assert {arm["share"] for arm in arms} == {0.1}  # 10 % of the data
+        start = ANCHOR + 0.3 * np.random.default_rng(6).standard_normal(2)
+        np.testing.assert_array_equal(told["initial"], start)
