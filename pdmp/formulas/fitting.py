@@ -21,12 +21,17 @@ from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbe
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import Flat, Prior
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
+from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.sticky import Sticky
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
+SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 50 rows"
 SEPARATION_ROWS = 20_000  #: most rows among which a separating sum of columns is looked for
 
 
@@ -73,7 +78,7 @@ def regression(
         Of counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
-        number given for each; "all" but the intercept. For labels without group effects.
+        number given for each; "all" but the intercept. Without group effects, or with those of intercepts as below.
     seed : int, optional
         The same seed gives the same fit.
     **options
@@ -98,10 +103,12 @@ def regression(
 
     Notes
     -----
-    Labels with a logit or probit link and without group effects are sampled, from 50,000 rows on, by the Zig-Zag
-    process with control variates and importance draws, exact at one row a proposal [1]_ [2]_: their second derivatives
-    by the linear predictor are at most 1/4 and 1. No bound on a row's rate holds for every value of a dispersion or of
-    a group's standard deviation, so that all else is sampled with full gradients, by Hamiltonian Monte Carlo.
+    From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
+    same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
+    effects ``(1 | g)`` of one grouping half of whose groups have at least 50 rows, by
+    `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
+    over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with full
+    gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -188,13 +195,14 @@ def make_model(
     for text in filter(None, found):
         warnings.warn(text, UserWarning, stacklevel=3)
         notes.append(text.rstrip("."))
-    extra = {}
-    bounded = math.isfinite(law.curvature) and not groups
-    if select is not None:
-        if not bounded:
-            raise ValueError("`select` is for labels (family bernoulli or probit) without group effects.")
-        extra["inclusion"] = inclusion_of(select, design)
-    model = (FixedEffectsRegression if bounded else MixedRegression)(
+    kind: type[MixedRegression] = MixedRegression
+    if not groups and math.isfinite(law.curvature):
+        kind = FixedEffectsRegression
+    elif has_intercepts(groups, design.intercept) and (select is not None or len(y) >= SUBSAMPLED_ROWS):
+        kind = GroupIntercepts
+    if select is not None and groups and kind is MixedRegression:
+        raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
+    model = kind(
         design.X,
         y,
         law,
@@ -207,10 +215,15 @@ def make_model(
         weights=weight,
         scale_response=family.in_units,
         response=design.response,
-        **extra,
+        inclusion=None if select is None else inclusion_of(select, design),
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
+
+
+def has_intercepts(groups: Sequence[GroupColumn], intercept: int | None) -> bool:
+    """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
+    return intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|") and groups[0].is_large
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -284,29 +297,55 @@ def inclusion_of(select: Any, design: Design) -> np.ndarray:
 def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
-    bounded, large = isinstance(model, FixedEffectsRegression), model.n_data >= SUBSAMPLED_ROWS
-    if not bounded or not (large or selects):
-        if not large:
-            return sample(model, seed=seed, **options), []
-        why = "of every value of a group's standard deviation or of a dispersion" if not bounded else "found"
-        return sample(model, seed=seed, **options), [
-            f"rows are not sub-sampled: no exact bound on a row's rate is known, {why}; each gradient is of all rows"
-        ]
-    anchor = model.mode()
-    if anchor is None:
+    if not (model.n_data >= SUBSAMPLED_ROWS or selects):
+        return sample(model, seed=seed, **options), []
+    process, starts, said = subsampled(model, selects)
+    if process is None:
         if selects:
-            raise ValueError("the mode of the posterior was not found: give proper priors, or leave out `select`.")
-        return sample(model, seed=seed, **options), ["rows are not sub-sampled: the mode was not found"]
-    covariance = np.linalg.inv(model.hessian(anchor))
-    sd = np.sqrt(np.diag(covariance))
-    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
-    process = (StickyZigZag if selects else ZigZag)(provider, speed=sd)
+            raise ValueError(f"`select` cannot be sampled: {said}.")
+        return sample(model, seed=seed, **options), [f"rows are not sub-sampled: {said}; each gradient is of all rows"]
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options
     options = {"warmup": 0.2, "chains": chains} | options
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
-        options["initial"] = anchor + rng.standard_normal((chains, model.dim)) @ np.linalg.cholesky(covariance).T
+        options["initial"] = starts(chains, rng)
+    name = {RegressionZigZag: "the Zig-Zag process", Sticky: "the sticky Zig-Zag process"}.get(
+        type(process), f"pdmp.{type(process).__name__}"
+    )
+    return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+
+
+def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
+    """The process that sub-samples the rows of a model; starts of n chains, ``starts(n, rng)``; and what is said of it.
+
+    The process is None where there is none, and the text is then the reason.
+    """
+    if not isinstance(model, FixedEffectsRegression):
+        if model.n_groups and not isinstance(model, GroupIntercepts):
+            return None, None, f"that is for {SUBSAMPLED_GROUPS}"
+        found = laplace(model)
+        if found is None:
+            return None, None, "the mode was not found, give proper priors"
+        process: Any = RegressionZigZag(model, found.mean, found.sd)
+        if process.expected_data > model.n_data and not selects:
+            return None, None, "they say too little for the bounds on single rows"
+        process = Sticky(process, None, (), None, None) if selects else process
+        return (
+            process,
+            found.draws,
+            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode",
+        )
+    anchor = model.mode()
+    if anchor is None:
+        return None, None, "the mode was not found, give proper priors"
+    covariance = np.linalg.inv(model.hessian(anchor))
+    sd = np.sqrt(np.diag(covariance))
+    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
+
+    def starts(n, rng):
+        return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
+
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
-    return sample(process, seed=seed, **options), [f"sampled by pdmp.{type(process).__name__}, {said}"]
+    return (StickyZigZag if selects else ZigZag)(provider, speed=sd), starts, said

@@ -190,3 +190,16 @@ def second_derivative_bound(kind, a, b, c):
     if kind == STUDENT_T:
         return (a + 1.0) / (a * c * c)
     return math.inf
+
+
+@inlined
+def second_derivative_bound_until(kind, a, b, c, x):
+    """At least the absolute second derivative at every coordinate up to x."""
+    if kind == HALF_NORMAL:
+        z = exp(x) / a
+        return 2.0 * z * z
+    if kind == HALF_STUDENT_T:
+        return 0.5 * (a + 1.0)
+    if kind == GAMMA:
+        return exp(x) / b
+    return second_derivative_bound(kind, a, b, c)
