@@ -19,7 +19,7 @@ from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.gradients import ControlVariate
-from pdmp.models.priors import Flat, Prior
+from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
@@ -39,7 +39,7 @@ def regression(
     formula: str,
     data: Any,
     family: str = "gaussian",
-    priors: Mapping[str, Prior] | None = None,
+    priors: Mapping[str, Prior | BetaBernoulli] | None = None,
     *,
     offset: str | None = None,
     weights: str | None = None,
@@ -79,6 +79,8 @@ def regression(
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
         number given for each; "all" but the intercept. Without group effects, or with those of intercepts as below.
+        ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
+        their number has a prior of its own.
     seed : int, optional
         The same seed gives the same fit.
     **options
@@ -148,7 +150,7 @@ def make_model(
     described: Described,
     data: Any,
     family: Family,
-    priors: Mapping[str, Prior] | None,
+    priors: Mapping[str, Prior | BetaBernoulli] | None,
     offset: str | None,
     weights: str | None,
     exposure: str | None,
@@ -175,6 +177,7 @@ def make_model(
     if weight is not None and not (np.all(weight >= 0.0) and np.any(weight > 0.0)):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
+    model_prior, priors = prior_of_models(priors, select)
     law, defaults, named = family.law(), Defaults(family, y, added), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
@@ -191,6 +194,8 @@ def make_model(
     names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
     by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True))
 
+    if model_prior is not None:
+        notes.append(f"inclusion ~ {model_prior}")
     found = collinear(design, of_columns), separated(design, of_columns, y) if family.kind == "label" else None
     for text in filter(None, found):
         warnings.warn(text, UserWarning, stacklevel=3)
@@ -215,7 +220,8 @@ def make_model(
         weights=weight,
         scale_response=family.in_units,
         response=design.response,
-        inclusion=None if select is None else inclusion_of(select, design),
+        inclusion=None if select is None else inclusion_of(select, design, model_prior),
+        model_prior=model_prior,
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
@@ -276,10 +282,23 @@ def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | N
     return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
 
 
-def inclusion_of(select: Any, design: Design) -> np.ndarray:
+def prior_of_models(
+    priors: Mapping[str, Any] | None, select: Any
+) -> tuple[BetaBernoulli | None, Mapping[str, Any] | None]:
+    """The prior of which coefficients are not 0, unless they are independent, and the other priors."""
+    law = (priors or {}).get("inclusion")
+    if not isinstance(law, BetaBernoulli):
+        return None, priors
+    if select is None or isinstance(select, Mapping):
+        raise ValueError(f'`priors`: {law} is for `select="all"`, or names without probabilities of their own.')
+    return law, {name: prior for name, prior in priors.items() if name != "inclusion"}
+
+
+def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None = None) -> np.ndarray:
     """Prior inclusion probabilities of the columns, 1 for those that are always in the model."""
     free = [name for j, name in enumerate(design.columns) if j != design.intercept]
-    given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, INCLUSION)
+    usual = model_prior.a / (model_prior.a + model_prior.b) if model_prior else INCLUSION
+    given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, usual)
     if isinstance(select, str) and select != "all":
         raise ValueError(f'`select` must be "all", names of columns or terms, or a dict of them, got {select!r}.')
     inclusion = np.ones(len(design.columns))
@@ -331,7 +350,7 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         process: Any = RegressionZigZag(model, found.mean, found.sd)
         if process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
-        process = Sticky(process, None, (), None, None) if selects else process
+        process = Sticky(process, model.model_prior, (), None, None) if selects else process
         return (
             process,
             found.draws,
@@ -348,4 +367,6 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
-    return (StickyZigZag if selects else ZigZag)(provider, speed=sd), starts, said
+    if selects:
+        return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
+    return ZigZag(provider, speed=sd), starts, said

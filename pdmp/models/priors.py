@@ -142,6 +142,30 @@ class Gamma(Prior):
     kind, positive, scales = GAMMA, True, ("scale",)
 
 
+@dataclass(frozen=True)
+class BetaBernoulli:
+    """The law of which coefficients are not 0: each with the probability w, the same for all, and w ~ Beta(a, b).
+
+    The number of them, of m that may be 0, is beta-binomial; uniform on 0 … m for a = b = 1 [1]_.
+
+    References
+    ----------
+    .. [1] Scott & Berger (2010), Bayes and empirical-Bayes multiplicity adjustment in the variable-selection problem,
+       Ann. Statist. 38.
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
+                raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
+
+    def __str__(self) -> str:
+        return f"BetaBernoulli({self.a:.4g}, {self.b:.4g})"
+
+
 @inlined
 def potential(kind, a, b, c, x):
     """Minus the log density at the coordinate x, up to a constant."""

@@ -12,7 +12,7 @@ from pdmp import cli
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
-from pdmp.models.priors import Flat, HalfNormal, Normal
+from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
@@ -414,6 +414,23 @@ def test_prior_probabilities_of_selection():
     assert model.prior_inclusion().tolist() == [1.0, 0.7, 0.2]
     assert made("b ~ x + w", "bernoulli", select="all")[0].prior_inclusion().tolist() == [1.0, 0.5, 0.5]
     assert made("b ~ x + w", "bernoulli", select=["w"])[0].prior_inclusion().tolist() == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_a_prior_of_how_many_are_selected(monkeypatch):
+    law, asked = BetaBernoulli(1.0, 3.0), {}
+    model, _, priors, notes = made(
+        "b ~ x + w", "bernoulli", select="all", priors={"inclusion": law, "x": Normal(0.0, 1.0)}
+    )
+    assert model.prior_inclusion().tolist() == [1.0, 0.25, 0.25] and "inclusion" not in priors
+    assert "inclusion ~ BetaBernoulli(1, 3)" in notes
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+    for one in (model, made("y ~ x + w", select=["x"], priors={"inclusion": law})[0]):
+        fitting.sample_model(one, 1, True, {})
+        assert (asked["process"].shape, asked["process"].other_shape) == (1.0, 3.0)
+        assert asked["process"].sticking.tolist() == np.flatnonzero(one.prior_inclusion() < 1.0).tolist()
+    with pytest.raises(ValueError, match=r"BetaBernoulli\(1, 3\) is for `select=\"all\"`"):
+        made("b ~ x", "bernoulli", priors={"inclusion": law})
 
 
 @pytest.mark.slow

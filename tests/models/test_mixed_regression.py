@@ -212,29 +212,35 @@ def test_bounds_on_third_derivatives(law):
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_bounds_on_remainders_of_rows(law):
-    model = mixed(law, centred=True)[0]
+    """At random points, and where the linear predictor changes the most for its distance."""
+    model, worst = mixed(law, centred=True)[0], 0.0
     rng, anchor = np.random.default_rng(5), model.initial + 0.2
-    scale = rng.uniform(0.05, 0.3, model.dim)
-    for i in range(ROWS):
+    scale, laws = rng.uniform(0.05, 0.3, model.dim), model.dim - model.n_dispersions
+    for i in range(0, ROWS, 3):
         m, ma, mc, growth = model.native.remainder_bounds(anchor, i, scale)
         features = np.zeros(model.dim)
-        features[: model.n_fixed] = np.abs(model.X[i])
-        features[model.level[i]] = np.abs(model.value[i])
-        limits = m * features
-        if model.n_dispersions:
-            limits[model.dim - model.n_dispersions :] = [ma, mc][: model.n_dispersions]
-        h = 1e-5
-        for size in (0.3, 1.0, 3.0):
-            way = rng.normal(size=model.dim) * scale * size
-            way[model.n_fixed : model.n_fixed + model.n_groups] = 0.0  # centred effects do not read log τ
-            touched = features > 0.0
-            touched[model.dim - model.n_dispersions :] = True
-            r = np.linalg.norm((way / scale)[touched])
-            here, there = model.term_gradients(anchor + way, [i])[0], model.term_gradients(anchor, [i])[0]
-            ahead, behind = (model.term_gradients(anchor + e * way, [i])[0] for e in (h, -h))
-            remainder = here - there - (ahead - behind) / (2.0 * h)
+        features[: model.n_fixed] = model.X[i]
+        features[model.level[i]] = model.value[i]
+        limits = m * np.abs(features)
+        limits[laws:] = [ma, mc][: model.n_dispersions]
+        touched = features != 0.0
+        touched[laws:] = True
+        steepest = scale**2 * features / np.linalg.norm(scale * features)
+        for size, straight in ((0.1, True), (-0.1, True), (1.0, True), (1.0, False), (3.0, False)):
+            way = size * (steepest if straight else rng.normal(size=model.dim) * scale)
+            way[~touched] = 0.0
+            if model.n_dispersions and not straight:
+                way[laws:] = size * rng.normal(size=model.n_dispersions) * scale[laws:]
+            r, h = np.linalg.norm(way / scale), 1e-5
+            here, there, ahead, behind = (
+                model.term_gradients(anchor + share * way, [i])[0] for share in (1.0, 0.0, h, -h)
+            )
+            remainder = np.abs(here - there - (ahead - behind) / (2.0 * h))
             phi = 0.5 * r * r if growth == 0.0 else (np.expm1(growth * r) - growth * r) / growth**2
-            assert np.all(np.abs(remainder) <= limits * phi * (1.0 + 1e-6) + 1e-7 * (1.0 + np.abs(here).max()))
+            rounding = 1e-8 * (1.0 + np.abs(here).max())
+            assert np.all(remainder <= limits * phi + rounding)
+            worst = max(worst, ((remainder - rounding) / np.maximum(limits * phi, 1e-300))[touched].max())
+    assert worst > {NormalLaw: 0.05, ProbitLaw: 0.3, StudentTLaw: 0.2, NegativeBinomialLaw: 0.2}.get(law, 0.6)
 
 
 def test_intercepts_of_groups_are_the_same_law():

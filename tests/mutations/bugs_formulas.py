@@ -178,8 +178,11 @@ ZIGZAG, LAPLACE, INTERCEPTS, ALIAS = (
     "pdmp/gradients/alias.py",
 )
 ZIGZAG_TESTS = "tests/processes/test_regression_zigzag.py"
-RATES, HOLD = f"{ZIGZAG_TESTS}::test_proposals_have", f"{ZIGZAG_TESTS}::test_bounds_hold"
-THIRD, ROWS = f"{MODEL_TESTS}::test_bounds_on_third", f"{MODEL_TESTS}::test_bounds_on_remainders"
+RATES, HOLD = (
+    f"{ZIGZAG_TESTS}::test_proposals_have_the_true_rates_and_bounds",
+    f"{ZIGZAG_TESTS}::test_bounds_hold_whatever_flips_in_between",
+)
+THIRD, ROWS = f"{MODEL_TESTS}::test_bounds_on_third_derivatives", f"{MODEL_TESTS}::test_bounds_on_remainders_of_rows"
 BUGS += [
     Bug(f"regression zigzag: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
@@ -260,14 +263,14 @@ BUGS += [
             INTERCEPTS,
             "out[self.constant] -= precision * u",
             "pass",
-            f"{MODEL_TESTS}::test_intercepts_of_groups",
+            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
         ),
         (
             "effects are reported with their mean",
             INTERCEPTS,
             "draws[..., self.first[0] : self.first[1]] -= draws[..., self.constant, None]",
             "pass",
-            f"{MODEL_TESTS}::test_intercepts_of_groups",
+            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
         ),
         (
             "the path may go farther than its bound",
@@ -316,21 +319,21 @@ BUGS += [
             ZIGZAG,
             "sums[PRODUCT] -= 2.0 * (state.x[j] - self.anchor[self.constant]) * state.v[j]",
             "pass",
-            f"{ZIGZAG_TESTS}::test_sums",
+            f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
         ),
         (
             "a flip leaves what the intercepts add to the others",
             ZIGZAG,
             "state.memory.cross[k, 1] -= 2.0 *",
             "state.memory.cross[k, 1] -= 1.0 *",
-            f"{ZIGZAG_TESTS}::test_sums",
+            f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
         ),
         (
             "the expansion lacks the dispersion",
             ZIGZAG,
             "(zz * dz + za * da + zc * dc)",
             "zz * dz",
-            f"{ZIGZAG_TESTS}::test_rates_balance",
+            f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",
         ),
         (
             "remainders without their share of the bound",
@@ -351,14 +354,14 @@ BUGS += [
             LAPLACE,
             "schur = hessian[:, dense] - (border / diagonal) @ border.T",
             "schur = hessian[:, dense]",
-            f"{ZIGZAG_TESTS}::test_the_approximation",
+            f"{ZIGZAG_TESTS}::test_the_approximation_is_at_the_mode",
         ),
         (
             "a table of a group reaches into the next",
             ALIAS,
             "(self.first[g + 1] - self.first[g])",
             "(self.first[g + 1] - self.first[g] + 1)",
-            "tests/gradients/test_alias.py::test_tables_of_groups",
+            "tests/gradients/test_alias.py::test_tables_of_groups_draw_from_their_own",
         ),
     ]
 ]

@@ -21,6 +21,7 @@ from pdmp.models.regressions.likelihoods import (
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.process import HORIZON
 from pdmp.processes.regression_zigzag import RegressionZigZag, remainder
+from pdmp.processes.sticky import Sticky
 from tests.checks import assert_unbiased
 
 pytestmark = pytest.mark.exact
@@ -339,6 +340,36 @@ def test_law_with_groups(sort):
     means, variances = replicates(process, 150.0)
     assert_unbiased(means[:, :2], mean, resolution=0.6 * np.sqrt(variance))
     assert_unbiased(variances[:, :2], variance, resolution=1.2 * variance)
+
+
+@pytest.mark.slow
+def test_inclusion_of_a_column_of_counts():
+    """A coefficient that may be 0, by quadrature over both models."""
+    n, sd, prior = 30, 0.8, 0.3
+    rng = np.random.default_rng(8)
+    X = np.column_stack([np.ones(n), rng.normal(size=n)])
+    model = MixedRegression(
+        X,
+        rng.poisson(np.exp(0.5 + 0.3 * X[:, 1])),
+        PoissonLaw(),
+        ["Intercept", "x"],
+        [Normal(0.0, 2.0), Normal(0.0, sd)],
+        intercept=0,
+        inclusion=[1.0, prior],
+    )
+    axes = [np.linspace(-1.0, 2.0, 61), np.linspace(-1.2, 1.2, 81)]
+    slab = np.array([[math.exp(-model.potential([b, c])) for c in axes[1]] for b in axes[0]])
+    spike = np.array([math.exp(-model.potential([b, 0.0])) for b in axes[0]])
+    density = float(model.slab_density()[1])  # the potential leaves out the normaliser of the slab
+    included = prior * density * integrate.simpson(integrate.simpson(slab, x=axes[1]), x=axes[0])
+    truth = included / (included + (1.0 - prior) * integrate.simpson(spike, x=axes[0]))
+    assert 0.1 < truth < 0.9
+    process, found = Sticky(RegressionZigZag(model), None, (), None, None), []
+    for seed in range(30):
+        run = pdmp.sample(process, initial=process.anchor, time=150.0, seed=seed, warmup=0.05, progress=False)
+        assert run.stats["bound_violations"] == 0
+        found.append(run.inclusion()[1])
+    assert_unbiased(np.array(found)[:, None], [truth], resolution=0.45)
 
 
 def test_each_proposal_looks_at_one_row_at_most():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.models.priors import NORMAL, Prior, derivative, potential
+from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
 from pdmp.models.regressions.design import read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
@@ -79,6 +79,8 @@ class MixedRegression(Model):
     inclusion : array_like, shape (p,), optional
         Prior probabilities that a coefficient is not 0; 1 for those that always are in the model. Sticky processes
         take them from `prior_inclusion`.
+    model_prior : BetaBernoulli, optional
+        The law of which coefficients are not 0, of those whose `inclusion` is below 1.
 
     Raises
     ------
@@ -121,6 +123,7 @@ class MixedRegression(Model):
         scale_response: bool = False,
         response: str = "y",
         inclusion: ArrayLike | None = None,
+        model_prior: BetaBernoulli | None = None,
     ) -> None:
         X = np.array(X, dtype=float)
         n, p, K = len(X), X.shape[1], len(groups)
@@ -178,7 +181,7 @@ class MixedRegression(Model):
         variables |= {f"standardised {g.name}": (len(g.levels),) for g in groups}
         variables |= {f"log {name}": () for name in likelihood.dispersions}
         super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
-        self.inclusion = None
+        self.inclusion, self.model_prior = None, model_prior
         if inclusion is not None:
             self.inclusion = np.ones(dim)
             self.inclusion[:p] = inclusion
