@@ -14,12 +14,14 @@ from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
+from pdmp.formulas.batches import is_large, read_in_batches
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
+from pdmp.models.regressions.design import gram, pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
@@ -32,7 +34,7 @@ SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where th
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
 SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 50 rows"
-SEPARATION_ROWS = 20_000  #: most rows among which a separating sum of columns is looked for
+SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
 def regression(
@@ -60,7 +62,9 @@ def regression(
     formula : str
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, or path
-        A path is of a CSV or a Parquet file.
+        A path is of a CSV or a Parquet file. Files from 256 MB on are read in batches (`pdmp.formulas.batches`), their
+        coded columns kept in a memory-mapped file in the folder for temporary files; categories and groups have their
+        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused.
     family : {"gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"}, default "gaussian"
         "bernoulli" has the logit link, "probit" the probit link, and counts the log link.
     priors : dict of str to Prior, optional
@@ -158,22 +162,24 @@ def make_model(
     environment: Any,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
-    table = read_table(data)
-    check_names(described.names, table, "`formula`")
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    for role, name in roles.items():
-        if name is not None:
-            check_names([name], table, f"`{role}`")
     if exposure is not None and family.kind != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    used = described.names | {name for name in roles.values() if name is not None}
-    table, left_out = complete_rows(table, used)
-    design = Design(described, table, environment)
-    y, coded = design.read_response(table, environment, family.kind)
-    notes = [note for note in (left_out, coded) if note]
-
-    added = design.offset + linear_offset(table, offset, exposure)
-    weight = None if weights is None else numbers(table, weights, "`weights`")
+    if is_large(data):
+        design, y, added, weight, notes = read_in_batches(data, described, family.kind, roles, environment)
+    else:
+        table = read_table(data)
+        check_names(described.names, table, "`formula`")
+        for role, name in roles.items():
+            if name is not None:
+                check_names([name], table, f"`{role}`")
+        used = described.names | {name for name in roles.values() if name is not None}
+        table, left_out = complete_rows(table, used)
+        design = Design(described, table, environment)
+        y, coded = design.read_response(table, environment, family.kind)
+        notes = [note for note in (left_out, coded) if note]
+        added = design.offset + linear_offset(table, offset, exposure)
+        weight = None if weights is None else numbers(table, weights, "`weights`")
     if weight is not None and not (np.all(weight >= 0.0) and np.any(weight > 0.0)):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
@@ -245,13 +251,14 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
 
 def collinear(design: Design, priors: Sequence[Prior]) -> str | None:
     """A warning that names a column which is a sum of earlier ones; an error where a prior is flat."""
-    X = design.X
-    norms = np.linalg.norm(X, axis=0)
-    gram = (X / np.where(norms > 0.0, norms, 1.0)).T @ (X / np.where(norms > 0.0, norms, 1.0))
+    products = gram(design.X)
+    norms = np.sqrt(np.diag(products))
+    known = np.where(norms > 0.0, norms, 1.0)
+    gram_matrix = products / np.outer(known, known)
     kept, text = [], None
     for j, column in enumerate(design.columns):
-        part = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept, j]) if kept else np.zeros(0)
-        if norms[j] > 0.0 and gram[j, j] - gram[kept, j] @ part > COLLINEAR:
+        part = np.linalg.solve(gram_matrix[np.ix_(kept, kept)], gram_matrix[kept, j]) if kept else np.zeros(0)
+        if norms[j] > 0.0 and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
             kept.append(j)
             continue
         others = [k for k, share in zip(kept, part, strict=True) if abs(share) > 1e-6]
@@ -265,16 +272,31 @@ def collinear(design: Design, priors: Sequence[Prior]) -> str | None:
 
 
 def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | None:
-    """A warning that names columns whose sum separates the labels, looked for among at most `SEPARATION_ROWS` rows."""
-    if len(y) > SEPARATION_ROWS:
-        return None
+    """A warning that names columns whose sum separates the labels.
+
+    Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
+    does not separate some of the rows does not separate all.
+    """
     from scipy import optimize
 
-    X = design.X / np.maximum(np.abs(design.X).max(axis=0), 1e-300)
-    signed = np.where(y > 0.0, 1.0, -1.0)[:, None] * X
-    found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(y)), bounds=(-1.0, 1.0))
-    if found.status != 0 or -found.fun < 1e-6:
-        return None
+    X = design.X
+    largest = np.maximum(np.max([np.abs(X[s]).max(axis=0) for s in pieces(X)], axis=0), 1e-300)
+    rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
+    while True:
+        signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
+        found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
+        if found.status != 0 or -found.fun < 1e-6:
+            return None
+        if len(rows) == len(y):
+            break
+        wrong = [
+            s.start + np.flatnonzero(np.where(y[s] > 0.0, 1.0, -1.0) * (X[s] @ (found.x / largest)) < -1e-9)
+            for s in pieces(X)
+        ]
+        more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]
+        if len(more) == 0:
+            break
+        rows = np.union1d(rows, more)
     places = [j for j in np.flatnonzero(np.abs(found.x) > 1e-6) if j != design.intercept]
     named = listed([design.columns[j] for j in places]) or "the intercept"
     if any(isinstance(priors[j], Flat) for j in places):

@@ -42,9 +42,8 @@ class GroupIntercepts(MixedRegression):
             raise ValueError("intercepts of groups are for a fixed intercept and one grouping (1 | g).")
         self.constant = self.intercept
         self.centred[:] = 1
-        X = np.array(self.X)
-        X[:, self.constant] = 0.0  # β₀ acts through the w alone
-        self.X, self.design = read_design(X)
+        self.X[:, self.constant] = 0.0  # β₀ acts through the w alone
+        self.X, self.design = read_design(self.X)
         self.initial[self.first[0] : self.first[1]] = self.initial[self.constant]
 
     @compiled

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
-from pdmp.models.regressions.design import read_design
+from pdmp.models.regressions.design import is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
 from pdmp.native.classes import Compiled, compiled, inlined
@@ -57,7 +57,8 @@ class MixedRegression(Model):
     Parameters
     ----------
     X : array_like, shape (N, p)
-        The fixed columns, as they are: they are standardised inside, and `constrain` undoes it.
+        The fixed columns, as they are: they are standardised inside, and `constrain` undoes it. A memory-mapped array
+        is standardised in place.
     y : array_like, shape (N,)
         Responses.
     likelihood : Likelihood
@@ -125,7 +126,7 @@ class MixedRegression(Model):
         inclusion: ArrayLike | None = None,
         model_prior: BetaBernoulli | None = None,
     ) -> None:
-        X = np.array(X, dtype=float)
+        X = X if is_mapped(X) else np.array(X, dtype=float)
         n, p, K = len(X), X.shape[1], len(groups)
         y = read_vector("y", y, n)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
@@ -133,12 +134,7 @@ class MixedRegression(Model):
         self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
         self.response_scale = _spread(y) if scale_response else 1.0
 
-        self.centre, self.scale = np.zeros(p), np.ones(p)
-        for j in range(p):
-            if j != intercept:
-                self.centre[j] = X[:, j].mean() if intercept is not None else 0.0
-                self.scale[j] = _spread(X[:, j])
-                X[:, j] = (X[:, j] - self.centre[j]) / self.scale[j]
+        self.centre, self.scale = _standardise(X, intercept)
         self.X, self.design = read_design(X)
         self.target = likelihood.stored((y - self.response_centre) / self.response_scale)
         self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
@@ -385,6 +381,32 @@ class MixedRegression(Model):
 def _norm(zz, za, zc, aa, ac, cc):
     """Frobenius norm of a symmetric matrix."""
     return math.sqrt(zz * zz + aa * aa + cc * cc + 2.0 * (za * za + zc * zc + ac * ac))
+
+
+def _standardise(X, intercept):
+    """Centre and divide the columns of X, in place; what was subtracted, and by what they were divided."""
+    n, p = X.shape
+    centre, scale = np.zeros(p), np.ones(p)
+    if not is_mapped(X):
+        for j in range(p):
+            if j != intercept:
+                centre[j] = X[:, j].mean() if intercept is not None else 0.0
+                scale[j] = _spread(X[:, j])
+                X[:, j] = (X[:, j] - centre[j]) / scale[j]
+        return centre, scale
+    rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
+    for s in rows:
+        mean += X[s].sum(axis=0) / n
+        largest = np.maximum(largest, np.abs(X[s]).max(axis=0))
+    for s in rows:
+        square += ((X[s] - mean) ** 2).sum(axis=0) / n
+    spread = np.sqrt(square)
+    scale = np.where(spread > 1e-12 * largest, spread, np.where(largest > 0.0, largest, 1.0))
+    if intercept is not None:
+        centre, centre[intercept], scale[intercept] = mean, 0.0, 1.0
+    for s in rows:
+        X[s] = (X[s] - centre) / scale
+    return centre, scale
 
 
 def _spread(values):
