@@ -232,6 +232,9 @@ def test_bounds_on_remainders_of_rows(law):
             if model.n_dispersions and not straight:
                 way[laws:] = size * rng.normal(size=model.n_dispersions) * scale[laws:]
             r, h = np.linalg.norm(way / scale), 1e-5
+            spreads = [anchor[j] for j in range(laws, model.dim)] + [0.0, 0.0]
+            moved = [features @ way, *way[laws:], 0.0, 0.0][:3]
+            assert np.dot(model.likelihood.growth(*spreads[:2]), np.abs(moved)) <= growth * r * (1.0 + 1e-12)
             here, there, ahead, behind = (
                 model.term_gradients(anchor + share * way, [i])[0] for share in (1.0, 0.0, h, -h)
             )

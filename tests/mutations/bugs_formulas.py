@@ -365,3 +365,53 @@ BUGS += [
         ),
     ]
 ]
+BATCHES, BATCH_TESTS = "pdmp/formulas/batches.py", "tests/formulas/test_batches.py"
+IN_MEMORY = "test_the_model_is_that_of_the_table_in_memory"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (f"{BATCH_TESTS}::{test}",), "formulae")
+    for name, file, old, new, test in [
+        ("levels of later batches are unknown", BATCHES, "chosen[place] = True", "pass", IN_MEMORY),
+        (
+            "every batch is written to the first rows",
+            BATCHES,
+            "first = rows.stop",
+            "first = 0",
+            IN_MEMORY,
+        ),
+        (
+            "a batch's labels are its own",
+            BATCHES,
+            "(np.asarray(table[response.name]) == highest)",
+            "(np.asarray(table[response.name]) == np.asarray(table[response.name]).max())",
+            IN_MEMORY,
+        ),
+        (
+            "columns of a file are not centred",
+            MIXED,
+            "X[s] = (X[s] - centre) / scale",
+            "X[s] = X[s] / scale",
+            IN_MEMORY,
+        ),
+        (
+            "functions of whole columns see a batch",
+            BATCHES,
+            "_check_by_rows(design, some)",
+            "pass",
+            "test_mistakes",
+        ),
+        (
+            "a file that grew is not noticed",
+            TABLE,
+            "if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):",
+            "if False:",
+            "test_a_file_that_changes_while_it_is_read",
+        ),
+        (
+            "what separates some rows separates all",
+            FITTING,
+            "more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]",
+            "more = rows[:0]",
+            "test_separation_is_looked_for_among_some_rows_and_confirmed_among_all",
+        ),
+    ]
+]
