@@ -193,10 +193,16 @@ class Design:
             For a response that does not fit.
         """
         component, name = self.model.response.term.components[0], self.response
-        if not hasattr(component, "call") and component.reference is None:
-            if kind != "label":
-                return check_response(numbers(table, component.name, "the response"), name, kind), ""
+        if kind == "label" and not hasattr(component, "call") and component.reference is None:
             return read_labels(table[component.name], name)
+        y = self.evaluate_response(table, environment)
+        return (read_labels(y, name)[0], "") if kind == "label" else (check_response(y, name, kind), "")
+
+    def evaluate_response(self, table: Any, environment: Any) -> np.ndarray:
+        """The response of a table as numbers, (n,)."""
+        component, name = self.model.response.term.components[0], self.response
+        if not hasattr(component, "call") and component.reference is None:
+            return numbers(table, component.name, "the response")
         from formulae.matrices import ResponseMatrix
 
         matrix = ResponseMatrix(self.model.response)
@@ -206,7 +212,7 @@ class Design:
             raise ValueError(f"the response {name!r} must be one column, got {y.shape[-1]}.")
         if not np.all(np.isfinite(y)):
             raise ValueError(f"the response {name!r} is not finite in {int(np.sum(~np.isfinite(y)))} rows.")
-        return (read_labels(y, name)[0], "") if kind == "label" else (check_response(y, name, kind), "")
+        return y
 
 
 def _plain(label):

@@ -14,27 +14,34 @@ from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
+from pdmp.formulas.batches import is_large, read_in_batches
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.gradients import ControlVariate
-from pdmp.models.priors import Flat, Prior
+from pdmp.models.priors import BetaBernoulli, Flat, Prior
+from pdmp.models.regressions.design import gram, pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
+from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.sticky import Sticky
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
-SEPARATION_ROWS = 20_000  #: most rows among which a separating sum of columns is looked for
+SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 50 rows"
+SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
 def regression(
     formula: str,
     data: Any,
     family: str = "gaussian",
-    priors: Mapping[str, Prior] | None = None,
+    priors: Mapping[str, Prior | BetaBernoulli] | None = None,
     *,
     offset: str | None = None,
     weights: str | None = None,
@@ -55,7 +62,9 @@ def regression(
     formula : str
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, or path
-        A path is of a CSV or a Parquet file.
+        A path is of a CSV or a Parquet file. Files from 256 MB on are read in batches (`pdmp.formulas.batches`), their
+        coded columns kept in a memory-mapped file in the folder for temporary files; categories and groups have their
+        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused.
     family : {"gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"}, default "gaussian"
         "bernoulli" has the logit link, "probit" the probit link, and counts the log link.
     priors : dict of str to Prior, optional
@@ -73,7 +82,9 @@ def regression(
         Of counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
-        number given for each; "all" but the intercept. For labels without group effects.
+        number given for each; "all" but the intercept. Without group effects, or with those of intercepts as below.
+        ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
+        their number has a prior of its own.
     seed : int, optional
         The same seed gives the same fit.
     **options
@@ -98,10 +109,12 @@ def regression(
 
     Notes
     -----
-    Labels with a logit or probit link and without group effects are sampled, from 50,000 rows on, by the Zig-Zag
-    process with control variates and importance draws, exact at one row a proposal [1]_ [2]_: their second derivatives
-    by the linear predictor are at most 1/4 and 1. No bound on a row's rate holds for every value of a dispersion or of
-    a group's standard deviation, so that all else is sampled with full gradients, by Hamiltonian Monte Carlo.
+    From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
+    same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
+    effects ``(1 | g)`` of one grouping half of whose groups have at least 50 rows, by
+    `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
+    over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with full
+    gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -141,7 +154,7 @@ def make_model(
     described: Described,
     data: Any,
     family: Family,
-    priors: Mapping[str, Prior] | None,
+    priors: Mapping[str, Prior | BetaBernoulli] | None,
     offset: str | None,
     weights: str | None,
     exposure: str | None,
@@ -149,25 +162,28 @@ def make_model(
     environment: Any,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
-    table = read_table(data)
-    check_names(described.names, table, "`formula`")
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
-    for role, name in roles.items():
-        if name is not None:
-            check_names([name], table, f"`{role}`")
     if exposure is not None and family.kind != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    used = described.names | {name for name in roles.values() if name is not None}
-    table, left_out = complete_rows(table, used)
-    design = Design(described, table, environment)
-    y, coded = design.read_response(table, environment, family.kind)
-    notes = [note for note in (left_out, coded) if note]
-
-    added = design.offset + linear_offset(table, offset, exposure)
-    weight = None if weights is None else numbers(table, weights, "`weights`")
+    if is_large(data):
+        design, y, added, weight, notes = read_in_batches(data, described, family.kind, roles, environment)
+    else:
+        table = read_table(data)
+        check_names(described.names, table, "`formula`")
+        for role, name in roles.items():
+            if name is not None:
+                check_names([name], table, f"`{role}`")
+        used = described.names | {name for name in roles.values() if name is not None}
+        table, left_out = complete_rows(table, used)
+        design = Design(described, table, environment)
+        y, coded = design.read_response(table, environment, family.kind)
+        notes = [note for note in (left_out, coded) if note]
+        added = design.offset + linear_offset(table, offset, exposure)
+        weight = None if weights is None else numbers(table, weights, "`weights`")
     if weight is not None and not (np.all(weight >= 0.0) and np.any(weight > 0.0)):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
+    model_prior, priors = prior_of_models(priors, select)
     law, defaults, named = family.law(), Defaults(family, y, added), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
@@ -184,17 +200,20 @@ def make_model(
     names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
     by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True))
 
+    if model_prior is not None:
+        notes.append(f"inclusion ~ {model_prior}")
     found = collinear(design, of_columns), separated(design, of_columns, y) if family.kind == "label" else None
     for text in filter(None, found):
         warnings.warn(text, UserWarning, stacklevel=3)
         notes.append(text.rstrip("."))
-    extra = {}
-    bounded = math.isfinite(law.curvature) and not groups
-    if select is not None:
-        if not bounded:
-            raise ValueError("`select` is for labels (family bernoulli or probit) without group effects.")
-        extra["inclusion"] = inclusion_of(select, design)
-    model = (FixedEffectsRegression if bounded else MixedRegression)(
+    kind: type[MixedRegression] = MixedRegression
+    if not groups and math.isfinite(law.curvature):
+        kind = FixedEffectsRegression
+    elif has_intercepts(groups, design.intercept) and (select is not None or len(y) >= SUBSAMPLED_ROWS):
+        kind = GroupIntercepts
+    if select is not None and groups and kind is MixedRegression:
+        raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
+    model = kind(
         design.X,
         y,
         law,
@@ -207,10 +226,16 @@ def make_model(
         weights=weight,
         scale_response=family.in_units,
         response=design.response,
-        **extra,
+        inclusion=None if select is None else inclusion_of(select, design, model_prior),
+        model_prior=model_prior,
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
+
+
+def has_intercepts(groups: Sequence[GroupColumn], intercept: int | None) -> bool:
+    """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
+    return intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|") and groups[0].is_large
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -226,13 +251,14 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
 
 def collinear(design: Design, priors: Sequence[Prior]) -> str | None:
     """A warning that names a column which is a sum of earlier ones; an error where a prior is flat."""
-    X = design.X
-    norms = np.linalg.norm(X, axis=0)
-    gram = (X / np.where(norms > 0.0, norms, 1.0)).T @ (X / np.where(norms > 0.0, norms, 1.0))
+    products = gram(design.X)
+    norms = np.sqrt(np.diag(products))
+    known = np.where(norms > 0.0, norms, 1.0)
+    gram_matrix = products / np.outer(known, known)
     kept, text = [], None
     for j, column in enumerate(design.columns):
-        part = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept, j]) if kept else np.zeros(0)
-        if norms[j] > 0.0 and gram[j, j] - gram[kept, j] @ part > COLLINEAR:
+        part = np.linalg.solve(gram_matrix[np.ix_(kept, kept)], gram_matrix[kept, j]) if kept else np.zeros(0)
+        if norms[j] > 0.0 and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
             kept.append(j)
             continue
         others = [k for k, share in zip(kept, part, strict=True) if abs(share) > 1e-6]
@@ -246,16 +272,31 @@ def collinear(design: Design, priors: Sequence[Prior]) -> str | None:
 
 
 def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | None:
-    """A warning that names columns whose sum separates the labels, looked for among at most `SEPARATION_ROWS` rows."""
-    if len(y) > SEPARATION_ROWS:
-        return None
+    """A warning that names columns whose sum separates the labels.
+
+    Of a large table some rows are looked at, and those added that the sum found for them has on the wrong side: what
+    does not separate some of the rows does not separate all.
+    """
     from scipy import optimize
 
-    X = design.X / np.maximum(np.abs(design.X).max(axis=0), 1e-300)
-    signed = np.where(y > 0.0, 1.0, -1.0)[:, None] * X
-    found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(y)), bounds=(-1.0, 1.0))
-    if found.status != 0 or -found.fun < 1e-6:
-        return None
+    X = design.X
+    largest = np.maximum(np.max([np.abs(X[s]).max(axis=0) for s in pieces(X)], axis=0), 1e-300)
+    rows = np.unique(np.linspace(0, len(y) - 1, SEPARATION_ROWS).astype(np.int64))
+    while True:
+        signed = np.where(y[rows] > 0.0, 1.0, -1.0)[:, None] * (X[rows] / largest)
+        found = optimize.linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(rows)), bounds=(-1.0, 1.0))
+        if found.status != 0 or -found.fun < 1e-6:
+            return None
+        if len(rows) == len(y):
+            break
+        wrong = [
+            s.start + np.flatnonzero(np.where(y[s] > 0.0, 1.0, -1.0) * (X[s] @ (found.x / largest)) < -1e-9)
+            for s in pieces(X)
+        ]
+        more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]
+        if len(more) == 0:
+            break
+        rows = np.union1d(rows, more)
     places = [j for j in np.flatnonzero(np.abs(found.x) > 1e-6) if j != design.intercept]
     named = listed([design.columns[j] for j in places]) or "the intercept"
     if any(isinstance(priors[j], Flat) for j in places):
@@ -263,10 +304,23 @@ def separated(design: Design, priors: Sequence[Prior], y: np.ndarray) -> str | N
     return f"{named} separate the labels: the likelihood has no maximum, and the prior decides how large they are."
 
 
-def inclusion_of(select: Any, design: Design) -> np.ndarray:
+def prior_of_models(
+    priors: Mapping[str, Any] | None, select: Any
+) -> tuple[BetaBernoulli | None, Mapping[str, Any] | None]:
+    """The prior of which coefficients are not 0, unless they are independent, and the other priors."""
+    law = (priors or {}).get("inclusion")
+    if not isinstance(law, BetaBernoulli):
+        return None, priors
+    if select is None or isinstance(select, Mapping):
+        raise ValueError(f'`priors`: {law} is for `select="all"`, or names without probabilities of their own.')
+    return law, {name: prior for name, prior in priors.items() if name != "inclusion"}
+
+
+def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None = None) -> np.ndarray:
     """Prior inclusion probabilities of the columns, 1 for those that are always in the model."""
     free = [name for j, name in enumerate(design.columns) if j != design.intercept]
-    given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, INCLUSION)
+    usual = model_prior.a / (model_prior.a + model_prior.b) if model_prior else INCLUSION
+    given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, usual)
     if isinstance(select, str) and select != "all":
         raise ValueError(f'`select` must be "all", names of columns or terms, or a dict of them, got {select!r}.')
     inclusion = np.ones(len(design.columns))
@@ -284,29 +338,57 @@ def inclusion_of(select: Any, design: Design) -> np.ndarray:
 def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
-    bounded, large = isinstance(model, FixedEffectsRegression), model.n_data >= SUBSAMPLED_ROWS
-    if not bounded or not (large or selects):
-        if not large:
-            return sample(model, seed=seed, **options), []
-        why = "of every value of a group's standard deviation or of a dispersion" if not bounded else "found"
-        return sample(model, seed=seed, **options), [
-            f"rows are not sub-sampled: no exact bound on a row's rate is known, {why}; each gradient is of all rows"
-        ]
-    anchor = model.mode()
-    if anchor is None:
+    if not (model.n_data >= SUBSAMPLED_ROWS or selects):
+        return sample(model, seed=seed, **options), []
+    process, starts, said = subsampled(model, selects)
+    if process is None:
         if selects:
-            raise ValueError("the mode of the posterior was not found: give proper priors, or leave out `select`.")
-        return sample(model, seed=seed, **options), ["rows are not sub-sampled: the mode was not found"]
-    covariance = np.linalg.inv(model.hessian(anchor))
-    sd = np.sqrt(np.diag(covariance))
-    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
-    process = (StickyZigZag if selects else ZigZag)(provider, speed=sd)
+            raise ValueError(f"`select` cannot be sampled: {said}.")
+        return sample(model, seed=seed, **options), [f"rows are not sub-sampled: {said}; each gradient is of all rows"]
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options
     options = {"warmup": 0.2, "chains": chains} | options
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
-        options["initial"] = anchor + rng.standard_normal((chains, model.dim)) @ np.linalg.cholesky(covariance).T
+        options["initial"] = starts(chains, rng)
+    name = {RegressionZigZag: "the Zig-Zag process", Sticky: "the sticky Zig-Zag process"}.get(
+        type(process), f"pdmp.{type(process).__name__}"
+    )
+    return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+
+
+def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
+    """The process that sub-samples the rows of a model; starts of n chains, ``starts(n, rng)``; and what is said of it.
+
+    The process is None where there is none, and the text is then the reason.
+    """
+    if not isinstance(model, FixedEffectsRegression):
+        if model.n_groups and not isinstance(model, GroupIntercepts):
+            return None, None, f"that is for {SUBSAMPLED_GROUPS}"
+        found = laplace(model)
+        if found is None:
+            return None, None, "the mode was not found, give proper priors"
+        process: Any = RegressionZigZag(model, found.mean, found.sd)
+        if process.expected_data > model.n_data and not selects:
+            return None, None, "they say too little for the bounds on single rows"
+        process = Sticky(process, model.model_prior, (), None, None) if selects else process
+        return (
+            process,
+            found.draws,
+            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode",
+        )
+    anchor = model.mode()
+    if anchor is None:
+        return None, None, "the mode was not found, give proper priors"
+    covariance = np.linalg.inv(model.hessian(anchor))
+    sd = np.sqrt(np.diag(covariance))
+    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
+
+    def starts(n, rng):
+        return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
+
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
-    return sample(process, seed=seed, **options), [f"sampled by pdmp.{type(process).__name__}, {said}"]
+    if selects:
+        return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
+    return ZigZag(provider, speed=sd), starts, said

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def read_table(data: Any) -> Any:
     TypeError
         For anything else.
     ValueError
-        For a table without rows, or with two columns of one name.
+        For a table without rows, or with two columns of one name, or a file that changes while it is read.
     FileNotFoundError
         If there is no such file.
     """
@@ -45,9 +46,10 @@ def read_table(data: Any) -> Any:
         path = pathlib.Path(data)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
-        with open(path, "rb") as file:
-            is_parquet = file.read(4) == b"PAR1"
-        table = pandas.read_parquet(path) if is_parquet else pandas.read_csv(path)
+        with unchanged(path):
+            with open(path, "rb") as file:
+                is_parquet = file.read(4) == b"PAR1"
+            table = pandas.read_parquet(path) if is_parquet else pandas.read_csv(path)
     elif isinstance(data, pandas.DataFrame):
         table = data
     elif isinstance(data, dict):
@@ -63,6 +65,16 @@ def read_table(data: Any) -> Any:
     if len(table) == 0:
         raise ValueError("`data` has no rows.")
     return table
+
+
+@contextlib.contextmanager
+def unchanged(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A context in which a file is read; a `ValueError` after it if its size or its time has changed meanwhile."""
+    before = os.stat(path)
+    yield
+    after = os.stat(path)
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        raise ValueError(f"`data`: the file {str(path)!r} has changed while it was read; read it again.")
 
 
 def _from_any(data):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.classes import Compiled, compiled, entry, helper
 from pdmp.native.prefetch import LINE, prefetch
 
 #: Columns of the table. One array holds all four, so that a draw touches one cache line.
@@ -105,9 +105,19 @@ class AliasTable(Compiled):
 def _build(alias_table, weights, total, waiting):
     """Fill the table; `waiting` lists the columns below the mean from its front, and those above it from its back."""
     n, table = weights.shape[0], alias_table.table
-    low, high = 0, n
+    _balance(table, weights, 0, n, total, waiting)
     for k in range(n):
-        table[k, THRESHOLD] = weights[k] * (n / total)
+        other = int(table[k, ALIAS])
+        table[k, INVERSE] = total / weights[k] if weights[k] > 0.0 else 0.0
+        table[k, ALIAS_INVERSE] = total / weights[other] if weights[other] > 0.0 else 0.0
+
+
+@helper
+def _balance(table, weights, first, stop, total, waiting):
+    """Thresholds and aliases of the columns first … stop - 1, whose weights have this sum."""
+    low, high = first, stop
+    for k in range(first, stop):
+        table[k, THRESHOLD] = weights[k] * ((stop - first) / total)
         table[k, ALIAS] = k
         if table[k, THRESHOLD] < 1.0:
             waiting[low] = k
@@ -115,7 +125,7 @@ def _build(alias_table, weights, total, waiting):
         else:
             high -= 1
             waiting[high] = k
-    while low > 0 and high < n:
+    while low > first and high < stop:
         low -= 1
         small, large = waiting[low], waiting[high]
         table[small, ALIAS] = large
@@ -125,11 +135,62 @@ def _build(alias_table, weights, total, waiting):
             waiting[low] = large
             low += 1
     # In exact arithmetic the thresholds of the remaining columns would be 1.
-    for k in range(high, n):
+    for k in range(high, stop):
         table[waiting[k], THRESHOLD] = 1.0
-    for k in range(low):
+    for k in range(first, low):
         table[waiting[k], THRESHOLD] = 1.0
-    for k in range(n):
-        other = int(table[k, ALIAS])
-        table[k, INVERSE] = total / weights[k] if weights[k] > 0.0 else 0.0
-        table[k, ALIAS_INVERSE] = total / weights[other] if weights[other] > 0.0 else 0.0
+
+
+class AliasTables(Compiled):
+    """Many alias tables side by side: each draws one of the items of its own group.
+
+    Parameters
+    ----------
+    items : ndarray of int, shape (N,)
+        Group by group.
+    first : ndarray of int, shape (G + 1,)
+        Group g has the items first[g] … first[g + 1] - 1.
+    weights : ndarray, shape (N,)
+        Of these items, finite and at least 0. A group whose weights are all 0 is never asked.
+
+    Attributes
+    ----------
+    totals : ndarray, shape (G,)
+        Sum of the weights of each group.
+
+    Examples
+    --------
+    >>> from pdmp.gradients.alias import AliasTables
+    >>> AliasTables([5, 7, 9], [0, 1, 3], [2.0, 1.0, 3.0]).totals
+    array([2., 4.])
+    """
+
+    table: np.ndarray  #: (N, 4): threshold, and the item below it and from it on
+    first: np.ndarray
+    totals: np.ndarray
+
+    def __init__(self, items, first, weights):
+        items, weights = np.asarray(items, np.int64), np.asarray(weights, float)
+        self.first = np.asarray(first, np.int64)
+        self.totals = np.zeros(len(self.first) - 1)
+        self.table = np.zeros((len(items), 4))
+        _build_all(self.native, weights, np.zeros(len(items), np.int64))
+        self.table[:, 2] = items[self.table[:, ALIAS].astype(np.int64)]
+        self.table[:, 1] = items
+
+    @compiled
+    def draw(self, g, rng):
+        """An item of group g."""
+        k = self.first[g] + int(rng.random() * (self.first[g + 1] - self.first[g]))
+        return int(self.table[k, 1] if rng.random() < self.table[k, THRESHOLD] else self.table[k, 2])
+
+
+@entry
+def _build_all(tables, weights, waiting):
+    for g in range(tables.totals.shape[0]):
+        total = 0.0
+        for k in range(tables.first[g], tables.first[g + 1]):
+            total += weights[k]
+        tables.totals[g] = total
+        if total > 0.0:
+            _balance(tables.table, weights, tables.first[g], tables.first[g + 1], total, waiting)

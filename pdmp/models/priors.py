@@ -142,6 +142,30 @@ class Gamma(Prior):
     kind, positive, scales = GAMMA, True, ("scale",)
 
 
+@dataclass(frozen=True)
+class BetaBernoulli:
+    """The law of which coefficients are not 0: each with the probability w, the same for all, and w ~ Beta(a, b).
+
+    The number of them, of m that may be 0, is beta-binomial; uniform on 0 … m for a = b = 1 [1]_.
+
+    References
+    ----------
+    .. [1] Scott & Berger (2010), Bayes and empirical-Bayes multiplicity adjustment in the variable-selection problem,
+       Ann. Statist. 38.
+    """
+
+    a: float = 1.0
+    b: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("a", self.a), ("b", self.b)):
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value < math.inf:
+                raise ValueError(f"`{name}` of BetaBernoulli must be positive and finite, got {value!r}.")
+
+    def __str__(self) -> str:
+        return f"BetaBernoulli({self.a:.4g}, {self.b:.4g})"
+
+
 @inlined
 def potential(kind, a, b, c, x):
     """Minus the log density at the coordinate x, up to a constant."""
@@ -190,3 +214,16 @@ def second_derivative_bound(kind, a, b, c):
     if kind == STUDENT_T:
         return (a + 1.0) / (a * c * c)
     return math.inf
+
+
+@inlined
+def second_derivative_bound_until(kind, a, b, c, x):
+    """At least the absolute second derivative at every coordinate up to x."""
+    if kind == HALF_NORMAL:
+        z = exp(x) / a
+        return 2.0 * z * z
+    if kind == HALF_STUDENT_T:
+        return 0.5 * (a + 1.0)
+    if kind == GAMMA:
+        return exp(x) / b
+    return second_derivative_bound(kind, a, b, c)

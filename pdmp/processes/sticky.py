@@ -11,6 +11,8 @@ jump   freeze: xᵢ is put at 0, and vᵢ remembered; thaw: it goes on with the 
 With a prior that gives coordinate i the density wᵢ sᵢ(xᵢ) with the probability wᵢ, and xᵢ = 0 with 1 - wᵢ, the
 posterior has against the slab posterior exp(-U(x)) dx the mass (1 - wᵢ) / (wᵢ sᵢ(0)) on xᵢ = 0 for dxᵢ. Through 0 flows
 |vᵢ| for a density of 1, out of the frozen state κᵢ|vᵢ| for a mass of 1, so the rate must be κᵢ = wᵢ sᵢ(0) / (1 - wᵢ).
+With a prior on the models, which are sets γ of coordinates, it is sᵢ(0) p(γ ∪ i) / p(γ): for `BetaBernoulli`, of m
+coordinates that stick, sᵢ(0) (a + |γ|) / (b + m - 1 - |γ|).
 
 References
 ----------
@@ -26,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pdmp.interfaces.recipe import Recipe
+from pdmp.models.priors import BetaBernoulli
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, last_moved
 from pdmp.processes.extended import Extended, InnerReport
@@ -46,6 +49,7 @@ class Memory(NamedTuple):
 
     coordinates: np.ndarray  #: (d, 3), its columns as above
     next: np.ndarray  #: (1,) which coordinate freezes or thaws next, when one clock serves them all
+    included: np.ndarray  #: (1,) how many of those that stick move
     model: np.ndarray  #: (1,) the present model, bit k for the k-th coordinate that sticks; -1 where they are too many
     changed: np.ndarray  #: (1,) the time at which the present model was entered
     occupied: np.ndarray  #: (2^m,) the time spent in each model before that
@@ -84,6 +88,8 @@ class Sticky(Extended):
     sticking: np.ndarray  #: (m,) those that do
     freeze: int  #: kinds of event
     thaw: int
+    shape: float  #: a of a beta-Bernoulli prior; 0 for probabilities that are known
+    other_shape: float  #: b
 
     recipe = Recipe(featured=False)
     report = StickyReport()
@@ -96,7 +102,10 @@ class Sticky(Extended):
         self.sticking = np.flatnonzero(self.kappa)
         if len(self.sticking) == 0:
             raise ValueError("`always` names every coordinate: none is left that sticks.")
-        super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking))
+        law = inclusion if isinstance(inclusion, BetaBernoulli) else None
+        self.shape, self.other_shape = (law.a, law.b) if law else (0.0, 0.0)
+        # The rates of all frozen coordinates depend on how many move.
+        super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking), final=law is not None)
         self.freeze = len(inner.events)
         self.thaw = self.freeze + 1
         self.events = (*inner.events, "freeze", "thaw")
@@ -142,7 +151,11 @@ class Sticky(Extended):
     @compiled
     def thawing(self, state, j):
         """Rate at which the frozen coordinate j thaws."""
-        return self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])
+        rate = self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])
+        if self.shape > 0.0:
+            k = state.memory.included[0]
+            rate *= (self.shape + k) / (self.other_shape + self.sticking.shape[0] - 1 - k)
+        return rate
 
     @compiled
     def reaches_zero(self, state, j, now):
@@ -172,9 +185,11 @@ class Sticky(Extended):
         if self.frozen(state, j):
             state.v[j] = row[j, KEPT_VELOCITY]
             row[j, TIME_FROZEN] += now - row[j, FROZEN_SINCE]
+            memory.included[0] += 1
             return self.thaw
         row[j, KEPT_VELOCITY], row[j, FROZEN_SINCE] = state.v[j], now
         state.x[j], state.v[j] = 0.0, 0.0
+        memory.included[0] -= 1
         return self.freeze
 
     # -- Python -----------------------------------------------------------------------------------------------------
@@ -193,6 +208,7 @@ class Sticky(Extended):
         return Memory(
             coordinates=coordinates,
             next=np.zeros(1, np.int64),
+            included=np.array([moving.sum()], dtype=np.int64),
             model=np.array([moving @ (1 << np.arange(m)) if listed else -1], dtype=np.int64),
             changed=np.zeros(1),
             occupied=np.zeros(2**m if listed else 0),
@@ -214,10 +230,13 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
             raise ValueError("give `kappa`, or `inclusion` and the slab, not both.")
         return _vector("kappa", kappa, d, 0.0, math.inf, "> 0 and finite")
     certain = np.zeros(d, bool)
-    if inclusion is None and model is not None and model.prior_inclusion() is not None:
+    counts = isinstance(inclusion, BetaBernoulli)  # then the ratio comes with the number of coordinates that move
+    if (inclusion is None or counts) and model is not None and model.prior_inclusion() is not None:
         inclusion = model.prior_inclusion()
         certain = inclusion == 1.0
         inclusion[certain] = 0.5  # of any value: these never stick
+    if counts:
+        inclusion = 0.5
     inclusion = _vector(
         "inclusion", 0.5 if inclusion is None else inclusion, d, 0.0, 1.0, "between 0 and 1; `always` is for certainty"
     )

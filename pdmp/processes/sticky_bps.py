@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
 from pdmp.models.base import Model
+from pdmp.models.priors import BetaBernoulli
 from pdmp.native.classes import compiled
 from pdmp.processes.bps import BPS
 from pdmp.processes.exact import exact_provider
@@ -79,7 +80,7 @@ class StickyBPS(Sticky):
     def __init__(
         self,
         target: Model | Provider,
-        inclusion: ArrayLike | None = None,
+        inclusion: ArrayLike | BetaBernoulli | None = None,
         always: ArrayLike = (),
         slab_density: ArrayLike | None = None,
         kappa: ArrayLike | None = None,

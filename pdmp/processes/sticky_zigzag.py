@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.gradients import Provider
 from pdmp.models.base import Model
+from pdmp.models.priors import BetaBernoulli
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.zigzag import ZigZag
 
@@ -30,7 +31,7 @@ class StickyZigZag(Sticky):
     ----------
     provider : Model, or any gradient that `ZigZag` takes
         What to sample, with the slab as its prior; the slab must be a product over the coordinates that stick.
-    inclusion : float or array_like, shape (d,), optional
+    inclusion : float, array_like of shape (d,) or pdmp.models.priors.BetaBernoulli, optional
         Prior probability that a coordinate is not 0, above 0 and below 1; that of the model when omitted, and 0.5 for a
         model without spikes.
     always : sequence of int, or mask of shape (d,)
@@ -70,7 +71,7 @@ class StickyZigZag(Sticky):
     def __init__(
         self,
         provider: Model | Provider,
-        inclusion: ArrayLike | None = None,
+        inclusion: ArrayLike | BetaBernoulli | None = None,
         always: ArrayLike = (),
         slab_density: ArrayLike | None = None,
         kappa: ArrayLike | None = None,

@@ -12,7 +12,9 @@ from pdmp import cli
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
-from pdmp.models.priors import Flat, HalfNormal, Normal
+from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
+from pdmp.models.regressions import mixed
+from pdmp.processes.regression_zigzag import RegressionZigZag
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -185,7 +187,11 @@ MISTAKES = [
     ("y ~ x", {"offset": "ee"}, "`offset` names 'ee', and `data` has no such column; did you mean 'e'?"),
     ("y ~ x", {"priors": {"xx": Flat()}}, "`priors` names 'xx', which is no parameter; did you mean 'x'?"),
     ("y ~ x", {"priors": {"sigma": Flat()}}, "'sigma' is a positive number, and Flat() is no prior of one"),
-    ("y ~ x", {"select": "all"}, "`select` is for labels"),
+    (
+        "y ~ x + (1 | g)",
+        {"select": "all"},
+        "`select` is for regressions without group effects, or with effects (1 | g)",
+    ),
     ("b ~ x", {"family": "probit", "select": ["z"]}, "`select` names 'z', which is no column that can be left out"),
     ("b ~ x", {"family": "probit", "select": {"x": 1.5}}, "the probability of 'x' must be between 0 and 1"),
     (
@@ -337,9 +343,49 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     assert np.array_equal(again.run.mean(), fit.run.mean())
     asked = {}
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
-    model = made("c ~ x", "poisson")[0]
-    assert "no exact bound on a row's rate is known" in fitting.sample_model(model, 1, False, {})[1][0]
+    model = made("c ~ x + (1 | g)", "poisson")[0]
+    assert "rows are not sub-sampled: that is for effects (1 | g)" in fitting.sample_model(model, 1, False, {})[1][0]
     assert asked["process"] is model
+    monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
+    model = made("c ~ x", "poisson")[0]
+    assert "say too little for the bounds" in fitting.sample_model(model, 1, False, {})[1][0]
+    assert asked["process"] is model
+
+
+#: And how often the table is repeated: rows must say something of a dispersion.
+LARGE = [
+    ("c ~ x", "poisson", 1),
+    ("y ~ x", "gaussian", 8),
+    ("c ~ x + (1 | g)", "poisson", 1),
+    pytest.param("c ~ x", "negative_binomial", 40, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("formula", "family", "copies"), LARGE)
+def test_large_tables_of_every_family_are_subsampled(formula, family, copies, monkeypatch):
+    """Rows in any order have the same posterior, whose mean the fit has."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    data = pandas.concat([table()] * copies, ignore_index=True)
+    if family == "negative_binomial":
+        data["c"] *= 1 + data.index % 3
+    options = {"events": 150, "chains": 2, "seed": 1, "progress": False}
+    fit = pdmp.regression(formula, data, family, **options)
+    process = fit.run.process
+    assert isinstance(process, RegressionZigZag) and process.grouped == ("|" in formula)
+    assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
+    assert fit.run.stats["bound_violations"] == 0
+    assert fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
+    # Two chains of 150 events have some 30 effective draws: five standard errors are one standard deviation.
+    away = (fit.run.mean() - process.anchor) / process.speed
+    assert np.abs(away[process.shared]).max() < 1.5
+    again = pdmp.regression(formula, data, family, **options)
+    assert np.array_equal(again.run.mean(), fit.run.mean())
+    for column in ("x", "g", "c"):
+        other = pdmp.regression(formula, data.sort_values(column), family, **options).run.process
+        assert np.allclose(other.anchor, process.anchor, atol=1e-6)
+        assert np.allclose(other.inner, process.inner) and np.allclose(other.pull, process.pull, atol=1e-8)
+        assert np.allclose(np.sort(other.tables.totals), np.sort(process.tables.totals))
 
 
 def test_chains_start_apart(monkeypatch):
@@ -368,6 +414,23 @@ def test_prior_probabilities_of_selection():
     assert model.prior_inclusion().tolist() == [1.0, 0.7, 0.2]
     assert made("b ~ x + w", "bernoulli", select="all")[0].prior_inclusion().tolist() == [1.0, 0.5, 0.5]
     assert made("b ~ x + w", "bernoulli", select=["w"])[0].prior_inclusion().tolist() == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_a_prior_of_how_many_are_selected(monkeypatch):
+    law, asked = BetaBernoulli(1.0, 3.0), {}
+    model, _, priors, notes = made(
+        "b ~ x + w", "bernoulli", select="all", priors={"inclusion": law, "x": Normal(0.0, 1.0)}
+    )
+    assert model.prior_inclusion().tolist() == [1.0, 0.25, 0.25] and "inclusion" not in priors
+    assert "inclusion ~ BetaBernoulli(1, 3)" in notes
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+    for one in (model, made("y ~ x + w", select=["x"], priors={"inclusion": law})[0]):
+        fitting.sample_model(one, 1, True, {})
+        assert (asked["process"].shape, asked["process"].other_shape) == (1.0, 3.0)
+        assert asked["process"].sticking.tolist() == np.flatnonzero(one.prior_inclusion() < 1.0).tolist()
+    with pytest.raises(ValueError, match=r"BetaBernoulli\(1, 3\) is for `select=\"all\"`"):
+        made("b ~ x", "bernoulli", priors={"inclusion": law})
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from pdmp.gradients import ControlVariate
-from pdmp.gradients.alias import AliasTable
+from pdmp.gradients.alias import AliasTable, AliasTables
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
 from tests.gradients.test_gradients import Bowl, calls, quartic
@@ -219,3 +219,18 @@ def test_memory_maps_are_read_like_arrays(tmp_path):
 
 def gradient_by_hand(x):
     return FEATURES.T @ (expit(FEATURES @ x) - LABELS) + x / np.array([0.25, 1.0, 16.0])
+
+
+@pytest.mark.exact
+def test_tables_of_groups_draw_from_their_own():
+    first, weights = [0, 3, 3, 8], np.array([1.0, 0.0, 3.0, 2.0, 2.0, 0.5, 4.0, 0.25])
+    items = np.array([9, 4, 7, 1, 0, 2, 8, 3])
+    tables = AliasTables(items, first, weights)
+    assert tables.totals.tolist() == [4.0, 0.0, 8.75]
+    rng, n = np.random.default_rng(3), 6_000
+    for g in (0, 2):
+        own = slice(first[g], first[g + 1])
+        drawn = np.bincount([tables.native.draw(g, rng) for _ in range(n)], minlength=10)[items[own]]
+        p = weights[own] / tables.totals[g]
+        assert drawn.sum() == n
+        assert np.all(np.abs(drawn / n - p) < 5.5 * np.sqrt(p * (1.0 - p) / n) + 1e-12)

@@ -1,5 +1,6 @@
 """Regressions with group effects: terms, priors and natural parameters against SciPy, and bounds."""
 
+import itertools
 import math
 
 import numpy as np
@@ -19,8 +20,10 @@ from pdmp.models.priors import (
     derivative,
     potential,
     second_derivative_bound,
+    second_derivative_bound_until,
 )
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
     NegativeBinomialLaw,
@@ -29,6 +32,7 @@ from pdmp.models.regressions.likelihoods import (
     ProbitLaw,
     StudentTLaw,
     digamma,
+    trigamma,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from tests.checks import assert_unbiased
@@ -157,6 +161,111 @@ def test_second_derivatives_and_means(law):
     assert_unbiased(drawn.reshape(200, -1, 2).mean(axis=1), likelihood.mean(z), resolution=0.15)
 
 
+def _symmetric(numbers, places):
+    """A symmetric array (3, …, 3) of its entries at these places."""
+    out = np.zeros((3,) * len(places[0]))
+    for place, number in zip(places, numbers, strict=True):
+        for order in itertools.permutations(place):
+            out[order] = number
+    return out
+
+
+PAIRS = list(itertools.combinations_with_replacement(range(3), 2))
+TRIPLES = list(itertools.combinations_with_replacement(range(3), 3))
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_bounds_on_third_derivatives(law):
+    """Second derivatives by (z, a, b) against differences, and bounds on the third ones around a point."""
+    likelihood, rng, largest = law(), np.random.default_rng(0), np.zeros((3, 3, 3))
+
+    def gradient(p):
+        return np.array(
+            [f(p[0], y, p[1], p[2]) for f in (likelihood.by_margin, likelihood.by_first, likelihood.by_second)]
+        )
+
+    def hessian(p):
+        return _symmetric(likelihood.curvatures(p[0], y, p[1], p[2]), PAIRS)
+
+    def slopes(f, p, h):
+        return np.array([(f(p + h * e) - f(p - h * e)) / (2.0 * h) for e in np.eye(3)])
+
+    for _ in range(600):
+        z, a, b = rng.normal(0.0, 1.5), rng.normal(0.3, 1.0), rng.normal(1.0, 1.2)
+        if law in (LogitLaw, ProbitLaw):
+            y = rng.choice([-1.0, 1.0])
+        elif law in (PoissonLaw, NegativeBinomialLaw):
+            y = float(rng.poisson(np.exp(rng.normal(0.0, 1.5))))
+        else:
+            y = rng.normal(0.0, 2.0) * rng.choice([1.0, 5.0])
+        away = rng.normal(size=3) * rng.choice([0.0, 0.1, 0.7])
+        point = np.array([z, a, b]) + away
+        found = hessian(point)
+        assert np.allclose(found, slopes(gradient, point, 1e-5), atol=1e-6 * (1.0 + np.abs(found).max()))
+        third = np.abs(slopes(hessian, point, 1e-4))
+        bound = _symmetric(likelihood.third_bounds(z, y, a, b), TRIPLES)
+        bound *= math.exp(np.dot(likelihood.growth(a, b), np.abs(away)))
+        assert np.all(third <= bound * (1.0 + 1e-6) + 1e-6 * (1.0 + third.max()))
+        largest = np.maximum(largest, np.where(third > 1e-4, third / np.maximum(bound, 1e-300), 0.0))
+    assert 0.9 < largest[largest > 0.0].max() <= 1.001  # a bound that is never near is no use
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_bounds_on_remainders_of_rows(law):
+    """At random points, and where the linear predictor changes the most for its distance."""
+    model, worst = mixed(law, centred=True)[0], 0.0
+    rng, anchor = np.random.default_rng(5), model.initial + 0.2
+    scale, laws = rng.uniform(0.05, 0.3, model.dim), model.dim - model.n_dispersions
+    for i in range(0, ROWS, 3):
+        m, ma, mc, growth = model.native.remainder_bounds(anchor, i, scale)
+        features = np.zeros(model.dim)
+        features[: model.n_fixed] = model.X[i]
+        features[model.level[i]] = model.value[i]
+        limits = m * np.abs(features)
+        limits[laws:] = [ma, mc][: model.n_dispersions]
+        touched = features != 0.0
+        touched[laws:] = True
+        steepest = scale**2 * features / np.linalg.norm(scale * features)
+        for size, straight in ((0.1, True), (-0.1, True), (1.0, True), (1.0, False), (3.0, False)):
+            way = size * (steepest if straight else rng.normal(size=model.dim) * scale)
+            way[~touched] = 0.0
+            if model.n_dispersions and not straight:
+                way[laws:] = size * rng.normal(size=model.n_dispersions) * scale[laws:]
+            r, h = np.linalg.norm(way / scale), 1e-5
+            spreads = [anchor[j] for j in range(laws, model.dim)] + [0.0, 0.0]
+            moved = [features @ way, *way[laws:], 0.0, 0.0][:3]
+            assert np.dot(model.likelihood.growth(*spreads[:2]), np.abs(moved)) <= growth * r * (1.0 + 1e-12)
+            here, there, ahead, behind = (
+                model.term_gradients(anchor + share * way, [i])[0] for share in (1.0, 0.0, h, -h)
+            )
+            remainder = np.abs(here - there - (ahead - behind) / (2.0 * h))
+            phi = 0.5 * r * r if growth == 0.0 else (np.expm1(growth * r) - growth * r) / growth**2
+            rounding = 1e-8 * (1.0 + np.abs(here).max())
+            assert np.all(remainder <= limits * phi + rounding)
+            worst = max(worst, ((remainder - rounding) / np.maximum(limits * phi, 1e-300))[touched].max())
+    assert worst > {NormalLaw: 0.05, ProbitLaw: 0.3, StudentTLaw: 0.2, NegativeBinomialLaw: 0.2}.get(law, 0.6)
+
+
+def test_intercepts_of_groups_are_the_same_law():
+    """U(x) with w = β₀ + u is that of `MixedRegression` at the effects u, and so are the natural parameters."""
+    rng, n = np.random.default_rng(6), 12
+    X, y, g = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)]), rng.poisson(3.0, n), np.arange(n) % 3
+    column = GroupColumn("1|g", "g", ("a", "b", "c"), g, np.ones(n), HalfNormal(1.5))
+    arguments = X, y, NegativeBinomialLaw(), ["Intercept", "x"], [Normal(0.0, 2.0), Normal(0.0, 1.0)], [column]
+    options = {"dispersion_priors": [HalfCauchy(1.0)], "intercept": 0}
+    model, usual = GroupIntercepts(*arguments, **options), MixedRegression(*arguments, **options)
+    usual.centred[:] = 1
+    model.check_gradient()
+    for _ in range(3):
+        u = usual.initial + 0.5 * rng.standard_normal(usual.dim)
+        x = u.copy()
+        x[3:6] += x[0]
+        assert model.potential(x) == pytest.approx(usual.potential(u), rel=1e-12)
+        for name, value in usual.constrain(u).items():
+            assert np.allclose(model.constrain(x)[name], value)
+        assert np.allclose(model.margins(x), usual.margins(u))
+
+
 def test_sorted_rows_are_the_same_posterior():
     rows = np.random.default_rng(0).permutation(ROWS)
     one, other = mixed(NegativeBinomialLaw)[0], mixed(NegativeBinomialLaw, order=rows)[0]
@@ -222,6 +331,9 @@ def test_priors(prior, law):
         ]
         assert np.allclose(slopes, by_differences, atol=1e-7)
     assert np.all(np.diff(slopes) <= second_derivative_bound(*scaled.coded()) * np.diff(points) + 1e-12)
+    until = np.array([second_derivative_bound_until(*scaled.coded(), p) for p in points[1:]])
+    assert np.all(np.abs(np.diff(slopes)) <= until * np.diff(points) + 1e-12)
+    assert not prior.positive or np.all(np.diff(slopes) >= 0.0)  # `RegressionZigZag` relies on that
 
 
 @pytest.mark.parametrize("call", [lambda: Normal(0.0, 0.0), lambda: HalfNormal(-1.0), lambda: Normal(math.nan, 1.0)])
@@ -233,6 +345,7 @@ def test_numbers_of_priors_are_checked(call):
 def test_digamma():
     x = np.geomspace(1e-3, 1e4, 60)
     assert np.allclose([digamma(v) for v in x], special.digamma(x), rtol=1e-11, atol=1e-12)
+    assert np.allclose([trigamma(v) for v in x], special.polygamma(1, x), rtol=1e-11)
 
 
 def labels(law=LogitLaw, n=8, **options):

@@ -144,7 +144,7 @@ BUGS = [
         (
             "all chains start at the mode",
             FITTING,
-            "anchor + rng.standard_normal((chains, model.dim)) @ np.linalg.cholesky(covariance).T",
+            "anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T",
             "np.tile(anchor, (chains, 1))",
             "test_chains_start_apart",
         ),
@@ -168,6 +168,250 @@ BUGS = [
             "return codes.astype(float), said",
             "return 1.0 - codes, said",
             "test_labels_are_in_order",
+        ),
+    ]
+]
+ZIGZAG, LAPLACE, INTERCEPTS, ALIAS = (
+    "pdmp/processes/regression_zigzag.py",
+    "pdmp/models/regressions/laplace.py",
+    "pdmp/models/regressions/group_intercepts.py",
+    "pdmp/gradients/alias.py",
+)
+ZIGZAG_TESTS = "tests/processes/test_regression_zigzag.py"
+RATES, HOLD = (
+    f"{ZIGZAG_TESTS}::test_proposals_have_the_true_rates_and_bounds",
+    f"{ZIGZAG_TESTS}::test_bounds_hold_whatever_flips_in_between",
+)
+THIRD, ROWS = f"{MODEL_TESTS}::test_bounds_on_third_derivatives", f"{MODEL_TESTS}::test_bounds_on_remainders_of_rows"
+BUGS += [
+    Bug(f"regression zigzag: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        (
+            "Gaussian residuals do not grow with the distance",
+            LAWS,
+            "return 4.0 * exp(-a), 2.0, 0.0",
+            "return 0.0, 2.0, 0.0",
+            THIRD,
+        ),
+        (
+            "Poisson's third derivative does not grow",
+            LAWS,
+            "return 1.0, 0.0, 0.0",
+            "return 0.5, 0.0, 0.0",
+            THIRD,
+        ),
+        ("probit: half the bound", LAWS, "return 0.2958, 0.0", "return 0.1479, 0.0", THIRD),
+        (
+            "negative binomial: the bound by z and α too small",
+            LAWS,
+            "return q, 2.0 * q, 0.0",
+            "return q, q, 0.0",
+            THIRD,
+        ),
+        ("Student-t: the bound by z alone too small", LAWS, "1.46 * n", "1.0 * n", THIRD),
+        (
+            "Student-t: the tails are left out",
+            LAWS,
+            "tail = 0.5 + max(0.0, math.log1p(t * t) - 1.1)",
+            "tail = 0.1",
+            THIRD,
+        ),
+        (
+            "negative binomial: a wrong curvature",
+            LAWS,
+            "return q, alpha * p - q, 0.0, own",
+            "return q, alpha * p + q, 0.0, own",
+            THIRD,
+        ),
+        (
+            "trigamma: a wrong term of the series",
+            LAWS,
+            "1.0 / x + 0.5 * r",
+            "1.0 / x + 0.25 * r",
+            f"{MODEL_TESTS}::test_digamma",
+        ),
+        (
+            "a bound without the row's weight",
+            MIXED,
+            "weight * _norm(zzz * s * s",
+            "_norm(zzz * s * s",
+            ROWS,
+        ),
+        (
+            "a bound without the intercept of the group",
+            MIXED,
+            "b = scale[self.level[i, k]] * self.value[i, k]",
+            "b = 0.0",
+            ROWS,
+        ),
+        (
+            "growth without the dispersion",
+            MIXED,
+            "gz * gz * square + ga * ga * sa * sa",
+            "gz * gz * square",
+            ROWS,
+        ),
+        (
+            "priors of dispersions have no curvature",
+            PRIORS,
+            "return 2.0 * z * z",
+            "return z * z",
+            f"{MODEL_TESTS}::test_priors",
+        ),
+        (
+            "the mean of the intercepts has no gradient",
+            INTERCEPTS,
+            "out[self.constant] -= precision * u",
+            "pass",
+            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
+        ),
+        (
+            "effects are reported with their mean",
+            INTERCEPTS,
+            "draws[..., self.first[0] : self.first[1]] -= draws[..., self.constant, None]",
+            "pass",
+            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
+        ),
+        (
+            "the path may go farther than its bound",
+            ZIGZAG,
+            "remainder(growth, r + self.pace * horizon)",
+            "remainder(growth, r + 0.5 * self.pace * horizon)",
+            HOLD,
+        ),
+        (
+            "the bound takes the growth of an average row",
+            ZIGZAG,
+            "growth[g] = max(growth[g], fastest)",
+            "growth[g] = fastest",
+            RATES,
+        ),
+        (
+            "the spread of groups is taken as it is now",
+            ZIGZAG,
+            "low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))",
+            "low, high = exp(-2.0 * s), exp(-2.0 * s)",
+            HOLD,
+        ),
+        (
+            "other groups stand still in the bound of priors",
+            ZIGZAG,
+            "memory.slopes[k] = speed * (speed * bound + self.rises[k])",
+            "memory.slopes[k] = speed * speed * bound",
+            HOLD,
+        ),
+        (
+            "groups stand still in the bound of their mean",
+            ZIGZAG,
+            "fastest = self.groups * speed + self.sum_of_speeds",
+            "fastest = self.groups * speed",
+            HOLD,
+        ),
+        (
+            "the sum of squares is bounded as it is now",
+            ZIGZAG,
+            "size = positive(root - sign * fastest * h)",
+            "size = root",
+            HOLD,
+        ),
+        (
+            "a flip leaves the sum of squares' slope",
+            ZIGZAG,
+            "sums[PRODUCT] -= 2.0 * (state.x[j] - self.anchor[self.constant]) * state.v[j]",
+            "pass",
+            f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
+        ),
+        (
+            "a flip leaves what the intercepts add to the others",
+            ZIGZAG,
+            "state.memory.cross[k, 1] -= 2.0 *",
+            "state.memory.cross[k, 1] -= 1.0 *",
+            f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
+        ),
+        (
+            "the expansion lacks the dispersion",
+            ZIGZAG,
+            "(zz * dz + za * da + zc * dc)",
+            "zz * dz",
+            f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",
+        ),
+        (
+            "remainders without their share of the bound",
+            ZIGZAG,
+            "share = data * part / self.tables.totals[g]",
+            "share = data",
+            RATES,
+        ),
+        (
+            "a small remainder is computed as a difference",
+            ZIGZAG,
+            "if y < 1e-3 else",
+            "if y < 1e-12 else",
+            f"{ZIGZAG_TESTS}::test_the_bound_of_remainders",
+        ),
+        (
+            "the approximation has no border",
+            LAPLACE,
+            "schur = hessian[:, dense] - (border / diagonal) @ border.T",
+            "schur = hessian[:, dense]",
+            f"{ZIGZAG_TESTS}::test_the_approximation_is_at_the_mode",
+        ),
+        (
+            "a table of a group reaches into the next",
+            ALIAS,
+            "(self.first[g + 1] - self.first[g])",
+            "(self.first[g + 1] - self.first[g] + 1)",
+            "tests/gradients/test_alias.py::test_tables_of_groups_draw_from_their_own",
+        ),
+    ]
+]
+BATCHES, BATCH_TESTS = "pdmp/formulas/batches.py", "tests/formulas/test_batches.py"
+IN_MEMORY = "test_the_model_is_that_of_the_table_in_memory"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (f"{BATCH_TESTS}::{test}",), "formulae")
+    for name, file, old, new, test in [
+        ("levels of later batches are unknown", BATCHES, "chosen[place] = True", "pass", IN_MEMORY),
+        (
+            "every batch is written to the first rows",
+            BATCHES,
+            "first = rows.stop",
+            "first = 0",
+            IN_MEMORY,
+        ),
+        (
+            "a batch's labels are its own",
+            BATCHES,
+            "(np.asarray(table[response.name]) == highest)",
+            "(np.asarray(table[response.name]) == np.asarray(table[response.name]).max())",
+            IN_MEMORY,
+        ),
+        (
+            "columns of a file are not centred",
+            MIXED,
+            "X[s] = (X[s] - centre) / scale",
+            "X[s] = X[s] / scale",
+            IN_MEMORY,
+        ),
+        (
+            "functions of whole columns see a batch",
+            BATCHES,
+            "_check_by_rows(design, some)",
+            "pass",
+            "test_mistakes",
+        ),
+        (
+            "a file that grew is not noticed",
+            TABLE,
+            "if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):",
+            "if False:",
+            "test_a_file_that_changes_while_it_is_read",
+        ),
+        (
+            "what separates some rows separates all",
+            FITTING,
+            "more = np.setdiff1d(np.concatenate(wrong), rows)[:SEPARATION_ROWS]",
+            "more = rows[:0]",
+            "test_separation_is_looked_for_among_some_rows_and_confirmed_among_all",
         ),
     ]
 ]

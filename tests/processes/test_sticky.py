@@ -9,22 +9,24 @@ import sys
 import numpy as np
 import pytest
 from numba.core import config
-from scipy import sparse, stats
+from scipy import sparse, special, stats
 
 import pdmp
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
+from pdmp.models.priors import BetaBernoulli
 from pdmp.processes import sticky
 from pdmp.processes.sticky import KEPT_VELOCITY
 from pdmp.processes.sticky_boomerang import MovingBoomerang
 from pdmp.processes.sticky_bps import MovingBPS
-from tests.checks import new_chain, plain_only, run_chain
+from tests.checks import assert_unbiased, new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
 ROOT = pathlib.Path(__file__).parents[2]
 
 RNG = np.random.default_rng(81)
 A = RNG.standard_normal((12, 4))
-MODEL = LinearGaussian(A, A @ [0.8, 0.0, 0.2, -0.4] + RNG.standard_normal(12), prior_scale=1.3)
+RESPONSE = A @ [0.8, 0.0, 0.2, -0.4] + RNG.standard_normal(12)
+MODEL = LinearGaussian(A, RESPONSE, prior_scale=1.3)
 INCLUSION = [0.3, 0.5, 0.6, 0.4]
 SPARSE = Gaussian(0.3, sparse.diags([-np.ones(39), np.full(40, 2.5), -np.ones(39)], [-1, 0, 1]))
 
@@ -294,6 +296,57 @@ def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
         waits.append(time - 2.0)
     assert stats.chisquare(first, 5_000 * rates / rates.sum()).pvalue > 1e-6
     assert stats.kstest(np.array(waits) * rates.sum(), "expon").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("name", ["ZigZag", "ZigZag, one clock"])
+def test_a_prior_of_the_models_size(name):
+    """Frozen coordinates thaw at s(0) p(γ ∪ i) / p(γ); all are redrawn when one of them has frozen or thawed."""
+    a, b = 2.0, 0.5
+    options = {"thinning": "affine"} if name.endswith("clock") else {}
+    process = pdmp.StickyZigZag(MODEL, BetaBernoulli(a, b), always=[2], **options)
+    slab = stats.norm.pdf(0.0, scale=1.3)
+
+    def log_prior(k):  # of one model with k of the 3 coordinates
+        return special.betaln(a + k, b + 3 - k) - special.betaln(a, b)
+
+    assert sum(math.comb(3, k) * math.exp(log_prior(k)) for k in range(4)) == pytest.approx(1.0)
+    state = process.begin(np.array([0.0, 0.0, 1.0, 0.0]), rng())
+    for k, i in enumerate([1, 0, 3]):
+        assert state.memory.included[0] == k
+        speed = abs(state.memory.coordinates[i, KEPT_VELOCITY])
+        rate = slab * math.exp(log_prior(k + 1) - log_prior(k)) * speed
+        assert process.native.thawing(state, i) == pytest.approx(rate, rel=1e-12)
+        clock = process.first if process.one_clock else process.first + STICKING.index(i)
+        state.memory.next[0] = STICKING.index(i)
+        assert process.native.jump(state, clock, 0.0, None) == process.thaw
+        redrawn = process.order[process.start[clock] : process.start[clock + 1]]
+        assert set(range(process.first, process.clocks)) <= set(redrawn.tolist())
+    state.x[1] = 0.0
+    state.memory.next[0] = STICKING.index(1)
+    clock = process.first if process.one_clock else process.first + STICKING.index(1)
+    assert process.native.jump(state, clock, 0.0, None) == process.freeze and state.memory.included[0] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang])
+def test_inclusion_under_a_prior_of_the_models_size(make):
+    """Against the enumeration of all models, weighted anew."""
+    law, model = BetaBernoulli(1.0, 2.0), pdmp.models.SpikeAndSlabLinearRegression(A, RESPONSE, slab_scale=1.3)
+    known = model.enumerate()
+    k = known.models.sum(axis=1)
+    weights = known.probabilities * np.exp(special.betaln(1.0 + k, 2.0 + 4 - k)) / 0.5**4
+    truth = weights @ known.models / weights.sum()
+    process = make(MODEL, law)
+    found = [
+        pdmp.sample(process, initial=np.ones(4), events=1_500, warmup=0.05, seed=seed, progress=False).inclusion()
+        for seed in range(16)
+    ]
+    assert_unbiased(np.array(found), truth, resolution=0.25)
+
+
+def test_numbers_of_a_prior_of_the_models_size_are_checked():
+    with pytest.raises(ValueError, match="`b` of BetaBernoulli must be positive and finite, got 0"):
+        BetaBernoulli(1.0, 0.0)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.priors import NORMAL, derivative, second_derivative_bound
+from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, entry
@@ -22,26 +22,20 @@ class FixedEffectsRegression(MixedRegression):
     ----------
     *args, **options
         Of `MixedRegression`.
-    inclusion : array_like, shape (p,), optional
-        Prior probabilities that a coefficient is not 0; 1 for those that always are in the model. Sticky processes
-        take them from `prior_inclusion`.
 
     Raises
     ------
     ValueError
-        For a likelihood without a bound, groups, or a coefficient that may be 0 and whose prior is not `Normal`.
+        For a likelihood without a bound, or groups.
     """
 
     largest_curvature: float
 
-    def __init__(self, *args, inclusion: ArrayLike | None = None, **options) -> None:
+    def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
         if self.n_groups or self.n_dispersions or not math.isfinite(self.likelihood.curvature):
             raise ValueError("exact bounds on single rows are for labels without group effects.")
         self.largest_curvature = float(self.likelihood.curvature)
-        self.inclusion = None if inclusion is None else np.array(inclusion, dtype=float)
-        if inclusion is not None and np.any(self.kinds[self.inclusion < 1.0] != NORMAL):
-            raise ValueError("`select` needs Normal priors of the coefficients that may be 0.")
 
     # -- compiled -------------------------------------------------------------------------------------------------
 
@@ -90,15 +84,6 @@ class FixedEffectsRegression(MixedRegression):
         _second_derivatives(self.native, self.check(x), out)
         prior = [second_derivative_bound(k, *row) for k, row in zip(self.kinds, self.numbers, strict=True)]
         return gram(self.X, out) + np.diag(prior)
-
-    def prior_inclusion(self) -> np.ndarray | None:
-        return None if self.inclusion is None else self.inclusion.copy()
-
-    def slab_density(self) -> np.ndarray | None:
-        """Of the Normal priors at 0; 0 for others, whose coefficients never stick."""
-        mean, sd = self.numbers[:, 0], np.where(self.kinds == NORMAL, self.numbers[:, 1], 1.0)
-        density = np.exp(-0.5 * (mean / sd) ** 2) / (sd * math.sqrt(math.tau))
-        return np.where(self.kinds == NORMAL, density, 0.0)
 
 
 @entry

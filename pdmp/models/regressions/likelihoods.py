@@ -15,6 +15,10 @@ class               law of y                                      e^a           
 
 Compiled methods take y as `Likelihood.stored` keeps it: labels are ±1. Constants that depend on y alone are left out
 there, and are in `log_density`.
+
+Exact sub-sampling (`pdmp.processes.regression_zigzag`) needs the second derivatives by (z, a, b), `curvatures`, and
+bounds on the third ones around any point: `third_bounds` at the point, and `growth`, the rates at which these grow
+exponentially with the distance from it.
 """
 
 from __future__ import annotations
@@ -48,6 +52,18 @@ def softplus(z):
     return max(z, 0.0) + math.log1p(exp(-abs(z)))
 
 
+@inlined
+def trigamma(x):
+    """ψ'(x) of x > 0, in the same way."""
+    total = 0.0
+    while x < 8.0:
+        total += 1.0 / (x * x)
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = 1.0 / 42.0 - r * (1.0 / 30.0 - r * (5.0 / 66.0 - r * (691.0 / 2730.0)))
+    return total + 1.0 / x + 0.5 * r + r / x * (1.0 / 6.0 - r * (1.0 / 30.0 - r * series))
+
+
 class Likelihood(Compiled):
     """Base of the likelihoods: compiled terms and their derivatives, and in Python what is predicted."""
 
@@ -77,6 +93,24 @@ class Likelihood(Compiled):
     @compiled
     def second_derivative(self, z, y, a, b):
         return math.nan
+
+    @compiled
+    def curvatures(self, z, y, a, b):
+        """Second derivatives (zz, za, zb, aa, ab, bb) of the loss."""
+        return self.second_derivative(z, y, a, b), 0.0, 0.0, 0.0, 0.0, 0.0
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        """Bounds (zzz, zza, zzb, zaa, zab, zbb, aaa, aab, abb, bbb) on the absolute third derivatives of the loss.
+
+        At (z + ζ, a + α, b + β) they are at most these times exp(g·(|ζ|, |α|, |β|)), g of `growth`.
+        """
+        return math.nan, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+
+    @compiled
+    def growth(self, a, b):
+        """g, at the same a and b."""
+        return 1.0, 0.0, 0.0
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
@@ -119,6 +153,21 @@ class NormalLaw(Likelihood):
     @compiled
     def second_derivative(self, z, y, a, b):
         return exp(-2.0 * a)
+
+    @compiled
+    def curvatures(self, z, y, a, b):
+        precision = exp(-2.0 * a)
+        return precision, 2.0 * (y - z) * precision, 0.0, 2.0 * (y - z) * (y - z) * precision, 0.0, 0.0
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        # |y - z| + |ζ| <= r exp(|ζ| 2 / σ), as r has the half of σ in it.
+        p, r = exp(-2.0 * a), abs(y - z) + 0.5 * exp(a)
+        return 0.0, 2.0 * p, 0.0, 4.0 * r * p, 0.0, 0.0, 4.0 * r * r * p, 0.0, 0.0, 0.0
+
+    @compiled
+    def growth(self, a, b):
+        return 4.0 * exp(-a), 2.0, 0.0
 
     def mean(self, z):
         return z
@@ -164,6 +213,51 @@ class StudentTLaw(Likelihood):
         w = nu * exp(2.0 * a)
         return (nu + 1.0) * (w - e * e) / ((w + e * e) * (w + e * e))
 
+    @compiled
+    def curvatures(self, z, y, a, b):
+        nu = exp(b)
+        root = math.sqrt(nu) * exp(a)
+        t = (y - z) / root
+        q = t * t
+        w = 1.0 / ((1.0 + q) * (1.0 + q))
+        halves = 0.5 * nu * (digamma(0.5 * nu) - digamma(0.5 * (nu + 1.0)))
+        halves += 0.25 * nu * nu * (trigamma(0.5 * nu) - trigamma(0.5 * (nu + 1.0)))
+        return (
+            (nu + 1.0) / (root * root) * (1.0 - q) * w,
+            2.0 * (nu + 1.0) / root * t * w,
+            t * (1.0 - nu * q) * w / root,
+            2.0 * (nu + 1.0) * q * w,
+            q * (1.0 - nu * q) * w,
+            0.5 * nu * (math.log1p(q) - q * (2.0 * q + 1.0) * w) + halves + 0.5 * q * w,
+        )
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        # With t = (y - z) / (√ν σ) these are rational functions of t, whose largest absolute values are the numbers
+        # here, rounded up; but that by b alone, in which log(1 + t²) is unbounded, see `growth`.
+        nu = exp(b)
+        root, n = math.sqrt(nu) * exp(a), nu + 1.0
+        t = (y - z) / root
+        tail = 0.5 + max(0.0, math.log1p(t * t) - 1.1)
+        return (
+            1.46 * n / (root * root * root),
+            2.0 * n / (root * root),
+            (1.0 + 0.38 * n) / (root * root),
+            0.87 * n / root,
+            0.61 * n / root,
+            0.31 * n / root,
+            0.4 * n,
+            0.5 * nu + 0.2 * n,
+            1.3 * nu + 0.1,
+            0.5 * nu * (tail + 1.0) + 0.11,
+        )
+
+    @compiled
+    def growth(self, a, b):
+        # log(1 + q) - q (2q + 1) / (1 + q)² is above -0.06, and below log(1 + q) - 1.1 where that is positive; and
+        # log(1 + q) changes by at most 2|α| + |β| + |ζ| e^(|α| + |β|/2) / (√ν σ), where `tail` is at least 1/2.
+        return 2.0 * exp(-a - 0.5 * b), 4.0, 3.0
+
     def mean(self, z):
         return z
 
@@ -204,6 +298,10 @@ class LogitLaw(_Labels):
         p = 1.0 / (1.0 + exp(-z))
         return p * (1.0 - p)
 
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        return self.second_derivative(z, y, a, b), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+
     def mean(self, z):
         return 0.5 * (1.0 + np.tanh(0.5 * z))
 
@@ -228,6 +326,14 @@ class ProbitLaw(_Labels):
     def second_derivative(self, z, y, a, b):
         m = inverse_mills(y * z)
         return m * (m + y * z)
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        return 0.2958, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+
+    @compiled
+    def growth(self, a, b):
+        return 0.0, 0.0, 0.0
 
     def mean(self, z):
         from scipy import special
@@ -254,6 +360,10 @@ class PoissonLaw(Likelihood):
     @compiled
     def second_derivative(self, z, y, a, b):
         return exp(z)
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        return exp(z), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 
     def mean(self, z):
         return np.exp(z)
@@ -291,6 +401,29 @@ class NegativeBinomialLaw(Likelihood):
     def second_derivative(self, z, y, a, b):
         p = 1.0 / (1.0 + exp(a - z))
         return (y + exp(a)) * p * (1.0 - p)
+
+    @compiled
+    def curvatures(self, z, y, a, b):
+        alpha = exp(a)
+        p = 1.0 / (1.0 + exp(a - z))
+        q = (y + alpha) * p * (1.0 - p)
+        own = alpha * (digamma(alpha) - digamma(y + alpha)) + alpha * alpha * (trigamma(alpha) - trigamma(y + alpha))
+        return q, alpha * p - q, 0.0, own + alpha * (softplus(z - a) - 2.0 * p) + q, 0.0, 0.0
+
+    @compiled
+    def third_bounds(self, z, y, a, b):
+        # Sums of αp, αp², q, α (softplus - p) and Σₖ α / (α + k) over 0 < k < y, each of which is positive and has a
+        # logarithm that changes by at most 2|ζ| + 2|α|; the derivative by a of the sum's part is below it.
+        alpha = exp(a)
+        p = 1.0 / (1.0 + exp(a - z))
+        q = (y + alpha) * p * (1.0 - p)
+        total = alpha * (digamma(y + alpha) - digamma(alpha)) - min(y, 1.0)
+        last = total + alpha * (softplus(z - a) - p + 2.0 * p * p) + 2.0 * q
+        return q, 2.0 * q, 0.0, alpha * p * p + 2.0 * q, 0.0, 0.0, last, 0.0, 0.0, 0.0
+
+    @compiled
+    def growth(self, a, b):
+        return 2.0, 2.0, 0.0
 
     def mean(self, z):
         return np.exp(z)

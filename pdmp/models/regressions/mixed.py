@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.models.priors import Prior, derivative, potential
-from pdmp.models.regressions.design import read_design
+from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
+from pdmp.models.regressions.design import is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import Compiled, compiled, inlined
 from pdmp.native.vectors import exp
 
 #: Effects are centred where half of the groups or more have at least so many rows: the data say what each effect is.
@@ -41,6 +41,11 @@ class GroupColumn(NamedTuple):
     prior: Prior  #: of the standard deviation of the effects
 
     @property
+    def is_large(self) -> bool:
+        """Whether half of the groups or more have at least `CENTRED_ROWS` rows."""
+        return bool(np.median(np.bincount(self.level, minlength=len(self.levels))) >= CENTRED_ROWS)
+
+    @property
     def sd_name(self) -> str:
         """What the standard deviation is called."""
         return f"sd({self.grouping if self.name.startswith('1|') else self.name})"
@@ -52,7 +57,8 @@ class MixedRegression(Model):
     Parameters
     ----------
     X : array_like, shape (N, p)
-        The fixed columns, as they are: they are standardised inside, and `constrain` undoes it.
+        The fixed columns, as they are: they are standardised inside, and `constrain` undoes it. A memory-mapped array
+        is standardised in place.
     y : array_like, shape (N,)
         Responses.
     likelihood : Likelihood
@@ -71,6 +77,16 @@ class MixedRegression(Model):
     scale_response : bool, default False
         Whether to standardise the response, for laws whose parameters have its unit.
     response : str, default "y"
+    inclusion : array_like, shape (p,), optional
+        Prior probabilities that a coefficient is not 0; 1 for those that always are in the model. Sticky processes
+        take them from `prior_inclusion`.
+    model_prior : BetaBernoulli, optional
+        The law of which coefficients are not 0, of those whose `inclusion` is below 1.
+
+    Raises
+    ------
+    ValueError
+        For a coefficient that may be 0 and whose prior is not `Normal`.
 
     Attributes
     ----------
@@ -107,8 +123,10 @@ class MixedRegression(Model):
         weights: ArrayLike | None = None,
         scale_response: bool = False,
         response: str = "y",
+        inclusion: ArrayLike | None = None,
+        model_prior: BetaBernoulli | None = None,
     ) -> None:
-        X = np.array(X, dtype=float)
+        X = X if is_mapped(X) else np.array(X, dtype=float)
         n, p, K = len(X), X.shape[1], len(groups)
         y = read_vector("y", y, n)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
@@ -116,12 +134,7 @@ class MixedRegression(Model):
         self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
         self.response_scale = _spread(y) if scale_response else 1.0
 
-        self.centre, self.scale = np.zeros(p), np.ones(p)
-        for j in range(p):
-            if j != intercept:
-                self.centre[j] = X[:, j].mean() if intercept is not None else 0.0
-                self.scale[j] = _spread(X[:, j])
-                X[:, j] = (X[:, j] - self.centre[j]) / self.scale[j]
+        self.centre, self.scale = _standardise(X, intercept)
         self.X, self.design = read_design(X)
         self.target = likelihood.stored((y - self.response_centre) / self.response_scale)
         self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
@@ -135,7 +148,7 @@ class MixedRegression(Model):
         self.centred = np.zeros(K, np.int64)
         for k, g in enumerate(groups):
             self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
-            self.centred[k] = np.median(np.bincount(g.level, minlength=sizes[k])) >= CENTRED_ROWS
+            self.centred[k] = g.is_large
 
         self.n_fixed, self.n_groups, self.n_dispersions = p, K, len(likelihood.dispersions)
         self.priors, self.dispersion_priors = tuple(priors), tuple(dispersion_priors)
@@ -164,6 +177,12 @@ class MixedRegression(Model):
         variables |= {f"standardised {g.name}": (len(g.levels),) for g in groups}
         variables |= {f"log {name}": () for name in likelihood.dispersions}
         super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
+        self.inclusion, self.model_prior = None, model_prior
+        if inclusion is not None:
+            self.inclusion = np.ones(dim)
+            self.inclusion[:p] = inclusion
+            if np.any(self.kinds[:p][self.inclusion[:p] < 1.0] != NORMAL):
+                raise ValueError("`select` needs Normal priors of the coefficients that may be 0.")
         self.dims = {g.name: [g.grouping] for g in groups}
         self.coords = {g.grouping: list(g.levels) for g in groups}
 
@@ -220,6 +239,39 @@ class MixedRegression(Model):
     def fetch(self, i):
         self.design.fetch(i)
 
+    @compiled
+    def remainder_bounds(self, anchor, i, scale):
+        """Numbers (m, mₐ, m_c, γ): bounds on a row's gradient beyond its expansion at the anchor, effects centred.
+
+        With H the Hessian of ℓᵢ by (z, a, c) at the anchor, Δ(z, a, c) the way from there, and r the distance, in units
+        of `scale`, in the coordinates of which row i depends,
+
+            |Δ∇ℓᵢ - H Δ(z, a, c)| <= (m, mₐ, m_c) (e^(γr) - 1 - γr) / γ².
+        """
+        a, c = self.first_dispersion(anchor), self.second_dispersion(anchor)
+        zzz, zza, zzc, zaa, zac, zcc, aaa, aac, acc, ccc = self.likelihood.third_bounds(
+            self.margin(anchor, i), self.target[i], a, c
+        )
+        gz, ga, gc = self.likelihood.growth(a, c)
+        square, sa, sc = 0.0, 0.0, 0.0
+        for j in range(self.n_fixed):
+            b = scale[j] * self.design.feature(i, j)
+            square += b * b
+        for k in range(self.n_groups):
+            b = scale[self.level[i, k]] * self.value[i, k]
+            square += b * b
+        if self.n_dispersions > 0:
+            sa = scale[self.dim - self.n_dispersions]
+        if self.n_dispersions > 1:
+            sc = scale[self.dim - 1]
+        s, weight = math.sqrt(square), self.weight[i] if self.weight.shape[0] > 0 else 1.0
+        return (
+            weight * _norm(zzz * s * s, zza * s * sa, zzc * s * sc, zaa * sa * sa, zac * sa * sc, zcc * sc * sc),
+            weight * _norm(zza * s * s, zaa * s * sa, zac * s * sc, aaa * sa * sa, aac * sa * sc, acc * sc * sc),
+            weight * _norm(zzc * s * s, zac * s * sa, zcc * s * sc, aac * sa * sa, acc * sa * sc, ccc * sc * sc),
+            math.sqrt(gz * gz * square + ga * ga * sa * sa + gc * gc * sc * sc),
+        )
+
     # -- compiled: the prior ------------------------------------------------------------------------------------------
 
     @compiled
@@ -258,6 +310,16 @@ class MixedRegression(Model):
                 out[self.n_fixed + k] += (self.first[k + 1] - self.first[k]) - total
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def prior_inclusion(self) -> np.ndarray | None:
+        return None if self.inclusion is None else self.inclusion.copy()
+
+    def slab_density(self) -> np.ndarray | None:
+        """Of the Normal priors at 0; 0 for others, whose coefficients never stick."""
+        density, is_normal, p = np.zeros(self.dim), self.kinds[: self.n_fixed] == NORMAL, self.n_fixed
+        mean, sd = self.numbers[:p, 0], np.where(is_normal, self.numbers[:p, 1], 1.0)
+        density[:p] = np.where(is_normal, np.exp(-0.5 * (mean / sd) ** 2) / (sd * math.sqrt(math.tau)), 0.0)
+        return density
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), in the units of the data.
@@ -313,6 +375,38 @@ class MixedRegression(Model):
 
     def observed_data(self) -> dict[str, np.ndarray]:
         return {self.response: self.y}
+
+
+@inlined
+def _norm(zz, za, zc, aa, ac, cc):
+    """Frobenius norm of a symmetric matrix."""
+    return math.sqrt(zz * zz + aa * aa + cc * cc + 2.0 * (za * za + zc * zc + ac * ac))
+
+
+def _standardise(X, intercept):
+    """Centre and divide the columns of X, in place; what was subtracted, and by what they were divided."""
+    n, p = X.shape
+    centre, scale = np.zeros(p), np.ones(p)
+    if not is_mapped(X):
+        for j in range(p):
+            if j != intercept:
+                centre[j] = X[:, j].mean() if intercept is not None else 0.0
+                scale[j] = _spread(X[:, j])
+                X[:, j] = (X[:, j] - centre[j]) / scale[j]
+        return centre, scale
+    rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
+    for s in rows:
+        mean += X[s].sum(axis=0) / n
+        largest = np.maximum(largest, np.abs(X[s]).max(axis=0))
+    for s in rows:
+        square += ((X[s] - mean) ** 2).sum(axis=0) / n
+    spread = np.sqrt(square)
+    scale = np.where(spread > 1e-12 * largest, spread, np.where(largest > 0.0, largest, 1.0))
+    if intercept is not None:
+        centre, centre[intercept], scale[intercept] = mean, 0.0, 1.0
+    for s in rows:
+        X[s] = (X[s] - centre) / scale
+    return centre, scale
 
 
 def _spread(values):

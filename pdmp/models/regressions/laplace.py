@@ -1,0 +1,142 @@
+"""Normal approximations of the posterior of a regression: where exact sub-sampling has its anchor, and its speeds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.models.priors import derivative, second_derivative_bound
+from pdmp.models.regressions.design import gram
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.classes import entry
+
+STEPS = 100  #: most steps of Newton's method
+DECREMENT = 1e-3  #: a step by less, in posterior standard deviations, is the last
+HALVINGS = 30
+LONGEST = 2.0  #: largest change of a coordinate in a step; all are standardised
+
+
+class Laplace(NamedTuple):
+    """A normal approximation."""
+
+    mean: np.ndarray  #: (d,)
+    sd: np.ndarray  #: (d,) marginal standard deviations
+    dense: np.ndarray  #: coordinates other than the groups' intercepts and log τ
+    covariance: np.ndarray  #: (m, m) of these
+
+    def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Starts, (n, d): as far apart as the posterior is wide; groups independent."""
+        x = self.mean + self.sd * rng.standard_normal((n, len(self.mean)))
+        root = np.linalg.cholesky(self.covariance)
+        x[:, self.dense] = self.mean[self.dense] + rng.standard_normal((n, len(self.dense))) @ root.T
+        return x
+
+
+def laplace(model: MixedRegression) -> Laplace | None:
+    """The approximation at the mode, or None where it was not found.
+
+    Of `GroupIntercepts` the mode is that of all others given τ, and τ the one whose square is the mean square of the
+    effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
+    grows without bound where all effects are equal and τ is 0.
+    """
+    grouped = isinstance(model, GroupIntercepts)
+    first, stop = int(model.first[0]), int(model.first[-1])
+    effects = np.arange(first, stop)
+    dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
+    x, spread = model.initial.copy(), model.n_fixed
+    for _ in range(STEPS):
+        gradient = model.gradient(x)
+        diagonal, border, schur = _curvature(model, x, dense, effects)
+        share = border / diagonal if grouped else border
+        step = np.zeros(model.dim)
+        step[dense] = np.linalg.solve(_definite(schur), gradient[dense] - share @ gradient[effects])
+        step[effects] = (gradient[effects] - border.T @ step[dense]) / diagonal if grouped else 0.0
+        decrement = math.sqrt(max(gradient @ step, 0.0))
+        step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
+        now = model.potential(x)
+        for _ in range(HALVINGS):
+            there = model.potential(x - step)
+            if there <= now + 1e-9 * (1.0 + abs(now)):
+                break
+            step *= 0.5
+        else:
+            return None
+        x -= step
+        moved = 0.0
+        if grouped:
+            square = float(((x[effects] - x[model.constant]) ** 2 + 1.0 / diagonal).sum())
+            wider = _log_spread(model, square)
+            moved, x[spread] = abs(wider - x[spread]) * math.sqrt(2.0 * len(effects)), wider
+        if not np.all(np.isfinite(x)):
+            return None
+        if decrement < DECREMENT * math.sqrt(model.dim) and moved < 0.1:
+            break
+    else:
+        return None
+    if np.linalg.eigvalsh(schur)[0] <= 0.0:
+        return None
+    covariance = np.linalg.inv(schur)
+    sd = np.zeros(model.dim)
+    sd[dense] = np.sqrt(np.diag(covariance))
+    if grouped:
+        sd[effects] = np.sqrt(1.0 / diagonal + np.einsum("ig,ij,jg->g", share, covariance, share))
+        sd[spread] = 1.0 / math.sqrt(2.0 * len(effects))
+    return Laplace(x, sd, dense, covariance)
+
+
+def _curvature(model, x, dense, effects):
+    """Blocks of the Hessian: diagonal of the effects, their border with the others, Schur complement of these."""
+    rows, p = np.zeros(model.n_data), model.n_fixed
+    _row_curvatures(model.native, x, rows)
+    hessian = np.zeros((len(dense), model.dim))
+    hessian[:p, :p] = gram(model.X, rows)
+    for j in range(p):
+        hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
+    diagonal = np.zeros(len(effects))
+    if len(effects):
+        precision, level = math.exp(-2.0 * x[p]), model.level[:, 0] - effects[0]
+        # Rows of a Student-t law that are far off are concave.
+        diagonal = np.maximum(np.bincount(level, rows, len(effects)), 0.0) + precision
+        for j in range(p):
+            hessian[j, effects] = np.bincount(level, rows * np.asarray(model.X[:, j], float), len(effects))
+        hessian[model.constant, effects] -= precision
+        hessian[model.constant, model.constant] += precision * len(effects)
+    for k in range(p, len(dense)):
+        e = np.zeros(model.dim)
+        e[dense[k]] = 1e-4
+        hessian[k] = (model.gradient(x + e) - model.gradient(x - e)) / 2e-4
+        hessian[:p, dense[k]] = hessian[k, :p]
+    border = hessian[:, effects]
+    schur = hessian[:, dense] - (border / diagonal) @ border.T
+    return diagonal, border, 0.5 * (schur + schur.T)
+
+
+def _definite(matrix):
+    """With the absolute values of its eigenvalues: far from the mode a dispersion may have a negative one."""
+    values, vectors = np.linalg.eigh(matrix)
+    values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
+    return (vectors * values) @ vectors.T
+
+
+@entry
+def _row_curvatures(model, x, out):
+    a, c = model.first_dispersion(x), model.second_dispersion(x)
+    for i in range(model.n_data):
+        value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
+        out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value
+
+
+def _log_spread(model, square):
+    """log τ at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection: it increases."""
+    kind, n, count = model.kinds[model.n_fixed], model.numbers[model.n_fixed], model.first[1] - model.first[0]
+    low, high = -30.0, 30.0
+    while high - low > 1e-9:
+        s = 0.5 * (low + high)
+        if derivative(kind, *n, s) + count - square * math.exp(-2.0 * s) > 0.0:
+            high = s
+        else:
+            low = s
+    return 0.5 * (low + high)

@@ -1,0 +1,612 @@
+r"""The Zig-Zag process of a regression with dispersions and group intercepts: exact, at one row a proposal.
+
+=====  =================================================================================================
+flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
+clock  one for the rows of each group (of all rows, without groups), one for the priors of β and the
+       dispersions; with groups, one for β₀ and one for log τ
+rate   of coordinate j: Σᵢ (vⱼ Rᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
+jump   vⱼ ← -vⱼ
+=====  =================================================================================================
+
+The gradient of the data is expanded at the anchor x̂: G = Σᵢ [∇Uᵢ(x̂) + Hᵢ(x̂) (x - x̂)] is known, and the remainders
+Rᵢ = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂) are looked at row by row. The rates balance the flow: their difference from those
+of the velocity -vⱼ is vⱼ ∂ⱼU. (Control variates of first order alone would be exact too. Their noise, from the effects
+of all groups, would make β flip √G times as often as it needs.)
+
+A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ alone, which have the distance
+r = |(x - x̂) / scale| from the anchor. With the bounds of `MixedRegression.remainder_bounds`
+
+    |Rᵢⱼ| <= Lᵢⱼ φ(r),     φ(r) = (e^{γr} - 1 - γr) / γ²,     γ the largest of the group's rows,
+
+so that the clock of group g proposes remainders at the rate φ(r) Σᵢⱼ σⱼ Lᵢⱼ, draws a row in proportion to Σⱼ σⱼ Lᵢⱼ by
+an alias table, a coordinate in proportion to σⱼ Lᵢⱼ, and evaluates that row alone.
+
+All speeds being known, r(t + s) <= r(t) + |σ / scale| s whatever flips in between. So a flip redraws no clock but its
+own, and costs the same for every number of rows and groups. φ is bounded by its chord over a horizon, at which the
+clock is drawn anew; along it e^{γr} grows by at most the factor `CHORD`. Likewise for the others, which see all wᵍ:
+Σ(wᵍ - β₀), Σ(wᵍ - β₀)² and what the wᵍ add to G are kept up to date, as lines and a parabola in time.
+
+No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
+
+References
+----------
+Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling for Bayesian analysis of big
+data, Ann. Statist. 47, section 5 (control variates). Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle
+Sampler, JASA 113, section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunson (2020), Biometrika 107 (importance).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.gradients.alias import AliasTables
+from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.arguments import per_coordinate
+from pdmp.native.classes import compiled, entry, inlined, positive
+from pdmp.native.vectors import exp
+from pdmp.process import DATA, HORIZON, Process, last_moved
+from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.bound import draw_component
+
+CHORD = 1.5  #: a horizon ends where e^{γr} may have grown by this factor
+SPREAD_CHORD = 1.2  #: and where τ² may have changed by this one
+OVERFLOW = 300.0  #: γr above which φ is not computed: the path is lost
+
+#: Columns of `Memory.clocks`: when the clock was drawn; the bound of the remainders' part then, and its slope; those of
+#: the part that is known; the row of the proposal.
+START, LEVEL, SLOPE, PRIOR, PRIOR_SLOPE, ROW = range(6)
+#: `Memory.sums`, of d = w - ŵ with ŵ the anchor of β₀: their time, Σd, Σv, Σd², Σdv, Σv².
+TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED = range(6)
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    here: np.ndarray  #: (d,) position at the proposal, of the coordinates that it needs
+    clocks: np.ndarray  #: (clocks, 6)
+    known: np.ndarray  #: (m,) bounds of the clock of priors, coordinate by coordinate, when it was drawn
+    slopes: np.ndarray  #: (m,)
+    flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
+    sums: np.ndarray  #: (6,)
+    cross: np.ndarray  #: (m, 2) what the w add to G of the shared coordinates at the time of the sums; its slope
+
+
+class RegressionZigZag(Process):
+    """Zig-Zag process of a regression, sub-sampled exactly.
+
+    Parameters
+    ----------
+    model : GroupIntercepts, or MixedRegression without groups
+        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
+    anchor : array_like, shape (dim,), optional
+        Where the gradient of all rows is known; that of `pdmp.models.regressions.laplace.laplace` when omitted.
+    speed : array_like, shape (dim,), optional
+        σ, best the posterior's standard deviations; those of `laplace` when omitted.
+
+    Raises
+    ------
+    TypeError
+        For another model.
+    ValueError
+        For speeds that are not positive, or if the mode is not found.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> from pdmp.models.priors import Normal
+    >>> from pdmp.models.regressions.likelihoods import PoissonLaw
+    >>> from pdmp.models.regressions.mixed import MixedRegression
+    >>> from pdmp.processes.regression_zigzag import RegressionZigZag
+    >>> model = MixedRegression(np.ones((40, 1)), np.arange(40) % 4, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)])
+    >>> run = pdmp.sample(RegressionZigZag(model), events=200, seed=1)
+    >>> run.stats["data_terms"] <= run.stats["proposals"]
+    True
+    """
+
+    model: object
+    anchor: np.ndarray
+    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
+    inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
+    border: np.ndarray  #: (G, m) of these and each group's intercept
+    own: np.ndarray  #: (G,) of the intercepts
+    rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
+    own_rises: np.ndarray  #: (G,) and of the intercepts
+    prior_horizon: float
+    speed: np.ndarray
+    scale: np.ndarray  #: units of distances from the anchor
+    shared: np.ndarray  #: (m,) the coordinates of which all rows depend
+    priors: np.ndarray  #: (m,) places of their priors
+    tables: object
+    rate_of_growth: np.ndarray  #: (G,) γ
+    horizon: np.ndarray  #: (G,)
+    pace: float  #: |σ / scale| of the coordinates of a row
+    groups: int
+    grouped: bool
+    first_effect: int
+    spread: int
+    constant: int
+    sum_of_speeds: float
+
+    events = ("flip",)
+    local = True
+
+    def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, speed: ArrayLike | None = None) -> None:
+        self.grouped = isinstance(model, GroupIntercepts)
+        if not isinstance(model, MixedRegression) or model.n_groups > self.grouped:
+            raise TypeError(
+                "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
+                f"{type(model).__name__}."
+            )
+        if anchor is None or speed is None:
+            found = laplace(model)
+            if found is None:
+                raise ValueError("`anchor` and `speed` must be given: the posterior's mode was not found.")
+            anchor, speed = found.mean if anchor is None else anchor, found.sd if speed is None else speed
+        self.model = model
+        self.anchor = model.check(anchor, "anchor")
+        self.speed = per_coordinate("speed", speed, model.dim)
+        p = model.n_fixed
+        self.spread, self.first_effect = p, int(model.first[0])
+        self.constant = model.constant if self.grouped else 0
+        self.groups = int(model.first[-1]) - self.first_effect if self.grouped else 1
+        fixed = np.array([j for j in range(p) if not (self.grouped and j == model.constant)], np.int64)
+        laws = np.arange(model.dim - model.n_dispersions, model.dim)
+        self.shared = np.r_[fixed, laws].astype(np.int64)
+        self.priors = np.r_[fixed, p + model.n_groups + np.arange(len(laws))].astype(np.int64)
+
+        effects = slice(self.first_effect, self.first_effect + self.groups) if self.grouped else slice(0, 0)
+        group = model.level[:, 0] - self.first_effect if self.grouped else np.zeros(model.n_data, np.int64)
+        self.scale = self.speed.copy()
+        if self.grouped and len(self.shared):
+            # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary.
+            inner = math.sqrt(np.mean(self.speed[effects][group] ** 2))
+            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
+            self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
+        self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.grouped)
+        self.sum_of_speeds = float(self.speed[effects].sum())
+
+        m = len(self.shared)
+        self.pull, weights, growth = np.zeros(model.dim), np.zeros(model.n_data), np.zeros(self.groups)
+        self.inner, self.border, self.own = np.zeros((m, m)), np.zeros((self.groups, m)), np.zeros(self.groups)
+        _survey(
+            model.native,
+            self.anchor,
+            self.speed,
+            self.scale,
+            group,
+            self.shared,
+            self.pull,
+            self.inner,
+            self.border,
+            self.own,
+            weights,
+            growth,
+            np.zeros(m),
+        )
+        if not all(np.all(np.isfinite(part)) for part in (weights, growth, self.pull, self.inner)):
+            raise ValueError("`anchor`: the bounds of single rows are not finite there.")
+        sigma, sigmas = self.speed[self.shared], self.speed[effects]
+        self.rises = np.abs(self.inner) @ sigma
+        self.own_rises = np.abs(self.border) @ sigma
+        if self.grouped:
+            self.rises += sigmas @ np.abs(self.border)
+            self.own_rises += np.abs(self.own) * sigmas
+        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
+        order = np.argsort(group, kind="stable")
+        self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
+        self.rate_of_growth = growth
+        with np.errstate(divide="ignore"):
+            self.horizon = np.minimum(math.log(CHORD) / (growth * self.pace), 1.0 / self.pace)
+        if self.grouped:
+            self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / self.speed[self.spread])
+        clocks = self.groups + (3 if self.grouped else 1)
+        super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
+
+    # -- compiled: positions, sums ----------------------------------------------------------------------------------
+
+    @compiled
+    def at(self, state, j, now):
+        """Coordinate j at the time `now`."""
+        return self.flow.position(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
+
+    @compiled
+    def place(self, state, j, now):
+        """Write it into the memory; returns the square of its distance from the anchor."""
+        x = self.at(state, j, now)
+        state.memory.here[j] = x
+        z = (x - self.anchor[j]) / self.scale[j]
+        return z * z
+
+    @compiled
+    def prior_derivative(self, q, x):
+        n = self.model.numbers
+        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def advance_sums(self, memory, now):
+        """Bring the sums over the groups to the time `now`."""
+        sums = memory.sums
+        s = now - sums[TIME]
+        sums[FIRST] += sums[VELOCITY] * s
+        sums[SQUARE] += (2.0 * sums[PRODUCT] + sums[SPEED] * s) * s
+        sums[PRODUCT] += sums[SPEED] * s
+        for k in range(memory.cross.shape[0]):
+            memory.cross[k, 0] += memory.cross[k, 1] * s
+        sums[TIME] = now
+
+    @compiled
+    def known(self, state, k, now):
+        """G of the k-th shared coordinate; the shared ones are in the memory, and the sums are those of `now`."""
+        total = self.pull[self.shared[k]] + state.memory.cross[k, 0]
+        for q in range(self.shared.shape[0]):
+            total += self.inner[k, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
+        return total
+
+    @compiled
+    def known_own(self, state, g):
+        """G of the intercept of group g, from the positions in the memory."""
+        j = self.first_effect + g
+        total = self.pull[j] + self.own[g] * (state.memory.here[j] - self.anchor[j])
+        for q in range(self.shared.shape[0]):
+            total += self.border[g, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
+        return total
+
+    @compiled
+    def mean_excess(self, state, now):
+        """Σ(β₀ - w)."""
+        self.advance_sums(state.memory, now)
+        return (
+            self.groups * (self.at(state, self.constant, now) - self.anchor[self.constant]) - state.memory.sums[FIRST]
+        )
+
+    @compiled
+    def square_sum(self, state, now):
+        """Σ(w - β₀)²."""
+        self.advance_sums(state.memory, now)
+        b, sums = self.at(state, self.constant, now) - self.anchor[self.constant], state.memory.sums
+        return positive(sums[SQUARE] - 2.0 * b * sums[FIRST] + self.groups * b * b)
+
+    # -- compiled: the four words -----------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i < self.groups:
+            return self.propose_row(state, i, now, rng)
+        if i == self.groups:
+            return self.propose_prior(state, i, now, rng)
+        if i == self.groups + 1:
+            bound, horizon = self.bound_of_mean(state, now)
+        else:
+            bound, horizon = self.bound_of_spread(state, now)
+        s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
+        return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def propose_row(self, state, g, now, rng):
+        memory, horizon, growth = state.memory, self.horizon[g], self.rate_of_growth[g]
+        square = 0.0
+        for k in range(self.shared.shape[0]):
+            square += self.place(state, self.shared[k], now)
+        row = memory.clocks
+        row[g, PRIOR], row[g, PRIOR_SLOPE] = 0.0, 0.0
+        if self.grouped:
+            j = self.first_effect + g
+            square += self.place(state, j, now)
+            sign = 1.0 if state.v[j] >= 0.0 else -1.0
+            s, turn = self.at(state, self.spread, now), self.speed[self.spread] * horizon
+            low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
+            u = sign * (memory.here[j] - self.at(state, self.constant, now))
+            known = (high if u > 0.0 else low) * u + sign * self.known_own(state, g)
+            rise = high * (self.speed[j] + self.speed[self.constant]) + self.own_rises[g]
+            row[g, PRIOR], row[g, PRIOR_SLOPE] = self.speed[j] * positive(known), self.speed[j] * rise
+        r, total = math.sqrt(square), self.tables.totals[g]
+        if growth * (r + self.pace * horizon) > OVERFLOW:
+            return math.nan, HORIZON
+        begin, end = remainder(growth, r), remainder(growth, r + self.pace * horizon)
+        row[g, LEVEL], row[g, SLOPE] = total * begin, total * (end - begin) / horizon
+        row[g, START] = now
+        if total > 0.0:
+            i = self.tables.draw(g, rng)
+            row[g, ROW] = i
+            self.model.fetch(i)
+        level, rise = row[g, LEVEL] + row[g, PRIOR], row[g, SLOPE] + row[g, PRIOR_SLOPE]
+        s = first_arrival(level, rise, rng.standard_exponential())
+        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def propose_prior(self, state, i, now, rng):
+        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
+        self.advance_sums(memory, now)
+        for k in range(self.shared.shape[0]):
+            self.place(state, self.shared[k], now)
+        for k in range(self.shared.shape[0]):
+            j, q = self.shared[k], self.priors[k]
+            x, speed = memory.here[j], self.speed[j]
+            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
+            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
+            memory.slopes[k] = speed * (speed * bound + self.rises[k])
+            level += memory.known[k]
+            rise += memory.slopes[k]
+        memory.clocks[i, START] = now
+        s = first_arrival(level, rise, rng.standard_exponential())
+        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def bound_of_mean(self, state, now):
+        """A bound on the rate of β₀, and for how long it holds."""
+        q, j, n = self.constant, self.constant, self.model.numbers
+        speed, turn = self.speed[j], self.speed[self.spread]
+        x, s, excess = self.at(state, j, now), self.at(state, self.spread, now), self.mean_excess(state, now)
+        sign = 1.0 if state.v[j] >= 0.0 else -1.0
+        curvature = second_derivative_bound(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2])
+        fastest = self.groups * speed + self.sum_of_speeds
+        slope = speed * (curvature * speed + exp(-2.0 * s) * (fastest + 2.0 * turn * abs(excess)))
+        h = 1.0 / max(1.0, math.sqrt(slope))
+        top = sign * excess + fastest * h
+        top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
+        return speed * positive(sign * self.prior_derivative(q, x) + curvature * speed * h + top), h
+
+    @compiled
+    def bound_of_spread(self, state, now):
+        """A bound on the rate of log τ, and for how long it holds: the priors' derivatives by log τ increase."""
+        j, speed = self.spread, self.speed[self.spread]
+        s, root = self.at(state, j, now), math.sqrt(self.square_sum(state, now))
+        fastest = math.sqrt(state.memory.sums[SPEED]) + math.sqrt(float(self.groups)) * self.speed[self.constant]
+        sign = 1.0 if state.v[j] >= 0.0 else -1.0
+        slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
+        h = 1.0 / max(1.0, math.sqrt(slope))
+        end = s + sign * speed * h
+        size = positive(root - sign * fastest * h)
+        return speed * positive(sign * (self.prior_derivative(j, end) + self.groups - exp(-2.0 * end) * size * size)), h
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        if state.bounds[i] == HORIZON:
+            return 0.0
+        if i < self.groups:
+            return self.rate_of_row(state, i, now, rng)
+        memory = state.memory
+        if i == self.groups:
+            s, total = now - memory.clocks[i, START], 0.0
+            for k in range(self.shared.shape[0]):
+                memory.known[k] += memory.slopes[k] * s
+                total += memory.known[k]
+            k = draw_component(memory.known, rng.random() * total)
+            j = self.shared[k]
+            memory.flipping[0] = j
+            self.advance_sums(memory, now)
+            for q in range(self.shared.shape[0]):
+                self.place(state, self.shared[q], now)
+            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
+            return positive(state.v[j] * partial) * (total / memory.known[k])
+        precision = exp(-2.0 * self.at(state, self.spread, now))
+        j = self.constant if i == self.groups + 1 else self.spread
+        if j == self.spread:
+            partial = self.groups - precision * self.square_sum(state, now)
+        else:
+            partial = precision * self.mean_excess(state, now)
+        memory.flipping[0] = j
+        return positive(state.v[j] * (self.prior_derivative(j, self.at(state, j, now)) + partial))
+
+    @compiled
+    def rate_of_row(self, state, g, now, rng):
+        memory, row = state.memory, state.memory.clocks
+        s, effect = now - row[g, START], self.first_effect + g
+        data, prior = row[g, LEVEL] + row[g, SLOPE] * s, row[g, PRIOR] + row[g, PRIOR_SLOPE] * s
+        total = data + prior
+        for k in range(self.shared.shape[0]):
+            self.place(state, self.shared[k], now)
+        if self.grouped:
+            self.place(state, effect, now)
+        if rng.random() * total >= data:
+            u = memory.here[effect] - self.at(state, self.constant, now)
+            memory.flipping[0] = effect
+            partial = exp(-2.0 * self.at(state, self.spread, now)) * u + self.known_own(state, g)
+            return positive(state.v[effect] * partial) * (total / prior)
+        i = int(row[g, ROW])
+        state.counts[DATA] += 1
+        m, ma, mc, growth = self.model.remainder_bounds(self.anchor, i, self.scale)
+        rest, j, part = rng.random() * self.row_weight(i, m, ma, mc), 0, 0.0
+        for k in range(self.shared.shape[0] + self.grouped):
+            j, part = self.row_part(g, i, k, m, ma, mc)
+            rest -= part
+            if rest < 0.0:
+                break
+        memory.flipping[0] = j
+        if part == 0.0:
+            return 0.0
+        # The row is drawn in proportion to its weight, then the coordinate to `part`: both together to `part`.
+        share = data * part / self.tables.totals[g]
+        return positive(state.v[j] * self.remainder_of(memory.here, i, j)) * (total / share)
+
+    @compiled
+    def row_part(self, g, i, k, m, ma, mc):
+        """The k-th coordinate of row i, and σⱼ Lᵢⱼ of it."""
+        n, fixed = self.shared.shape[0], self.shared.shape[0] - self.model.n_dispersions
+        if k == n:
+            return self.first_effect + g, self.speed[self.first_effect + g] * m
+        j = self.shared[k]
+        if k < fixed:
+            return j, self.speed[j] * abs(self.model.design.feature(i, j)) * m
+        return j, self.speed[j] * (ma if k == fixed else mc)
+
+    @compiled
+    def row_weight(self, i, m, ma, mc):
+        """Σⱼ σⱼ Lᵢⱼ."""
+        total = 0.0
+        for k in range(self.shared.shape[0] + self.grouped):
+            g = self.model.level[i, 0] - self.first_effect if self.grouped else 0
+            total += self.row_part(g, i, k, m, ma, mc)[1]
+        return total
+
+    @compiled
+    def remainder_of(self, x, i, j):
+        """Rᵢⱼ."""
+        model, law, y, own = (
+            self.model,
+            self.model.likelihood,
+            self.model.target[i],
+            self.dim - self.model.n_dispersions,
+        )
+        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
+        there = self.anchor
+        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
+        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
+        dz, da, dc = z - z0, a - a0, c - c0
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        if j == own and model.n_dispersions > 0:
+            value = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
+        elif j > own:
+            value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
+        else:
+            value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
+            value *= model.design.feature(i, j) if j < model.n_fixed else 1.0
+        return weight * value
+
+    @compiled
+    def touches(self, state, i):
+        return state.memory.flipping[0], state.memory.flipping[0] + 1
+
+    @compiled
+    def coordinate(self, k):
+        return k
+
+    @compiled
+    def channel(self, state, i):
+        return state.memory.flipping[0]
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        j, sums = state.memory.flipping[0], state.memory.sums
+        if self.grouped and self.first_effect <= j < self.first_effect + self.groups:
+            self.advance_sums(state.memory, now)
+            sums[PRODUCT] -= 2.0 * (state.x[j] - self.anchor[self.constant]) * state.v[j]
+            sums[VELOCITY] -= 2.0 * state.v[j]
+            for k in range(self.shared.shape[0]):
+                state.memory.cross[k, 1] -= 2.0 * self.border[j - self.first_effect, k] * state.v[j]
+        state.v[j] = -state.v[j]
+        return 0
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """The rate of each coordinate, from all rows."""
+        model, m = self.model, self.shared.shape[0]
+        for j in range(x.shape[0]):
+            scratch[j] = self.pull[j]
+        for k in range(m):
+            for q in range(m):
+                scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+        if self.grouped:
+            for g in range(self.groups):
+                j = self.first_effect + g
+                scratch[j] += self.own[g] * (x[j] - self.anchor[j])
+                for k in range(m):
+                    scratch[j] += self.border[g, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
+                    scratch[self.shared[k]] += self.border[g, k] * (x[j] - self.anchor[j])
+        model.add_prior_gradient(x, scratch)
+        for j in range(x.shape[0]):
+            out[j] = positive(v[j] * scratch[j])
+        for i in range(model.n_data):
+            for k in range(m):
+                out[self.shared[k]] += positive(v[self.shared[k]] * self.remainder_of(x, i, self.shared[k]))
+            if self.grouped:
+                j = model.level[i, 0]
+                out[j] += positive(v[j] * self.remainder_of(x, i, j))
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def expected_data(self) -> float:
+        """Rows looked at in a unit of time, about: where the distances from the anchor have their mean squares."""
+        return float(
+            sum(t * remainder(g, self.pace) for t, g in zip(self.tables.totals, self.rate_of_growth, strict=True))
+        )
+
+    def channels(self) -> list[str]:
+        return [f"coordinate {j}" for j in range(self.dim)]
+
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], self.dim) * self.speed
+
+    def describe_bound(self) -> str:
+        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
+
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
+        m = len(self.shared)
+        return Memory(
+            here=self.anchor.copy(),
+            clocks=np.zeros((self.clocks, 6)),
+            known=np.zeros(m),
+            slopes=np.zeros(m),
+            flipping=np.zeros(1, np.int64),
+            sums=np.zeros(6),
+            cross=np.zeros((m, 2)),
+        )
+
+    def prepare(self, state) -> None:
+        if self.grouped:
+            effects = slice(self.first_effect, self.first_effect + self.groups)
+            d, v, sums = state.x[effects] - self.anchor[self.constant], state.v[effects], state.memory.sums
+            sums[:] = 0.0, d.sum(), v.sum(), d @ d, d @ v, v @ v
+            state.memory.cross[:, 0] = (state.x[effects] - self.anchor[effects]) @ self.border
+            state.memory.cross[:, 1] = v @ self.border
+
+
+@inlined
+def remainder(growth, r):
+    """φ(r) = (e^{γr} - 1 - γr) / γ², or a little more where that is computed as a small difference."""
+    y = growth * r
+    return 0.5 * r * r * (1.0 + 0.5 * y) if y < 1e-3 else (math.expm1(y) - y) / (growth * growth)
+
+
+@entry
+def _survey(model, anchor, speed, scale, group, shared, pull, inner, border, own, weights, growth, features):
+    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ Lᵢⱼ, and each group's largest γ."""
+    model.add_block_gradient(anchor, 0, model.n_data, pull)
+    m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
+    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
+    for i in range(model.n_data):
+        weight, g = model.weight[i] if model.weight.shape[0] > 0 else 1.0, group[i]
+        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        for k in range(fixed):
+            features[k] = model.design.feature(i, shared[k])
+        for k in range(fixed):
+            part = weight * zz * features[k]
+            for q in range(fixed):
+                inner[k, q] += part * features[q]
+            border[g, k] += part
+            if m > fixed:
+                inner[k, fixed] += weight * za * features[k]
+                inner[fixed, k] += weight * za * features[k]
+            if m > fixed + 1:
+                inner[k, fixed + 1] += weight * zc * features[k]
+                inner[fixed + 1, k] += weight * zc * features[k]
+        own[g] += weight * zz
+        if m > fixed:
+            inner[fixed, fixed] += weight * aa
+            border[g, fixed] += weight * za
+        if m > fixed + 1:
+            inner[fixed, fixed + 1] += weight * ac
+            inner[fixed + 1, fixed] += weight * ac
+            inner[fixed + 1, fixed + 1] += weight * cc
+            border[g, fixed + 1] += weight * zc
+
+        first, by_a, by_c, fastest = model.remainder_bounds(anchor, i, scale)
+        total = 0.0
+        for k in range(fixed):
+            total += speed[shared[k]] * abs(features[k]) * first
+        for k in range(model.n_groups):
+            total += speed[model.level[i, k]] * first
+        if m > fixed:
+            total += speed[shared[fixed]] * by_a
+        if m > fixed + 1:
+            total += speed[shared[fixed + 1]] * by_c
+        weights[i] = total
+        growth[g] = max(growth[g], fastest)

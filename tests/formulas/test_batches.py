@@ -1,0 +1,137 @@
+"""Files read in batches: the same models as from tables in memory, and mistakes."""
+
+import os
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.formulas import batches, fitting
+from pdmp.formulas.table import read_table
+from pdmp.models.priors import Flat
+from pdmp.models.regressions import mixed
+from pdmp.models.regressions.design import is_mapped
+from tests.formulas.test_regression import N, made, table
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+pytestmark = pytest.mark.exact
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(batches, "LARGE_FILE", 1)
+    monkeypatch.setattr(batches, "BATCH", 7)
+    monkeypatch.setattr(batches, "FIRST_ROWS", 3)
+
+
+def write(data, folder, kind):
+    path = folder / f"t.{kind}"
+    if kind == "csv":
+        data.to_csv(path, index=False)
+    else:
+        data.to_parquet(path)
+    return path
+
+
+def with_late_levels():
+    """Levels and a second label that only rows far down have, and missing values."""
+    data = table().sort_values("b", ignore_index=True)
+    data.loc[20, "g"], data.loc[[15, 22], "treated"] = "z", "perhaps"
+    data["category"] = pandas.Categorical(np.where(np.isin(np.arange(N), [8, 21, 23]), "k", "m"))
+    data.loc[[4, 19], "w"] = np.nan
+    return data
+
+
+FORMULAS = [
+    ("y ~ x * treated + np.log(e) + C(h) + w", "gaussian", {"weights": "e"}),
+    ("b ~ x + category + w", "probit", {"offset": "x"}),
+    ("b[down] ~ x", "bernoulli", {}),
+    ("c ~ w + offset(x) + (1 | g)", "poisson", {"exposure": "e"}),
+    ("c ~ x + (1 + w | g) + (1 | g:h)", "negative_binomial", {}),
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("formula", "family", "options"), FORMULAS, ids=[formula for formula, *_ in FORMULAS])
+def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind, tmp_path):
+    data = with_late_levels()
+    path = write(data, tmp_path, kind)
+    one, _, priors, notes = made(formula, family, path, **options)
+    other, _, usual, said = made(formula, family, data.assign(category=data.category.astype(str)), **options)
+    assert is_mapped(one.X) and not is_mapped(other.X)
+    assert one.columns == other.columns and [g.levels for g in one.groups] == [g.levels for g in other.groups]
+    assert notes == ["the file was read in batches of 7 rows", *said]
+    assert {name: str(prior) for name, prior in priors.items()} == {name: str(prior) for name, prior in usual.items()}
+    x = other.initial + 0.3 * np.random.default_rng(0).standard_normal(other.dim)
+    assert np.allclose(one.initial, other.initial)
+    assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
+    assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-10, atol=1e-10)
+    for name, value in other.constrain(x).items():
+        assert np.allclose(one.constrain(x)[name], value)
+
+
+def test_a_fit_from_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    data, options = table(), {"events": 60, "chains": 1, "seed": 1, "progress": False}
+    for formula in ("c ~ x", "c ~ x + (1 | g)"):
+        fit = pdmp.regression(formula, write(data, tmp_path, "parquet"), "poisson", **options)
+        usual = pdmp.regression(formula, data, "poisson", **options)
+        assert np.allclose(fit.run.process.anchor, usual.run.process.anchor, atol=1e-8)
+        assert np.allclose(fit.predict(data, draws=20).mean(), usual.predict(data, draws=20).mean(), rtol=0.2)
+
+
+MISTAKES = [
+    ("c ~ scale(x)", {}, "scale(...) needs the whole column"),
+    ("c ~ I(x - np.mean(x))", {}, "`formula` has a function of whole columns"),
+    ("c ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
+    ("c ~ x", {"weights": "ee"}, "`weights` names 'ee'"),
+    ("y ~ x", {}, "the response 'y' must hold counts"),
+    ("b ~ x", {}, "the column 'b' must hold numbers"),
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("formula", "options", "says"), MISTAKES, ids=[says[:30] for *_, says in MISTAKES])
+def test_mistakes(formula, options, says, kind, tmp_path):
+    with pytest.raises(ValueError) as error:
+        made(formula, "poisson", write(table(), tmp_path, kind), **options)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
+    path = write(table(), tmp_path, "csv")
+    read = pandas.read_csv
+
+    def touched(*args, **options):
+        os.utime(path, ns=(0, 12_345))
+        return read(*args, **options)
+
+    monkeypatch.setattr(pandas, "read_csv", touched)
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        read_table(path)
+    scan = batches._scan
+
+    def longer(*args):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("\n")
+        return scan(*args)
+
+    monkeypatch.setattr(batches, "_scan", longer)
+    with pytest.raises(ValueError, match="has changed while it was read"):
+        made("y ~ x", "gaussian", path)
+
+
+def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkeypatch):
+    monkeypatch.setattr(fitting, "SEPARATION_ROWS", 6)
+    t = table()
+    t["sure"] = (t.b == "up").astype(float) + 0.1 * (np.arange(N) % 2)
+    with pytest.warns(UserWarning, match="'sure' separate the labels"):
+        made("b ~ sure", "bernoulli", t)
+    with pytest.raises(ValueError, match="'sure' separate the labels: a Flat prior"):
+        made("b ~ sure", "bernoulli", t, priors={"sure": Flat()})
+    sides = t.b == "up"
+    t.loc[sides.idxmax(), "sure"], t.loc[(~sides).idxmax(), "sure"] = 0.0, 1.1  # two rows on the other side
+    made("b ~ sure", "bernoulli", t)  # without a warning

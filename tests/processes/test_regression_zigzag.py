@@ -1,0 +1,413 @@
+"""Sub-sampled Zig-Zag of regressions with dispersions and group intercepts: its rates, bounds, sums and laws."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+import pdmp
+from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.likelihoods import (
+    LogitLaw,
+    NegativeBinomialLaw,
+    NormalLaw,
+    PoissonLaw,
+    ProbitLaw,
+    StudentTLaw,
+)
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.process import HORIZON
+from pdmp.processes.regression_zigzag import RegressionZigZag, remainder
+from pdmp.processes.sticky import Sticky
+from tests.checks import assert_unbiased
+
+pytestmark = pytest.mark.exact
+
+DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}
+LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
+
+
+def regression(law, groups=0, n=24, columns=3, sort=None):
+    """A model with weights and an offset; rows in groups of several sizes."""
+    rng = np.random.default_rng(11)
+    X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n), rng.standard_t(4.0, n)])[:, :columns]
+    g = np.minimum(np.arange(n) % 5, groups - 1) if groups else np.zeros(n, int)
+    z = 0.4 + 0.3 * (X[:, 1:] - X[:, 1:].mean(axis=0)).sum(axis=1) / columns + 0.5 * np.cos(3.0 * g)
+    if law in (LogitLaw, ProbitLaw):
+        y = (rng.random(n) < special.expit(z)).astype(float)
+    elif law is PoissonLaw:
+        y = rng.poisson(np.exp(z))
+    elif law is NegativeBinomialLaw:
+        y = rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, n))
+    else:
+        y = z + (rng.standard_t(4.0, n) if law is StudentTLaw else rng.standard_normal(n))
+    offset, weights = rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
+    order = np.arange(n) if sort is None else np.argsort({"y": y, "x": X[:, -1], "g": g}[sort], kind="stable")
+    X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
+    column = GroupColumn("1|g", "g", tuple(range(groups)), g, np.ones(n), HalfNormal(1.5))
+    likelihood = law()
+    return (GroupIntercepts if groups else MixedRegression)(
+        X,
+        y,
+        likelihood,
+        ["Intercept", "x", "w"][:columns],
+        [Normal(0.0, 2.0), StudentT(3.0, 0.0, 1.0), Normal(0.0, 1.0)][:columns],
+        [column] if groups else [],
+        [DISPERSIONS[name] for name in likelihood.dispersions],
+        intercept=0,
+        offset=offset,
+        weights=weights,
+    )
+
+
+def somewhere(process, rng, far=1.0):
+    return process.anchor + far * process.speed * rng.standard_normal(process.dim), process.velocity(None, rng)
+
+
+CASES = [(law, groups) for law in LAWS.values() for groups in (0, 3)]
+NAMES = [f"{law.__name__} {'with groups' if groups else ''}" for law, groups in CASES]
+
+
+@pytest.mark.parametrize(("law", "groups"), CASES, ids=NAMES)
+def test_rates_balance_the_flow(law, groups):
+    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
+    model = regression(law, groups)
+    model.check_gradient()
+    rng, found = np.random.default_rng(0), laplace(model)
+    for shift in (0.0, 0.5):
+        process = RegressionZigZag(model, found.mean + shift * found.sd, found.sd)
+        x, v = somewhere(process, rng)
+        rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
+        process.native.true_rates(x, v, scratch, rates[0])
+        scratch[:] = 0.0
+        process.native.true_rates(x, -v, scratch, rates[1])
+        expected = v * model.gradient(x)
+        np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
+
+
+class Fixed:
+    """A generator whose numbers are given in advance."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+    def standard_exponential(self):
+        return 1e-3
+
+
+def state_at(process, x, v, at):
+    state = process.begin(x, np.random.default_rng(0))
+    state.x[:], state.v[:], state.moved[:] = x - at * v, v, 0.0
+    process.prepare(state)
+    state.memory.sums[0] = 0.0
+    return state
+
+
+@pytest.mark.parametrize(("law", "groups"), CASES, ids=NAMES)
+def test_proposals_have_the_true_rates_and_bounds(law, groups):
+    """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
+    model = regression(law, groups)
+    process, rng = RegressionZigZag(model), np.random.default_rng(1)
+    native = process.native
+    for far in (0.3, 2.0):
+        x, v = somewhere(process, rng, far)
+        out, scratch = np.zeros(model.dim), np.zeros(model.dim)
+        native.true_rates(x, v, scratch, out)
+        found = np.zeros(model.dim)
+        for i in range(process.clocks):
+            for at in (0.0, 0.7):  # of the horizon
+                horizon = process.horizon[i] if i < process.groups else process.prior_horizon
+                if i > process.groups:
+                    horizon = 0.05
+                state = state_at(process, x, v, at * horizon)
+                _, bound = native.clock(state, i, 0.0, Fixed(0.5, 0.5))
+                now = at * horizon
+                if bound == HORIZON:  # so near that nothing is proposed first
+                    bound = 1.0
+                state.bounds[i] = bound
+                memory = state.memory
+                parts = np.zeros(model.dim)
+                if i < process.groups:
+                    line = memory.clocks[i]
+                    data, known = line[1] + line[2] * now, line[3] + line[4] * now
+                    rows = (
+                        np.flatnonzero(model.level[:, 0] == process.first_effect + i) if groups else range(model.n_data)
+                    )
+                    for row in rows:
+                        memory.clocks[i, 5] = row
+                        bounds = model.native.remainder_bounds(process.anchor, row, process.scale)
+                        weight = native.row_weight(row, *bounds[:3])
+                        below = 0.0
+                        for k in range(len(process.shared) + process.grouped):
+                            _, part = native.row_part(i, row, k, *bounds[:3])
+                            if part > 0.0:
+                                uniform = Fixed(0.0, (below + 0.5 * part) / weight)
+                                rate = native.rate(state, i, now, uniform)
+                                assert rate <= (data + known) * (1.0 + 1e-9)
+                                chance = data / (data + known) * part / process.tables.totals[i]
+                                parts[memory.flipping[0]] += chance * rate
+                            below += part
+                    if known > 0.0:
+                        rate = native.rate(state, i, now, Fixed(1.0 - 1e-12))
+                        assert rate <= (data + known) * (1.0 + 1e-9)
+                        parts[memory.flipping[0]] += rate * known / (data + known)
+                elif i == process.groups:
+                    for k in range(len(process.shared)):
+                        state = state_at(process, x, v, now)
+                        native.clock(state, i, 0.0, Fixed())
+                        state.bounds[i] = 1.0
+                        bounds = state.memory.known + state.memory.slopes * now
+                        total = bounds.sum()
+                        if bounds[k] > 1e-12 * total:
+                            rate = native.rate(state, i, now, Fixed((bounds[:k].sum() + 0.5 * bounds[k]) / total))
+                            assert state.memory.flipping[0] == process.shared[k]
+                            assert rate <= total * (1.0 + 1e-9)
+                            parts[process.shared[k]] += rate * bounds[k] / total
+                else:
+                    limit = native.bound_of_mean if i == process.groups + 1 else native.bound_of_spread
+                    state = state_at(process, x, v, now)
+                    state.bounds[i] = bound
+                    top, length = limit(state, 0.0)
+                    rate = native.rate(state, i, now, None)
+                    assert now > length or rate <= top * (1.0 + 1e-9)
+                    parts[memory.flipping[0]] += 0.0
+                    parts[state.memory.flipping[0]] += rate
+                if at == 0.7:
+                    found += parts
+        np.testing.assert_allclose(found, out, rtol=1e-8, atol=1e-9 * np.abs(out).max())
+
+
+@pytest.mark.parametrize("law", [PoissonLaw, NormalLaw])
+def test_bounds_hold_whatever_flips_in_between(law):
+    """Within the horizon of a clock all other coordinates may flip, at any times."""
+    model = regression(law, 3)
+    process, rng = RegressionZigZag(model), np.random.default_rng(2)
+    native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
+    for _ in range(25):
+        x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
+        for i in range(process.clocks):
+            state = state_at(process, x, v, 0.0)
+            native.clock(state, i, 0.0, Fixed(0.5, 0.5))
+            if i < process.groups:
+                end, line = process.horizon[i], state.memory.clocks[i]
+                own = [process.first_effect + i]
+            elif i == process.groups:
+                end, own = process.prior_horizon, []
+                line = [0.0, state.memory.known.sum(), state.memory.slopes.sum()]
+            else:
+                top, end = (native.bound_of_mean if i == process.groups + 1 else native.bound_of_spread)(state, 0.0)
+                line, own = [0.0, top, 0.0], [process.constant if i == process.groups + 1 else process.spread]
+            flips = rng.choice([-1.0, 1.0], model.dim)
+            flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
+            t = rng.uniform(0.0, end)
+            there, velocity = x + t * flips * v, v * rng.choice([-1.0, 1.0], model.dim)
+            velocity[own] = v[own]
+            state = state_at(process, there, velocity, 0.0)
+            bound = line[1] + line[2] * t
+            if i < process.groups:
+                r = np.linalg.norm(((there - process.anchor) / process.scale)[[*process.shared, *own]])
+                assert process.tables.totals[i] * remainder(process.rate_of_growth[i], r) <= bound * (1.0 + 1e-9)
+                bound = line[3] + line[4] * t
+                u = there[own[0]] - there[process.constant]
+                state.memory.here[:] = there
+                known = math.exp(-2.0 * there[process.spread]) * u + native.known_own(state, i)
+                rate = max(velocity[own[0]] * known, 0.0)
+            elif i == process.groups:
+                state.memory.here[:] = there
+                rate = 0.0
+                for k, j in enumerate(process.shared):
+                    slope = native.prior_derivative(process.priors[k], there[j]) + native.known(state, k, 0.0)
+                    rate += max(velocity[j] * slope, 0.0)
+            else:
+                native.true_rates(there, velocity, scratch, out)
+                rate = out[own[0]]
+            assert rate <= bound * (1.0 + 1e-9)
+            worst = max(worst, rate / bound) if bound > 0.0 else worst
+    assert worst > 0.7  # no bound is far above what it bounds
+
+
+def test_the_bound_of_remainders():
+    y = np.geomspace(1e-12, 100.0, 60)
+    for growth in (0.0, 1e-6, 0.3, 4.0):
+        r = y / growth if growth else y
+        exact = 0.5 * r * r
+        if growth:
+            series = sum(y**k / math.factorial(k) for k in range(2, 40)) / growth**2
+            exact = np.where(y < 5.0, series, (np.expm1(y) - y) / growth**2)
+        found = np.array([remainder(growth, one) for one in r])
+        assert np.all(found >= exact * (1.0 - 1e-12)) and np.all(found <= exact * 1.001)
+
+
+def test_sums_are_those_of_the_path():
+    model = regression(PoissonLaw, 3)
+    process = RegressionZigZag(model)
+    run = pdmp.sample(process, initial=process.anchor, events=120, seed=3, progress=False)
+    assert run.stats["bound_violations"] == 0
+    state = process.begin(process.anchor, np.random.default_rng(0))
+    rng, now = np.random.default_rng(4), 0.0
+    for _ in range(60):
+        j = int(rng.integers(model.dim))
+        now += rng.exponential(0.3)
+        state.x[j] += state.v[j] * (now - state.moved[j])
+        state.moved[j], state.memory.flipping[0] = now, j
+        process.native.jump(state, 0, now, None)
+    x = state.x + state.v * (now - state.moved)
+    w = x[process.first_effect : process.first_effect + 3]
+    assert process.native.mean_excess(state, now) == pytest.approx((x[0] - w).sum(), rel=1e-9)
+    assert process.native.square_sum(state, now) == pytest.approx(((x[0] - w) ** 2).sum(), rel=1e-9)
+    away = w - process.anchor[process.first_effect : process.first_effect + 3]
+    np.testing.assert_allclose(state.memory.cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
+
+
+def moments_on_a_grid(log_density, axes):
+    """Means and variances of each coordinate, by Simpson's rule."""
+    points = np.meshgrid(*axes, indexing="ij")
+    values = log_density(*points)
+    weight = np.exp(values - values.max())
+
+    def integral(f):
+        for axis in reversed(axes):
+            f = integrate.simpson(f, x=axis, axis=-1)
+        return f
+
+    def expectation(f):
+        return integral(weight * f) / integral(weight)
+
+    mean = np.array([expectation(p) for p in points])
+    return mean, np.array([expectation((p - m) ** 2) for p, m in zip(points, mean, strict=True)])
+
+
+def replicates(process, time, runs=16):
+    """Means and variances of independent runs, none of them with a violation."""
+    found, means, variances = laplace(process.model), [], []
+    for seed in range(runs):
+        start = found.draws(1, np.random.default_rng(100 + seed))[0]
+        run = pdmp.sample(process, initial=start, time=time, seed=seed, warmup=0.05, progress=False)
+        assert run.stats["bound_violations"] == 0
+        means.append(run.mean())
+        variances.append(run.var())
+    return np.array(means), np.array(variances)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "n"), [(NormalLaw, 60), (NegativeBinomialLaw, 200), (PoissonLaw, 20)])
+def test_laws_with_dispersions(law, n):
+    """Of an intercept and a dispersion, or a slope, against quadrature."""
+    model = regression(law, n=n, columns=2 if law is PoissonLaw else 1)
+    found = laplace(model)
+    axes = [np.linspace(m - 7.0 * s, m + 7.0 * s, 57) for m, s in zip(found.mean, found.sd, strict=True)]
+    potential = np.vectorize(lambda *x: -model.potential(np.array(x)))
+    mean, variance = moments_on_a_grid(potential, axes)
+    means, variances = replicates(RegressionZigZag(model), 60.0)
+    assert_unbiased(means, mean, resolution=0.75 * np.sqrt(variance))
+    assert_unbiased(variances, variance, resolution=1.2 * variance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sort", [None, "g"])
+def test_law_with_groups(sort):
+    """Two groups of counts: β₀ and log τ by quadrature of the integrals over each w; rows in either order."""
+    model = regression(PoissonLaw, 2, n=40, columns=1, sort=sort)
+    first, found = int(model.first[0]), laplace(model)
+    w = np.linspace(-4.0, 4.0, 401)
+    likelihoods = []
+    for g in range(2):
+        rows = np.flatnonzero(model.level[:, 0] == first + g)
+        x = np.zeros(model.dim)
+        terms = np.zeros(len(w))
+        for k, value in enumerate(w):
+            x[first + g] = value
+            terms[k] = -sum(model.native.term_potential(x, i) for i in rows)
+        likelihoods.append(np.exp(terms - terms.max()))
+
+    def density(b, s):
+        total = 0.0
+        for part in likelihoods:
+            law = np.exp(-0.5 * ((w - b[..., None]) / np.exp(s[..., None])) ** 2 - s[..., None])
+            total = total + np.log(integrate.simpson(part * law, x=w, axis=-1) + 1e-200)
+        prior = np.vectorize(lambda b, s: 0.5 * (b / 2.0) ** 2 + 0.5 * (np.exp(s) / 1.5) ** 2 - s)
+        return total - prior(b, s)
+
+    axes = [np.linspace(-6.0, 6.0, 81), np.linspace(-4.5, 2.5, 141)]
+    mean, variance = moments_on_a_grid(density, axes)
+    process = RegressionZigZag(model, found.mean, np.r_[np.sqrt(variance), found.sd[2:]])
+    means, variances = replicates(process, 150.0)
+    assert_unbiased(means[:, :2], mean, resolution=0.6 * np.sqrt(variance))
+    assert_unbiased(variances[:, :2], variance, resolution=1.2 * variance)
+
+
+@pytest.mark.slow
+def test_inclusion_of_a_column_of_counts():
+    """A coefficient that may be 0, by quadrature over both models."""
+    n, sd, prior = 30, 0.8, 0.3
+    rng = np.random.default_rng(8)
+    X = np.column_stack([np.ones(n), rng.normal(size=n)])
+    model = MixedRegression(
+        X,
+        rng.poisson(np.exp(0.5 + 0.3 * X[:, 1])),
+        PoissonLaw(),
+        ["Intercept", "x"],
+        [Normal(0.0, 2.0), Normal(0.0, sd)],
+        intercept=0,
+        inclusion=[1.0, prior],
+    )
+    axes = [np.linspace(-1.0, 2.0, 61), np.linspace(-1.2, 1.2, 81)]
+    slab = np.array([[math.exp(-model.potential([b, c])) for c in axes[1]] for b in axes[0]])
+    spike = np.array([math.exp(-model.potential([b, 0.0])) for b in axes[0]])
+    density = float(model.slab_density()[1])  # the potential leaves out the normaliser of the slab
+    included = prior * density * integrate.simpson(integrate.simpson(slab, x=axes[1]), x=axes[0])
+    truth = included / (included + (1.0 - prior) * integrate.simpson(spike, x=axes[0]))
+    assert 0.1 < truth < 0.9
+    process, found = Sticky(RegressionZigZag(model), None, (), None, None), []
+    for seed in range(30):
+        run = pdmp.sample(process, initial=process.anchor, time=150.0, seed=seed, warmup=0.05, progress=False)
+        assert run.stats["bound_violations"] == 0
+        found.append(run.inclusion()[1])
+    assert_unbiased(np.array(found)[:, None], [truth], resolution=0.45)
+
+
+def test_each_proposal_looks_at_one_row_at_most():
+    process = RegressionZigZag(regression(PoissonLaw, 3))
+    run = pdmp.sample(process, initial=process.anchor, events=60, seed=1, progress=False)
+    assert 0 < run.stats["data_terms"] <= run.stats["proposals"]
+    assert process.expected_data == pytest.approx(
+        sum(t * remainder(g, process.pace) for t, g in zip(process.tables.totals, process.rate_of_growth, strict=True))
+    )
+
+
+def test_the_approximation_is_at_the_mode():
+    model = regression(NegativeBinomialLaw)
+    found = laplace(model)
+    assert np.abs(model.gradient(found.mean) * found.sd).max() < 1e-2
+    covariance = np.linalg.inv(model.hessian(found.mean))  # of the Student-t prior `laplace` has a bound
+    np.testing.assert_allclose(found.covariance, covariance, rtol=5e-3, atol=1e-4)
+    starts = found.draws(4_000, np.random.default_rng(0))
+    np.testing.assert_allclose(np.cov(starts.T) / np.outer(found.sd, found.sd), _correlation(found), atol=0.08)
+    grouped = regression(NormalLaw, 3, n=60)
+    found = laplace(grouped)
+    given = np.setdiff1d(np.arange(grouped.dim), grouped.n_fixed)
+    assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
+    hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
+    np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+
+
+def _correlation(found):
+    return found.covariance / np.outer(found.sd[found.dense], found.sd[found.dense])
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="takes a MixedRegression without groups, or GroupIntercepts, got a Gaussian"):
+        RegressionZigZag(pdmp.models.Gaussian(0.0, [1.0]))
+    n = 6
+    column = GroupColumn("x|g", "g", (0, 1), np.arange(n) % 2, np.arange(n) + 1.0, HalfNormal(1.0))
+    arguments = np.ones((n, 1)), np.arange(n), PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], [column]
+    with pytest.raises(TypeError, match="without groups"):
+        RegressionZigZag(MixedRegression(*arguments))
+    with pytest.raises(ValueError, match="intercepts of groups are for a fixed intercept and one grouping"):
+        GroupIntercepts(*arguments, intercept=0)
