@@ -31,6 +31,8 @@ exclude_patterns = ["_build", "_generated"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
+templates_path = ["_templates"]
+default_role = "py:obj"  # a name between backticks is code, and a link where it is one of ours
 autodoc_typehints = "none"  # numpydoc's Parameters have the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -62,7 +64,7 @@ def _escaped(app, what, name, obj, options, lines):
     for k, line in enumerate(lines):
         if literal and line.strip() and not line.startswith(" "):
             literal = False
-        if not literal and not line.lstrip().startswith((">>>", "...", "|")):
+        if not literal and not line.lstrip().startswith((">>>", "...")):
             parts = line.split("``")
             parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
             lines[k] = "``".join(parts)

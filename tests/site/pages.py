@@ -1,8 +1,8 @@
 """The code of the pages: ``python -m tests.site.pages docs/start/index.md ...`` runs the blocks of each page, in order.
 
-A page's blocks share one namespace, as a reader would type them. Numbers and chains are made small, see
-A page's blocks share one namespace, as if a reader typed them. Numbers and chains are made small, see
-after ``<!-- not run: REASON -->``; what a page has left out is printed.
+The blocks of a page share one namespace, as if a reader typed them one after the other. Numbers and chains are made
+small, see `tests.examples.small`. A block is left out after a line ``<!-- needs: PACKAGE -->`` if the package is not
+installed, and after ``<!-- not run: REASON -->``; what a page has left out is printed.
 """
 
 import ast
