@@ -649,7 +649,7 @@ class Run:
         return np.array([r.warmup + np.arange(1, n + 1) * (r.length / n) for r in self._records])
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """1,000 draws of a natural parameter, ``(chains, 1000, *shape)``, or of one coordinate, (chains, 1000), by name.
+        """1,000 draws by name: of a natural parameter, ``(chains, 1000, *shape)``, or a coordinate, (chains, 1000).
 
         The names are those of `constrain` and of `names`. Under ``store="grid"`` all points of the grid.
 
