@@ -12,8 +12,11 @@ from tests.site import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "generated"} & set(p.parts))
+OWN = "contributing"  #: its code has tests of its own
 CODE = [
-    page for page in PAGES if any(b.language == "python" for b in pages.blocks(page)) and page.stem != "contributing"
+    page
+    for page in [*PAGES, ROOT / "README.md"]
+    if any(b.language == "python" for b in pages.blocks(page)) and page.stem != OWN
 ]
 COMMANDS = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
             for line in b.text.splitlines() if line.startswith("pdmp ")]  # fmt: skip
