@@ -75,6 +75,8 @@ def test_every_link_leads_somewhere(site):
             target = unquote(target.partition("?")[0]) or name
             if not (site / target).exists():
                 broken.append(f"{name}: {link}")
+            elif name.startswith("_modules/"):
+                continue  # back from the source: to the page, if not to the name on it
             elif anchor and target in pages and unquote(anchor) not in pages[target].anchors:
                 broken.append(f"{name}: {link}")
     assert not broken, "\n".join(broken[:20])
