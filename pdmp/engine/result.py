@@ -652,7 +652,7 @@ class Run:
         return np.array([r.warmup + np.arange(1, n + 1) * (r.length / n) for r in self._records])
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """1,000 draws of a natural parameter, (chains, 1000, *shape), or of a coordinate of x, (chains, 1000), by name.
+        """1,000 draws by name: of a natural parameter, ``(chains, 1000, *shape)``, or a coordinate, (chains, 1000).
 
         The names are those of `constrain` and of `names`. Under ``store="grid"`` all points of the grid.
 
@@ -907,7 +907,7 @@ class Run:
         return transforms.coordinate_names(self.variables, self.transforms)
 
     def constrain(self, draws: ArrayLike, model: Model | None = None) -> dict[str, np.ndarray]:
-        """Natural parameters of draws of x (..., d), each (..., *shape), by name; see `pdmp.Model.constrain`.
+        """Natural parameters of draws of x (..., d), each ``(..., *shape)``, by name; see `pdmp.Model.constrain`.
 
         A saved run contains the names and transforms of its model. Some models compute natural parameters themselves
         (PyMC, Stan, a non-centred hierarchy); a loaded run of such a model needs it as `model`.

@@ -233,7 +233,7 @@ class Model(Numerical, Derived):
 
         Returns
         -------
-        dict of str to ndarray, shape (..., *shape)
+        dict of str to ndarray, shape ``(..., *shape)``
             The parts of x by their names in `variables`, each through its transform. A model that overrides this may
             return others.
         """

@@ -35,14 +35,19 @@ class Smaller(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def run(script):
-    """Run the script in this process."""
+def shorten():
+    """No chain of this process is longer than `EVENTS`."""
     sample = pdmp.sample
 
     def short(*args, **options):
         return sample(*args, **options | {"events": min(options.get("events", EVENTS), EVENTS)})
 
     pdmp.sample = short
+
+
+def run(script):
+    """Run the script in this process."""
+    shorten()
     tree = ast.fix_missing_locations(Smaller().visit(ast.parse(script.read_text(encoding="utf-8"), str(script))))
     exec(compile(tree, str(script), "exec"), {"__name__": "__main__", "__file__": str(script)})
 

@@ -1,0 +1,84 @@
+"""Settings of Sphinx: ``sphinx-build -W docs docs/_build``. Nothing is fetched; pictures are drawn in the build."""
+
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+
+import drawings  # noqa: E402 - it is beside this file
+
+import pdmp  # noqa: E402
+
+project = "pdmp"
+author = "the pdmp developers"
+release = version = pdmp.__version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "_generated"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+autosummary_generate = True
+templates_path = ["_templates"]
+default_role = "py:obj"  # a name between backticks is code, and a link where it is one of ours
+autodoc_typehints = "none"  # numpydoc's Parameters have the types
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+copybutton_prompt_text = r">>> |\$ "
+copybutton_prompt_is_regexp = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "pdmp"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_show_sourcelink = False
+html_sidebars = {"index": []}
+html_math_renderer = "mathml"
+
+
+SCRIPTS = "../../examples/papers/"  #: from docs/evidence
+
+
+def _escaped(app, what, name, obj, options, lines):
+    """Bars of |v| are bars: docutils takes them for substitutions."""
+    literal = False
+    for k, line in enumerate(lines):
+        if literal and line.strip() and not line.startswith(" "):
+            literal = False
+        if not literal and not line.lstrip().startswith((">>>", "...")):
+            parts = line.split("``")
+            parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+            lines[k] = "``".join(parts)
+        literal = literal or line.endswith("::")
+
+
+def _linked(app, docname, source):
+    """The page of the papers lies beside its scripts."""
+    if docname == "evidence/papers":
+        text = (HERE.parent / "examples" / "papers" / "README.md").read_text(encoding="utf-8")
+        source[0] = re.sub(r"\]\((\w+\.py)\)", rf"]({SCRIPTS}\1)", text)
+
+
+def setup(app):
+    drawings.draw_all(HERE / "_generated")
+    app.connect("autodoc-process-docstring", _escaped)
+    app.connect("source-read", _linked)

@@ -1,0 +1,87 @@
+"""Every block of code on every page runs, and every command on it is one that the program takes."""
+
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.site import pages
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "generated"} & set(p.parts))
+OWN = "contributing"  #: its code has tests of its own
+CODE = [
+    page
+    for page in [*PAGES, ROOT / "README.md"]
+    if any(b.language == "python" for b in pages.blocks(page)) and page.stem != OWN
+]
+COMMANDS = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
+            for line in b.text.splitlines() if line.startswith("pdmp ")]  # fmt: skip
+
+
+def names(page):
+    return page.relative_to(ROOT / "docs").as_posix() if page.is_relative_to(ROOT / "docs") else page.name
+
+
+@pytest.mark.exact
+@pytest.mark.slow
+@pytest.mark.parametrize("page", CODE, ids=names)
+def test_its_code_runs(page, tmp_path):
+    """In a process of its own, in plain Python, with small numbers."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.site.pages", str(page)],
+        cwd=tmp_path,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "MPLBACKEND": "Agg", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+@pytest.mark.exact
+def test_blocks_are_found_with_their_conditions(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "text\n```python\na = 1\n```\n<!-- needs: no_such_package -->\n```python\na = 2\n```\n```sh\npdmp\n```\n"
+    )
+    assert [(b.language, b.condition, b.value, b.line) for b in pages.blocks(page)] == [
+        ("python", "", "", 3),
+        ("python", "needs", "no_such_package", 7),
+        ("sh", "", "", 10),
+    ]
+    assert pages.run(page) == ["page.md:7: needs no_such_package"]
+
+
+@pytest.mark.exact
+def test_an_error_on_a_page_is_an_error(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nundefined\n```\n")
+    with pytest.raises(NameError):
+        pages.run(page)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("page, command", COMMANDS, ids=lambda value: value if isinstance(value, str) else names(value))
+def test_its_commands_have_these_options(page, command):
+    """Each option on the page is one of the command's."""
+    import typer
+
+    from pdmp.cli import app
+
+    _, name, *rest = shlex.split(command)
+    known = typer.main.get_command(app).commands[name]
+    options = {option for parameter in known.params for option in parameter.opts}
+    assert {word for word in rest if word.startswith("--")} <= options
+
+
+@pytest.mark.exact
+def test_every_page_is_reached():
+    """Each page is in the table of contents of another."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for page in PAGES:
+        if page.name != "index.md":
+            assert f"\n{page.stem}\n" in text or f"/{page.stem}\n" in text, f"{page} is in no table of contents"

@@ -1,0 +1,129 @@
+"""The site as it is built: its links lead somewhere, its pages load without an error, and its search finds.
+
+Built into a folder of its own, or taken from ``PDMP_SITE``. In Chromium, if there is one, over a local server.
+"""
+
+import functools
+import http.server
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+
+pytest.importorskip("sphinx")
+pytest.importorskip("pydata_sphinx_theme")
+
+pytestmark = [pytest.mark.exact, pytest.mark.slow]
+ROOT = pathlib.Path(__file__).parents[2]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+OPTIONS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --enable-logging=stderr --virtual-time-budget=8000 --dump-dom"
+)
+#: What the theme itself tells the console on every page.
+THEME = ("[PST]", "Got invalid theme mode", "Changed to", "active link")
+browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the built site."""
+    if "PDMP_SITE" in os.environ:
+        return pathlib.Path(os.environ["PDMP_SITE"])
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "-q", str(ROOT / "docs"), str(folder)],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return folder
+
+
+class Links(HTMLParser):
+    """What a page links to, and the anchors that it has."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.anchors = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
+        self.links += [found[name] for name in ("href", "src") if found.get(name)]
+
+
+def test_every_link_leads_somewhere(site):
+    files = [page for page in site.rglob("*.html") if "_static" not in page.parts]
+    pages = {page.relative_to(site).as_posix(): Links(page.read_text(encoding="utf-8")) for page in files}
+    assert len(pages) > 100
+    broken = []
+    for name, page in pages.items():
+        for link in page.links:
+            if urlsplit(link).scheme or link.startswith(("//", "data:")):
+                continue
+            target, anchor = urldefrag(urljoin(name, link))
+            target = unquote(target.partition("?")[0]) or name
+            if not (site / target).exists():
+                broken.append(f"{name}: {link}")
+            elif name.startswith("_modules/"):
+                continue  # back from the source: to the page, if not to the name on it
+            elif anchor and target in pages and unquote(anchor) not in pages[target].anchors:
+                broken.append(f"{name}: {link}")
+    assert not broken, "\n".join(broken[:20])
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    """Neither a script, nor a style sheet, nor a picture."""
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(
+            r'(?:<script[^>]*src|<img[^>]*src|<link[^>]*stylesheet[^>]*href)="https?://[^"]*"', text
+        ), page
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def loaded(url, folder):
+    """The page's DOM after its scripts, and what its console has said."""
+    done = subprocess.run(
+        [CHROMIUM, *OPTIONS.split(), f"--user-data-dir={folder}", url], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-1_000:]
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return done.stdout, [line for line in said if not any(text in line for text in THEME)]
+
+
+@browser
+@pytest.mark.parametrize(
+    "page", ["index", "start/index", "ideas/index", "choose/index", "reference/index", "evidence/papers"]
+)
+def test_a_page_loads_without_an_error(page, address, tmp_path):
+    dom, console = loaded(f"{address}/{page}.html", tmp_path)
+    assert "<h1>" in dom and not console, console
+
+
+@browser
+def test_the_search_finds(address, tmp_path):
+    dom, console = loaded(f"{address}/search.html?q=boomerang", tmp_path)
+    assert "pdmp.Boomerang" in re.sub("<[^>]*>", "", dom.partition('id="search-results"')[2]) and not console
