@@ -50,7 +50,7 @@ BUGS = [
         ("the overview has one coordinate's autocorrelation", CONVERGENCE, "autocorrelation.__wrapped__(run, [k], ax=panels[row, 3])", "autocorrelation.__wrapped__(run, chosen[:1], ax=panels[row, 3])", f"{T}convergence.py"),
         ("another stream than that of the run", PROPOSALS, "np.random.SeedSequence(check_seed(seed, None)).spawn(1)", "[np.random.SeedSequence(check_seed(seed, None))]", f"{T}proposals.py"),
         ("the rate after the event", PROPOSALS, "_rates(process, native, before, clock,", "_rates(process, native, state, clock,", f"{T}proposals.py"),
-        ("a bound that is asked of a state that it changes", PROPOSALS, "bounds.append(_curve(native, before, clock, begin, curious))", "bounds.append(_curve(native, state, clock, begin + 0.01, curious))", f"{T}proposals.py"),
+        ("the values of a bound in another order than its times", PROPOSALS, "(t[np.argsort(t)], b[np.argsort(t)])", "(t[np.argsort(t)], b)", f"{T}proposals.py"),
         ("a bound beyond its time", PROPOSALS, "bounds[-1] = times[times <= now], values[times <= now]", "bounds[-1] = times, values", f"{T}proposals.py"),
         ("signed rates", PROPOSALS, "positive(out[clock]) if channels", "out[clock] if channels", f"{T}proposals.py"),
         ("one coordinate's rate for all", PROPOSALS, "np.maximum(out, 0.0).sum()", "np.maximum(out, 0.0)[clock]", f"{T}proposals.py"),
