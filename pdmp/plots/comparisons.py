@@ -364,7 +364,8 @@ def error_by_cost(
     Raises
     ------
     ValueError
-        For a run without a reference, an unknown cost, or a comparison in which every sampler failed.
+        For a run without a reference, an unknown cost, one of which the run spent nothing, or a comparison in which
+        every sampler failed.
 
     Examples
     --------
@@ -373,7 +374,7 @@ def error_by_cost(
     >>> import pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
     >>> long, short = (pdmp.sample(pdmp.ZigZag(model), events=n, chains=2, seed=n) for n in (4_000, 400))
-    >>> pdmp.plots.error_by_cost(short, reference=long).get_yscale()
+    >>> pdmp.plots.error_by_cost(short, reference=long, cost='events').get_yscale()
     'log'
     """
     if cost not in COSTS:
@@ -416,4 +417,6 @@ def _curve_of_run(run, truth, cost):
     n = min(CURVE, run.diagnostic_draws().shape[1]) if run.store == "grid" else CURVE
     error = (run.running_mean(n=n) - mean) / sd
     spent = run.stats[{"events": "total_events", "gradients": "data_passes"}.get(cost, cost)] / run.chains
+    if not spent > 0.0:
+        raise ValueError(f"`cost`: the run spent no {COSTS[cost][1]}; use another cost, such as 'events'.")
     return spent * np.mean(run.draw_times(n) / run.end[:, None], axis=0), np.sqrt(np.mean(error**2, axis=(0, 2)))

@@ -120,6 +120,8 @@ def test_errors_that_cannot_be_drawn(plane, line, table):
         plots.error_by_cost(plane)
     with pytest.raises(ValueError, match="`reference` has dimension 1, the run 2"):
         plots.error_by_cost(plane, line)
+    with pytest.raises(ValueError, match="`cost`: the run spent no data passes; use another cost, such as 'events'"):
+        plots.error_by_cost(line, line)
     table.rms_by_pass.clear()
     with pytest.raises(ValueError, match="every sampler of this comparison failed"):
         plots.error_by_cost(table)
