@@ -5,6 +5,14 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 LAWS, TUNING, CLI = "tests/discrete/test_laws.py", "tests/tuning/test_tuning.py", "tests/test_cli.py"
+RUN, OFFERED, FIGURES = (
+    f"tests/tuning/test_options.py::test_{name}"
+    for name in (
+        "every_option_of_an_arm_reaches_the_process_that_runs",
+        "the_arms_that_a_sampler_offers",
+        "the_settings_of_the_figures_reach_the_processes",
+    )
+)
 SGLD, KINETIC, CURVATURE = "discrete/sgld.py", "discrete/kinetic.py", "discrete/curvature.py"
 
 BUGS = [
@@ -52,25 +60,25 @@ BUGS = [
         ("the command's seed is not used", "pdmp/cli.py", '            clock="data",\n            seed=seed,', '            clock="data",\n            seed=None,', CLI),
     ]
 ] + [
-    Bug(f"options of arms: {name}", file, old, new, ("tests/tuning/test_options.py",))
-    for name, file, old, new in [
-        ("all arms are the first", "pdmp/tuning/competition.py", "_Arm(make, values, one, initial, options)", "_Arm(make, arms[0], one, initial, options)"),
-        ("the table has other arms' options", "pdmp/tuning/competition.py", "        arm = made[p.arm]\n        why", "        arm = made[0]\n        why"),
-        ("the run of another arm", "pdmp/tuning/competition.py", "clock, metric, seed, made[best].run)", "clock, metric, seed, made[0].run)"),
-        ("a batch of a fixed size", "pdmp/gradients/minibatch.py", "self.size, self.draw, self.seed = check_size(size, model), draw", "self.size, self.draw, self.seed = check_size(2, model), draw"),
-        ("control variates of a fixed size", "pdmp/gradients/control_variate.py", "self.size, self.draw = check_size(size, model), draw", "self.size, self.draw = check_size(1, model), draw"),
-        ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'self.anchor = model.check(anchor, "anchor")', "self.anchor = model.mode()"),
-        ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, preconditioner)", "super().__init__(provider, step, None, preconditioner)"),
-        ("momenta are never refreshed", "discrete/sghmc.py", 'count("refresh_every", refresh_every)', "0"),
-        ("from_h drops the leapfrog steps", "discrete/sghmc.py", "noise_estimate=beta_hat / eps, **options", "noise_estimate=beta_hat / eps"),
-        ("from_h forgets the friction", "discrete/sghmc.py", 'friction=positive("alpha", alpha) / eps', "friction=1.0"),
-        ("every arm has the automatic step", "discrete/tick.py", "{name: chosen.schedule.step(0) * f}", "{name: chosen.schedule.step(0)}"),
-        ("friction and diffusion are not offered", "discrete/tick.py", 'for key in ("friction", "diffusion") if hasattr(chosen, key)', "for key in ()"),
-        ("the figures: leapfrog steps", "examples/papers/_mamba.py", "refresh_every=leaps", "refresh_every=10"),
-        ("the figures: control variates", "examples/papers/_mamba.py", "self.provider(bool(controlled), share)", "self.provider(False, share)"),
-        ("the figures: where they are anchored", "examples/papers/_mamba.py", "ControlVariate(self.model, size, anchor=self.start)", "ControlVariate(self.model, size)"),
-        ("the figures: batches", "examples/papers/_mamba.py", "size = max(2, round(share * self.model.n_data))", "size = 4"),
-        ("the figures: steps", "examples/papers/_mamba.py", "10.0**log_step, leaps, **options", "10.0**self.log_steps[0], leaps, **options"),
-        ("the figures: friction", "examples/papers/_mamba.py", "provider, step, ALPHA, scheme=scheme", "provider, step, scheme=scheme, alpha=0.02"),
+    Bug(f"options of arms: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("all arms are the first", "pdmp/tuning/competition.py", "_Arm(make, values, one, initial, options)", "_Arm(make, arms[0], one, initial, options)", RUN),
+        ("the table has other arms' options", "pdmp/tuning/competition.py", "        arm = made[p.arm]\n        why", "        arm = made[0]\n        why", RUN),
+        ("the run of another arm", "pdmp/tuning/competition.py", "clock, metric, seed, made[best].run)", "clock, metric, seed, made[0].run)", RUN),
+        ("a batch of a fixed size", "pdmp/gradients/minibatch.py", "self.size, self.draw, self.seed = check_size(size, model), draw", "self.size, self.draw, self.seed = check_size(2, model), draw", RUN),
+        ("control variates of a fixed size", "pdmp/gradients/control_variate.py", "self.size, self.draw = check_size(size, model), draw", "self.size, self.draw = check_size(1, model), draw", RUN),
+        ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'self.anchor = model.check(anchor, "anchor")', "self.anchor = model.mode()", RUN),
+        ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, preconditioner)", "super().__init__(provider, step, None, preconditioner)", RUN),
+        ("momenta are never refreshed", "discrete/sghmc.py", 'count("refresh_every", refresh_every)', "0", RUN),
+        ("from_h drops the leapfrog steps", "discrete/sghmc.py", "noise_estimate=beta_hat / eps, **options", "noise_estimate=beta_hat / eps", FIGURES),
+        ("from_h forgets the friction", "discrete/sghmc.py", 'friction=positive("alpha", alpha) / eps', "friction=1.0", FIGURES),
+        ("every arm has the automatic step", "discrete/tick.py", "{name: chosen.schedule.step(0) * f}", "{name: chosen.schedule.step(0)}", OFFERED),
+        ("friction and diffusion are not offered", "discrete/tick.py", 'for key in ("friction", "diffusion") if hasattr(chosen, key)', "for key in ()", OFFERED),
+        ("the figures: leapfrog steps", "examples/papers/_mamba.py", "refresh_every=leaps", "refresh_every=10", FIGURES),
+        ("the figures: control variates", "examples/papers/_mamba.py", "self.provider(bool(controlled), share)", "self.provider(False, share)", FIGURES),
+        ("the figures: where they are anchored", "examples/papers/_mamba.py", "ControlVariate(self.model, size, anchor=self.start)", "ControlVariate(self.model, size)", FIGURES),
+        ("the figures: batches", "examples/papers/_mamba.py", "size = max(2, round(share * self.model.n_data))", "size = 4", FIGURES),
+        ("the figures: steps", "examples/papers/_mamba.py", "10.0**log_step, leaps, **options", "10.0**self.log_steps[0], leaps, **options", FIGURES),
+        ("the figures: friction", "examples/papers/_mamba.py", "provider, step, ALPHA, scheme=scheme", "provider, step, scheme=scheme, alpha=0.02", FIGURES),
     ]
 ]  # fmt: skip
