@@ -180,8 +180,7 @@ def _batches(path: pathlib.Path, names: list[str], whole: bool = False) -> Itera
 def _scan(path, used, keys):
     """The first rows and one of each level; how many rows there are, how many complete; missing values by column."""
     pandas = import_pandas()
-    seen: dict[tuple, set] = {}
-    kept_rows, total, kept, missing = [], 0, 0, dict.fromkeys(used, 0)
+    seen, kept_rows, total, kept, missing = {}, [], 0, 0, dict.fromkeys(used, 0)
     for table in _batches(path, used, whole=True):
         total += len(table)
         absent = table.isna()

@@ -186,11 +186,11 @@ class AliasTables(Compiled):
 
 
 @entry
-def _build_all(tables, weights, waiting):
-    for g in range(tables.totals.shape[0]):
+def _build_all(alias_table, weights, waiting):
+    for g in range(alias_table.totals.shape[0]):
         total = 0.0
-        for k in range(tables.first[g], tables.first[g + 1]):
+        for k in range(alias_table.first[g], alias_table.first[g + 1]):
             total += weights[k]
-        tables.totals[g] = total
+        alias_table.totals[g] = total
         if total > 0.0:
-            _balance(tables.table, weights, tables.first[g], tables.first[g + 1], total, waiting)
+            _balance(alias_table.table, weights, alias_table.first[g], alias_table.first[g + 1], total, waiting)

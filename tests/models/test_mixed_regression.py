@@ -225,6 +225,11 @@ def test_bounds_on_remainders_of_rows(law):
         limits[laws:] = [ma, mc][: model.n_dispersions]
         touched = features != 0.0
         touched[laws:] = True
+        rates = model.likelihood.growth(*[*anchor[laws:], 0.0, 0.0][:2])
+        away = rates[0] * scale**2 * features  # along it the bounds grow the fastest
+        away[laws:] = rates[1 : 1 + model.n_dispersions] * scale[laws:] ** 2
+        fastest = np.dot(rates, np.abs([features @ away, *away[laws:], 0.0, 0.0][:3]))
+        assert growth * np.linalg.norm(away / scale) == pytest.approx(fastest, rel=1e-12)
         steepest = scale**2 * features / np.linalg.norm(scale * features)
         for size, straight in ((0.1, True), (-0.1, True), (1.0, True), (1.0, False), (3.0, False)):
             way = size * (steepest if straight else rng.normal(size=model.dim) * scale)
@@ -232,9 +237,6 @@ def test_bounds_on_remainders_of_rows(law):
             if model.n_dispersions and not straight:
                 way[laws:] = size * rng.normal(size=model.n_dispersions) * scale[laws:]
             r, h = np.linalg.norm(way / scale), 1e-5
-            spreads = [anchor[j] for j in range(laws, model.dim)] + [0.0, 0.0]
-            moved = [features @ way, *way[laws:], 0.0, 0.0][:3]
-            assert np.dot(model.likelihood.growth(*spreads[:2]), np.abs(moved)) <= growth * r * (1.0 + 1e-12)
             here, there, ahead, behind = (
                 model.term_gradients(anchor + share * way, [i])[0] for share in (1.0, 0.0, h, -h)
             )

@@ -12,7 +12,7 @@ BUGS = [
     for name, file, old, new, tests in [
         ("sticky: the odds upside down", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return (1.0 - inclusion) / inclusion * slab_density", (STICKY, STICKY_LAWS)),
         ("sticky: probabilities instead of odds", "pdmp/processes/sticky.py", "return inclusion / (1.0 - inclusion) * slab_density", "return inclusion * slab_density", (STICKY, STICKY_LAWS)),
-        ("sticky: thawing forgets the speed", "pdmp/processes/sticky.py", "return self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])", "return self.kappa[j]", (STICKY, STICKY_LAWS)),
+        ("sticky: thawing forgets the speed", "pdmp/processes/sticky.py", "rate = self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])", "rate = self.kappa[j]", (STICKY, STICKY_LAWS)),
         ("sticky: the size of the model is off by one", "pdmp/processes/sticky.py", "(self.shape + k) /", "(self.shape + k + 1) /", (f"{STICKY}::test_a_prior_of_the_models_size",)),
         ("sticky: the size of the model does not fall", "pdmp/processes/sticky.py", "memory.included[0] -= 1", "pass", (f"{STICKY}::test_a_prior_of_the_models_size",)),
         ("sticky: others keep their rates when the size changes", "pdmp/processes/sticky.py", "final=law is not None", "final=False", (f"{STICKY}::test_a_prior_of_the_models_size",)),
