@@ -278,7 +278,7 @@ class Scheduled(Preconditioner):
         self.entries = self.full = self.roots = np.zeros((0, 0))
         self.diagonal = True
 
-    def of_dimension(self, dim):
+    def of_dimension(self, dim: int) -> Scheduled:
         """The same with its arrays, for this dimension."""
         each = [as_preconditioner(value, dim) for value in self.values]
         if any(one.matrix is None for one in each):
@@ -291,7 +291,7 @@ class Scheduled(Preconditioner):
         other.roots = np.sqrt(other.entries)[:, :, None] if other.diagonal else np.linalg.cholesky(other.full)
         return other
 
-    def repeated(self):
+    def repeated(self) -> Scheduled:
         """The same with every step twice, for a chain with half the step."""
         other = copy.copy(self)
         other.steps = 2 * self.steps
