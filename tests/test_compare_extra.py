@@ -76,6 +76,8 @@ def test_nuts_is_scored_as_the_others():
     # The means are the starts, whose errors are 0.5, 0, 0.5 and 1 sd; every sd is 1.
     assert row["mean_error"] == pytest.approx(0.5) and row["max_mean_error"] == pytest.approx(0.75)
     assert row["sd_error"] == pytest.approx(0.5)
+    each = [pdmp.diagnostics.ess(x) for x in table.draws["NUTS"]]  # all 300 draws of a chain
+    assert row["min_ess"] == pytest.approx(np.mean(each, axis=0).min(), rel=1e-12)
     assert row["min_ess"] > 300.0 and row["ess_per_pass"] == pytest.approx(row["min_ess"] / 1_000)  # they alternate
     passes, errors = table.errors_by_pass["NUTS"]
     assert passes[0] == 103 and passes[-1] == 1_000 and errors[-1] == pytest.approx(0.5)
