@@ -106,7 +106,6 @@ class Problem:
 
     def grid(self, name, metric, passes, seed, draws):
         """The arm of the largest batches that is best by a measure on held-out data, from a noisy start."""
-        start = self.start + self.noise * np.random.default_rng(seed).standard_normal(self.model.dim)
         found = tuning.grid_search(
             lambda **arm: self.make(name, **arm),
             self.arms(name, [max(s for s in self.shares if s <= 0.1)]),
@@ -114,7 +113,8 @@ class Problem:
             metric,
             "data",
             seed,
-            initial=start,
+            initial=self.start,
+            start_noise=self.noise,
             draws=draws,
             thin=2,
             workers=self.workers,

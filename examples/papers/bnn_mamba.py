@@ -29,6 +29,7 @@ from _mamba import BUDGETS, NAMES, at
 
 import discrete
 import pdmp
+from pdmp import tuning
 from pdmp.diagnostics import accuracy, ece, ksd, mce, scores
 
 TUNERS = ("M-KSD", "grid", "1/N")
@@ -67,17 +68,12 @@ class Network(mamba.Problem):
         s = scores(self.provider(False, 0.01), x, seed=0)
         return ksd(x, s, threads=1) if np.all(np.isfinite(s)) else math.inf
 
-    def mistakes(self, x, model):
-        """One minus the accuracy of the mean prediction."""
-        p = self.model.predict(x, self.X)
-        return 1.0 - accuracy(self.y, p) if np.all(np.isfinite(p)) else math.inf
-
     def choose(self, tuner, name):
         s, seed = self.settings, 100 * TUNERS.index(tuner) + NAMES.index(name)
         if tuner == "1/N":
             return self.heuristic()
         if tuner == "grid":
-            return self.grid(name, self.mistakes, s["grid passes"], seed, 5)
+            return self.grid(name, tuning.held_out(self.y, self.X, loss="error"), s["grid passes"], seed, 5)
         return self.mamba(name, self.discrepancy, s["budget"], seed, s["scored"])
 
     def evaluate(self, name, arm, seed):

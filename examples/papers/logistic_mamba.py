@@ -34,7 +34,8 @@ from _mamba import BUDGETS, NAMES, at
 from scipy import linalg, stats
 
 import pdmp
-from pdmp.diagnostics import accuracy, ksd, log_loss, scores, sd_error
+from pdmp import tuning
+from pdmp.diagnostics import accuracy, ksd, scores, sd_error
 
 TUNERS = ("M-KSD", "M-FSSD", "M-KSD, whitened", "grid", "1/N")
 BANDITS = TUNERS[:2]
@@ -96,16 +97,12 @@ class Logistic(mamba.Problem):
             return math.inf
         return ksd(linalg.solve_triangular(self.root, (x - self.start).T, lower=True).T, s @ self.root, threads=1)
 
-    def held_out(self, x, model):
-        """Log-loss of the mean prediction on the data that the posterior does not know."""
-        return log_loss(self.y_test, model.predict(x, self.X_test).mean(axis=0))
-
     def choose(self, tuner, name):
         s, seed = self.settings, 100 * TUNERS.index(tuner) + NAMES.index(name)
         if tuner == "1/N":
             return self.heuristic()
         if tuner == "grid":
-            return self.grid(name, self.held_out, s["grid passes"], seed, 30)
+            return self.grid(name, tuning.held_out(self.y_test, self.X_test), s["grid passes"], seed, 30)
         metric = {"M-KSD": "ksd", "M-FSSD": "fssd"}.get(tuner, self.whitened)
         return self.mamba(name, metric, s["budget"], seed, s["scored"])
 

@@ -30,6 +30,7 @@ from _mamba import BUDGETS, NAMES, at
 
 import discrete
 import pdmp
+from pdmp import tuning
 from pdmp.diagnostics import ksd, rmse, scores, sd_error
 
 TUNERS = ("M-KSD", "grid", "1/N")
@@ -72,11 +73,6 @@ class Factorisation(mamba.Problem):
     def predicted(self, x):
         return self.model.predict(x, *self.test[:2])
 
-    def error(self, x, model):
-        """Root mean squared error of the mean prediction of the held-out ratings."""
-        predicted = self.predicted(x)
-        return rmse(self.test[2], predicted, 1.0, 5.0)[1] if np.all(np.isfinite(predicted)) else math.inf
-
     @functools.cached_property
     def reference(self):
         """Standard deviations of the predicted ratings by a long exact run; with the largest R-hat of predictions."""
@@ -94,7 +90,9 @@ class Factorisation(mamba.Problem):
         if tuner == "1/N":
             return self.heuristic()
         if tuner == "grid":
-            return self.grid(name, self.error, s["grid passes"], seed, 5)
+            users, items, ratings = self.test
+            error = tuning.held_out(ratings, users, items, loss="rmse", lowest=1.0, highest=5.0)
+            return self.grid(name, error, s["grid passes"], seed, 5)
         return self.mamba(name, "ksd", s["budget"], seed, s["scored"])
 
     def evaluate(self, name, arm, seed):

@@ -79,6 +79,7 @@ BUGS = [
         ("the figures: where they are anchored", "examples/papers/_mamba.py", "ControlVariate(self.model, size, anchor=self.start)", "ControlVariate(self.model, size)", FIGURES),
         ("the figures: batches", "examples/papers/_mamba.py", "size = max(2, round(share * self.model.n_data))", "size = 4", FIGURES),
         ("the figures: steps", "examples/papers/_mamba.py", "10.0**log_step, leaps, **options", "10.0**self.log_steps[0], leaps, **options", FIGURES),
+        ("the figures: the noise at the start of the grid search", "examples/papers/_mamba.py", "start_noise=self.noise", "start_noise=0.0", FIGURES),
         ("the figures: friction", "examples/papers/_mamba.py", "provider, step, ALPHA, scheme=scheme", "provider, step, scheme=scheme, alpha=0.02", FIGURES),
     ]
 ]  # fmt: skip
