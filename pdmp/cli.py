@@ -412,7 +412,8 @@ def fit(
 ):
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
 
-    Needs formulae: pip install 'pdmp[formula]'. Labels without group effects are sub-sampled where there are many rows.
+    Needs formulae: pip install 'pdmp[formula]'. From 50,000 rows on they are sub-sampled, exactly, but for
+    groups that are small, crossed or have slopes. Large files are read in batches.
 
     Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
     """

@@ -355,7 +355,7 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
 #: And how often the table is repeated: rows must say something of a dispersion.
 LARGE = [
     ("c ~ x", "poisson", 1),
-    ("y ~ x", "gaussian", 8),
+    pytest.param("y ~ x", "gaussian", 8, marks=pytest.mark.slow),
     ("c ~ x + (1 | g)", "poisson", 1),
     pytest.param("c ~ x", "negative_binomial", 40, marks=pytest.mark.slow),
 ]
