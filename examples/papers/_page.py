@@ -103,7 +103,7 @@ LABEL = r"[FT]\d+(?:\.\d)?[a-z]?"
 
 def labels(what: str) -> list[str]:
     """Those that a criterion begins with: "F1, F8 coordinate 63" is one of figures 1 and 8."""
-    found = re.match(rf"{LABEL}(, {LABEL})*(?= )", what)
+    found = re.match(rf"{LABEL}(, {LABEL})*(?=,? )", what)
     return found[0].split(", ") if found else []
 
 
@@ -131,7 +131,7 @@ def outcome(judged: list[bool], missing: list[str], scripts: int) -> str:
 
 def shown(row: dict) -> str:
     """What was measured, with its criterion."""
-    what = row["what"][len(", ".join(labels(row["what"]))) :].strip()
+    what = row["what"][len(", ".join(labels(row["what"]))) :].lstrip(", ")
     return f"{what}: {row['measured']}" + (f" [{row['criterion']}]" if row["criterion"] else "")
 
 
