@@ -116,6 +116,7 @@ class Problem:
             seed,
             initial=start,
             draws=draws,
+            thin=2,
             workers=self.workers,
         )
         return found.best

@@ -96,12 +96,12 @@ class Network(mamba.Problem):
 
 @functools.cache
 def problem(items):
-    warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
     return Network(dict(items))
 
 
 def pieces(s):
     def of():
+        warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
         return problem(tuple(s.items()))
 
     shift = math.log10(WHOLE / s["n"])

@@ -135,12 +135,12 @@ class Logistic(mamba.Problem):
 
 @functools.cache
 def problem(items):
-    warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
     return Logistic(dict(items))
 
 
 def pieces(s):
     def of(s):
+        warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
         return problem(tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in s.items()))
 
     def f4(table, work):

@@ -126,7 +126,6 @@ def restricted(part, users, items):
 
 @functools.cache
 def problem(which, items):
-    warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
     return Factorisation(which, dict(items))
 
 
@@ -145,6 +144,7 @@ def tuners(s):
 
 def pieces(s):
     def of(which):
+        warnings.simplefilter("ignore", UserWarning)  # of schemes and steps that are known to be biased; of few draws
         return problem(which, tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in s.items()))
 
     def shift(which):
