@@ -118,6 +118,7 @@ def test_fssd_is_the_double_sum_of_its_features(name):
     assert fssd(x, s, v, optimise=False, kernel=kernel) == pytest.approx(math.sqrt(gram.sum()) / 7.0, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["fssd", "power"])
 def test_the_locations_climb(criterion):
     rng = np.random.default_rng(8)

@@ -451,6 +451,7 @@ def test_the_variance_without_noise_exceeds_that_of_the_target_by_a_quarter_of_t
         assert (barker_law("vanilla", sigma, 1.0, 0.0)[0, 0] - 1.0) / sigma**2 == pytest.approx(0.25, abs=tolerance)
 
 
+@pytest.mark.slow
 def test_the_variance_with_noise_at_a_small_scale():
     """What the module promises; στ = 1, at the breaking point, and beyond it."""
     sigma, variances = 0.2, {}

@@ -360,6 +360,7 @@ def slope(law, truth, steps):
     return np.polyfit(np.log(steps), np.log(errors), 1)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("tau, refresh_rate", [(0.0, 0.0), (0.0, 0.5), (3.0, 0.0), (3.0, 0.5)])
 def test_frozen_rates_are_of_first_order(target, tau, refresh_rate):

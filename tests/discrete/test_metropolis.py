@@ -281,6 +281,7 @@ def test_a_step_costs_one_gradient_and_one_potential_of_all_data(make):
 # Adaptation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make, target", [(discrete.MALA, 0.574), (discrete.Barker, 0.4), (discrete.MALA, 0.8), (discrete.Barker, 0.7)]
 )

@@ -189,6 +189,7 @@ FLAT = Gaussian(0.0, np.full(4, 1e-200))  #: without a gradient to speak of the 
 FOUR = np.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0] * [[1.0], [0.9], [0.5], [0.0]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlation", [1.0, 0.5, 0.0, None, "matrix"])
 def test_the_increments_have_unit_covariance_and_their_stated_correlation(correlation):
     """Cov(Z) = I and Cov(Z, (Z'₁ + Z'₂)/√2) = Σᵀ, singular values 1, 0.9, 0.5, 0; ρ = 1: the same noise."""

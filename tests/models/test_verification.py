@@ -235,6 +235,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_capability_is_named(name, monkeypatch):
     model, share = WRONG[name]

@@ -182,6 +182,7 @@ def redefined(power):
     return Target()
 
 
+@pytest.mark.slow
 @pytest.mark.exact
 def test_classes_of_the_same_name_do_not_share_their_machine_code():
     models = [redefined(2), redefined(4)]

@@ -155,6 +155,7 @@ def test_a_version_stands_for_the_code_of_an_installed_package_only(tmp_path, mo
     assert hashed(one, "1.0", tmp_path) != hashed(other, "1.0", tmp_path)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_hashed_is_of_this_process_alone():
     lock = threading.Lock()
 
@@ -168,6 +169,7 @@ def test_what_cannot_be_hashed_is_of_this_process_alone():
     assert python("-c", code) != python("-c", code)
 
 
+@pytest.mark.slow
 def test_the_order_of_a_set_does_not_matter():
     code = "from pdmp.native.fingerprints import fingerprint; A = set('abcdefgh'); "
     code += 'print(fingerprint([eval(\'lambda x: (A, x in {1, "p", "q", "r"})\')]))'

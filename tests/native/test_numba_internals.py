@@ -34,6 +34,7 @@ run = pdmp.sample(pdmp.ZigZag(Bowl()), events=300, initial=[0.3, 0.2], seed=1)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.exact
 @pytest.mark.parametrize("change", CHANGES)
 def test_another_numba_is_noticed(change):

@@ -479,6 +479,7 @@ def worst_excess(model, xs, vs, ts, ray, out):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "logistic"])
 def test_bounds_along_rays_hold_everywhere(name):
     model = ray_models()[name]

@@ -165,5 +165,5 @@ def test_the_settings_of_the_figures_reach_the_processes(problem):
                 assert process.refresh_every == arm["leaps"] and process.scheme == EXPLICIT
         (make, arms, *rest), told = seen["grid_search"]
         assert rest == [9, "loss", "data", 6] and np.array_equal(told.pop("initial"), ANCHOR)
-        assert told == {"start_noise": 0.3, "draws": 20, "workers": 1}
+        assert told == {"start_noise": 0.3, "draws": 20, "thin": 2, "workers": 1}
         assert {arm["share"] for arm in arms} == {0.1}  # 10 % of the data
