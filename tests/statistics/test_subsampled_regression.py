@@ -1,4 +1,4 @@
-"""Regressions of large tables, compiled: what looks at one row a proposal has the posterior that full gradients have."""
+"""Regressions of large tables, compiled: what looks at one row a proposal has the posterior of full gradients."""
 
 import numpy as np
 import pytest
