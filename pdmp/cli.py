@@ -45,7 +45,6 @@ ARGUMENTS = (
 MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -54,7 +53,15 @@ app = typer.Typer(
 )
 
 Problem = Annotated[
-    str | None, typer.Option(help="A built-in data set; `pdmp list` names them. [default: breast_cancer]")
+    str | None,
+    typer.Option(
+        help="A built-in data set; `pdmp list` names them. [default: breast_cancer]",
+        autocompletion=lambda: list(data.PROBLEMS),
+    ),
+]
+Sampler = Annotated[
+    str,
+    typer.Argument(help="Its name, as in `pdmp list`.", autocompletion=lambda: sorted(comparison.registered())),
 ]
 File = Annotated[pathlib.Path | None, typer.Argument(metavar="[FILE]", help="The same as --data FILE.")]
 Table = Annotated[
@@ -104,6 +111,9 @@ Where = Annotated[
     ),
 ]
 Passes = Annotated[float | None, typer.Option(help="Data passes of each chain. [default: by the size of the data]")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print what was found as JSON, for scripts; all else goes to stderr.")
+]
 
 
 class UserError(Exception):
@@ -157,9 +167,7 @@ def compare(
         pathlib.Path | None,
         typer.Option("--html", metavar="FILE", help="Write table, pictures and settings as one web page too."),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the table as JSON, for scripts; all else goes to stderr.")
-    ] = False,
+    as_json: Json = False,
 ):
     """Compare samplers on Bayesian logistic regression.
 
@@ -203,7 +211,7 @@ def compare(
             say=_say,
         )
     _say("")
-    typer.echo(json.dumps(table.to_dict(), indent=1) if as_json else f"\n{table}")
+    typer.echo(_as_json(table.to_dict()) if as_json else f"\n{table}")
     table.to_csv(out / "compare.csv")
     if not table.errors_by_pass:
         raise UserError("every sampler failed; there is nothing to draw.")
@@ -231,7 +239,7 @@ def compare(
 
 @app.command()
 def sample(
-    sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    sampler: Sampler,
     file: File = None,
     problem: Problem = None,
     data: Table = None,
@@ -262,6 +270,7 @@ def sample(
     save: Annotated[
         pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
     ] = None,
+    as_json: Json = False,
 ):
     """Run one sampler on Bayesian logistic regression: the posterior of each coefficient.
 
@@ -288,25 +297,31 @@ def sample(
     if len(processes) > 1:
         raise UserError(f"{sampler!r} names several processes; give one of {', '.join(map(repr, processes))}.")
     ((label, process),) = processes.items()
-    typer.echo(_headline(dataset, model))
+    typer.echo(_headline(dataset, model), err=as_json)
     comparison._prepare(process, mode, label, _say)
     _say("")
     run = run_sample(process, initial=mode, **budget, chains=chains, seed=seed, warmup=0.1)
-    typer.echo(run.summary())
-    stats, setting = run.stats, process.recipe.setting(process)
+    summary, stats, setting = run.summary(), run.stats, process.recipe.setting(process)
+    typer.echo(
+        _as_json({"problem": dataset.name, "sampler": label, "setting": setting} | _found(run, summary))
+        if as_json
+        else summary
+    )
     typer.echo(
         f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
         f"{stats['data_passes'] / chains:,.0f} data passes, "
-        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s"
+        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s",
+        err=as_json,
     )
     if save is not None:
         run.save(save)
-        typer.echo(f"written: {save}")
+        typer.echo(f"written: {save}", err=as_json)
+    _end(run)
 
 
 @app.command()
 def tune(
-    sampler: Annotated[str, typer.Argument(help="Its name, as in `pdmp list`.")],
+    sampler: Sampler,
     file: File = None,
     problem: Problem = None,
     data: Table = None,
@@ -331,6 +346,7 @@ def tune(
         pathlib.Path, typer.Option(metavar="DIR", help="Where the picture and the numbers go.")
     ] = pathlib.Path("."),
     executor: Where = None,
+    as_json: Json = False,
 ):
     """Choose a sampler's step, batch size ... by successive halving; no reference is needed.
 
@@ -357,7 +373,7 @@ def tune(
         raise UserError(f"{name} has nothing to tune.")
     _make_folder(out)
     make, arms = found
-    typer.echo(_headline(dataset, model))
+    typer.echo(_headline(dataset, model), err=as_json)
     try:
         with _executor(executor) as where:
             result = tuning.mamba(
@@ -374,13 +390,14 @@ def tune(
     except ValueError as error:
         raise UserError(str(error)) from None
     _say("")
-    typer.echo(f"\n{result}")
+    about = {"problem": dataset.name, "sampler": name, "metric": metric, "best": result.best, "table": result.table}
+    typer.echo(_as_json(about) if as_json else f"\n{result}")
     import matplotlib
 
     matplotlib.use("Agg")
     plots.tuning(result).savefig(out / "tuning.png")
     result.to_csv(out / "tuning.csv")
-    typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}")
+    typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}", err=as_json)
 
 
 @app.command()
@@ -409,6 +426,7 @@ def fit(
         pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
     ] = None,
     picture: Annotated[pathlib.Path | None, typer.Option(metavar="FIT.png", help="Draw the intervals.")] = None,
+    as_json: Json = False,
 ):
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
 
@@ -427,34 +445,76 @@ def fit(
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     found = formulas.regression(formula, file, family, select=chosen, seed=seed, chains=chains, ess=ess, **columns)
     _say("")
-    typer.echo(found.summary(effects))
-    if chosen is not None:
-        typer.echo("".join(f"P({name} is not 0) = {p:.3f}\n" for name, p in found.inclusion().items()).rstrip())
+    summary, inclusion = found.summary(effects), {} if chosen is None else found.inclusion()
+    if as_json:
+        about = {"formula": formula, "family": found.family.name, "rows": found.model.n_data}
+        typer.echo(_as_json(about | _found(found.run, summary) | {"inclusion": inclusion}))
+    else:
+        typer.echo(summary)
+        if chosen is not None:
+            typer.echo("".join(f"P({name} is not 0) = {p:.3f}\n" for name, p in inclusion.items()).rstrip())
     if save is not None:
         found.run.save(save)
-        typer.echo(f"written: {save}")
+        typer.echo(f"written: {save}", err=as_json)
     if picture is not None:
         import matplotlib
 
         matplotlib.use("Agg")
         found.plot().savefig(picture)
-        typer.echo(f"written: {picture}")
+        typer.echo(f"written: {picture}", err=as_json)
+    _end(found.run)
 
 
 @app.command("list")
-def list_():
+def list_(as_json: Json = False):
     """List the samplers that are installed, and the built-in data sets.
 
     Example: pdmp list
     """
-    samplers = sorted(comparison.registered().items())
-    width = max(map(len, [*(name for name, _ in samplers), *data.PROBLEMS]))
+    samplers = dict(sorted(comparison.registered().items()))
+    if as_json:
+        first = {name: _first_line(cls) for name, cls in samplers.items()}
+        typer.echo(_as_json({"samplers": first, "problems": {k: load.about for k, load in data.PROBLEMS.items()}}))
+        return
+    width = max(map(len, [*samplers, *data.PROBLEMS]))
     typer.echo("Samplers (entry points of the group pdmp.processes):")
-    for name, cls in samplers:
+    for name, cls in samplers.items():
         typer.echo(f"  {name:{width}}  {_first_line(cls)}  [{cls.__module__}]")
     typer.echo("Problems:")
     for name, load in data.PROBLEMS.items():
         typer.echo(f"  {name:{width}}  {load.about}")
+
+
+def _as_json(found):
+    """The text of plain values; what is not finite is null."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {str(k): plain(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(v) for v in value]
+        if isinstance(value, np.generic):
+            return plain(value.item())
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(found), indent=1, allow_nan=False, ensure_ascii=False)
+
+
+def _found(run, summary):
+    """What --json says of a run."""
+    return {
+        "stopped": run.stopped,
+        "chains": run.chains,
+        "parameters": summary.rows,
+        "warnings": summary.warnings,
+        "stats": run.stats,
+    }
+
+
+def _end(run):
+    """Exit code 130 of a run that Ctrl-C has ended: what it had was printed and kept."""
+    if run.stopped == "interrupted":
+        raise typer.Exit(130)
 
 
 @contextlib.contextmanager
