@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import tomllib
 
 import networkx
 import pytest
@@ -93,6 +94,16 @@ def test_version():
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {pdmp.__version__}\n" in text
     assert f"\n## {pdmp.__version__}" in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = (ROOT / ".conda" / "recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f'\n  version: "{pdmp.__version__}"\n' in recipe and f'summary: "{project["description"]}"' in recipe
+    declared = [f"python{project['requires-python']}", *project["dependencies"]]
+    wanted = [re.sub("([<>=])", r" \1", text, count=1).replace("matplotlib ", "matplotlib-base ") for text in declared]
+    assert re.findall(r"- (\S+ >=.*)", recipe.partition("\n  run:\n")[2]) == wanted
+    assert "- pdmp = pdmp.cli:main" in recipe and project["scripts"] == {"pdmp": "pdmp.cli:main"}
 
 
 def test_module_as_command():
