@@ -9,6 +9,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 import drawings  # noqa: E402 - it is beside this file
+import scripts  # noqa: E402
 
 import pdmp  # noqa: E402
 
@@ -25,9 +26,21 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build", "_generated", "gallery"]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "pictures",
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,
+}
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
@@ -80,5 +93,6 @@ def _linked(app, docname, source):
 
 def setup(app):
     drawings.draw_all(HERE / "_generated")
+    scripts.write_all(HERE / "scripts")
     app.connect("autodoc-process-docstring", _escaped)
     app.connect("source-read", _linked)

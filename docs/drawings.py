@@ -102,6 +102,17 @@ def thinning(folder):
     plt.close(figure)
 
 
+def predicted(folder):
+    """The rate of the Stochastic Bouncy Particle Sampler under its predicted bound, with proposals."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 4))
+    y = rng.random(300) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))
+    batches = pdmp.gradients.Minibatch(pdmp.models.LogisticRegression(X, y, prior_scale=1.0), size=60)
+    axes = pdmp.plots.rate_and_bound(pdmp.SBPS(batches, k=2.0), proposals=25, seed=3)
+    axes.figure.savefig(folder / "predicted.png", dpi=110)
+    plt.close(axes.figure)
+
+
 def draw_all(folder: pathlib.Path) -> None:
     """Whatever is not there yet."""
     folder.mkdir(exist_ok=True)
@@ -109,6 +120,8 @@ def draw_all(folder: pathlib.Path) -> None:
         films(folder)
     if not (folder / "thinning.png").exists():
         thinning(folder)
+    if not (folder / "predicted.png").exists():
+        predicted(folder)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import pdmp
 from tests.site import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -85,3 +86,31 @@ def test_every_page_is_reached():
     for page in PAGES:
         if page.name != "index.md":
             assert f"\n{page.stem}\n" in text or f"/{page.stem}\n" in text, f"{page} is in no table of contents"
+
+
+@pytest.mark.exact
+def test_the_gallery_has_every_picture():
+    """Of `pdmp.plots`; the pages are run when the site is built, and an error there ends the build."""
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "gallery").glob("plot_*.py"))
+    text = text.replace("run.plot(", "pdmp.plots.overview(")
+    assert [name for name in pdmp.plots.__all__ if f"pdmp.plots.{name}(" not in text] == ["report"]
+
+
+@pytest.mark.exact
+def test_every_script_of_the_examples_has_a_page(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import scripts
+
+    (tmp_path / "gone.md").touch()
+    scripts.write_all(tmp_path)
+    index = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert len(scripts.scripts()) > 20 and not (tmp_path / "gone.md").exists()
+    for path in scripts.scripts():
+        page = (tmp_path / f"{path.stem}.md").read_text(encoding="utf-8")
+        assert f"\n{path.stem}\n" in index and f"literalinclude}} ../../{path.relative_to(ROOT)}\n" in page
+        first = int(page.partition(":lines: ")[2].partition("-")[0])
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert lines[first - 3].endswith('"""') and lines[first - 1].startswith(("import ", "from "))
+    shown = (tmp_path / "sepsis.md").read_text(encoding="utf-8")
+    assert shown.count("![sepsis_") == 3 and "\n```sh\npython examples/papers/sepsis.py" in shown
+    assert "![bpmf]" not in (tmp_path / "pmf_mamba.md").read_text(encoding="utf-8")

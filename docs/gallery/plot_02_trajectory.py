@@ -1,0 +1,12 @@
+"""
+A path and its events
+=====================
+
+Bounces and refreshments of the Bouncy Particle Sampler, in two coordinates. Events have markers by kind.
+"""
+
+import pdmp
+
+target = pdmp.models.Gaussian([0.0, 0.0], [[1.0, 0.8], [0.8, 1.0]])
+run = pdmp.sample(pdmp.BPS(target, refresh_rate=0.3), events=150, seed=2)
+pdmp.plots.trajectory(run)

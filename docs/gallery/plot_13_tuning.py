@@ -1,0 +1,21 @@
+"""
+Tuning by successive halving
+============================
+
+Which settings were dropped in which round, and the Stein discrepancies of those that went on.
+"""
+
+import numpy as np
+
+import discrete
+import pdmp
+
+rng = np.random.default_rng(1)
+X = rng.standard_normal((300, 4))
+y = rng.random(300) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))
+model = pdmp.models.LogisticRegression(X, y, prior_scale=1.0)
+batches = pdmp.gradients.Minibatch(model, size=30)
+arms = pdmp.tuning.grid(step=[1e-4, 3e-4, 1e-3, 3e-3, 1e-2])
+found = pdmp.tuning.mamba(lambda step: discrete.SGLD(batches, step), arms, 30, "ksd", "data", seed=1)
+print(found)
+pdmp.plots.tuning(found)
