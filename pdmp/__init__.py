@@ -49,7 +49,7 @@ from pdmp.processes import (
 )
 
 if TYPE_CHECKING:
-    from pdmp import cli, comparison, data, formulas, plots, tuning
+    from pdmp import cli, comparison, data, formulas, plots, shards, tuning
     from pdmp.comparison import compare, reference
     from pdmp.formulas import regression
 
@@ -104,6 +104,7 @@ __all__ = [
     "reference",
     "regression",
     "sample",
+    "shards",
     "thinning",
     "tuning",
     "validation",
@@ -119,6 +120,7 @@ _LAZY = {
     "plots": None,
     "reference": "comparison",
     "regression": "formulas",
+    "shards": None,
     "tuning": None,
 }
 

@@ -141,7 +141,7 @@ def test_every_public_module_is_reachable():
         "import pdmp, types; from pdmp.comparison import reference; "
         "assert callable(pdmp.compare) and pdmp.reference is reference; "
         "rooms = 'automatic cli comparison data diagnostics engine errors factors flow formulas gradients '; "
-        "rooms += 'interfaces models native plots process processes thinning tuning validation'; "
+        "rooms += 'interfaces models native plots process processes shards thinning tuning validation'; "
         "assert all(isinstance(getattr(pdmp, m), types.ModuleType) for m in rooms.split()); "
         "assert set(pdmp.__all__) <= set(dir(pdmp))"
     )

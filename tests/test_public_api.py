@@ -27,6 +27,7 @@ PACKAGES = (
     "pdmp.data",
     "pdmp.plots",
     "pdmp.formulas",
+    "pdmp.shards",
     "pdmp.thinning",
     "discrete",
     "discrete.schedules",

@@ -1,0 +1,5 @@
+"""Posteriors of parts of the data that may not leave their machines, combined into one; an approximation."""
+
+from pdmp.shards.combining import Combined, consensus, prior_share, swiss
+
+__all__ = ["Combined", "consensus", "prior_share", "swiss"]

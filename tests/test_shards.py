@@ -1,0 +1,146 @@
+"""Posteriors of shards, combined: exact for Gaussian factors, and as far off as stated for skewed ones."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pdmp
+from pdmp.shards import consensus, prior_share, swiss
+from tests.checks import plain_only
+
+pytestmark = [pytest.mark.exact, plain_only]
+
+N, S, D = 400, 3, 2
+
+
+@pytest.fixture
+def shards():
+    """Draws whose sample moments are exactly those of three Gaussian factors, with the moments of their product."""
+    rng, samples, precisions, pulls = np.random.default_rng(0), [], [], []
+    for s in range(S):
+        x = rng.standard_normal((N, D))
+        x -= x.mean(axis=0)
+        x = x @ np.linalg.inv(np.linalg.cholesky(np.cov(x, rowvar=False))).T
+        root = np.array([[1.0 + s, 0.0], [0.7 * s, 0.5]])
+        mean = np.array([s - 1.0, 0.3 * s])
+        samples.append(mean + x @ root.T)
+        precisions.append(np.linalg.inv(root @ root.T))
+        pulls.append(precisions[-1] @ mean)
+    cov = np.linalg.inv(sum(precisions))
+    return samples, cov @ sum(pulls), cov, precisions
+
+
+@pytest.mark.parametrize("combine", [consensus, swiss])
+def test_mean_and_covariance_are_those_of_the_product_of_gaussians(combine, shards):
+    samples, mean, cov, _ = shards
+    found = combine(samples)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.cov, cov, rtol=1e-12)
+    np.testing.assert_allclose(found.sd, np.sqrt(np.diag(cov)), rtol=1e-12)
+    np.testing.assert_allclose(found.draws.mean(axis=0), mean, atol=1e-12)
+
+
+def test_consensus_is_a_weighted_average_of_draws(shards):
+    samples, _, cov, precisions = shards
+    found = consensus([samples[0], samples[1][:100], samples[2]])
+    assert found.draws.shape == (100, D)
+    full = consensus(samples)
+    by_hand = [cov @ sum(precisions[s] @ samples[s][k] for s in range(S)) for k in (0, 7, N - 1)]
+    np.testing.assert_allclose(full.draws[[0, 7, N - 1]], by_hand, rtol=1e-9)
+    # Of more draws than the fewest, equally spaced ones from the first to the last.
+    assert not np.allclose(found.draws[-1], full.draws[99])
+
+
+def test_each_shard_of_swiss_has_the_common_moments(shards):
+    samples, mean, cov, _ = shards
+    found = swiss(samples)
+    assert found.draws.shape == (S * N, D)
+    for s in range(S):
+        part = found.draws[s * N : (s + 1) * N]
+        np.testing.assert_allclose(part.mean(axis=0), mean, atol=1e-12)
+        np.testing.assert_allclose(np.cov(part, rowvar=False), cov, rtol=1e-10)
+    values, vectors = np.linalg.eigh(np.cov(samples[1], rowvar=False))
+    other, basis = np.linalg.eigh(cov)
+    a = (basis * np.sqrt(other)) @ basis.T @ (vectors / np.sqrt(values)) @ vectors.T
+    np.testing.assert_allclose(found.draws[N + 5], mean + a @ (samples[1][5] - samples[1].mean(axis=0)), rtol=1e-9)
+
+
+def test_inflated_shards_have_the_mean_of_the_precisions(shards):
+    samples, mean, cov, _ = shards
+    found = swiss(samples, inflated=True)
+    np.testing.assert_allclose(found.cov, S * cov, rtol=1e-12)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(np.cov(found.draws[:N], rowvar=False), S * cov, rtol=1e-10)
+
+
+def test_the_errors_that_the_documentation_states():
+    """Four factors Gamma(10, 5), whose product is Gamma(37, 20): in its sds, with errors of 0.01 from 40,000 draws."""
+    rng, a, b, parts = np.random.default_rng(1), 10.0, 5.0, 4
+    truth = stats.gamma(parts * (a - 1.0) + 1.0, scale=1.0 / (parts * b))
+    factors = [rng.gamma(a, 1.0 / b, size=(40_000, 1)) for _ in range(parts)]
+    for combine in (consensus, swiss):
+        off = (combine(factors).mean[0] - truth.mean()) / truth.std()
+        assert off == pytest.approx(0.49, abs=0.03) and combine(factors).sd[0] / truth.std() == pytest.approx(
+            1.04, abs=0.02
+        )
+    whole = [rng.gamma(parts * (a - 1.0) + 1.0, 1.0 / (parts * b), size=(40_000, 1)) for _ in range(parts)]
+    found = swiss(whole, inflated=True)
+    assert found.mean[0] == pytest.approx(truth.mean(), abs=0.03 * truth.std())
+    assert found.sd[0] == pytest.approx(truth.std(), rel=0.02)
+    assert stats.skew(found.draws[:, 0]) == pytest.approx(float(truth.stats("s")), abs=0.05)
+    assert stats.skew(consensus(factors).draws[:, 0]) < 0.6 * stats.skew(swiss(factors).draws[:, 0])
+
+
+def test_runs_of_shards_of_a_regression():
+    """Each with its share of the prior, so that their product is the posterior, which is known."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((90, 1))
+    y = X[:, 0] + rng.standard_normal(90)
+    whole = pdmp.models.LinearGaussian(X, y, prior_scale=0.2)
+    runs = []
+    for s in range(3):
+        part = pdmp.models.LinearGaussian(X[s::3], y[s::3], prior_scale=prior_share(0.2, 3))
+        runs.append(pdmp.sample(pdmp.ZigZag(part), events=4_000, chains=2, seed=s, progress=False))
+    precision = 1.0 / 0.04 + X[:, 0] @ X[:, 0]
+    found = swiss(runs, draws=500)
+    assert found.draws.shape == (3 * 2 * 500, 1) and whole.hessian(np.zeros(1))[0, 0] == pytest.approx(precision)
+    # Means of 1,000 draws of a path that overshoots: well below 1 / √1000 a shard.
+    assert found.mean[0] == pytest.approx(X[:, 0] @ y / precision, abs=0.1 / np.sqrt(precision))
+    assert found.sd[0] == pytest.approx(precision**-0.5, rel=0.1) and not found.warnings
+    assert consensus(runs, draws=50).draws.shape == (100, 1)
+
+
+def test_shares_of_a_prior():
+    assert prior_share(0.5, 9) == 1.5 and isinstance(prior_share(1, 4), float)
+    np.testing.assert_allclose(prior_share([1.0, 2.0], 4), [2.0, 4.0])
+    with pytest.raises(ValueError, match="`shards` must be at least 1"):
+        prior_share(1.0, 0)
+
+
+def test_shards_that_disagree_are_said(shards):
+    samples, *_ = shards
+    assert not consensus(samples).warnings and "approximation" in str(swiss(samples))
+    moved = [samples[0], samples[1], samples[2] + 60.0]
+    found = swiss(moved)
+    assert len(found.warnings) == 1 and f"shard {found.apart.argmax()} " in found.warnings[0]
+    assert found.warnings[0] in str(found)
+    m, c = moved[1].mean(axis=0) - found.mean, np.cov(moved[1], rowvar=False)
+    assert found.apart[1] == pytest.approx(np.sqrt(m @ np.linalg.inv(c) @ m / D))
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        (lambda x: x[0], "must be a list of two or more"),
+        (lambda x: x[:1], "must be a list of two or more"),
+        (lambda x: [x[0], x[1][:, :1]], r"`shards\[1\]` must have the shape"),
+        (lambda x: [x[0], x[1][:, 0]], r"`shards\[1\]` must have the shape"),
+        (lambda x: [x[0], np.where(x[1] > 1e9, 0.0, np.nan)], r"`shards\[1\]` has numbers that are not finite"),
+        (lambda x: [x[0][:4], x[1]], r"`shards\[0\]` has 4 draws of 2 numbers"),
+        (lambda x: [x[0], x[1] * [1.0, 0.0]], "singular"),
+    ],
+)
+def test_what_cannot_be_combined(bad, says, shards):
+    for combine in (consensus, swiss):
+        with pytest.raises(ValueError, match=says):
+            combine(bad(shards[0]))
