@@ -2,10 +2,12 @@
 
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import pdmp
@@ -77,6 +79,40 @@ def test_its_commands_have_these_options(page, command):
     known = typer.main.get_command(app).commands[name]
     options = {option for parameter in known.params for option in parameter.opts}
     assert {word for word in rest if word.startswith("--")} <= options
+
+
+def write_tables(folder):
+    """What the commands on the pages read."""
+    rng = np.random.default_rng(1)
+    age, clinic, treated = rng.normal(40.0, 10.0, 300), rng.integers(0, 8, 300), rng.integers(0, 2, 300)
+    effects = rng.normal(0.0, 0.3, 8)
+    visits = rng.poisson(np.exp(0.2 + 0.01 * age + 0.2 * treated + effects[clinic]))
+    rows = zip(visits, age, treated, clinic, strict=True)
+    lines = "".join(f"{v},{a:.1f},{t},c{c}\n" for v, a, t, c in rows)
+    (folder / "visits.csv").write_text("visits,age,treated,clinic\n" + lines)
+    lines = "".join(f"{a:.1f},{v},{t}\n" for v, a, t in zip(visits, age, treated, strict=True))
+    (folder / "table.csv").write_text("age,visits,column\n" + lines)
+
+
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{names(page)}: {line}" for page, line in COMMANDS])
+def test_its_commands_run(page, command, tmp_path):
+    """As they are written, in a shell; compiled."""
+    if " fit " in command:
+        pytest.importorskip("formulae")
+    write_tables(tmp_path)
+    done = subprocess.run(
+        command.replace("pdmp ", f"{shlex.quote(sys.executable)} -m pdmp ", 1),
+        shell=True,
+        cwd=tmp_path,
+        env=os.environ
+        | {"MPLBACKEND": "Agg", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    for file in re.findall(r"\S+\.(?:npz|html|json)\b", command):
+        assert (tmp_path / file).stat().st_size > 1_000
 
 
 @pytest.mark.exact
