@@ -17,9 +17,11 @@ def tests(session):
     session.run("pytest", *session.posargs)
 
 
-@nox.session(python="3.11", venv_backend="uv")
+@nox.session(python="3.11")
 def oldest(session):
     """The same with the oldest version of each dependency; its deprecations are of newer ones and no errors."""
     session.chdir(ROOT)
-    session.install("--resolution", "lowest-direct", ".[test]")
+    constraints = pathlib.Path(session.create_tmp()) / "oldest.txt"
+    constraints.write_text(session.run("python", ROOT / ".ci" / "oldest.py", silent=True), encoding="utf-8")
+    session.install("--constraint", str(constraints), ".[test]")
     session.run("pytest", "-W", "ignore::DeprecationWarning", *session.posargs)

@@ -14,12 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
-from pdmp.engine.result import Run
+from pdmp.engine.result import DIAGNOSTIC_DRAWS, Run
 from pdmp.process import EVENTS, PROPOSALS
 
 FIRST_LOOK = 500  #: proposals after the warm-up at the first look, at least
 CLOCK_PROPOSALS = 10  #: and at least so many for each clock
 GROWTH = 4  #: each look is 1 / `GROWTH` of the proposals after the warm-up further than the last
+QUICK_NUMBERS = 2_000_000  #: numbers in the draws of all chains up to which R-hat is computed at every look
 DEFAULT_PROPOSALS = 10_000_000  #: where a chain stops that has reached no goal, if no other budget is given
 
 
@@ -40,7 +41,7 @@ class Goal:
     draws : dict of str to ndarray, or None
         As `Run.effective_draws` returned them at the last look.
     rhats : ndarray or None
-        R-hat of each coordinate, likewise.
+        R-hat of each coordinate, likewise; None where there are many numbers and too few effective draws.
     """
 
     def __init__(self, process, warmup, ess=None, rhat=None):
@@ -109,13 +110,19 @@ class Goal:
         nothing = np.full(run.dim, np.nan)
         if self.ess is not None:
             self.draws = run.effective_draws() if moved else {"mean": nothing, "sd": nothing}
-        if self.shows_rhat:
+        # Ranks of many draws take seconds. Where draws are too few already they would change nothing.
+        numbers = run.dim * run.chains * min(int(run.events.min()), DIAGNOSTIC_DRAWS)
+        self.rhats = None
+        if self.shows_rhat and (numbers <= QUICK_NUMBERS or self.enough()):
             self.rhats = run.rhat() if moved else nothing
+
+    def enough(self):
+        """Whether every coordinate has the effective draws that are asked for; one that never moved has none."""
+        return self.ess is None or all(bool(np.all(d >= self.ess)) for d in self.draws.values())
 
     def reached(self):
         """Whether every coordinate has reached the goal; one that never moved has not."""
-        enough = self.ess is None or all(bool(np.all(d >= self.ess)) for d in self.draws.values())
-        return enough and (self.rhat is None or bool(np.all(self.rhats <= self.rhat)))
+        return self.enough() and (self.rhat is None or bool(np.all(self.rhats <= self.rhat)))
 
     def least(self):
         """The fewest effective draws, of which of "mean" and "sd", and of which coordinate; 0.0 if it never moved."""
@@ -155,6 +162,8 @@ class Goal:
         if (self.draws is None and self.rhats is None) or self.reached():
             return None
         names, found = run.names(), []
+        if self.rhat is not None and self.rhats is None:
+            self.rhats = run.rhat()
         if self.ess is not None and (least := self.least())[0] < self.ess:
             what = f"{least[0]:,.3g} effective draws of the {least[1]} of {names[least[2]]}"
             found.append(f"`ess={self.ess:g}` was not reached: {what}")

@@ -107,6 +107,35 @@ def test_the_worst_coordinate_is_named():
 
 
 @pytest.mark.exact
+def test_ranks_of_many_numbers_wait_for_enough_draws(monkeypatch):
+    """Nothing else changes: the run, where it stops, and what is said of a run that ends before its goal."""
+    process = pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0]))
+    ranked, rhat = [], pdmp.Run.rhat
+
+    def counted(self, *args):
+        ranked.append(int(self.events.min()))
+        return rhat(self, *args)
+
+    monkeypatch.setattr(pdmp.Run, "rhat", counted)
+    options = {"ess": 4_000, "rhat": 1.2, "chains": 2, "seed": 1}
+    often = pdmp.sample(process, **options)
+    looks = len(ranked)
+    monkeypatch.setattr(goals_module, "QUICK_NUMBERS", 10)
+    ranked.clear()
+    seldom = pdmp.sample(process, **options)
+    assert looks > 2 and 1 <= len(ranked) < looks and ranked[-1] == int(seldom.events.min())
+    np.testing.assert_array_equal(seldom.end, often.end)
+    assert seldom.stopped == often.stopped == "ess, rhat"
+    said = []
+    for numbers in (10, 10**9):
+        monkeypatch.setattr(goals_module, "QUICK_NUMBERS", numbers)
+        with pytest.warns(UserWarning, match="`ess=1e\\+06` was not reached") as caught:
+            pdmp.sample(process, ess=1e6, rhat=1.0000001, chains=2, seed=1, proposals=700)
+        said.append(str(caught[0].message))
+    assert said[0] == said[1] and "`rhat=1` was not reached" in said[0]
+
+
+@pytest.mark.exact
 def test_a_coordinate_that_never_moved_has_not_reached_the_goal(monkeypatch):
     looks = scripted(monkeypatch, means=[math.nan, math.nan, 50.0])
     pdmp.sample(Telegraph(), ess=40, seed=1)

@@ -11,6 +11,8 @@ BUGS = [
     for name, file, old, new in [
         ("sds do not count", G, "all(bool(np.all(d >= self.ess)) for d in self.draws.values())", 'bool(np.all(self.draws["mean"] >= self.ess))'),
         ("one of the two is enough", G, "return enough and (", "return enough or ("),
+        ("ranks of many numbers at every look", G, "numbers <= QUICK_NUMBERS or self.enough()", "True"),
+        ("R-hat is not told of a run that stops early", G, "if self.rhat is not None and self.rhats is None:", "if False:"),
         ("looks inside a step", G, "return self.step * math.ceil(round(proposals / self.step, 6))", "return math.ceil(round(proposals, 6))"),
         ("the warm-up counts", G, "self._whole((look - self.warmup) / GROWTH)", "self._whole(look / GROWTH)"),
         ("chains that waited stay behind after a resume", G, "if chain.stopped == LOOK and chain.look < look:", "if False:"),
