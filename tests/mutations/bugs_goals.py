@@ -10,7 +10,7 @@ BUGS = [
     Bug(f"goals: {name}", file, old, new, GOALS)
     for name, file, old, new in [
         ("sds do not count", G, "all(bool(np.all(d >= self.ess)) for d in self.draws.values())", 'bool(np.all(self.draws["mean"] >= self.ess))'),
-        ("one of the two is enough", G, "return enough and (", "return enough or ("),
+        ("one of the two is enough", G, "return self.enough() and (", "return self.enough() or ("),
         ("ranks of many numbers at every look", G, "numbers <= QUICK_NUMBERS or self.enough()", "True"),
         ("R-hat is not told of a run that stops early", G, "if self.rhat is not None and self.rhats is None:", "if False:"),
         ("looks inside a step", G, "return self.step * math.ceil(round(proposals / self.step, 6))", "return math.ceil(round(proposals, 6))"),

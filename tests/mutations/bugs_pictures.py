@@ -88,7 +88,7 @@ BUGS = [
         ("--samplers keeps all of a class", CLI, "    if labels:\n        processes = {label: processes[label] for label in processes if label in labels}\n    processes |=", "    processes |=", PASSED),
         ("--samplers has auto whether asked or not", CLI, "comparison.extra_rows(model).items() if label in extra}", "comparison.extra_rows(model).items()}", PASSED),
         ("--executor is not for the reference", CLI, "mode=mode, executor=where, say=_say)", "mode=mode, executor=None, say=_say)", EXECUTORS),
-        ("--executor is not for the comparison", CLI, "            executor=where,\n            say=_say,\n        )\n    _say(\"\")\n    typer.echo(json", "            executor=None,\n            say=_say,\n        )\n    _say(\"\")\n    typer.echo(json", EXECUTORS),
+        ("--executor is not for the comparison", CLI, "            executor=where,\n            say=_say,\n        )\n    _say(\"\")\n    typer.echo(_as_json", "            executor=None,\n            say=_say,\n        )\n    _say(\"\")\n    typer.echo(_as_json", EXECUTORS),
         ("--no-intercept is not passed on", CLI, 'intercept=None if no_intercept else "first"', 'intercept="first"', OPTIONS),
         ("--as-is is not passed on", CLI, "standardise=not as_is", "standardise=True", OPTIONS),
         ("--sep is the two characters that were typed", CLI, '"\\t" if options["sep"] == "\\\\t" else options["sep"]', 'options["sep"]', OPTIONS),
