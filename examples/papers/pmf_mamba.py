@@ -14,7 +14,7 @@ steps that are far too large for the law, and its KSD is several times larger; a
     python examples/papers/pmf_mamba.py [--quick] [--output FOLDER] [--set NAME=VALUE ...]
 
 Needs MovieLens 100K (PDMP_DATA). Writes a table, pictures and what was found, and ends with exit code 1 if a criterion
-fails. Time: about a minute with --quick, the reduced problem alone; an hour without, on two processors.
+fails. Time: about a minute with --quick, the reduced problem alone; two hours without, on two processors.
 """
 
 import functools
@@ -44,6 +44,11 @@ PUBLISHED = {
     "grid": (429, 546, 3180, 4289, 170, 221),
     "1/N": (237, 284, 3942, 4546, 164, 210),
 }
+NOISY = (
+    "the noise of the scores of small batches adds more to the statistic, by its diagonal, than the discrepancy "
+    "itself, which hardly depends on the size of the batch here; without the diagonal small batches come out ahead"
+)
+LONG = "a setting at the limit of stability wins the short rounds of the tuner, and diverges in a run as long as this"
 DIFFERENT = "in data passes, not seconds, a small batch does not pay with its overhead, and other arms come out ahead"
 
 
@@ -187,7 +192,7 @@ def pieces(s):
 
 
 def criteria(table, s):
-    rows = mamba.agreement(table, "F4", Row) + mamba.agreement(table, "F5", Row)
+    rows = mamba.agreement(table, "F4", Row, evidence=NOISY) + mamba.agreement(table, "F5", Row, evidence=NOISY)
     for which in s["problems"]:
         bandit, grid, rule = (series(which, tuner) for tuner in TUNERS)
         values = {t: np.array([at(table, "ksd", t, name) for name in NAMES]) for t in (bandit, grid, rule)}
@@ -196,7 +201,7 @@ def criteria(table, s):
         rows.append(Row(what, f"{good} of 6", ">= 5", good >= 5, DIFFERENT))
         worst = max(at(table, "MSE", bandit, name) for name in NAMES)
         what = f"T7 {which}: mean squared error of draws by MAMBA, largest of the samplers"
-        rows.append(Row(what, f"{worst:.3f}", f"< {MEAN_PREDICTOR}, the mean rating", worst < MEAN_PREDICTOR))
+        rows.append(Row(what, f"{worst:.3f}", f"< {MEAN_PREDICTOR}, the mean rating", worst < MEAN_PREDICTOR, LONG))
         small = int(np.sum(table.y("chosen batch [%]", bandit) <= 1.0 + 1e-9))
         rows.append(Row(f"T6 {which}: batches of at most 1 % by MAMBA", f"{small} of 6", ">= 4", small >= 4, DIFFERENT))
         with np.errstate(divide="ignore", invalid="ignore"):
