@@ -332,7 +332,11 @@ def draw_measures(table, tuners, measures):
                 x + 0.14 * (k - 0.5 * (len(tuners) - 1)), y, both, fmt=shape, color=colour, ms=5, lw=1, label=tuner
             )
         axes.set(yscale="log", ylabel=label)
-        decimal(axes.yaxis)
+        low, high = axes.get_ylim()
+        if high < 3.0 * low:  # a logarithmic axis would have one number, or none
+            axes.set_yscale("linear")
+        else:
+            decimal(axes.yaxis)
         axes.set_xticks(range(len(NAMES)), NAMES, fontsize=8)
         for edge in np.arange(0.5, len(NAMES) - 1):
             axes.axvline(edge, color="0.9", lw=0.8, zorder=0)
