@@ -45,12 +45,26 @@ def test_consensus_is_a_weighted_average_of_draws(shards):
     found = consensus([samples[0], samples[1][:100], samples[2]])
     assert found.draws.shape == (100, D)
     full = consensus(samples)
-    by_hand = [cov @ sum(precisions[s] @ samples[s][k] for s in range(S)) for k in (0, 7, N - 1)]
+    met = [np.random.default_rng(s).permutation(N) for s in range(S)]  # which draw meets which
+    by_hand = [cov @ sum(precisions[s] @ samples[s][met[s][k]] for s in range(S)) for k in (0, 7, N - 1)]
     np.testing.assert_allclose(full.draws[[0, 7, N - 1]], by_hand, rtol=1e-9)
     a, b, c = [np.linalg.inv(np.cov(x, rowvar=False)) for x in (samples[0], samples[1][:100], samples[2])]
     # Of more draws than the fewest, equally spaced ones from the first to the last.
-    last = np.linalg.solve(a + b + c, a @ samples[0][-1] + b @ samples[1][99] + c @ samples[2][-1])
-    np.testing.assert_allclose(found.draws[-1], last, rtol=1e-9)
+    spaced, met = (
+        np.linspace(0, N - 1, 100).round().astype(int),
+        [np.random.default_rng(s).permutation(100) for s in range(S)],
+    )
+    parts = a @ samples[0][spaced[met[0][3]]], b @ samples[1][met[1][3]], c @ samples[2][spaced[met[2][3]]]
+    np.testing.assert_allclose(found.draws[3], np.linalg.solve(a + b + c, sum(parts)), rtol=1e-9)
+
+
+def test_shards_that_ran_with_one_seed_are_not_paired(shards):
+    """Their draws move alike: averages of such pairs would be as wide as a shard's, not as the posterior."""
+    x = shards[0][0]
+    found = consensus([x, x + 0.5, x - 0.5, x])
+    # 400 independent averages: their standard deviations are known to 4 %.
+    np.testing.assert_allclose(found.draws.std(axis=0), found.sd, rtol=0.16)
+    assert np.all(found.sd < 0.51 * x.std(axis=0))
 
 
 def test_each_shard_of_swiss_has_the_common_moments(shards):
@@ -117,6 +131,9 @@ def test_shares_of_a_prior():
     np.testing.assert_allclose(prior_share([1.0, 2.0], 4), [2.0, 4.0])
     with pytest.raises(ValueError, match="`shards` must be at least 1"):
         prior_share(1.0, 0)
+    for bad in (-1.0, 0.0, np.nan, [1.0, np.inf]):
+        with pytest.raises(ValueError, match="`scale` must be positive and finite"):
+            prior_share(bad, 2)
 
 
 def test_shards_that_disagree_are_said(shards):
@@ -143,6 +160,11 @@ def test_shards_that_disagree_are_said(shards):
         ),
         (lambda x: [x[0][:4], x[1]], r"`shards\[0\]` has 4 draws of 2 numbers"),
         (lambda x: [x[0], x[1] * [1.0, 0.0]], "singular"),
+        (lambda x: [x[0], x[1] + 1j], r"`shards\[1\]` must be real"),
+        (lambda x: [x[0], np.ma.array(x[1], mask=x[1] > 1.0)], r"`shards\[1\]` has \d+ masked entries"),
+        (lambda x: [x[0], [["a", "b"]]], r"`shards\[1\]` must be a `Run` or an array of numbers"),
+        (lambda x: 3, "must be a list of two or more"),
+        (lambda x: (y for y in x), "must be a list of two or more"),
     ],
 )
 def test_what_cannot_be_combined(bad, says, shards):

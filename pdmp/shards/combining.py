@@ -35,6 +35,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.engine.checks import check_count
 from pdmp.engine.result import Run
+from pdmp.native.arguments import refuse_unreal
 
 FAR = 4.0  #: a shard's mean that is as many of its standard deviations off the common one is said
 
@@ -98,13 +99,21 @@ def prior_share(scale: ArrayLike, shards: int) -> float | np.ndarray:
     -------
     float or ndarray
 
+    Raises
+    ------
+    ValueError
+        For a scale that is not positive and finite, or fewer than one shard.
+
     Examples
     --------
     >>> import pdmp
     >>> pdmp.shards.prior_share(2.0, 4)
     4.0
     """
-    scale = np.asarray(scale, dtype=float) * math.sqrt(check_count("shards", shards))
+    scale = _numbers("scale", scale)
+    if not np.all(np.isfinite(scale) & (scale > 0.0)):
+        raise ValueError(f"`scale` must be positive and finite, got {scale.tolist()}.")
+    scale = scale * math.sqrt(check_count("shards", shards))
     return float(scale) if scale.ndim == 0 else scale
 
 
@@ -123,7 +132,7 @@ def consensus(shards: Sequence[Run | ArrayLike], draws: int = 1_000) -> Combined
     Returns
     -------
     Combined
-        As many draws as the shard with the fewest has.
+        As many draws as the shard with the fewest has, in no particular order.
 
     Raises
     ------
@@ -142,6 +151,8 @@ def consensus(shards: Sequence[Run | ArrayLike], draws: int = 1_000) -> Combined
     mean, cov = _common(means, precisions)
     n = min(map(len, samples))
     taken = [x[np.linspace(0, len(x) - 1, n).round().astype(int)] for x in samples]
+    # Which draw meets which is arbitrary, but they must be independent: shards that ran with the same seed move alike.
+    taken = [x[np.random.default_rng(s).permutation(n)] for s, x in enumerate(taken)]
     combined = sum(x @ w for x, w in zip(taken, precisions, strict=True)) @ cov
     return _report(combined, mean, cov, means, covariances, "consensus Monte Carlo")
 
@@ -188,13 +199,22 @@ def swiss(shards: Sequence[Run | ArrayLike], draws: int = 1_000, inflated: bool 
     return _report(np.concatenate(moved), mean, cov, means, covariances, "SwISS")
 
 
+def _numbers(name, value):
+    """The argument `name` as an array of floats, or a `ValueError`."""
+    refuse_unreal(name, value)
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must be a `Run` or an array of numbers.") from error
+
+
 def _moments(shards, draws):
     """Draws (n, d), means, covariances and their inverses of each shard."""
-    if isinstance(shards, (Run, np.ndarray)) or len(shards) < 2:
+    if not isinstance(shards, (list, tuple)) or len(shards) < 2:
         raise ValueError("`shards` must be a list of two or more, one for each part of the data.")
     samples = []
     for s, shard in enumerate(shards):
-        x = shard.draws(check_count("draws", draws)) if isinstance(shard, Run) else np.asarray(shard, dtype=float)
+        x = shard.draws(check_count("draws", draws)) if isinstance(shard, Run) else _numbers(f"shards[{s}]", shard)
         if x.ndim == 3:
             x = x.reshape(-1, x.shape[2])
         if x.ndim != 2 or x.shape[1] != (samples[0] if samples else x).shape[1]:

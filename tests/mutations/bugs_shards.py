@@ -12,6 +12,13 @@ BUGS = [
             "sum(taken) / len(taken)",
         ),
         ("the first draws of a long shard", "x[np.linspace(0, len(x) - 1, n).round().astype(int)]", "x[:n]"),
+        ("shards with one seed are paired", "x[np.random.default_rng(s).permutation(n)]", "x"),
+        (
+            "all shards are shuffled alike",
+            "np.random.default_rng(s).permutation(n)",
+            "np.random.default_rng(0).permutation(n)",
+        ),
+        ("masked draws are taken", "refuse_unreal(name, value)", "pass"),
         ("inflated shards are not", "if inflated:", "if not len(samples):"),
         ("inflated precisions are summed twice", "w / len(samples) for w", "w * len(samples) for w"),
         ("shifted only", "(_root(c, -0.5) @ root)", "np.eye(len(mean))"),
