@@ -38,10 +38,8 @@ def scripts() -> list[pathlib.Path]:
 
 def pictures(path: pathlib.Path) -> list[pathlib.Path]:
     """Those that are committed for a script: `name.png`, `name_part.png`."""
-    places = [path.parent, path.parent / "results"]
-    others = {other.stem for other in scripts()} - {path.stem}
-    found = [picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))]
-    return [p for p in found if not any(p.stem.startswith(name) and len(name) > len(path.stem) for name in others)]
+    places = path.parent, path.parent / "results"
+    return [picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))]
 
 
 def page(path: pathlib.Path) -> str:
