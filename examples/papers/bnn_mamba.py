@@ -193,8 +193,8 @@ STUDY = common.Study(
     },
     full={
         "seed": 0, "n": 60_000, "hidden": 100, "test": 10_000, "runs": 2, "budget": 3, "scored": 40, "grid passes": 3,
-        "passes": 40, "kept": 40, "every": 1, "descent": 20_000, "steps F4": 300, "kept F4": 20, "passes F5": 3,
-        "passes T8": 40,
+        "passes": 20, "kept": 40, "every": 1, "descent": 20_000, "steps F4": 300, "kept F4": 15, "passes F5": 3,
+        "passes T8": 20,
     },
     pieces=pieces,
     criteria=criteria,

@@ -275,9 +275,9 @@ STUDY = common.Study(
     full={
         "seed": 0, "posteriors": 3, "ess": 10_000, "reference gradients": 3_000_000,
         "passes": {
-            "Sepsis": [10, 100, 1_000, 5_000],
-            "Arrhythmia": [100, 1_000, 10_000, 50_000],
-            "films": [100, 1_000, 10_000, 50_000],
+            "Sepsis": [10, 100, 1_000],
+            "Arrhythmia": [100, 1_000, 10_000],
+            "films": [100, 1_000, 10_000],
         },
         "tuning": {"Sepsis": 30, "Arrhythmia": 300, "films": 300},
     },
