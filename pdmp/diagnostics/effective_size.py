@@ -175,8 +175,8 @@ def _rank_rhat(draws):
         x = np.ascontiguousarray(np.moveaxis(halves[:, :, begin : begin + width], 2, 0).reshape(-1, count))
         bad, found = ~np.isfinite(x).all(axis=1), []
         x[bad] = 0.0
-        for values in (x, np.abs(x - np.median(x, axis=1, keepdims=True))):
-            z = scores[_twice_ranks(values)].reshape(-1, len(halves), half)
+        for ranks in _ranks_and_folded(x):
+            z = scores[ranks].reshape(-1, len(halves), half)
             with np.errstate(all="ignore"):
                 within = z.var(axis=2, ddof=1).mean(axis=1)
                 between = z.mean(axis=2).var(axis=1, ddof=1)
@@ -186,16 +186,32 @@ def _rank_rhat(draws):
     return out
 
 
-def _twice_ranks(x):
-    """Twice the ranks 1 … n within each row, the mean rank for equal values."""
-    from scipy.stats import rankdata
-
+def _ranks_and_folded(x):
+    """`_twice_ranks` of each row of x (m, n), and of the distances from its median."""
     order = np.argsort(x, axis=1)
-    ranks = np.empty(x.shape, np.int64)
-    np.put_along_axis(ranks, order, 2 * np.arange(1, x.shape[1] + 1)[None], axis=1)
-    tied = np.flatnonzero((np.diff(np.take_along_axis(x, order, axis=1), axis=1) == 0.0).any(axis=1))
-    if len(tied):
-        ranks[tied] = np.rint(2.0 * rankdata(x[tied], axis=1)).astype(np.int64)
+    ordered = np.take_along_axis(x, order, axis=1)
+    yield _twice_ranks(order, ordered)
+    count = x.shape[1]
+    middle = 0.5 * (ordered[:, (count - 1) // 2] + ordered[:, count // 2])
+    # Of sorted numbers the distances fall and then rise: to a sort that merges runs that is hardly any work.
+    distances = np.abs(ordered - middle[:, None])
+    again = np.argsort(distances, axis=1, kind="stable")
+    yield _twice_ranks(np.take_along_axis(order, again, axis=1), np.take_along_axis(distances, again, axis=1))
+
+
+def _twice_ranks(order, ordered):
+    """Twice the ranks 1 … n within each row, the mean rank for equal values; from its order, and in that order."""
+    count = order.shape[1]
+    twice = np.tile(2 * np.arange(1, count + 1), (len(order), 1))
+    row, place = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+    if len(row):
+        begins = np.flatnonzero(np.concatenate([[True], (np.diff(row) > 0) | (np.diff(place) > 1)]))
+        sizes = np.diff(np.append(begins, len(row))) + 1
+        mean = 2 * place[begins] + sizes + 1  # of the ranks place + 1 … place + size, twice
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        twice[np.repeat(row[begins], sizes), np.repeat(place[begins], sizes) + within] = np.repeat(mean, sizes)
+    ranks = np.empty_like(twice)
+    np.put_along_axis(ranks, order, twice, axis=1)
     return ranks
 
 

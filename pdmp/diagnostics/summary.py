@@ -9,6 +9,7 @@ import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
@@ -237,8 +238,10 @@ def _path_distance(distance):
 def step_warning(run):
     """A sentence if a Metropolis test would reject many more of a chain's steps than its automatic step allowed for."""
     process = run.process
+    if isinstance(process, str) or type(process.report).step_acceptance is Report.step_acceptance:
+        return []  # before draws are taken, which are many
     n = min(64, TERMS // max(getattr(getattr(process, "model", None), "n_data", 0), 1) // 4)
-    if isinstance(process, str) or run.store == "moments" or n < 16 or int(run.events.min()) < n:
+    if run.store == "moments" or n < 16 or int(run.events.min()) < n:
         return []
     draws = run.diagnostic_draws()
     if draws is None:

@@ -39,9 +39,10 @@ class Goal:
     first : int
         Proposals of a chain at the first look.
     draws : dict of str to ndarray, or None
-        As `Run.effective_draws` returned them at the last look.
+        As of `Run.effective_draws` at the last look; infinite where they were not counted, as other coordinates had too
+        few already.
     rhats : ndarray or None
-        R-hat of each coordinate, likewise; None where there are many numbers and too few effective draws.
+        R-hat of each coordinate, likewise; None where it was not needed.
     """
 
     def __init__(self, process, warmup, ess=None, rhat=None):
@@ -51,7 +52,8 @@ class Goal:
         self.first = self._whole(max(FIRST_LOOK, CLOCK_PROPOSALS * process.clocks) / (1.0 - warmup))
         self.warmup = warmup * self.first
         self.draws = self.rhats = None
-        self.shows_rhat = rhat is not None
+        self.shows_rhat = self.partial = False  # whether R-hat is displayed; whether draws of some were not counted
+        self.slowest = {}  # the least effective draws of a proposal, of each portion of the coordinates that was counted
         self.bound = None  # the default bound, if no other budget is given
 
     def _whole(self, proposals):
@@ -109,12 +111,28 @@ class Goal:
         moved = all(r.length > 0.0 for r in run.records)
         nothing = np.full(run.dim, np.nan)
         if self.ess is not None:
-            self.draws = run.effective_draws() if moved else {"mean": nothing, "sd": nothing}
+            self.draws = self.count(run) if moved else {"mean": nothing, "sd": nothing}
         # Ranks of many draws take seconds. Where draws are too few already they would change nothing.
         numbers = run.dim * run.chains * min(int(run.events.min()), DIAGNOSTIC_DRAWS)
-        self.rhats = None
-        if self.shows_rhat and (numbers <= QUICK_NUMBERS or self.enough()):
+        wanted, self.rhats = self.rhat is not None or self.shows_rhat, None
+        if wanted and ((self.shows_rhat and numbers <= QUICK_NUMBERS) or self.enough()):
             self.rhats = run.rhat() if moved else nothing
+
+    def count(self, run):
+        """Effective draws, portion by portion, those first that had the fewest; until one has too few."""
+        found = {name: np.full(run.dim, np.inf) for name in ("mean", "sd")}
+        portions, self.partial = run.portions(), False
+        order = sorted(range(len(portions)), key=lambda k: self.slowest.get(k, math.inf))
+        for place, k in enumerate(order):
+            least = math.inf
+            for name, draws in run.effective_draws_of(portions[k]).items():
+                found[name][portions[k]] = draws
+                least = min(least, float(np.where(np.isnan(draws), 0.0, draws).min()))
+            self.slowest[k] = least / max(run.stats["proposals"], 1)
+            if least < self.ess:
+                self.partial = place + 1 < len(order)
+                break
+        return found
 
     def enough(self):
         """Whether every coordinate has the effective draws that are asked for; one that never moved has none."""
@@ -162,6 +180,8 @@ class Goal:
         if (self.draws is None and self.rhats is None) or self.reached():
             return None
         names, found = run.names(), []
+        if self.partial:
+            self.draws, self.partial = run.effective_draws(), False
         if self.rhat is not None and self.rhats is None:
             self.rhats = run.rhat()
         if self.ess is not None and (least := self.least())[0] < self.ess:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 #: Largest number of draws of each chain for diagnostics, and of numbers in all these draws.
 DIAGNOSTIC_DRAWS, DIAGNOSTIC_NUMBERS = 4_000, 20_000_000
+PORTION, PORTIONS = 32, 32  #: coordinates whose effective draws are counted together, at least; parts at most
 STRETCHES = 1_024  #: largest number of stretches of a chain whose averages give Monte Carlo errors
 
 
@@ -514,29 +515,34 @@ class Run:
 
     # -- Monte Carlo errors -----------------------------------------------------------------------------------------
 
-    def _stretches(self, f: Callable | None = None) -> tuple[list[np.ndarray], list[float], list[float]]:
+    def _stretches(
+        self, f: Callable | None = None, part: slice | None = None
+    ) -> tuple[list[np.ndarray], list[float], list[float]]:
         """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
 
-        From the skeleton, with half as many stretches as events, at most 1,024; else from what the run recorded.
+        From the skeleton, with half as many stretches as events, at most 1,024; else from what the run recorded. Of the
+        coordinates `part` alone, if it is given.
         """
+        places = self._places(part)
         if f is not None:
             self._refuse("the Monte Carlo error of an expectation", "moments")
-        series, each, lengths = [], [], []
+        weights, series, each, lengths = np.array(self.copies), [], [], []
         for i, r in enumerate(self._records):
             if r.length <= 0.0:
                 continue
             if self.store == "skeleton":
-                path, n = self.paths[i], self._stretch_count(i)
+                path, n = self._path(i, part), self._stretch_count(i)
                 averages = path.stretches(n, None if f is None else self._combined(f), r.warmup, r.end)
                 stretch = r.length / n
             elif f is None:
                 stretch = float(r.integrals.stretch[0])
-                averages = r.batches.T / stretch + r.integrals.centre if stretch > 0.0 else np.zeros((0, len(r.x)))
+                found = r.batches[places].T / stretch if stretch > 0.0 else np.zeros((0, len(r.batches[places])))
+                averages = found + r.integrals.centre[places]
             else:
                 rows, stretch = r.grid.rows[: int(r.grid.used[0])], float(r.grid.spacing[0])
                 averages = np.moveaxis(apply(self._combined(f), rows.T), -1, 0)
             if f is None:
-                averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)
+                averages = weights @ averages.reshape(len(averages), len(weights), averages.shape[1] // len(weights))
             series.append(averages)
             each.append(stretch)
             lengths.append(r.length)
@@ -833,33 +839,57 @@ class Run:
         >>> bool(min(run.effective_draws()["mean"].min(), run.effective_draws()["sd"].min()) >= 100)
         True
         """
-        var = self.var()
-        series, each, lengths, fourth = self._square_stretches(np.tile(self.mean(), len(self.copies)))
-        error = monte_carlo_error.standard_error(series, each, lengths)
-        with np.errstate(all="ignore"):
-            spread = (3.0 * var**2 if fourth is None else fourth) - var**2
-            squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / error**2)
-        return {"mean": self.ess("spectral"), "sd": np.where(np.isnan(error) | (var <= 0.0), np.nan, squares)}
+        parts = [self.effective_draws_of(part) for part in self.portions()]
+        return {name: np.concatenate([found[name] for found in parts]) for name in ("mean", "sd")}
 
-    def _square_stretches(self, mean):
+    def portions(self) -> list[slice]:
+        """Parts of the coordinates, at most `PORTIONS`, that `effective_draws` counts one after the other."""
+        width = max(PORTION, -(-self.dim // PORTIONS))
+        return [slice(first, min(first + width, self.dim)) for first in range(0, self.dim, width)]
+
+    def effective_draws_of(self, part: slice) -> dict[str, np.ndarray]:
+        """`effective_draws` of one of the `portions`: the same numbers, whatever has been counted before."""
+        var = self.var()[part]
+        error = monte_carlo_error.standard_error(*self._stretches(part=part))
+        series, each, lengths, fourth = self._square_stretches(np.tile(self.mean()[part], len(self.copies)), part)
+        square_error = monte_carlo_error.standard_error(series, each, lengths)
+        with np.errstate(all="ignore"):
+            mean = np.where(error > 0.0, var / error**2, np.nan)
+            spread = (3.0 * var**2 if fourth is None else fourth) - var**2
+            squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / square_error**2)
+        return {"mean": mean, "sd": np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)}
+
+    def _places(self, part):
+        """Coordinates `part` of every coupled copy, for arrays of all of them; None is all."""
+        if part is None or part == slice(0, self.dim):
+            return slice(None)
+        return (self.dim * np.arange(len(self.copies))[:, None] + np.arange(part.start, part.stop)).ravel()
+
+    def _path(self, i, part):
+        """The path of chain i, of these coordinates."""
+        places = self._places(part)
+        return self.paths[i] if isinstance(places, slice) else self.paths[i].narrowed(places)
+
+    def _square_stretches(self, mean, part=None):
         """As `_stretches`, of (x - mean)², and the average of (x - mean)⁴, None where it is unknown."""
         series, each, lengths, fourth = [], [], [], 0.0
-        weights, blocks = np.array(self.copies), (len(self.copies), self.dim)
+        weights, blocks, places = np.array(self.copies), (len(self.copies), -1), self._places(part)
         for i, r in enumerate(self._records):
             if r.length <= 0.0:
                 continue
-            shift, four = r.integrals.centre - mean, None
+            shift, four = r.integrals.centre[places] - mean, None
             if self.store == "skeleton":
                 n = self._stretch_count(i)
-                averages, four = self.paths[i].square_stretches(n, mean, r.warmup, r.end)
+                averages, four = self._path(i, part).square_stretches(n, mean, r.warmup, r.end)
                 stretch = r.length / n
             else:
                 stretch = float(r.integrals.stretch[0])
                 known = stretch > 0.0 and r.square_batches.shape == r.batches.shape
-                averages = (r.square_batches.T + 2.0 * shift * r.batches.T) / stretch + shift**2 if known else []
+                squares, batches = (b[places] if known else b for b in (r.square_batches, r.batches))
+                averages = (squares.T + 2.0 * shift * batches.T) / stretch + shift**2 if known else []
                 if self.store == "grid":
-                    four = np.mean((r.grid.rows[: int(r.grid.used[0])] - mean) ** 4, axis=0)
-            series.append(weights @ np.reshape(averages, (-1, *blocks)))
+                    four = np.mean((r.grid.rows[: int(r.grid.used[0]), places] - mean) ** 4, axis=0)
+            series.append(weights @ np.reshape(averages, (-1, len(weights), len(mean) // len(weights))))
             each.append(stretch)
             lengths.append(r.length)
             fourth = None if four is None else fourth + r.length * (weights @ four.reshape(blocks))

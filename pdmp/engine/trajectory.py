@@ -125,6 +125,31 @@ class Trajectory:
             centre=None if self.centre is None else self.centre[first:last],
         )
 
+    def narrowed(self, places: np.ndarray) -> Trajectory:
+        """The path of the coordinates `places` (m,) alone, as `stretches` and `square_stretches` need it."""
+        rows, which, columns = slice(None), self._which, places
+        if self.local:
+            number = np.full(self.dim, -1)
+            number[places] = np.arange(len(places))
+            which = number[self._which]
+            rows = np.flatnonzero(which >= 0)
+            which, columns = which[rows], slice(None)
+        return Trajectory(
+            self._x[places],
+            self._v[places],
+            self._times[rows],
+            self._kinds[rows],
+            which,
+            self._xs[rows][:, columns],
+            self._vs[rows][:, columns] if self._vs.shape[1] else self._vs[rows],
+            end=self.end,
+            kind=self.kind,
+            events=self.events,
+            local=self.local,
+            warmup=self.warmup,
+            centre=None if self.centre is None else self.centre[places],
+        )
+
     # -- events -----------------------------------------------------------------------------------------------------
 
     @functools.cached_property

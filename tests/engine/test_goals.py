@@ -14,6 +14,7 @@ import pdmp
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import goals as goals_module
+from pdmp.engine import result as result_module
 from pdmp.engine import run as run_module
 from pdmp.engine.goals import Goal
 from pdmp.process import PROPOSALS
@@ -118,8 +119,12 @@ def test_ranks_of_many_numbers_wait_for_enough_draws(monkeypatch):
 
     monkeypatch.setattr(pdmp.Run, "rhat", counted)
     options = {"ess": 4_000, "rhat": 1.2, "chains": 2, "seed": 1}
-    often = pdmp.sample(process, **options)
+    often = pdmp.sample(process, progress=True, **options)
     looks = len(ranked)
+    ranked.clear()
+    unseen = pdmp.sample(process, **options)  # nobody sees R-hat before it decides
+    assert 1 <= len(ranked) < looks
+    np.testing.assert_array_equal(unseen.end, often.end)
     monkeypatch.setattr(goals_module, "QUICK_NUMBERS", 10)
     ranked.clear()
     seldom = pdmp.sample(process, **options)
@@ -258,6 +263,55 @@ def test_constant_squares_and_coordinates_that_never_move():
     assert np.all(found["mean"][[0, 2]] > 100.0) and np.all(found["sd"][[0, 2]] > 100.0)
     path = run.paths[0]
     np.testing.assert_allclose(path.square_stretches(8, np.zeros(3))[0][:, 0], 1.0, rtol=1e-12)
+
+
+@pytest.mark.exact
+@pytest.mark.filterwarnings("ignore:the extrapolated variance")
+@pytest.mark.parametrize("store", ["skeleton", "moments", "grid"])
+@pytest.mark.parametrize("name", [*PROCESSES, "elliptic"])
+def test_effective_draws_are_counted_portion_by_portion(name, store, monkeypatch):
+    process = boomerang() if name == "elliptic" else PROCESSES[name]()
+    run = pdmp.sample(process, time=60.0, warmup=0.1, chains=2, seed=2, store=store)
+    whole = run.effective_draws()
+    monkeypatch.setattr(result_module, "PORTION", 1)
+    assert run.portions() == [slice(j, j + 1) for j in range(run.dim)]
+    for key, draws in run.effective_draws().items():
+        np.testing.assert_allclose(draws, whole[key], rtol=1e-8)
+        for j in reversed(range(run.dim)):
+            np.testing.assert_array_equal(run.effective_draws_of(slice(j, j + 1))[key], run.effective_draws()[key][[j]])
+    monkeypatch.setattr(result_module, "PORTIONS", 1)
+    assert run.portions() == [slice(0, run.dim)]
+
+
+@pytest.mark.exact
+def test_a_look_ends_where_the_goal_is_missed(monkeypatch):
+    """A coordinate with too few draws decides it, and is counted first at the next look; the run is the same."""
+    target = pdmp.models.Gaussian(np.zeros(5), np.array([16.0, 16.0, 16.0, 16.0, 1.0]))
+    process = pdmp.ZigZag(target)
+    counted, count = [], pdmp.Run.effective_draws_of
+
+    def counting(self, part):
+        counted.append((int(self.events.sum()), part.start))
+        return count(self, part)
+
+    monkeypatch.setattr(pdmp.Run, "effective_draws_of", counting)
+    whole = pdmp.sample(process, ess=100, seed=1)
+    looks = len(counted)
+    monkeypatch.setattr(result_module, "PORTION", 1)
+    counted.clear()
+    run = pdmp.sample(process, ess=100, seed=1)
+    np.testing.assert_array_equal(run.end, whole.end)
+    by_look = [[j for e, j in counted if e == events] for events in sorted({e for e, _ in counted})]
+    assert len(by_look) == looks > 3
+    assert sorted(by_look[-1]) == list(range(5)) and by_look[-1][0] == 4
+    assert sum(each == [4] for each in by_look) >= looks - 3  # but at first, and where it has enough itself
+    said = []
+    for portion in (1, 32):
+        monkeypatch.setattr(result_module, "PORTION", portion)
+        with pytest.warns(UserWarning, match="`ess=1e\\+06` was not reached") as caught:
+            pdmp.sample(process, ess=1e6, seed=1, proposals=3_000)
+        said.append(str(caught[0].message))
+    assert said[0] == said[1] and "x[4]" in said[0]
 
 
 @pytest.mark.exact
