@@ -33,7 +33,10 @@ from pdmp.processes.sticky import Sticky
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
-SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 50 rows"
+INTERCEPT_ROWS = 10  #: rows of half of the groups or more, from which on their intercepts are sub-sampled
+#: And from so many rows and groups on, as there no metric is learnt that knows all correlations, and flips cost less.
+GROUPED_ROWS, MANY_GROUPS = 5_000, 200
+SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 10 rows"
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -55,7 +58,7 @@ def regression(
     Rows with a missing value in a column that is used are left out. Columns are standardised inside, and reported in
     their own units. Effects of groups, ``(1 + x | g)``, are independent and normal, each column with a standard
     deviation of its own; they are centred (`pdmp.models.regressions.mixed`) where half of the groups or more have at
-    least 50 rows.
+    least 50 rows, or where they are sub-sampled, see below.
 
     Parameters
     ----------
@@ -111,8 +114,8 @@ def regression(
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
     same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
-    effects ``(1 | g)`` of one grouping half of whose groups have at least 50 rows, by
-    `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
+    effects ``(1 | g)`` of one grouping half of whose groups have at least 10 rows, by
+    `pdmp.processes.regression_zigzag`; the latter from 5,000 rows on where there are 200 groups or more. Their cost does not grow with the number of rows, but for set-up, a few passes
     over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with full
     gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
@@ -209,7 +212,11 @@ def make_model(
     kind: type[MixedRegression] = MixedRegression
     if not groups and math.isfinite(law.curvature):
         kind = FixedEffectsRegression
-    elif has_intercepts(groups, design.intercept) and (select is not None or len(y) >= SUBSAMPLED_ROWS):
+    elif has_intercepts(groups, design.intercept) and (
+        select is not None
+        or len(y) >= SUBSAMPLED_ROWS
+        or (len(y) >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
+    ):
         kind = GroupIntercepts
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
@@ -235,7 +242,8 @@ def make_model(
 
 def has_intercepts(groups: Sequence[GroupColumn], intercept: int | None) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
-    return intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|") and groups[0].is_large
+    alone = intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|")
+    return alone and groups[0].usual_rows >= INTERCEPT_ROWS
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -338,7 +346,7 @@ def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None 
 def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
-    if not (model.n_data >= SUBSAMPLED_ROWS or selects):
+    if not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
         return sample(model, seed=seed, **options), []
     process, starts, said = subsampled(model, selects)
     if process is None:

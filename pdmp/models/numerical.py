@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,6 +12,14 @@ from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.arguments import count, positive, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+
+MANY_ROWS = 100_000  #: data from which on the search for a mode begins with some of them, where the model can
+SOME_ROWS = 20_000  #: and with how many
+NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode may then be off
+NEWTON_STEPS = 8
 
 
 @explained_methods
@@ -225,14 +235,54 @@ class Numerical:
         """The mode where `mode` searches with all the data, else None: where a run starts by itself."""
         return None if self.searches_by_batches else self.mode()
 
+    def some_rows(self, rows: np.ndarray) -> Model | None:
+        """The same model of the data `rows` (n,) alone, where a search for the mode begins; None: not known."""
+        return None
+
+    def _mode_by_rows(self, x: np.ndarray) -> np.ndarray | None:
+        """The mode of some of many rows, and Newton steps with all of them from there; None where these do not serve.
+
+        The Hessian of the first step serves the others too: with N rows the mode of n of them is about √(N / n)
+        standard deviations off, over which the Hessian changes little. Three or four passes over the rows find the mode
+        to `NEWTON_ERROR` of a standard deviation.
+        """
+        part = self.some_rows(np.linspace(0, self.n_data - 1, SOME_ROWS).astype(np.int64))
+        found = None if part is None else part.mode(x)
+        if found is None:
+            return None
+        x, last = found, np.inf
+        hessian = self.hessian(x)
+        try:
+            np.linalg.cholesky(hessian)
+        except np.linalg.LinAlgError:
+            return None
+        for _ in range(NEWTON_STEPS):
+            gradient = self.gradient(x)
+            step = np.linalg.solve(hessian, gradient)
+            size = np.sqrt(max(float(step @ gradient), 0.0))
+            if not size < 0.5 * last:  # also where it is not finite
+                return None
+            x = x - step
+            if size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR:
+                return x
+            last = size
+        return None
+
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
-        """Minimum of U, shape (dim,), one of them if there are several; None when none was found."""
+        """Minimum of U, shape (dim,), one of them if there are several; None when none was found.
+
+        From 100,000 data on some models find it to a thousandth of a standard deviation of the posterior.
+        """
         from scipy import optimize
 
         if self.searches_by_batches:
             found = self.find_mode(initial)
             return found.x if found.reached else None
         x = self.initial if initial is None else self.check(initial, "initial")
+        if self.n_data >= MANY_ROWS and self.dim <= 200:
+            by_rows = self._mode_by_rows(x)
+            if by_rows is not None:
+                return by_rows
         result = optimize.minimize(self.potential, x, jac=self.gradient, method="L-BFGS-B", options={"maxiter": 2000})
         if not np.all(np.isfinite(result.x)) or not np.isfinite(result.fun):
             return None

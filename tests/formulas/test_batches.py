@@ -9,7 +9,6 @@ import pdmp
 from pdmp.formulas import batches, fitting
 from pdmp.formulas.table import read_table
 from pdmp.models.priors import Flat
-from pdmp.models.regressions import mixed
 from pdmp.models.regressions.design import is_mapped
 from tests.formulas.test_regression import N, made, table
 
@@ -74,7 +73,7 @@ def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind
 
 def test_a_fit_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
-    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     data, options = table(), {"events": 60, "chains": 1, "seed": 1, "progress": False}
     for formula in ("c ~ x", "c ~ x + (1 | g)"):
         fit = pdmp.regression(formula, write(data, tmp_path, "parquet"), "poisson", **options)

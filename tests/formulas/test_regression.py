@@ -13,7 +13,7 @@ from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
-from pdmp.models.regressions import mixed
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
 pandas = pytest.importorskip("pandas")
@@ -352,6 +352,23 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     assert asked["process"] is model
 
 
+def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(monkeypatch):
+    """Where rows, groups and rows of a group are as many as asked, and not where one of them is one fewer."""
+    data = pandas.DataFrame({"y": np.arange(12) % 5, "g": np.repeat(list("abc"), 4), "x": np.arange(12.0)})
+    limits = {"GROUPED_ROWS": 12, "MANY_GROUPS": 3, "INTERCEPT_ROWS": 4}
+    for over in (None, *limits):
+        for name, value in limits.items():
+            monkeypatch.setattr(fitting, name, value + (name == over))
+        model = made("y ~ x + (1 | g)", "poisson", data=data)[0]
+        assert isinstance(model, GroupIntercepts) == (over is None) == bool(model.centred[0])
+    for name, value in limits.items():
+        monkeypatch.setattr(fitting, name, value)
+    assert not isinstance(made("y ~ x + (x | g)", "poisson", data=data)[0], GroupIntercepts)
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: process)
+    model = made("y ~ x + (1 | g)", "poisson", data=data)[0]
+    assert isinstance(fitting.sample_model(model, 1, False, {})[0], RegressionZigZag)
+
+
 #: And how often the table is repeated: rows must say something of a dispersion.
 LARGE = [
     ("c ~ x", "poisson", 1),
@@ -365,7 +382,7 @@ LARGE = [
 def test_large_tables_of_every_family_are_subsampled(formula, family, copies, monkeypatch):
     """Rows in any order have the same posterior, whose mean the fit has."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
-    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     data = pandas.concat([table()] * copies, ignore_index=True)
     if family == "negative_binomial":
         data["c"] *= 1 + data.index % 3

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -28,7 +29,11 @@ from pdmp.models import (
     SpikeAndSlabLogisticRegression,
     StudentTRegression,
 )
+from pdmp.models import numerical
+from pdmp.models.priors import Normal
 from pdmp.models.regressions.design import read_design, row_norms
+from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.likelihoods import LogitLaw
 from pdmp.models.regressions.logistic_terms import LogisticRows
 from pdmp.native.classes import entry
 from tests.checks import plain_only
@@ -1001,3 +1006,52 @@ def test_the_law_as_a_target_is_public():
     assert covariance[0, 0] == 1.5 / 2.0 / 2.0
     assert_allclose(mean[1], math.log(1.5) - special.digamma(3.0))
     assert np.isinf(NormalInverseGamma([0.0], [[2.0]], 0.5, 1.0).posterior()[1][0, 0])
+
+
+def many_rows(kind, n=2_000):
+    """A regression of labels, in memory or in a file."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((n, 3)) + [0.0, 0.5, 0.0]
+    y = (rng.random(n) < 1.0 / (1.0 + np.exp(-X @ [0.5, -1.0, 0.2]))).astype(float)
+    if kind == "logistic":
+        return pdmp.models.LogisticRegression(X, y)
+    weights = rng.uniform(0.5, 1.5, n)
+    return FixedEffectsRegression(
+        X, y, LogitLaw(), ["a", "b", "c"], [Normal(0.0, 1.0)] * 3, weights=weights, offset=0.1 * X[:, 0]
+    )
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("kind", ["logistic", "fixed effects"])
+def test_the_mode_of_many_rows_takes_a_few_passes(kind, monkeypatch):
+    model = many_rows(kind)
+    exact = model.mode()
+    monkeypatch.setattr(numerical, "MANY_ROWS", 2_000)
+    monkeypatch.setattr(numerical, "SOME_ROWS", 250)
+    passes, gradient, hessian = [], type(model).gradient, type(model).hessian
+    monkeypatch.setattr(type(model), "gradient", lambda self, x: passes.append(self.n_data) or gradient(self, x))
+    monkeypatch.setattr(type(model), "hessian", lambda self, x: passes.append(self.n_data) or hessian(self, x))
+    found = model.mode()
+    assert 3 <= passes.count(2_000) <= 6 and set(passes) == {250, 2_000}
+    away = exact - found
+    assert 0.0 < math.sqrt(away @ model.hessian(exact) @ away) < 5.0 * numerical.NEWTON_ERROR
+    rows = np.array([3, 100, 1_999])
+    part, x = model.some_rows(rows), np.array([0.3, -0.2, 0.1])
+    np.testing.assert_allclose(
+        part.gradient(x) - part.term_gradients(x, []).sum(axis=0),
+        gradient(model, x) - model.term_gradients(x, np.setdiff1d(np.arange(2_000), rows)).sum(axis=0),
+        rtol=1e-12,
+    )
+    assert part.n_data == 3 and model.n_data == 2_000
+
+
+@pytest.mark.exact
+def test_the_mode_of_many_rows_without_what_serves(monkeypatch):
+    """Where some of the rows have no mode, or Newton steps lead nowhere, all rows are searched with as usual."""
+    model = many_rows("logistic")
+    exact = model.mode()
+    monkeypatch.setattr(numerical, "MANY_ROWS", 2_000)
+    monkeypatch.setattr(numerical, "SOME_ROWS", 250)
+    for part in (None, types.SimpleNamespace(mode=lambda x: None), types.SimpleNamespace(mode=lambda x: x + 30.0)):
+        monkeypatch.setattr(type(model), "some_rows", lambda self, rows, part=part: part)
+        np.testing.assert_allclose(model.mode(), exact, rtol=1e-9)

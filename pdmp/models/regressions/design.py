@@ -16,6 +16,7 @@ from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
 #: Rows of a large matrix that Python looks at together hold about so many numbers.
 PIECE = 2**20
+IN_CACHE = 2**15  #: numbers of a piece that a few operations in a row find in the cache
 
 
 @inlined
@@ -175,6 +176,10 @@ class Dense(Compiled):
         np.take(self.data, rows, axis=0, out=data)
         return Dense(data, self.size)
 
+    def some(self, rows):
+        """A few of the rows, in memory, for the same compiled code."""
+        return self.taken(rows)
+
     def __setstate__(self, state):
         self.__dict__.update(state)
         if self.data.shape[1] > self.size and self.data.ctypes.data % LINE:  # pickles do not keep it
@@ -188,6 +193,11 @@ class Mapped(Dense):
 
     def taken(self, rows):
         return None  # a copy may not fit in memory
+
+    def some(self, rows):
+        data = np.array(self.data[rows])
+        data.flags.writeable = self.data.flags.writeable  # which is part of an array's type
+        return Mapped(data, self.size)
 
 
 @inlined
@@ -301,6 +311,8 @@ class Sparse(Compiled):
 
     def taken(self, rows):
         return Sparse(self.matrix[rows], self.data.dtype)
+
+    some = taken
 
 
 def name_coefficients(variables, X):
@@ -416,9 +428,9 @@ def _mapped(X, dtype, intercept):
     return X, Mapped(X, X.shape[1])
 
 
-def pieces(X):
-    """Slices of rows, of about `PIECE` entries each."""
-    step = max(PIECE // X.shape[1], 1)
+def pieces(X, numbers=None):
+    """Slices of rows, of about `PIECE` entries each, or so many."""
+    step = max((numbers or PIECE) // X.shape[1], 1)
     return [slice(start, start + step) for start in range(0, X.shape[0], step)]
 
 
@@ -438,9 +450,12 @@ def gram(X, weights=None):
     if sparse.issparse(X):
         return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
     total = np.zeros((X.shape[1], X.shape[1]))
-    for s in pieces(X):
+    roots = None if weights is None or np.any(weights < 0.0) else np.sqrt(weights)
+    for s in pieces(X, IN_CACHE):
         part = np.asarray(X[s], float)
-        total += part.T @ (part if weights is None else part * weights[s, None])
+        if roots is not None:
+            part = part * roots[s, None]
+        total += part.T @ (part if weights is None or roots is not None else part * weights[s, None])
     return total
 
 

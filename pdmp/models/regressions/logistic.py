@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 
 import numpy as np
@@ -203,6 +204,15 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
     def rearranged(self, rows: ArrayLike) -> Model | None:
         """The same posterior with its data in the order `rows`, as a form; None for data that stay in a file."""
         return self.form.rearranged(rows)
+
+    def some_rows(self, rows: np.ndarray) -> Model | None:
+        form = self.form.some_rows(rows)
+        if form is None:
+            return None
+        other = copy.copy(self)
+        other.form, other.X, other.y, other.n_data = form, form.X, self.y[rows], len(rows)
+        other.offset = self.offset[rows] if len(self.offset) else self.offset
+        return other
 
     def batch_room(self, size: int) -> np.ndarray:
         """An array for the copy of a batch; empty where a copy does not pay."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.glm import GaussianPrior
 from pdmp.models.regressions.logistic_rays import (
     AT,
@@ -37,7 +39,7 @@ from pdmp.models.regressions.logistic_rows import (
     rows_curvature,
     rows_potential,
 )
-from pdmp.models.regressions.logistic_terms import expit, expit_of_minus, softplus_of_minus
+from pdmp.models.regressions.logistic_terms import expit_of_minus, softplus_of_minus
 from pdmp.native.classes import compiled, positive
 from pdmp.native.prefetch import LINE, prefetch
 from pdmp.native.vectors import BLOCK, aligned
@@ -45,7 +47,7 @@ from pdmp.native.vectors import BLOCK, aligned
 #: A batch is copied if its copy has at most so many numbers.
 LARGEST_COPY = 2**20
 PIECE_ROWS = 100_000  #: data at a time, of which norms are computed
-PIECE = 2**20  #: numbers at a time, of which products are
+PIECE = 2**15  #: numbers at a time, of which products are: they stay in the cache
 
 
 class SignedLogistic(GaussianPrior):
@@ -255,6 +257,14 @@ class SignedLogistic(GaussianPrior):
             tiles[tile, :, : len(part)] = part.T
         return TiledLogistic(self.X, tiles, len(rows), self.precision, self.gram)
 
+    def some_rows(self, rows: np.ndarray) -> SignedLogistic:
+        """The same of some of the data."""
+        other = copy.copy(self)
+        other.X, other.n_data = self.X[rows], len(rows)
+        other.data = aligned((len(rows), self.data.shape[1]), self.data.dtype)
+        np.take(self.data, rows, axis=0, out=other.data)
+        return other
+
     def batch_room(self, size: int) -> np.ndarray:
         tiles = -(-size // BLOCK) if size * self.dim <= LARGEST_COPY else 0
         return np.zeros((tiles, self.dim, BLOCK), self.data.dtype)
@@ -262,14 +272,12 @@ class SignedLogistic(GaussianPrior):
     def _weighted_gram(self, x):
         """Xᵀ W X with W = 1, or diag(p (1 - p)) at `x`, in pieces; X as it is stored."""
         total = np.zeros((self.dim, self.dim))
-        piece = max(PIECE // self.dim, 1)
-        for start in range(0, self.n_data, piece):
-            part = self.X[start : start + piece].astype(self.data.dtype).astype(float)
-            if x is None:
-                total += part.T @ part
-            else:
-                p = expit(part @ x)
-                total += part.T @ (part * (p * (1.0 - p))[:, None])
+        for rows in pieces(self.X, PIECE):
+            part = self.X[rows].astype(self.data.dtype, copy=False).astype(float, copy=False)
+            if x is not None:
+                small = np.exp(-np.abs(part @ x))
+                part = part * (np.sqrt(small) / (1.0 + small))[:, None]  # p (1 - p), the same for -z
+            total += part.T @ part
         return total
 
     def hessian(self, x: ArrayLike) -> np.ndarray:

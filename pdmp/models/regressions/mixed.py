@@ -11,6 +11,7 @@ state is x = (β, log τ, effects, a, c).
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -41,9 +42,14 @@ class GroupColumn(NamedTuple):
     prior: Prior  #: of the standard deviation of the effects
 
     @property
+    def usual_rows(self) -> float:
+        """Rows of a group, the median of them."""
+        return float(np.median(np.bincount(self.level, minlength=len(self.levels))))
+
+    @property
     def is_large(self) -> bool:
         """Whether half of the groups or more have at least `CENTRED_ROWS` rows."""
-        return bool(np.median(np.bincount(self.level, minlength=len(self.levels))) >= CENTRED_ROWS)
+        return self.usual_rows >= CENTRED_ROWS
 
     @property
     def sd_name(self) -> str:
@@ -310,6 +316,16 @@ class MixedRegression(Model):
                 out[self.n_fixed + k] += (self.first[k + 1] - self.first[k]) - total
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    def some_rows(self, rows: np.ndarray) -> MixedRegression:
+        """The same regression of some of the rows."""
+        other = copy.copy(self)
+        other.X, other.design = self.X[rows], self.design.some(rows)
+        for name in ("y", "target", "offset", "weight", "level", "value"):
+            values = getattr(self, name)
+            setattr(other, name, values[rows] if len(values) else values)
+        other.n_data = len(rows)
+        return other
 
     def prior_inclusion(self) -> np.ndarray | None:
         return None if self.inclusion is None else self.inclusion.copy()
