@@ -53,7 +53,7 @@ class Goal:
         self.warmup = warmup * self.first
         self.draws = self.rhats = None
         self.shows_rhat = self.partial = False  # whether R-hat is displayed; whether draws of some were not counted
-        self.slowest = {}  # the least effective draws of a proposal, of each portion of the coordinates that was counted
+        self.slowest = {}  # the least effective draws of a proposal, of each portion of coordinates that was counted
         self.bound = None  # the default bound, if no other budget is given
 
     def _whole(self, proposals):

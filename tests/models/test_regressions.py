@@ -28,8 +28,8 @@ from pdmp.models import (
     SpikeAndSlabLinearRegression,
     SpikeAndSlabLogisticRegression,
     StudentTRegression,
+    numerical,
 )
-from pdmp.models import numerical
 from pdmp.models.priors import Normal
 from pdmp.models.regressions.design import read_design, row_norms
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
@@ -1032,7 +1032,7 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, monkeypatch):
     monkeypatch.setattr(type(model), "gradient", lambda self, x: passes.append(self.n_data) or gradient(self, x))
     monkeypatch.setattr(type(model), "hessian", lambda self, x: passes.append(self.n_data) or hessian(self, x))
     found = model.mode()
-    assert 3 <= passes.count(2_000) <= 6 and set(passes) == {250, 2_000}
+    assert 3 <= passes.count(2_000) <= 7 and set(passes) == {250, 2_000}
     away = exact - found
     assert 0.0 < math.sqrt(away @ model.hessian(exact) @ away) < 5.0 * numerical.NEWTON_ERROR
     rows = np.array([3, 100, 1_999])

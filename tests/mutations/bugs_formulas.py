@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 MODEL_TESTS, TESTS = "tests/models/test_mixed_regression.py", "tests/formulas/test_regression.py"
+MANY = "test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on"
 MIXED, FIXED, LAWS, PRIORS = (
     "pdmp/models/regressions/mixed.py",
     "pdmp/models/regressions/fixed_effects.py",
@@ -415,3 +416,14 @@ BUGS += [
         ),
     ]
 ]
+
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (f"{TESTS}::{test}",))
+    for name, file, old, new, test in [
+        ("many groups of many rows are not enough", FITTING, "or (len(y) >= GROUPED_ROWS and", "or (len(y) > GROUPED_ROWS and", MANY),
+        ("few groups are many", FITTING, "and len(groups[0].levels) >= MANY_GROUPS)", ")", MANY),
+        ("few rows are many", FITTING, "or (len(y) >= GROUPED_ROWS and", "or (", MANY),
+        ("groups of few rows", FITTING, "groups[0].usual_rows >= INTERCEPT_ROWS", "True", MANY),
+        ("intercepts of many groups have all gradients", FITTING, "or selects or isinstance(model, GroupIntercepts)):", "or selects):", MANY),
+    ]
+]  # fmt: skip

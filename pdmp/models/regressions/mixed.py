@@ -406,9 +406,10 @@ def _standardise(X, intercept):
     if not is_mapped(X):
         for j in range(p):
             if j != intercept:
-                centre[j] = X[:, j].mean() if intercept is not None else 0.0
-                scale[j] = _spread(X[:, j])
-                X[:, j] = (X[:, j] - centre[j]) / scale[j]
+                column = np.array(X[:, j])  # contiguous, as it is read several times
+                centre[j] = column.mean() if intercept is not None else 0.0
+                scale[j] = _spread(column)
+                X[:, j] = (column - centre[j]) / scale[j]
         return centre, scale
     rows, mean, square, largest = pieces(X), np.zeros(p), np.zeros(p), np.zeros(p)
     for s in rows:
