@@ -34,7 +34,7 @@ BUGS = [
         ("stretches: a local path without its start", T, "return np.diff(so_far.reshape(m, -1), axis=1) + start[:, None] * np.diff(ends)", "return np.diff(so_far.reshape(m, -1), axis=1)", ERRORS),
         ("stretches: blocks begin at the warm-up", T, "            now = until[-1]\n", "            now = a\n", ERRORS),
         ("chain means: the centre is forgotten", "pdmp/engine/result.py", "mean = r.integrals.centre + r.integrals.first / r.length", "mean = r.integrals.first / r.length", ERRORS),
-        ("errors: only the fine chain", "pdmp/engine/result.py", "averages = np.array(self.copies) @ averages.reshape(len(averages), len(self.copies), self.dim)", "averages = averages[:, : self.dim]", ERRORS),
+        ("errors: only the fine chain", "pdmp/engine/result.py", "averages = weights @ averages.reshape(len(averages), len(weights), averages.shape[1] // len(weights))", "averages = averages[:, : averages.shape[1] // len(weights)]", ERRORS),
         ("rates: the warm-up counts", V, "np.histogram(times[times > path.warmup], ends)[0]", "np.histogram(np.maximum(times, path.warmup), ends)[0]", EVENTS),
         ("rates: a sphere of another dimension", V, "math.lgamma(0.5 * d) - math.lgamma(0.5 * (d + 1))) / (2.0", "math.lgamma(0.5 * (d + 1)) - math.lgamma(0.5 * (d + 2))) / (2.0", EVENTS),
         ("rates: both signs of a flip", V, "0.5 * np.abs(g).mean(axis=0)", "np.abs(g).mean(axis=0)", EVENTS),

@@ -12,14 +12,6 @@ BUGS = [
         ("sds do not count", G, "all(bool(np.all(d >= self.ess)) for d in self.draws.values())", 'bool(np.all(self.draws["mean"] >= self.ess))'),
         ("one of the two is enough", G, "return self.enough() and (", "return self.enough() or ("),
         ("ranks of many numbers at every look", G, "numbers <= QUICK_NUMBERS) or self.enough()", "True) or self.enough()"),
-        ("R-hat that nobody sees at every look", G, "if wanted and ((self.shows_rhat and", "if wanted and ((True and"),
-        ("a look counts on", G, "            if least < self.ess:\n", "            if least < 0.0:\n"),
-        ("a look begins anywhere", G, "key=lambda k: self.slowest.get(k, math.inf)", "key=lambda k: k"),
-        ("a look takes a part for the whole", G, "            if least < self.ess:\n", "            if least < math.inf:\n"),
-        ("the least of a part is told", G, "        if self.partial:\n", "        if False:\n"),
-        ("portions: of the first copy alone", R, "(self.dim * np.arange(len(self.copies))[:, None] + np.arange(part.start, part.stop)).ravel()", "np.tile(np.arange(part.start, part.stop), len(self.copies))"),
-        ("portions: a coordinate takes the rows of others", T, "which = number[self._which]", "which = np.minimum(self._which, len(places) - 1)"),
-        ("portions: the centre of others", T, "None if self.centre is None else self.centre[places]", "None if self.centre is None else self.centre[: len(places)]"),
         ("R-hat is not told of a run that stops early", G, "if self.rhat is not None and self.rhats is None:", "if False:"),
         ("looks inside a step", G, "return self.step * math.ceil(round(proposals / self.step, 6))", "return math.ceil(round(proposals, 6))"),
         ("the warm-up counts", G, "self._whole((look - self.warmup) / GROWTH)", "self._whole(look / GROWTH)"),
@@ -38,5 +30,27 @@ BUGS = [
         ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))", "row = np.where(sort < count, np.arange(len(sort)), 0)"),
         ("interrupted at a look", D, "if chain.stopped == LOOK:  # interrupted there", "if False:"),
         ("no bar in notebooks", D, "wanted = in_notebook() or (", "wanted = ("),
+    ]
+]  # fmt: skip
+
+RANKS, LOOK, PORTIONS = (
+    f"{GOALS[0]}::test_{name}"
+    for name in (
+        "ranks_of_many_numbers_wait_for_enough_draws",
+        "a_look_ends_where_the_goal_is_missed",
+        "effective_draws_are_counted_portion_by_portion",
+    )
+)
+BUGS += [
+    Bug(f"goals: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("R-hat that nobody sees at every look", G, "if wanted and ((self.shows_rhat and", "if wanted and ((True and", RANKS),
+        ("a look counts on", G, "            if least < self.ess:\n", "            if least < 0.0:\n", LOOK),
+        ("a look begins anywhere", G, "key=lambda k: self.slowest.get(k, math.inf)", "key=lambda k: k", LOOK),
+        ("a look takes a part for the whole", G, "            if least < self.ess:\n", "            if least < math.inf:\n", LOOK),
+        ("the least of a part is told", G, "        if self.partial:\n", "        if False:\n", LOOK),
+        ("portions: of the first copy alone", R, "(self.dim * np.arange(len(self.copies))[:, None] + np.arange(part.start, part.stop)).ravel()", "np.tile(np.arange(part.start, part.stop), len(self.copies))", PORTIONS),
+        ("portions: a coordinate takes the rows of others", T, "which = number[self._which]", "which = np.minimum(self._which, len(places) - 1)", PORTIONS),
+        ("portions: the centre of others", T, "None if self.centre is None else self.centre[places]", "None if self.centre is None else self.centre[: len(places)]", PORTIONS),
     ]
 ]  # fmt: skip
