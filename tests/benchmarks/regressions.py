@@ -223,7 +223,7 @@ def file(rows, folder):
     import pdmp
     from pdmp.formulas import fitting
 
-    fitting.SUBSAMPLED_ROWS = rows + 1
+    fitting.SUBSAMPLED_ROWS = fitting.GROUPED_ROWS = rows + 1
     part = pyarrow.parquet.ParquetFile(path).read_row_group(0).slice(0, 60_000).to_pandas()
     some = pdmp.regression(FORMULA, part, family="poisson", seed=1, progress=False)
     rows_of = {row["name"]: row for row in some.summary().rows}

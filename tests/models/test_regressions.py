@@ -1040,7 +1040,7 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, monkeypatch):
     np.testing.assert_allclose(
         part.gradient(x) - part.term_gradients(x, []).sum(axis=0),
         gradient(model, x) - model.term_gradients(x, np.setdiff1d(np.arange(2_000), rows)).sum(axis=0),
-        rtol=1e-12,
+        rtol=1e-8,  # differences of large sums
     )
     assert part.n_data == 3 and model.n_data == 2_000
 
