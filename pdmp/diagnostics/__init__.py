@@ -37,6 +37,7 @@ from pdmp.diagnostics.predictive import (
 )
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
+from pdmp.errors import warn
 
 __all__ = [
     "Estimate",
@@ -87,11 +88,5 @@ MOVED = {}
 def __getattr__(name):
     if name not in MOVED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(
-        f"pdmp.diagnostics.{name} is now pdmp.validation.{name}; the old name will be removed.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    warn(f"pdmp.diagnostics.{name} is now pdmp.validation.{name}; the old name will be removed.", DeprecationWarning)
     return MOVED[name]

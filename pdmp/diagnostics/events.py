@@ -29,7 +29,6 @@ missed events per unit of time, times the time for which the effect of one lasts
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from numpy.typing import ArrayLike
 from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import Estimate, jackknife
+from pdmp.errors import warn
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
@@ -362,7 +362,7 @@ def acf(run: Any, lags: int = 100, directions: ArrayLike | None = None, draws: i
     passes = time * run.stats["data_passes"] / float(np.sum(run.end))
     still = np.flatnonzero(~(covariance[:, 0] > 0.0))
     if len(still):
-        warnings.warn(f"nothing moved along directions {still.tolist()}: they have no correlation.", stacklevel=2)
+        warn(f"nothing moved along directions {still.tolist()}: they have no correlation.")
     with np.errstate(all="ignore"):
         correlation = covariance / covariance[:, :1]
     return {"acf": correlation, "time": time, "data_terms": terms, "data_passes": passes, "directions": directions}
@@ -411,7 +411,7 @@ def integrated_time(acf: ArrayLike) -> np.ndarray | float:
     pairs = values[..., :even].reshape(*values.shape[:-1], -1, 2).sum(axis=-1)
     positive = np.logical_and.accumulate(pairs > 0.0, axis=-1)
     if np.any(positive[..., -1]):
-        warnings.warn("correlated at the last lag still: the time is too small, take more lags.", stacklevel=2)
+        warn("correlated at the last lag still: the time is too small, take more lags.")
     total = 2.0 * np.sum(np.where(positive, pairs, 0.0), axis=-1) - values[..., 0]
     total = np.where(np.isnan(values).any(axis=-1), np.nan, total)
     return total if total.ndim else float(total)

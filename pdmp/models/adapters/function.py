@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +18,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, fingerprint
 
@@ -184,11 +184,9 @@ class FunctionModel(Model):
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the function raises, perhaps outside its support
-            warnings.warn(
+            warn(
                 f"the mode was not found: `potential_and_gradient` raised {type(error).__name__}: {error}. Return the "
-                "potential inf outside the support; in a run an exception is a failure.",
-                UserWarning,
-                stacklevel=3,
+                "potential inf outside the support; in a run an exception is a failure."
             )
             return None
 
