@@ -336,7 +336,7 @@ class BPS(Walls, ExactGradient):
 
 def isotropic(model, mass, x, points=4):
     """Whether ∇U points to the mode from everywhere, in the coordinates in which `mass` is the identity."""
-    mode = model.quick_mode()
+    mode = model.quick_mode() if model.everywhere else None
     if mode is None:
         return False
     rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(mass.trace(model, mode), 1e-300))

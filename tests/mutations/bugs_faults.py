@@ -283,5 +283,19 @@ BUGS = [
             "warnings.warn(text,",
             POINT,
         ),
+        (
+            "walls: the mode is looked for outside",
+            "pdmp/processes/bounded.py",
+            "self.model.quick_mode() if self.model.everywhere else None",
+            "self.model.quick_mode()",
+            "tests/processes/test_bounded.py",
+        ),
+        (
+            "gradient check: the wrong coordinates",
+            FUNCTION,
+            "np.flatnonzero(~(np.abs(slopes - gradient)",
+            "np.flatnonzero((np.abs(slopes - gradient)",
+            "tests/models/test_models.py",
+        ),
     )
 ]
