@@ -15,8 +15,8 @@ Zhang, Li, Zhang, Chen & Wilson (2020), Cyclical stochastic gradient MCMC for Ba
 from __future__ import annotations
 
 import math
-import warnings
 
+from pdmp.errors import warn
 from pdmp.native.classes import Compiled, compiled
 
 __all__ = ["Schedule", "automatic", "constant", "cyclical", "polynomial", "power"]
@@ -82,7 +82,7 @@ class Schedule(Compiled):
         """
         self._check_sizes(name)
         if self._sum_seems_finite():
-            _warn_of_finite_sum(f"`{name}`: the steps of {type(self).__name__}", stacklevel=5)
+            _warn_of_finite_sum(f"`{name}`: the steps of {type(self).__name__}")
 
     def _check_sizes(self, name):
         for k in CHECKED_STEPS:
@@ -106,9 +106,8 @@ class Schedule(Compiled):
         return after < min(0.8 * before, -0.05)
 
 
-def _warn_of_finite_sum(steps, stacklevel):
-    text = f"{steps} have a finite sum: the chain cannot reach its target."
-    warnings.warn(text, UserWarning, stacklevel=stacklevel)
+def _warn_of_finite_sum(steps):
+    warn(f"{steps} have a finite sum: the chain cannot reach its target.")
 
 
 class Constant(Schedule):
@@ -302,7 +301,7 @@ def polynomial(a: float, b: float = 1.0, kappa: float = 0.33) -> Schedule:
         if not 0.0 < value < math.inf:
             raise ValueError(f"`{name}` of a polynomial schedule must be a positive number, got {value!r}.")
     if kappa > 1.0:
-        _warn_of_finite_sum(f"polynomial steps with kappa={kappa} > 1", stacklevel=3)
+        _warn_of_finite_sum(f"polynomial steps with kappa={kappa} > 1")
     return Polynomial(a, b, kappa)
 
 
@@ -340,7 +339,7 @@ def power(C: float, s: float) -> Schedule:
         if not 0.0 < value < math.inf:
             raise ValueError(f"`{name}` of a power schedule must be a positive number, got {value!r}.")
     if s > 1.0:
-        _warn_of_finite_sum(f"steps C / (k + 1)^s with s={s} > 1", stacklevel=3)
+        _warn_of_finite_sum(f"steps C / (k + 1)^s with s={s} > 1")
     return Polynomial(C, 1.0, s)
 
 

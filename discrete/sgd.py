@@ -20,7 +20,6 @@ On the difficulty of training recurrent neural networks, ICML (clipping of the n
 from __future__ import annotations
 
 import math
-import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ import numpy as np
 from discrete.clipping import Unclipped, as_safeguard
 from discrete.schedules import Polynomial, Schedule
 from discrete.tick import Ticking, exact_provider, finite
+from pdmp.errors import warn
 from pdmp.gradients import Full, Provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
@@ -103,11 +103,9 @@ class SGD(Ticking):
         super().__init__(provider, step)
         self.safeguard = as_safeguard(clip_norm, clip_value, normalise)
         if isinstance(self.schedule, Polynomial) and self.schedule.kappa <= 0.5 and not self.provider.exact:
-            warnings.warn(
+            warn(
                 f"`step`: with the exponent {self.schedule.kappa:g} <= 1/2 the squares of the steps have an infinite "
-                "sum; stochastic gradient descent is only sure to converge for exponents in (1/2, 1].",
-                UserWarning,
-                stacklevel=2,
+                "sum; stochastic gradient descent is only sure to converge for exponents in (1/2, 1]."
             )
 
     @compiled

@@ -42,7 +42,6 @@ MCMC, Stat. Comput. 33, eq. 6 (h, α, β̂).
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -51,6 +50,7 @@ from numpy.typing import ArrayLike
 from discrete.kinetic import Underdamped, count_temperature, step_from_h
 from discrete.schedules import Automatic, Schedule
 from discrete.tick import finite
+from pdmp.errors import warn
 from pdmp.gradients import Provider
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
@@ -154,11 +154,9 @@ class SGHMC(Underdamped):
         self.noise_variance = 2.0 * float(noise_estimate) / self.schedule.step(0) if noise_estimate else 0.0
         y = 0.5 * self.friction * self.schedule.step(0)
         if self.scheme == SPLITTING and self.refresh_every == 0 and y >= LARGE_HALF_FRICTION:
-            warnings.warn(
+            warn(
                 f"SGHMC: friction times step is {2.0 * y:.3g}; on a Gaussian the variance is then "
-                f"{y / math.sinh(min(y, 300.0)):.2g} times the target's. Take a smaller step or less friction.",
-                UserWarning,
-                stacklevel=2,
+                f"{y / math.sinh(min(y, 300.0)):.2g} times the target's. Take a smaller step or less friction."
             )
         if self.scheme != SPLITTING and self.refresh_every > 0:
             every = self.refresh_every
@@ -167,11 +165,9 @@ class SGHMC(Underdamped):
                 if every == 1
                 else f"has {every / (every - 1):.3g} times the target's variance for small steps, friction aside"
             )
-            warnings.warn(
+            warn(
                 f'SGHMC with scheme="{scheme}" and the momentum refreshed every {every} steps is biased at every step '
-                f'size: it {factor}. scheme="splitting" is not.',
-                UserWarning,
-                stacklevel=2,
+                f'size: it {factor}. scheme="splitting" is not.'
             )
 
     @classmethod

@@ -47,7 +47,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -60,6 +59,7 @@ from discrete.preconditioners import Preconditioner, as_preconditioner
 from discrete.schedules import Automatic, Constant, Repeated, Schedule, as_temperature
 from discrete.sgd import clipped
 from discrete.tick import Brownian, finite
+from pdmp.errors import warn
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
@@ -308,11 +308,9 @@ class SGLD(Brownian):
                 f'correction="{correction}" needs the noise of the gradient as it is, not with clipping; leave one out.'
             )
         if self.correction.estimates and not self.provider.independent:
-            warnings.warn(
+            warn(
                 f'correction="{correction}" takes the gradient\'s noise to be independent from step to step; that of '
-                f'draw="{self.provider.draw}" cancels over an epoch, and too much will be removed.',
-                UserWarning,
-                stacklevel=2,
+                f'draw="{self.provider.draw}" cancels over an epoch, and too much will be removed.'
             )
         if type(self.correction) is Extreme:
             self.normals = 0  # no normals are drawn, so that the random numbers are the same as those of SGD

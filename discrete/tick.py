@@ -26,6 +26,7 @@ import numpy as np
 from discrete.curvature import local_law, noise_covariance
 from discrete.momenta import Natural
 from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
+from pdmp.errors import warn
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
@@ -42,11 +43,9 @@ LIMITED_DIMENSIONS = 500
 
 def warn_of_bias(name, step, worst, error):
     """Warn that no step is within the error of an automatic one."""
-    warnings.warn(
+    warn(
         f"{name}: no step keeps the marginal variances within {error:.0%}; at the best step, {step:.3g}, one is "
-        f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise.",
-        UserWarning,
-        stacklevel=7,
+        f"predicted to be off by {worst:.0%}. Larger batches or control variates make less noise."
     )
 
 
@@ -248,11 +247,9 @@ class Ticking(Process):
     def _warn_above(self, limit):
         first = self.schedule.step(0)
         if limit is not None and first >= limit * (1.0 - 1e-9):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}: the first step, {first:.4g}, is not below its stability limit of {limit:.4g} "
-                "for the largest curvature of U; the chain will diverge.",
-                UserWarning,
-                stacklevel=5,
+                "for the largest curvature of U; the chain will diverge."
             )
 
 

@@ -1,7 +1,9 @@
-"""The error of a run that fails."""
+"""The error of a run that fails, and warnings that point at the line of the caller."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -41,3 +43,15 @@ class SamplingError(RuntimeError):
     ) -> None:
         super().__init__(message)
         self.run, self.chain, self.event, self.time, self.position = run, chain, event, time, position
+
+
+#: Packages whose lines are not the caller's.
+OURS = ("pdmp", "discrete")
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn as of the line outside of this project that led here, however deep it is called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

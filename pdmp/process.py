@@ -286,6 +286,8 @@ class Process(Compiled):
     copies = (1.0,)
     #: Whether a chain on straight lines may start with all velocities zero, because an event changes them.
     rests = False
+    #: Whether walls keep the path from where the density need not be 0.
+    walled = False
     #: How a comparison sets up processes of this class.
     recipe = Recipe()
     #: What a run of this process reports besides its counts of events.

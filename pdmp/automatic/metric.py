@@ -235,7 +235,8 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise SamplingError(
                 f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
-                "chains went; give `initial=`, or a process of your choice.",
+                "chains went. For parameters with bounds use `transforms=`, or pdmp.Bounded; else give `initial=`, or "
+                "a process of your choice.",
                 run=run,
             )
         x, gradients = spaced_points(model, run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from pdmp.automatic.start import find_starts
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_target
+from pdmp.errors import warn
 from pdmp.models.adapters import from_pymc
 from pdmp.models.base import Model
 from pdmp.native.arguments import one_of
@@ -114,7 +114,7 @@ def auto(
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     said = starts.warning()
     if said is not None:
-        warnings.warn(said, UserWarning, stacklevel=4)
+        warn(said)
     learnt = learn_metric(target, starts, for_metric)
     spent = starts.evaluations + learnt.gradients
     if metric == "diagonal":

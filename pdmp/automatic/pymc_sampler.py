@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdmp.engine.run import sample
+from pdmp.errors import warn
 from pdmp.models.adapters import from_pymc
 
 CHAINS = 4  #: unless `pymc.sample` is told how many
@@ -112,9 +113,7 @@ class PyMCSampler:
             "compile_kwargs": bool(compile_kwargs),
         }
         for name in (name for name, given in unused.items() if given):
-            warnings.warn(
-                f"`{name}` is not used: pdmp warms up and compiles in its own way.", UserWarning, stacklevel=2
-            )
+            warn(f"`{name}` is not used: pdmp warms up and compiles in its own way.")
         idata_kwargs = dict(idata_kwargs or {})
         log_likelihood = bool(idata_kwargs.pop("log_likelihood", False))
         if idata_kwargs:

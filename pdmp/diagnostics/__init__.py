@@ -21,6 +21,7 @@ from pdmp.diagnostics.events import (
     flip_rates,
     gaussian_bounce_rate,
     gaussian_flip_rates,
+    integrated_time,
     time_between,
 )
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, efficiency
@@ -36,6 +37,7 @@ from pdmp.diagnostics.predictive import (
 )
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
+from pdmp.errors import warn
 
 __all__ = [
     "Estimate",
@@ -54,6 +56,7 @@ __all__ = [
     "gaussian_bounce_rate",
     "gaussian_flip_rates",
     "inclusion",
+    "integrated_time",
     "jackknife",
     "ksd",
     "log_likelihood",
@@ -85,11 +88,5 @@ MOVED = {}
 def __getattr__(name):
     if name not in MOVED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import warnings
-
-    warnings.warn(
-        f"pdmp.diagnostics.{name} is now pdmp.validation.{name}; the old name will be removed.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
+    warn(f"pdmp.diagnostics.{name} is now pdmp.validation.{name}; the old name will be removed.", DeprecationWarning)
     return MOVED[name]

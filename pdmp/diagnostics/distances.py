@@ -13,13 +13,12 @@ measures, J. Math. Imaging Vis. 51.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import STRETCHES, Estimate, jackknife
+from pdmp.errors import warn
 from pdmp.native.arguments import positive
 
 MMD_DRAWS = 2_000  #: most draws of each side, because it takes all pairs
@@ -359,10 +358,7 @@ def report(
 def _warn_of_few(draws):
     chains, n, d = draws.shape
     if chains * n < d:
-        warnings.warn(
-            f"{chains * n} draws in {d} dimensions are too few for a distance between laws: take more draws.",
-            stacklevel=3,
-        )
+        warn(f"{chains * n} draws in {d} dimensions are too few for a distance between laws: take more draws.")
 
 
 def _reference_draws(reference, draws):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from pdmp.errors import warn
 
 COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memory
 
@@ -31,7 +32,7 @@ def _constant(draws):
 def _warn_of_constants(draws):
     constant = np.flatnonzero(_constant(draws))
     if len(constant):
-        warnings.warn(f"coordinates {constant.tolist()} of `draws` are constant: they never moved.", stacklevel=3)
+        warn(f"coordinates {constant.tolist()} of `draws` are constant: they never moved.")
 
 
 #: What `method` may be: of effective sample sizes and of R-hat.

@@ -22,7 +22,12 @@ LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which 
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
 REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
-TERMS = 2_000_000  #: gradients of single data that a summary may spend on the temperature
+APART = 1.2  #: R-hat above which a summary asks whether there is a density at all where the chains went
+FALLS = 0.5  #: mean of (x - mean) ∂U/∂x below which it does not seem to fall there
+FEWEST, PLACES = 16, 64  #: draws of a chain at which that is looked at
+TERMS = (
+    2_000_000  #: gradients of single data that a summary may spend on the temperature, and on whether the density falls
+)
 
 
 class Summary:
@@ -171,6 +176,7 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             f"{int(run.events.sum()):,} events in {d:,} dimensions: too few for covariances and Stein "
             "discrepancies; run longer."
         )
+    found += _no_density(run, names, rhat)
     low = np.flatnonzero(ess < FEW)
     if len(low):
         k = low[np.argmin(ess[low])]
@@ -185,16 +191,17 @@ def find_warnings(run, names, sd, ess, rhat, loose):
     if len(wide) and (len(low) or np.mean(loose > LOOSE) > 1e-3):
         k = wide[np.argmax(loose[wide])]
         found.append(
-            f"the standard deviation of {_some(names, wide)} is known to {200.0 * loose[k]:.2g} % at best: run about "
-            f"{math.ceil((loose[k] / LOOSE) ** 2):,} times as long, or refresh more often where the process refreshes."
+            f"the standard deviation of {_some(names, wide)} is known to {200.0 * loose[k]:.2g} % at best, as tails "
+            f"are heavy, or squares mix slowly: run about {math.ceil((loose[k] / LOOSE) ** 2):,} times as long"
+            + (", or refresh more often." if "refresh" in stats["events"] else ".")
         )
     high = np.flatnonzero(rhat > LARGE)
     if len(high) and (len(low) or np.mean(rhat > LARGE) > 1e-3):
         k = high[np.argmax(rhat[high])]
         found.append(
             f"R-hat above {LARGE} for {_some(names, high)} (largest {rhat[k]:.3g}, of {names[k]}): the chains, or "
-            "their halves, have not seen the same; run longer, with a longer warm-up, and look at "
-            "`pdmp.plots.ranks(run)`."
+            "their halves, have not seen the same: there may be several modes, or the run is too short. Look at "
+            "`pdmp.plots.ranks(run)`, and run longer, with a longer warm-up."
         )
     if stats["bound_violations"]:
         bound = events.bounds(run)
@@ -229,7 +236,7 @@ def _path_distance(distance):
     if distance >= 0.5:
         return (
             ", too many to say how far the law of a path is off; give an exact bound or a larger margin (`thinning=`, "
-            "such as pdmp.thinning.Grid(safety=20); `k` of pdmp.SBPS)."
+            "such as pdmp.thinning.Grid(safety=20); `k` of pdmp.SBPS), and check that the gradient is that of U."
         )
     said = f", and the law of a chain's path is off by at most {distance:.2g} in total variation"
     return f"{said}." if distance < 0.01 else f"{said}; use a tighter horizon or an exact bound (`thinning=`)."
@@ -254,6 +261,41 @@ def step_warning(run):
     return [
         f"a Metropolis test would accept {found[0]:.0%} of the steps, where {found[1]:.0%} were expected: the "
         "automatic step is too large away from the mode, and the law of the chain wrong; give a smaller step."
+    ]
+
+
+def _no_density(run, names, rhat):
+    """A sentence if along some coordinates the density does not fall off at the places that were visited.
+
+    Of any density without walls E (x - m) ∂U/∂x is 1, whatever m, by partial integration; where the potential is flat
+    it is 0, and where the density rises outwards it is negative.
+    """
+    process, high = run.process, np.flatnonzero(rhat > APART)
+    model = None if isinstance(process, str) else process.model
+    if not len(high) or not hasattr(model, "gradient") or run.store == "moments" or process.rests or process.walled:
+        return []
+    draws = run.diagnostic_draws()
+    n = 0 if draws is None else min(PLACES, draws.shape[1], TERMS // max(model.n_data, 1) // run.chains)
+    if n < FEWEST:
+        return []
+    x = draws[:, np.linspace(0, draws.shape[1] - 1, n).astype(int)].reshape(-1, run.dim)
+    try:
+        gradients = np.array([model.gradient(row) for row in x])
+    except (ValueError, TypeError):  # a path without draws, or a state that is not a point of the model
+        return []
+    with np.errstate(all="ignore"):
+        products = ((x - x.mean(axis=0)) * gradients)[:, high]
+        value = products.mean(axis=0)
+        most = value + 3.0 * products.std(axis=0) / math.sqrt(len(x))
+    flat_ones = np.flatnonzero(most < FALLS)
+    if not len(flat_ones):
+        return []
+    k = flat_ones[np.argmin(value[flat_ones])]
+    return [
+        f"along {_some(names, high[flat_ones])} the density does not fall off where the chains went: the mean of "
+        f"(x - mean) ∂U/∂x is {value[k]:.2g} for {names[high[k]]}, and 1 for a density without walls. The posterior "
+        "may be improper, as a parameter has a flat prior and the data say nothing of it, or the sign of U wrong: it "
+        "is minus the log density."
     ]
 
 

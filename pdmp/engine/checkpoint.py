@@ -8,7 +8,6 @@ import math
 import os
 import signal
 import threading
-import warnings
 from dataclasses import replace
 from time import perf_counter
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from pdmp.engine import storage
 from pdmp.engine.chain import NEVER, Chain
+from pdmp.errors import warn
 from pdmp.native.classes import Compiled, fingerprint
 from pdmp.native.fingerprints import UNIQUE
 
@@ -232,11 +232,9 @@ class Checkpoint:
             self._write()
         except (OSError, MemoryError) as error:
             if not self._warned:
-                warnings.warn(
+                warn(
                     f"`checkpoint` {os.fspath(self.path)!r} could not be written: {error or type(error).__name__}. "
-                    "Sampling goes on, and it is tried again.",
-                    UserWarning,
-                    stacklevel=5,
+                    "Sampling goes on, and it is tried again."
                 )
             self._warned = True
         self._written = perf_counter()

@@ -35,7 +35,8 @@ def check_process(process):
             f"`process` must be a process, got the {'model' if isinstance(process, Model) else 'gradient'} {name}; "
             f"write pdmp.sample(pdmp.ZigZag(...), ...), or use another process."
         )
-    raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got {name}.")
+    more = "; pdmp.models.from_function(f, dim) makes a model of a function" if callable(process) else ""
+    raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), or a model, got {name}{more}.")
 
 
 def check_number(name, value):

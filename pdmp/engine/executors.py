@@ -34,6 +34,7 @@ from concurrent.futures import Executor, Future
 
 import numpy as np
 
+from pdmp.errors import warn
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
 
@@ -523,11 +524,9 @@ class Workers:
 
     def _give_up(self, error):
         if self._spare is None and not self._stop.is_set():
-            warnings.warn(
+            warn(
                 f"`executor` has lost a worker ({type(error).__name__}: {error}). Nothing is lost: the chains go "
-                "on in this process.",
-                UserWarning,
-                stacklevel=8,
+                "on in this process."
             )
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 

@@ -6,7 +6,6 @@ import functools
 import html
 import os
 import types
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -26,6 +25,7 @@ from pdmp.engine.checks import check_count
 from pdmp.engine.executors import SEGMENT_SECONDS
 from pdmp.engine.recording import Grid, Integrals
 from pdmp.engine.trajectory import Trajectory, apply, integrate_function
+from pdmp.errors import warn
 from pdmp.models import transforms
 from pdmp.native.explanations import explained, explained_methods
 from pdmp.process import DATA, EVENTS, HORIZONS, KINDS, PROPOSALS, THINNED, VIOLATIONS
@@ -347,11 +347,9 @@ class Run:
         blocks = (total / sum(r.length for r in used)).reshape(len(self.copies), self.dim)
         var = np.array(self.copies) @ blocks
         if np.any(var < 0.0) and len(self.copies) > 1:
-            warnings.warn(
+            warn(
                 f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
-                "the run is too short, or the step too large.",
-                UserWarning,
-                stacklevel=3,
+                "the run is too short, or the step too large."
             )
         return var
 

@@ -40,7 +40,7 @@ from pdmp.engine.goals import Goal
 from pdmp.engine.preflight import check_methods, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
-from pdmp.errors import SamplingError
+from pdmp.errors import SamplingError, warn
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
@@ -223,11 +223,7 @@ def sample(
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
-        warnings.warn(
-            f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn(f"`warmup` is 0: {option} adapts in the warm-up only, and stays as it starts; give warmup=0.2, say.")
     covariance = check_covariance(process, covariance, store)
     total = None if goals else known_length(process, budget)
     if store == "skeleton":
@@ -485,11 +481,11 @@ def _drive(chains, info, where, progress, file, started, goal=None):
         if chain.failure is not None:
             _raise_failure(chain, run)
     if run.stopped == "interrupted":
-        warnings.warn("the run was interrupted: it is what was sampled until then.", UserWarning, stacklevel=4)
+        warn("the run was interrupted: it is what was sampled until then.")
     shortfall = None if goal is None else goal.shortfall(run)
     texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
     for text in [*texts, *([shortfall] if shortfall else [])]:
-        warnings.warn(text, UserWarning, stacklevel=4)
+        warn(text)
     return run
 
 

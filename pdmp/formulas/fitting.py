@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
+from pdmp.errors import warn
 from pdmp.formulas.batches import is_large, read_in_batches
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
@@ -208,7 +208,7 @@ def make_model(
         notes.append(f"inclusion ~ {model_prior}")
     found = collinear(design, of_columns), separated(design, of_columns, y) if family.kind == "label" else None
     for text in filter(None, found):
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text)
         notes.append(text.rstrip("."))
     kind: type[MixedRegression] = MixedRegression
     if not groups and math.isfinite(law.curvature):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 import math
-import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.gradients.alias import AliasTable
 from pdmp.gradients.drawing import Importance, WithReplacement, check_size
 from pdmp.gradients.provider import Memory, Provider, at_least, clear, dot, sample_variance
@@ -44,11 +44,9 @@ def _mode(model):
     if model.searches_by_batches:
         found = model.find_mode()
         if found.error < math.inf and not found.reached:
-            warnings.warn(
+            warn(
                 f"`anchor`: {type(model).__name__} has {found}. That makes the gradient noisier, and biases nothing; "
-                "model.find_mode(...) takes a larger budget.",
-                UserWarning,
-                stacklevel=3,
+                "model.find_mode(...) takes a larger budget."
             )
         x = found.x if found.error < math.inf else None
     else:

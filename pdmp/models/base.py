@@ -100,6 +100,8 @@ class Model(Numerical, Derived):
 
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
+    #: Whether the potential is known to exist at every point, beyond walls too.
+    everywhere = True
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.

@@ -6,11 +6,12 @@ import contextlib
 import dis
 import os
 import re
-import warnings
 
 import numba
 import numpy as np
 from numba.core import errors
+
+from pdmp.errors import warn
 
 #: Named tuples with their compiled methods, by what the names of their numba types begin with.
 CLASSES = {}
@@ -21,11 +22,10 @@ def warn_not_kept():
     """Warn, once in a process, that machine code is not kept on disk."""
     if not _warned:
         _warned.add(True)
-        warnings.warn(
+        warn(
             "machine code is not kept: no folder for it can be written, so each process compiles anew. Set the "
             "environment variable NUMBA_CACHE_DIR to a folder that can be written.",
             RuntimeWarning,
-            stacklevel=2,
         )
 
 

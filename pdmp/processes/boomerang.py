@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
@@ -387,10 +387,8 @@ def check_refresh_rate(value):
     """A finite number >= 0; 0 warns."""
     value = number("refresh_rate", value, least=0.0)
     if value == 0.0:
-        warnings.warn(
+        warn(
             "`refresh_rate` = 0: without refreshments the process is reducible where the target is Gaussian with the "
-            "covariance of the reference, and slow to mix where it is nearly so.",
-            UserWarning,
-            stacklevel=3,
+            "covariance of the reference, and slow to mix where it is nearly so."
         )
     return value

@@ -141,6 +141,7 @@ class Bounded(Extended):
     wall_kind: int  #: the kind of event
 
     recipe = Recipe(featured=False)
+    walled = True
 
     def __init__(
         self,
@@ -316,10 +317,13 @@ class Bounded(Extended):
 
     @property
     def anchor(self) -> np.ndarray | None:
-        """The start of the process within; for a box the point inside that is closest to it."""
+        """The start of the process within; for a box the point inside that is closest to it.
+
+        The mode is not looked for where the potential may exist inside only: the search would go outside.
+        """
         x = self.inner.anchor
         if x is None and self.model is not None:
-            x = self.model.quick_mode()
+            x = self.model.quick_mode() if self.model.everywhere else None
             x = self.model.initial if x is None else x
         return None if x is None else np.clip(x, self.lower, self.upper)
 

@@ -24,13 +24,13 @@ Carlson & Paninski (2017), Stochastic Bouncy Particle Sampler, ICML, section 4 (
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.gradients import Provider
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
@@ -316,11 +316,9 @@ class BPS(Walls, ExactGradient):
     def warn_if_reducible(self, mass: Compiled, x: np.ndarray) -> None:
         """Warn where level sets are spheres in the metric of the mass: bounces then keep |x ∧ v|."""
         if self.dim > 1 and isotropic(self.model, mass, x):
-            warnings.warn(
+            warn(
                 f"pdmp.{type(self).__name__} without refreshment is reducible on an isotropic target: "
-                "averages depend on the start. Give a `refresh_rate` above 0.",
-                UserWarning,
-                stacklevel=2,
+                "averages depend on the start. Give a `refresh_rate` above 0."
             )
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -338,7 +336,7 @@ class BPS(Walls, ExactGradient):
 
 def isotropic(model, mass, x, points=4):
     """Whether ∇U points to the mode from everywhere, in the coordinates in which `mass` is the identity."""
-    mode = model.quick_mode()
+    mode = model.quick_mode() if model.everywhere else None
     if mode is None:
         return False
     rng, root = np.random.default_rng(0), 1.0 / math.sqrt(max(mass.trace(model, mode), 1e-300))

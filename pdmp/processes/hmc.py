@@ -110,7 +110,7 @@ class HMCReport(Report):
         """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
         cures = (
             "a smaller step (`target_acceptance=0.95` of pdmp.HMC), or a parametrisation in which the scale of one "
-            "parameter does not depend on another (non-centred, for a hierarchy)."
+            "parameter does not depend on another (non-centred, for a hierarchy)"
         )
         if stats["divergences"]:
             return [

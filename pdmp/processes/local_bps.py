@@ -29,11 +29,11 @@ the algorithm with a priority queue: 3.3.1).
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Self
 
 import numpy as np
 
+from pdmp.errors import warn
 from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
 from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
 from pdmp.factors.terms import Terms, compiled_factors
@@ -196,11 +196,9 @@ class LocalBPS(Walls, Process):
             self.factors.check(x)
         if process.refresh_rate == 0.0 and self.local and np.diff(self.factors.graph.indptr).max() > 1:
             if isotropic(self.model, Identity(), x):
-                warnings.warn(
+                warn(
                     "pdmp.LocalBPS without refreshment is reducible on an isotropic target with a factor of several "
-                    "coordinates: averages depend on the start. Give a `refresh_rate` above 0.",
-                    UserWarning,
-                    stacklevel=2,
+                    "coordinates: averages depend on the start. Give a `refresh_rate` above 0."
                 )
         return process
 

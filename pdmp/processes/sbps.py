@@ -27,12 +27,12 @@ and its restart are as they must be, not as printed).
 from __future__ import annotations
 
 import math
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.gradients import Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
@@ -296,11 +296,9 @@ class SBPS(Process):
             or getattr(self.provider, "draw", "") == "distinct"
             and (self.provider.size == self.provider.n_data)
         ):
-            warnings.warn(
+            warn(
                 "pdmp.SBPS with a gradient without noise: its regression becomes certain of a straight line, and what "
-                "is not one violates the bound whatever k. Use pdmp.BPS, or smaller batches.",
-                UserWarning,
-                stacklevel=2,
+                "is not one violates the bound whatever k. Use pdmp.BPS, or smaller batches."
             )
         self.model, self.anchor = self.provider.model, self.provider.anchor
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])

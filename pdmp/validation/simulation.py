@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import model_of
 from pdmp.engine.run import sample
+from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import flat
 from pdmp.native.arguments import count, seed_number
@@ -228,7 +229,7 @@ def calibrate(
         below, equal = (values < truth[:, None]).sum(axis=1), (values == truth[:, None]).sum(axis=1)
         ranks.append(below + rng.integers(equal + 1))
     if said:
-        warnings.warn(f"{len(said)} of {replicates} runs warned, the first: {said[0]}", UserWarning, stacklevel=2)
+        warn(f"{len(said)} of {replicates} runs warned, the first: {said[0]}")
     return Calibration(np.array(ranks), draws, names)
 
 

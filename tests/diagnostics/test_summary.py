@@ -52,6 +52,10 @@ def test_a_standard_deviation_that_is_hardly_known():
     for rate, said in ((0.003, True), (1.0, False)):
         found = pdmp.sample(pdmp.BPS(model, refresh_rate=rate), time=3_000.0, chains=2, seed=3, warmup=0.1).summary()
         assert any("the standard deviation of" in w and "refresh more often" in w for w in found.warnings) == said
+    found = pdmp.sample(discrete.SGLD(model, step=0.01), steps=600, chains=2, seed=3).summary()
+    assert [("times as long." in w, "refresh" in w) for w in found.warnings if "standard deviation of x" in w] == [
+        (True, False)
+    ]
 
 
 def test_fewer_events_than_dimensions():
@@ -66,6 +70,39 @@ def test_chains_that_disagree():
     [said] = [w for w in run.summary().warnings if "R-hat above 1.05" in w]
     worst = int(np.argmax(run.rhat()))
     assert f"largest {run.rhat()[worst]:.3g}, of {run.names()[worst]}" in said and "plots.ranks" in said
+
+
+def far_apart(model, process=lambda model: discrete.MALA(model, step=0.1), d=2, size=6.0, **budget):
+    """What is said of the density by a run of four chains, two on each side."""
+    starts = size * np.outer([1.0, 1.0, -1.0, -1.0], np.ones(d))
+    run = pdmp.sample(process(model), initial=starts, chains=4, seed=1, warmup=0.2, **(budget or {"steps": 200}))
+    assert run.rhat().max() > 1.2
+    return [w for w in run.summary().warnings if "does not fall off" in w]
+
+
+def test_where_the_density_does_not_fall():
+    """A sign forgotten, a flat direction; neither of two modes, nor of few draws."""
+    wrong = pdmp.models.from_function(lambda x: (-0.5 * float(x @ x), -x), 2, check_gradient=False)
+    [said] = far_apart(wrong)
+    assert said.startswith("along x[0], x[1] the density") and "the sign of U wrong" in said and "∂U/∂x is -" in said
+    flat = pdmp.models.from_function(lambda x: (0.5 * float(x[0] ** 2), np.array([x[0], 0.0])), 2, check_gradient=False)
+    [said] = far_apart(flat)
+    assert said.startswith("along x[1] the density") and "is 0 for x[1]" in said
+    modes = pdmp.models.GaussianMixture([[-6.0, -6.0], [6.0, 6.0]], [np.eye(2)] * 2)
+    assert far_apart(modes) == [] and far_apart(flat, steps=8) == []
+
+
+def test_a_density_that_ends_at_a_wall():
+    """That of an exponential variable does not fall to 0 there, so that partial integration has another term."""
+
+    def nearly_straight(x):
+        return float(x.sum() + 5e-4 * x @ x), 1.0 + 1e-3 * x
+
+    slope = pdmp.models.from_function(nearly_straight, 2, initial=[1.0, 1.0])
+    bounded = pdmp.Bounded(pdmp.ZigZag(slope), lower=-9.0)
+    assert far_apart(slope, lambda _: bounded, events=20) == []
+    bounded.walled = False
+    assert far_apart(slope, lambda _: bounded, events=20) != []
 
 
 def test_a_coordinate_that_never_moved():

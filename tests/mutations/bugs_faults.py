@@ -7,6 +7,7 @@ CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
 EXTEND = "tests/faults/test_extend.py"
 WORKERS = "tests/faults/test_workers.py"
+POINT = "tests/faults/test_where_warnings_point.py"
 VALUES = "tests/faults/test_bad_values.py"
 KINETIC = "tests/discrete/test_automatic_kinetic_steps.py"
 
@@ -265,6 +266,36 @@ BUGS = [
             "    file = _checkpoint(checkpoint, info, chains[0].process, starts)\n",
             "    file = None\n",
             EXTEND,
+        ),
+        ("warnings: a frame too few", "pdmp/errors.py", "level, frame = 2, sys", "level, frame = 1, sys", POINT),
+        ("warnings: a frame too many", "pdmp/errors.py", "level, frame = level + 1", "level, frame = level + 2", POINT),
+        (
+            "warnings: discrete is the caller",
+            "pdmp/errors.py",
+            'OURS = ("pdmp", "discrete")',
+            'OURS = ("pdmp",)',
+            POINT,
+        ),
+        (
+            "warnings: all are of one category",
+            "pdmp/errors.py",
+            "warnings.warn(text, category,",
+            "warnings.warn(text,",
+            POINT,
+        ),
+        (
+            "walls: the mode is looked for outside",
+            "pdmp/processes/bounded.py",
+            "self.model.quick_mode() if self.model.everywhere else None",
+            "self.model.quick_mode()",
+            "tests/processes/test_bounded.py",
+        ),
+        (
+            "gradient check: the wrong coordinates",
+            FUNCTION,
+            "np.flatnonzero(~(np.abs(slopes - gradient)",
+            "np.flatnonzero((np.abs(slopes - gradient)",
+            "tests/models/test_models.py",
         ),
     )
 ]

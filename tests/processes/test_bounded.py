@@ -413,6 +413,20 @@ def test_by_default_it_starts_at_the_point_of_the_box_closest_to_the_mode():
     np.testing.assert_array_equal(path.positions[0], [0.5, 0.0, 1.0])
 
 
+@pytest.mark.parametrize("process", [pdmp.ZigZag, pdmp.BPS])
+def test_a_function_of_ones_own_is_not_called_outside(process):
+    """Its mode is there, and it need not exist there."""
+    seen = []
+
+    def f(x):
+        seen.append(x[1])
+        return 0.5 * float(x @ x) + 3.0 * x[1], x + [0.0, 3.0]
+
+    model = pdmp.models.from_function(f, 2, initial=[0.0, 1.0], check_gradient=False)
+    pdmp.sample(pdmp.Bounded(process(model), lower=[-np.inf, 0.5]), events=20, seed=1)
+    assert min(seen) > 0.499 and len(seen) > 20  # differences at `initial` aside
+
+
 @pytest.mark.parametrize(
     "walls, x, message",
     [

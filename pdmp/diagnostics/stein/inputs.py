@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 
 import numpy as np
 
+from pdmp.errors import warn
 from pdmp.native.arguments import count
 
 FARTHEST = 1e60  #: a discrepancy of larger draws or scores is infinite: sums of their fourth powers would overflow
@@ -31,13 +31,11 @@ def check_draws(x, scores, name="scores"):
             )
     n, d = x.shape
     if 1 < n < d:
-        warnings.warn(
-            f"{n} draws in {d} dimensions are too few for a Stein discrepancy: take more draws.", stacklevel=3
-        )
+        warn(f"{n} draws in {d} dimensions are too few for a Stein discrepancy: take more draws.")
     if n > 1:
         constant = np.flatnonzero(np.ptp(x, axis=0) == 0.0)
         if len(constant):
-            warnings.warn(f"coordinates {constant.tolist()} of `x` are constant: they never moved.", stacklevel=3)
+            warn(f"coordinates {constant.tolist()} of `x` are constant: they never moved.")
     return x, scores
 
 

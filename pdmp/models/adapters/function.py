@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -19,10 +18,12 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import ArrayLike
 
+from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled, fingerprint
 
 #: potential = answer(address of x, address of the gradient to add to, or 0)
+NAMED = 200  #: largest dimension in which wrong entries of a gradient are named
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -147,6 +148,7 @@ class FunctionModel(Model):
     address: int
 
     divisible = False
+    everywhere = False
 
     def __init__(
         self,
@@ -184,11 +186,9 @@ class FunctionModel(Model):
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the function raises, perhaps outside its support
-            warnings.warn(
+            warn(
                 f"the mode was not found: `potential_and_gradient` raised {type(error).__name__}: {error}. Return the "
-                "potential inf outside the support; in a run an exception is a failure.",
-                UserWarning,
-                stacklevel=3,
+                "potential inf outside the support; in a run an exception is a failure."
             )
             return None
 
@@ -259,7 +259,10 @@ class FunctionModel(Model):
         answer = self.callback.function(self.initial.copy())
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             kind = type(answer).__name__
-            raise TypeError(f"`potential_and_gradient` must return the pair (U, gradient), got a {kind}.")
+            raise TypeError(
+                f"`potential_and_gradient` must return the pair (U, gradient), got a {kind}; pdmp.models.from_jax and "
+                "from_torch compute the gradient of a U themselves."
+            )
         potential, gradient = (np.asarray(part) for part in answer)
         if potential.shape != ():
             raise ValueError(
@@ -302,11 +305,25 @@ class FunctionModel(Model):
             ]
             if errors and min(errors)[0] > 1e-3:
                 raise ValueError(
-                    f"`potential_and_gradient` returns a gradient that does not fit its U: along a random direction "
-                    f"the gradient's slope is {slope:.8g}, the slope of U is {min(errors)[1]:.8g}. The gradient "
-                    f"must be that of U = -log density. (`check_gradient=False` skips this comparison.)"
+                    f"`potential_and_gradient` returns a gradient that does not fit its U{self._wrong(x, scale)}: "
+                    f"along a random direction the gradient's slope is {slope:.8g}, the slope of U is "
+                    f"{min(errors)[1]:.8g}. The gradient must be that of U = -log density. (`check_gradient=False` skips this comparison.)"
                 )
             return
+
+    def _wrong(self, x, scale):
+        """Which entries of the gradient at x are off, as text."""
+        if self.dim > NAMED:
+            return ""
+        gradient = self.callback.evaluate(x.copy())[1].copy()
+        slopes = np.empty(self.dim)
+        for j, h in enumerate(1e-4 * scale):
+            step = np.zeros(self.dim)
+            step[j] = h
+            slopes[j] = (self.callback.evaluate(x + step)[0] - self.callback.evaluate(x - step)[0]) / (2.0 * h)
+        largest = max(np.abs(slopes).max(), np.abs(gradient).max())
+        off = np.flatnonzero(~(np.abs(slopes - gradient) <= 1e-3 * np.maximum(np.abs(slopes), 1e-3 * largest)))
+        return f", in coordinates {off.tolist()}" if 0 < len(off) < self.dim else ""
 
 
 def from_function(
