@@ -307,7 +307,8 @@ class FunctionModel(Model):
                 raise ValueError(
                     f"`potential_and_gradient` returns a gradient that does not fit its U{self._wrong(x, scale)}: "
                     f"along a random direction the gradient's slope is {slope:.8g}, the slope of U is "
-                    f"{min(errors)[1]:.8g}. The gradient must be that of U = -log density. (`check_gradient=False` skips this comparison.)"
+                    f"{min(errors)[1]:.8g}. The gradient must be that of U = -log density. (`check_gradient=False` "
+                    "skips this comparison.)"
                 )
             return
 
