@@ -339,6 +339,21 @@ def table_names(page):
     return {name for row in rows for name in re.findall(r"`([A-Z]\w+)[`(]", row)}
 
 
+def test_the_reference_lists_what_is_exported():
+    """Each class and function, but for two that users get and do not make or call."""
+    listed, module = set(), ""
+    for line in PAGES["reference/index.md"].read_text(encoding="utf-8").splitlines():
+        module = line.partition("currentmodule:: ")[2] or module
+        if re.fullmatch(r"   [\w.]+", line):
+            listed.add(f"{module}.{line.strip()}")
+            resolve(f"{module}.{line.strip()}")
+    for name in {name.rpartition(".")[0] for name in listed} - {"pdmp.interfaces"}:
+        package = importlib.import_module(name)
+        for exported in getattr(package, "__all__", ()):
+            if callable(getattr(package, exported)) and f"{name}.{exported}" not in listed:
+                assert f"{name}.{exported}" in ("pdmp.models.Mode", "pdmp.models.Model", "pdmp.data.did_you_mean")
+
+
 def test_lists_of_names():
     """The tables of samplers and targets name what is exported, and all of it."""
     samplers = {n for package in (pdmp, discrete) for n in package.__all__ if is_process(getattr(package, n))}
