@@ -528,7 +528,7 @@ def test_benchmarks_start(name):
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     missing = re.search(r"ModuleNotFoundError: No module named '(jax|blackjax|torch|nutpie|pymc|numpyro)", done.stderr)
     if missing:
@@ -617,6 +617,13 @@ def test_a_discrepancy_hardly_sees_the_width_of_a_narrow_posterior():
         pdmp.diagnostics.ksd(x[:, None], -x[:, None] / sd**2) for x in (sd * z, sd * (z + 0.5), 0.5 * sd * z)
     )
     assert shifted > 10.0 * narrow and shifted > 10.0 * right
+
+
+def test_what_is_always_in():
+    model = pdmp.models.LogisticRegression([[1.0, 0.5], [0.3, -1.0], [-0.7, 0.2]], [0, 1, 1])
+    run = pdmp.sample(pdmp.StickyZigZag(model, inclusion=0.3, always=[0]), time=60.0, seed=1)
+    found = run.inclusion()
+    assert found[0] == 1.0 and 0.0 < found[1] < 1.0
 
 
 def test_most_proposals_of_the_picture_are_thinned(monkeypatch):
