@@ -1,6 +1,7 @@
 """The skeletons of docs/contributing.md are complete: each is run as it stands, and samples the law it should."""
 
 import importlib
+import inspect
 import pathlib
 import re
 import tomllib
@@ -105,3 +106,25 @@ def test_what_the_page_names_exists():
         thing = importlib.import_module(name.partition(".")[0])
         for part in name.split(".")[1:]:
             thing = getattr(thing, part)
+
+
+def test_marks_tiers_and_pythons():
+    """The page lists the marks of pytest, the resolution of the quick tier, its false alarms and the Pythons of nox."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    marks = {line.partition(":")[0] for line in options["markers"]}
+    listed = PAGE.partition("Five marks say where a test belongs")[2].partition("Half of the workers")[0]
+    assert set(re.findall(r"^- `(\w+)`:", listed, re.MULTILINE)) == marks and len(marks) == 5
+    text = " ".join(PAGE.split())
+    assert "fails with a probability of one in a million" in text
+    assert inspect.signature(assert_unbiased).parameters["alpha"].default == 1e-6
+    found = re.search(
+        r"means off by ([\d.]+) standard deviations and variances off by (\d+) % \(([\d.]+) and (\d+) %", text
+    )
+    plain, percent, compiled, percent_compiled = map(float, found.groups())
+    law = (ROOT / "tests" / "statistics" / "test_each_sampler.py").read_text(encoding="utf-8")
+    assert f"RESOLUTION = {plain} if PLAIN else {compiled}\n" in law
+    assert (percent, percent_compiled) == (100 * plain, 100 * compiled)
+    first, last = re.search(r"of 3\.(\d+) to 3\.(\d+), and with the oldest", text).groups()
+    sessions = ", ".join(f'"3.{k}"' for k in range(int(first), int(last) + 1))
+    nox = ROOT / ".ci" / "noxfile.py"  # not in the copies in which bugs are planted
+    assert not nox.exists() or f"python=[{sessions}]" in nox.read_text(encoding="utf-8")

@@ -2,8 +2,8 @@
 
 All chains run up to a look, a number of proposals, and wait there for each other; then the run is examined as it would
 be at its end, and either stops there or goes on to the next look, a quarter further after the warm-up. Neither a clock
-nor the goal itself decides where the looks are. So a seed repeats its run on any machine and in any executor, and a
-run that is extended to a higher goal is bitwise the run that was given that goal at once.
+nor the goal itself decides where the looks are. So a seed repeats its run however busy the machine is, in any
+executor, and a run that is extended to a higher goal is bitwise the run that was given that goal at once.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def sample(
         Effective draws that the mean and the sd of every coordinate must have, all chains together, see
         `Run.effective_draws`. This is examined after the same numbers of proposals in every run, at first 500 of each
         chain after the warm-up (and ten for each clock), then a quarter more each time; so the run does not depend on
-        the machine. Without another budget it ends after 10,000,000 proposals of a chain, or when a skeleton of 2 GB
-        is full; a run that ends before the goal is reached warns, once, and says what to try.
+        how busy the machine is. Without another budget it ends after 10,000,000 proposals of a chain, or when a
+        skeleton of 2 GB is full; a run that ends before the goal is reached warns, once, and says what to try.
     rhat : float, optional
         The largest R-hat that any coordinate may have, for example 1.01; for at least two chains. With `ess` both are
         needed.

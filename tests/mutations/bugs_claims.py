@@ -1,0 +1,32 @@
+"""Bugs that make a sentence of the pages untrue: defaults, thresholds, columns, and how warnings are raised."""
+
+from tests.mutations.bugs import Bug
+
+CLAIMS = "tests/site/test_claims.py"
+RUN, SUMMARY, CLI = "pdmp/engine/run.py", "pdmp/diagnostics/summary.py", "pdmp/cli.py"
+
+BUGS = [
+    Bug(f"claims: {name}", file, old, new, (f"{CLAIMS}::{test}",))
+    for name, file, old, new, test in [
+        ("half of the effective draws by default", RUN, "= 400, 1.05, 100_000", "= 200, 1.05, 100_000", "test_defaults_of_a_run"),
+        ("another R-hat by default", RUN, "= 400, 1.05, 100_000", "= 400, 1.5, 100_000", "test_defaults_of_a_run"),
+        ("fewer draws without a warning", SUMMARY, "FEW = 400.0", "FEW = 40.0", "test_thresholds_of_warnings"),
+        ("a larger R-hat without a warning", SUMMARY, "LARGE = 1.05", "LARGE = 1.5", "test_thresholds_of_warnings"),
+        ("columns of a summary in another order", SUMMARY, '("name", "mean", "sd", "mcse", "ess", "rhat")', '("name", "mean", "mcse", "sd", "ess", "rhat")', "test_columns_of_the_summary"),
+        ("checkpoints every five minutes", "pdmp/engine/checkpoint.py", "CHECKPOINT_SECONDS = 30.0", "CHECKPOINT_SECONDS = 300.0", "test_seconds"),
+        ("segments of a minute", "pdmp/engine/executors.py", "SEGMENT_SECONDS = 5.0", "SEGMENT_SECONDS = 60.0", "test_seconds"),
+        ("tables are sub-sampled later", "pdmp/formulas/fitting.py", "SUBSAMPLED_ROWS = 50_000", "SUBSAMPLED_ROWS = 500_000", "test_sizes_of_tables"),
+        ("larger files are read at once", "pdmp/formulas/batches.py", "LARGE_FILE = 2**28", "LARGE_FILE = 2**30", "test_sizes_of_tables"),
+        ("automatic steps with twice the error", "discrete/schedules.py", "def automatic(error: float = 0.1)", "def automatic(error: float = 0.2)", "test_defaults_of_the_samplers"),
+        ("SGHMC is explicit by default", "discrete/sghmc.py", 'scheme: str = "splitting",\n        refresh_every: int | None = None,\n        noise_estimate', 'scheme: str = "explicit",\n        refresh_every: int | None = None,\n        noise_estimate', "test_defaults_of_the_samplers"),
+        ("a sampler more in comparisons", "pdmp/processes/boomerang.py", "recipe = Recipe(featured=False)", "recipe = Recipe()", "test_samplers_of_a_comparison"),
+        ("steps of a comparison with half the error", "pdmp/comparison.py", "STEP_ERROR = 0.1", "STEP_ERROR = 0.05", "test_headline_and_settings_of_the_recorded_comparison"),
+        ("fewer data passes by default", CLI, "TERMS / n_data, LEAST_PASSES", "0.1 * TERMS / n_data, LEAST_PASSES", "test_headline_and_settings_of_the_recorded_comparison"),
+        ("fits have no seed", CLI, '    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,\n    save: Annotated[\n        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")\n    ] = None,\n    picture', '    sede: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,\n    save: Annotated[\n        pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")\n    ] = None,\n    picture', "test_options_of_every_command"),
+        ("what adapts is a deprecation", RUN, "stays as it starts; give warmup=0.2, say.\",\n            UserWarning,", "stays as it starts; give warmup=0.2, say.\",\n            DeprecationWarning,", "test_warnings_become_errors"),
+        ("a run prints", RUN, "    started = perf_counter()\n    model = None if automatic", "    started = perf_counter()\n    print(process)\n    model = None if automatic", "test_the_package_prints_nothing"),
+        ("mini-batches: a way of drawing has gone", "pdmp/gradients/minibatch.py", '("iid", "distinct", "reshuffle", "epoch"))', '("iid", "distinct", "epoch"))', "test_ways_of_drawing"),
+        ("the discrepancy leaves out the pairs", "pdmp/diagnostics/stein/kernel_discrepancy.py", "off = 2.0 * float(np.dot(weights, pairs", "off = 0.0 * float(np.dot(weights, pairs", "test_a_discrepancy_hardly_sees_the_width_of_a_narrow_posterior"),
+        ("importing takes matplotlib", "pdmp/errors.py", "import numpy as np\n", "import matplotlib  # noqa: F401\nimport numpy as np\n", "test_what_the_import_imports"),
+    ]
+]  # fmt: skip
