@@ -29,6 +29,7 @@ from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
@@ -82,7 +83,8 @@ def regression(
         Of counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
-        number given for each; "all" but the intercept. Without group effects, or with those of intercepts as below.
+        number given for each; "all" but the intercept. A term with several columns, such as a category, is in or out as
+        a whole, unless its columns are named one by one. Without group effects, or with those of intercepts as below.
         ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
         their number has a prior of its own.
     seed : int, optional
@@ -227,6 +229,7 @@ def make_model(
         scale_response=family.in_units,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
+        together=None if select is None else terms_of(select, design),
         model_prior=model_prior,
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
@@ -335,6 +338,19 @@ def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None 
     return inclusion
 
 
+def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
+    """The terms of several columns that `select` names, or "all": their coefficients are 0 together."""
+    several = {name: places for name, places in design.terms.items() if len(places) > 1}
+    if select == "all":
+        return several
+    single = {design.columns.index(name) for name in select if name in design.columns}
+    found = {name: places for name, places in several.items() if name in select}
+    for name, places in found.items():
+        for j in single.intersection(places):
+            raise ValueError(f"`select` names the term {name!r}, and its column {design.columns[j]!r} besides.")
+    return found
+
+
 def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
@@ -352,9 +368,11 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
         options["initial"] = starts(chains, rng)
-    name = {RegressionZigZag: "the Zig-Zag process", Sticky: "the sticky Zig-Zag process"}.get(
-        type(process), f"pdmp.{type(process).__name__}"
-    )
+    name = {
+        RegressionZigZag: "the Zig-Zag process",
+        Sticky: "the sticky Zig-Zag process",
+        StickyGroups: "the sticky Zig-Zag process, terms of several columns entering and leaving by reversible jumps",
+    }.get(type(process), f"pdmp.{type(process).__name__}")
     return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
 
 
@@ -372,7 +390,10 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         process: Any = RegressionZigZag(model, found.mean, found.sd)
         if process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
-        process = Sticky(process, model.model_prior, (), None, None) if selects else process
+        if selects and model.together:
+            process = StickyGroups(process, list(model.together.values()), model.model_prior)
+        elif selects:
+            process = Sticky(process, model.model_prior, (), None, None)
         return (
             process,
             found.draws,
@@ -389,6 +410,9 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
+    if selects and model.together:
+        groups = list(model.together.values())
+        return StickyGroups(ZigZag(provider, speed=sd), groups, model.model_prior), starts, said
     if selects:
         return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
     return ZigZag(provider, speed=sd), starts, said

@@ -11,6 +11,7 @@ MIXED, FIXED, LAWS, PRIORS = (
     "pdmp/models/regressions/likelihoods.py",
     "pdmp/models/priors.py",
 )
+INCLUSION = "pdmp/formulas/inclusion.py"
 DESIGN, TABLE, FITTING, FIT, FAMILIES = (
     "pdmp/formulas/design.py",
     "pdmp/formulas/table.py",
@@ -161,6 +162,55 @@ BUGS = [
             "inclusion[places] = probability",
             "inclusion[places] = INCLUSION",
             "test_prior_probabilities_of_selection",
+        ),
+        (
+            "terms are selected column by column",
+            FITTING,
+            "if len(places) > 1}",
+            "if len(places) > 9}",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "a term and its column may both be named",
+            FITTING,
+            "for j in single.intersection(places):",
+            "for j in single.intersection(()):",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "the prior of the model's size is lost with groups",
+            FITTING,
+            "groups, model.model_prior), starts, said",
+            "groups), starts, said",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "the Bayes factor is the posterior odds",
+            INCLUSION,
+            "found / (1.0 - found) / (np.asarray(prior) / (1.0 - np.asarray(prior)))",
+            "found / (1.0 - found)",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "the error of an inclusion is that of independent draws",
+            INCLUSION,
+            "np.sqrt(found * (1.0 - found) / ess)",
+            "np.sqrt(found * (1.0 - found) / moving.shape[1])",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "all chains have the mean of all",
+            INCLUSION,
+            "chains.min(axis=0)",
+            "chains.mean(axis=0)",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "the median model is the whole one",
+            INCLUSION,
+            'row["probability"] >= 0.5',
+            'row["probability"] >= 0.0',
+            "test_the_table_of_inclusion_by_hand",
         ),
         (
             "a label is the other",
