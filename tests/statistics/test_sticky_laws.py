@@ -3,11 +3,19 @@
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 import pdmp
+from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.models.priors import HalfNormal, Normal
+from pdmp.models.regressions.likelihoods import NormalLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
 
 RNG = np.random.default_rng(81)
@@ -105,3 +113,112 @@ def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     assert check.p > 1e-6, check
     assert len(check.clocks) == (D if name == "ZigZag" else 2)
     assert check.resolution < 0.06
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Two hundred coefficients: too many models to list
+
+
+MANY, ROWS, SLAB, INCLUDED = 200, 300, 0.5, 0.05
+RESOLUTION = 5.0  #: standard errors of the difference: of 600 numbers none is off by as much, but once in 2,800 seeds
+
+
+def many():
+    """Columns that are correlated with their neighbours; ten coefficients are not 0, several of them hard to tell."""
+    rng = np.random.default_rng(12)
+    Z = rng.standard_normal((ROWS, MANY))
+    X = Z.copy()
+    for j in range(1, MANY):
+        X[:, j] = 0.5 * X[:, j - 1] + math.sqrt(0.75) * Z[:, j]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    beta = np.zeros(MANY)
+    beta[:30:3] = [0.5, -0.4, 0.3, 0.25, -0.22, 0.2, 0.18, -0.16, 0.14, 0.12]
+    y = X @ beta + rng.standard_normal(ROWS)
+    return X, y - y.mean()
+
+
+@numba.njit
+def gibbs(products, pulls, square, n, slab, w, spread, sweeps, seed, out):
+    """Point-mass Gibbs sampler (George & McCulloch 1997, section 5): each (γⱼ, βⱼ) given the others, βⱼ integrated.
+
+    With `spread` > 0 also σ ~ HalfNormal(spread), by a random walk in log σ; else σ = 1. `out[k]` adds up what batch k
+    has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell), and of σ in the end.
+    """
+    np.random.seed(seed)
+    d = len(pulls)
+    beta, sigma, left, inside = np.zeros(d), 1.0, pulls.copy(), 0.0
+    for sweep in range(-sweeps // 10, sweeps):
+        for j in range(d):
+            variance = 1.0 / (products[j, j] / sigma**2 + 1.0 / slab**2)
+            mean = variance * (left[j] + products[j, j] * beta[j]) / sigma**2
+            odds = w / (1.0 - w) * math.sqrt(variance) / slab * math.exp(min(0.5 * mean * mean / variance, 700.0))
+            p = odds / (1.0 + odds)
+            new = mean + math.sqrt(variance) * np.random.standard_normal() if np.random.random() < p else 0.0
+            if new != beta[j]:
+                left -= products[j] * (new - beta[j])  # Xᵀ(y - Xβ)
+                beta[j] = new
+            if sweep >= 0:
+                out[sweep * len(out) // sweeps, j] += p * len(out) / sweeps
+        if spread > 0.0:
+            rest = square - beta @ (pulls + left)  # |y - Xβ|²
+            there = sigma * math.exp(0.12 * np.random.standard_normal())
+            rise = (n - 1) * math.log(there / sigma) + 0.5 * rest * (there**-2 - sigma**-2)
+            rise += 0.5 * (there**2 - sigma**2) / spread**2
+            if np.random.random() < math.exp(min(-rise, 0.0)):
+                sigma = there
+        if sweep >= 0:
+            out[sweep * len(out) // sweeps, d] += sigma * len(out) / sweeps
+
+
+def compare(run, spread=0.0):
+    """Largest difference of inclusion probabilities from those of the Gibbs sampler, in standard errors of it."""
+    X, y = many()
+    batches = np.zeros((40, MANY + 1))
+    gibbs(X.T @ X, X.T @ y, float(y @ y), ROWS, SLAB, INCLUDED, spread, 40_000, 1, batches)
+    truth, error = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+    found, moving = run.inclusion()[:MANY], 1.0 * (run.diagnostic_draws()[..., :MANY] != 0.0)
+    with np.errstate(all="ignore"):
+        ess = np.nan_to_num(draws_ess(moving, "mean"), nan=1e3)
+    p = np.clip(truth[:MANY], 1e-3, 1.0 - 1e-3)
+    z = np.abs(found - truth[:MANY]) / np.sqrt(p * (1.0 - p) / ess + error[:MANY] ** 2)
+    assert run.stats["bound_violations"] == 0
+    unsure = (truth[:MANY] > 0.1) & (truth[:MANY] < 0.9)
+    assert unsure.sum() >= 4 and np.all(ess[unsure] > 100.0)
+    return z.max(), truth, error
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", ["sticky", "groups of one"])
+def test_200_coefficients_against_a_gibbs_sampler(name):
+    X, y = many()
+    model = pdmp.models.SpikeAndSlabLinearRegression(X, y, 1.0, SLAB, INCLUDED)
+    options = {"speed": 1.0 / np.sqrt(np.diag(model.hessian()))}
+    if name == "sticky":
+        process, time = pdmp.StickyZigZag(model, **options), 60_000.0
+    else:
+        process, time = StickyGroups(pdmp.ZigZag(model, **options), np.arange(MANY)[:, None]), 1_500.0
+    start = np.zeros((4, MANY))
+    run = pdmp.sample(
+        process, time=time, chains=4, initial=start, warmup=0.1, seed=3, store="grid", draws=4_000, progress=False
+    )
+    assert compare(run)[0] < RESOLUTION
+
+
+@pytest.mark.release
+def test_200_coefficients_and_sigma_against_a_gibbs_sampler():
+    """One row a proposal, as `pdmp.regression(..., select="all")` samples it."""
+    X, y = many()
+    names = [f"x{j}" for j in range(MANY)]
+    priors = [Normal(0.0, SLAB)] * MANY
+    options = {"dispersion_priors": [HalfNormal(2.0)], "inclusion": np.full(MANY, INCLUDED)}
+    model = MixedRegression(X, y, NormalLaw(), names, priors, **options)
+    # Anchor and speeds near the columns that matter, so that bounds on single rows are tight.
+    process = Sticky(RegressionZigZag(model), None, (), None, None)
+    run = pdmp.sample(
+        process, time=3_000.0, chains=4, initial=process.anchor, warmup=0.1, seed=4, store="grid", draws=4_000, progress=False
+    )
+    worst, truth, error = compare(run, spread=2.0)
+    sigma = np.exp(run.diagnostic_draws()[..., MANY])
+    ess = draws_ess(sigma[..., None], "mean")[0]
+    assert worst < RESOLUTION
+    assert abs(sigma.mean() - truth[MANY]) < RESOLUTION * np.hypot(sigma.std() / math.sqrt(ess), error[MANY])
