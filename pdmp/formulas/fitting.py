@@ -23,7 +23,7 @@ from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.design import gram, pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
@@ -34,7 +34,10 @@ from pdmp.processes.sticky_groups import StickyGroups
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
-SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 50 rows"
+SUBSAMPLED_GROUPS = (
+    "effects (1 | g), or (1 + x | g) with x among the fixed columns, of one grouping, half of whose groups have at "
+    "least 50 rows"
+)
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -113,8 +116,8 @@ def regression(
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
     same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
-    effects ``(1 | g)`` of one grouping half of whose groups have at least 50 rows, by
-    `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
+    effects ``(1 | g)`` or ``(1 + x | g)`` of one grouping half of whose groups have at least 50 rows, x being among the
+    fixed columns, by `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
     over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with full
     gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
@@ -211,7 +214,7 @@ def make_model(
     kind: type[MixedRegression] = MixedRegression
     if not groups and math.isfinite(law.curvature):
         kind = FixedEffectsRegression
-    elif has_intercepts(groups, design.intercept) and (select is not None or len(y) >= SUBSAMPLED_ROWS):
+    elif has_intercepts(groups, design) and (select is not None or len(y) >= SUBSAMPLED_ROWS):
         kind = GroupIntercepts
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
@@ -236,9 +239,12 @@ def make_model(
     return model, design, by_name, notes
 
 
-def has_intercepts(groups: Sequence[GroupColumn], intercept: int | None) -> bool:
+def has_intercepts(groups: Sequence[GroupColumn], design: Design) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
-    return intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|") and groups[0].is_large
+    means = means_of(groups, design.intercept, design.columns)
+    if means is None or not groups[0].is_large:
+        return False
+    return all(np.array_equal(g.value, design.X[:, j]) for g, j in zip(groups[1:], means[1:], strict=True))
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:

@@ -20,7 +20,7 @@ order at an anchor:
     α = min(1, A) min(1, e^-D) of a birth and min(1, 1/A) min(1, e^D) of a death,     A = ω Πⱼ sⱼ(0) S,
 
 so that α q balances: A e^-D is the odds over q (delayed acceptance [2]_). The first factor costs no data; only where a
-uniform number is below it does the second one look at all rows, twice. A reversible kernel at a constant rate beside a
+uniform number is below it does the second one look at all rows, twice; of a quadratic U it is 1. A reversible kernel at a constant rate beside a
 process that leaves the same law invariant, does so too [1]_; v_g, of one law whether the group is in or out, is kept. On
 all other events positions are continuous; here they jump, so all clocks are drawn anew.
 
@@ -79,7 +79,8 @@ class StickyGroups(Sticky):
         Without a mass, and with rates that need nothing but the present position: exact inversion, affine bounds, or
         bounds on single rows.
     groups : sequence of sequences of int
-        Coordinates that enter and leave together; each in one group at most.
+        Coordinates that enter and leave together; each in one group at most. A group of one need not wait until its
+        path crosses 0, as a coordinate that sticks, which is rare where data say much of each coefficient.
     inclusion, always, slab_density
         As in `StickyZigZag`; the prior inclusion probability of a group is that of all its coordinates. Of a
         `BetaBernoulli` law a group counts as one. Coordinates in no group stick one by one.
@@ -118,6 +119,7 @@ class StickyGroups(Sticky):
     log_volume: np.ndarray  #: (G,) log of the integral of exp(-δᵀPδ/2)
     expanded_at: np.ndarray  #: (d,)
     total_rate: float
+    is_quadratic: bool  #: whether U is its own expansion, so that D = 0
 
     has_groups = True
 
@@ -190,12 +192,13 @@ class StickyGroups(Sticky):
         hessian = _hessian_rows(self.model, self.expanded_at, self.grouped)
         self.constant, self.slopes = np.zeros(len(self.grouped)), np.zeros((len(self.grouped), d))
         self.root, self.precision = np.zeros((2, len(self.grouped), sizes.max()))
-        self.log_volume = np.zeros(len(sizes))
+        self.log_volume, self.is_quadratic = np.zeros(len(sizes)), self.model.has("affine_partial")
         for k, size in enumerate(sizes):
             rows = slice(self.begin_group[k], self.begin_group[k + 1])
             g = self.grouped[rows]
             block = 0.5 * (hessian[rows][:, g] + hessian[rows][:, g].T)
             values, vectors = np.linalg.eigh(block)
+            self.is_quadratic &= bool(values.min() > SMALLEST_CURVATURE * values.max())
             values = np.maximum(np.abs(values), max(SMALLEST_CURVATURE * np.abs(values).max(), 1e-300))
             precision, covariance = (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
             across = hessian[rows].copy()
@@ -227,6 +230,8 @@ class StickyGroups(Sticky):
         if rng.random() >= math.exp(min(sign * log_a, 0.0)):
             return 0.0
         self.propose_group(state, g, birth, rng)
+        if self.is_quadratic:
+            return self.total_rate
         count_data(state.counts, 2 * self.model.n_data)
         return self.total_rate * math.exp(min(-sign * self.excess(state, g), 0.0))
 
