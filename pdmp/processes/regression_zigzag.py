@@ -183,7 +183,11 @@ class RegressionZigZag(Process):
         m = len(self.shared)
         self.pull, weights, growth = np.zeros(model.dim), np.zeros(model.n_data), np.zeros(self.groups)
         n_effects = self.slots * self.groups
-        self.inner, self.border, self.own = np.zeros((m, m)), np.zeros((n_effects, m)), np.zeros((n_effects, self.slots))
+        self.inner, self.border, self.own = (
+            np.zeros((m, m)),
+            np.zeros((n_effects, m)),
+            np.zeros((n_effects, self.slots)),
+        )
         _survey(
             model.native,
             self.anchor,
@@ -207,7 +211,9 @@ class RegressionZigZag(Process):
         self.own_rises = np.abs(self.border) @ sigma
         self.rises += sigmas @ np.abs(self.border)
         for k in range(self.slots):
-            self.own_rises += np.abs(self.own[:, k]) * np.tile(sigmas[k * self.groups : (k + 1) * self.groups], self.slots)
+            self.own_rises += np.abs(self.own[:, k]) * np.tile(
+                sigmas[k * self.groups : (k + 1) * self.groups], self.slots
+            )
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
         order = np.argsort(group, kind="stable")
         self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])

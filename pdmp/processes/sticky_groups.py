@@ -46,7 +46,15 @@ from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import FROZEN_SINCE, KEPT_VELOCITY, LISTED, TIME_FROZEN, Sticky, _coordinates, spikes_and_slab
+from pdmp.processes.sticky import (
+    FROZEN_SINCE,
+    KEPT_VELOCITY,
+    LISTED,
+    TIME_FROZEN,
+    Sticky,
+    _coordinates,
+    spikes_and_slab,
+)
 from pdmp.processes.zigzag import ZigZag
 from pdmp.thinning.affine import Affine, Inversion
 
@@ -150,7 +158,9 @@ class StickyGroups(Sticky):
         for k, g in enumerate(parts):
             w = probabilities[g]
             if np.any(w != w[0]) or np.any(density[g] == 0.0):
-                raise ValueError(f"the coordinates {g.tolist()} of a group need one `inclusion` below 1, got {w.tolist()}.")
+                raise ValueError(
+                    f"the coordinates {g.tolist()} of a group need one `inclusion` below 1, got {w.tolist()}."
+                )
             odds = 0.0 if self.shape > 0.0 else math.log(w[0] / (1.0 - w[0]))
             self.log_odds[k] = odds + np.log(density[g]).sum()
         self.total_rate = positive_number("rate", rate) * len(parts)
@@ -279,9 +289,13 @@ class StickyGroups(Sticky):
         for q in range(size):
             for r in range(size):
                 p = self.precision[begin + q, r]
-                rise += 0.5 * p * (
-                    (memory.drawn[q] - memory.centre[q]) * (memory.drawn[r] - memory.centre[r])
-                    - memory.centre[q] * memory.centre[r]
+                rise += (
+                    0.5
+                    * p
+                    * (
+                        (memory.drawn[q] - memory.centre[q]) * (memory.drawn[r] - memory.centre[r])
+                        - memory.centre[q] * memory.centre[r]
+                    )
                 )
         for q in range(size):
             memory.here[self.grouped[begin + q]] = 0.0
@@ -330,7 +344,10 @@ class StickyGroups(Sticky):
     def _moving(self, x):
         """Whether each group starts in: where one of its coordinates is not 0."""
         return np.array(
-            [np.any(x[self.grouped[a:b]] != 0.0) for a, b in zip(self.begin_group[:-1], self.begin_group[1:], strict=True)]
+            [
+                np.any(x[self.grouped[a:b]] != 0.0)
+                for a, b in zip(self.begin_group[:-1], self.begin_group[1:], strict=True)
+            ]
         ).astype(np.int64)
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -359,7 +376,11 @@ class StickyGroups(Sticky):
 def _check_inner(inner):
     """Only processes whose rates are functions of where the path is: it jumps."""
     batches = isinstance(inner, ZigZag) and not inner.model.n_data == 0 and not inner.provider.exact
-    fine = isinstance(inner, ZigZag) and inner.mass is None and (batches or isinstance(inner.thinning, (Affine, Inversion)))
+    fine = (
+        isinstance(inner, ZigZag)
+        and inner.mass is None
+        and (batches or isinstance(inner.thinning, (Affine, Inversion)))
+    )
     if not (fine or isinstance(inner, RegressionZigZag)):
         raise TypeError(
             "groups of coordinates need a RegressionZigZag, or a ZigZag without a mass and with batches, inversion or "

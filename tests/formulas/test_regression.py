@@ -17,6 +17,7 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky_groups import StickyGroups
 
@@ -361,6 +362,7 @@ LARGE = [
     ("c ~ x", "poisson", 1),
     pytest.param("y ~ x", "gaussian", 8, marks=pytest.mark.slow),
     ("c ~ x + (1 | g)", "poisson", 1),
+    pytest.param("c ~ x + (1 + x | g)", "poisson", 4, marks=pytest.mark.slow),
     pytest.param("c ~ x", "negative_binomial", 40, marks=pytest.mark.slow),
 ]
 
@@ -376,7 +378,9 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     options = {"events": 150, "chains": 2, "seed": 1, "progress": False}
     fit = pdmp.regression(formula, data, family, **options)
     process = fit.run.process
-    assert isinstance(process, RegressionZigZag) and process.grouped == ("|" in formula)
+    assert isinstance(process, RegressionZigZag) and process.slots == formula.replace("1 + x", "1").count(
+        "|"
+    ) + formula.count("1 + x")
     assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
     assert fit.run.stats["bound_violations"] == 0
     assert fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
@@ -390,6 +394,20 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
         assert np.allclose(other.anchor, process.anchor, atol=1e-6)
         assert np.allclose(other.inner, process.inner) and np.allclose(other.pull, process.pull, atol=1e-8)
         assert np.allclose(np.sort(other.tables.totals), np.sort(process.tables.totals))
+
+
+def test_which_effects_are_subsampled(monkeypatch):
+    """Intercepts, and slopes of fixed columns, of one grouping; all others are sampled with full gradients."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    for effects in ("(1 | g)", "(1 + x | g)", "(1 + x + w | g)"):
+        model = made(f"c ~ x + w + e + {effects}", "poisson")[0]
+        assert isinstance(model, GroupIntercepts)
+        places = [0, 1, 2][: effects.count("+") + 1]
+        assert model.means.tolist() == places and np.all(original(model)[:, 3] == pytest.approx(table().e))
+    for effects in ("(1 + e | g)", "(0 + x | g)", "(1 | g) + (1 | h)", "(1 + x | g) + (1 | h)"):
+        assert type(made(f"c ~ x + {effects}", "poisson")[0]) is mixed.MixedRegression
+    assert type(made("c ~ 0 + x + (1 + x | g)", "poisson")[0]) is mixed.MixedRegression
 
 
 def test_chains_start_apart(monkeypatch):

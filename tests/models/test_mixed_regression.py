@@ -258,7 +258,14 @@ def test_coefficients_of_groups_are_the_same_law(slopes):
             GroupColumn(f"{name}|g", "g", ("a", "b", "c"), g, X[:, j].copy(), HalfNormal(1.5 + j))
             for j, name in enumerate(["1", "w", "x"])
         ]
-        arguments = X, y, NegativeBinomialLaw(), ["Intercept", "w", "x"], [Normal(0.0, 2.0 - 0.5 * j) for j in range(3)], groups
+        arguments = (
+            X,
+            y,
+            NegativeBinomialLaw(),
+            ["Intercept", "w", "x"],
+            [Normal(0.0, 2.0 - 0.5 * j) for j in range(3)],
+            groups,
+        )
         options = {"dispersion_priors": [HalfCauchy(1.0)], "intercept": 0}
         model, usual = GroupIntercepts(*arguments, **options), MixedRegression(*arguments, **options)
         usual.centred[:] = 1
@@ -269,7 +276,9 @@ def test_coefficients_of_groups_are_the_same_law(slopes):
             effects = u[6:15].reshape(3, 3).copy()
             for k, column in enumerate(model.columns[1:], 1):  # slopes of the standardised columns
                 x[6 + 3 * k : 9 + 3 * k] = u[k] + model.scale[k] * natural[f"{column}|g"]
-                effects[0] += model.centre[k] * natural[f"{column}|g"]  # intercepts where the columns are at their means
+                effects[0] += (
+                    model.centre[k] * natural[f"{column}|g"]
+                )  # intercepts where the columns are at their means
             x[6:9] = u[0] + effects[0]
             assert model.potential(x) == pytest.approx(usual.potential(u), rel=1e-12)
             for name, value in natural.items():

@@ -74,7 +74,9 @@ def somewhere(process, rng, far=1.0):
 
 CASES = [(law, groups, 0) for law in LAWS.values() for groups in (0, 3)]
 CASES += [(NormalLaw, 3, 1), (NegativeBinomialLaw, 3, 2), (LogitLaw, 2, 2)]
-NAMES = [f"{law.__name__}{', groups' * (groups > 0)}{f', {slopes} slopes' * (slopes > 0)}" for law, groups, slopes in CASES]
+NAMES = [
+    f"{law.__name__}{', groups' * (groups > 0)}{f', {slopes} slopes' * (slopes > 0)}" for law, groups, slopes in CASES
+]
 
 
 @pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
@@ -140,7 +142,7 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
                 memory = state.memory
                 parts = np.zeros(model.dim)
                 if i < process.groups:
-                    line = memory.clocks[i]
+                    line, weights = memory.clocks[i], 0.0
                     data, known = line[1] + line[2] * now, line[3] + line[4] * now
                     rows = (
                         np.flatnonzero(model.level[:, 0] == process.first_effect + i) if groups else range(model.n_data)
@@ -149,6 +151,7 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
                         memory.clocks[i, 5] = row
                         bounds = model.native.remainder_bounds(process.anchor, row, process.scale)
                         weight = native.row_weight(row, *bounds[:3])
+                        weights += weight
                         below = 0.0
                         for k in range(len(process.shared) + process.slots):
                             _, part = native.row_part(i, row, k, *bounds[:3])
@@ -159,6 +162,7 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
                                 chance = data / (data + known) * part / process.tables.totals[i]
                                 parts[memory.flipping[0]] += chance * rate
                             below += part
+                    assert weights == pytest.approx(process.tables.totals[i], rel=1e-12)  # rows drawn in proportion
                     bounds = memory.own[i, : process.slots] + memory.own[i, process.slots :] * now
                     assert bounds.sum() == pytest.approx(known, rel=1e-12)
                     memory.clocks[i, 1:3] = 0.0  # so that a uniform number finds each part, however small
@@ -419,12 +423,12 @@ def test_the_approximation_is_at_the_mode():
     np.testing.assert_allclose(found.covariance, covariance, rtol=5e-3, atol=1e-4)
     starts = found.draws(4_000, np.random.default_rng(0))
     np.testing.assert_allclose(np.cov(starts.T) / np.outer(found.sd, found.sd), _correlation(found), atol=0.08)
-    grouped = regression(NormalLaw, 3, n=60)
-    found = laplace(grouped)
-    given = np.setdiff1d(np.arange(grouped.dim), grouped.n_fixed)
-    assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
-    hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
-    np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+    for grouped in (regression(NormalLaw, 3, n=60), regression(PoissonLaw, 3, n=120, slopes=1)):
+        found, p = laplace(grouped), grouped.n_fixed
+        given = np.setdiff1d(np.arange(grouped.dim), np.arange(p, p + grouped.n_groups))
+        assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
+        hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
+        np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
 
 
 def _correlation(found):

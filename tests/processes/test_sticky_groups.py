@@ -79,7 +79,9 @@ def far(process, rng):
 def proposal(process, x, g, normal=(), early=0.0):
     """The state at x, and the probability that a change of group g is accepted after the early rejection."""
     state = process.begin(x, np.random.default_rng(1))
-    rate = process.native.rate(state, process.clocks - 1, 0.0, Fixed([(g + 0.5) / len(groups_of(process)), early], normal))
+    rate = process.native.rate(
+        state, process.clocks - 1, 0.0, Fixed([(g + 0.5) / len(groups_of(process)), early], normal)
+    )
     return state, rate / process.total_rate
 
 

@@ -215,7 +215,15 @@ def test_200_coefficients_and_sigma_against_a_gibbs_sampler():
     # Anchor and speeds near the columns that matter, so that bounds on single rows are tight.
     process = Sticky(RegressionZigZag(model), None, (), None, None)
     run = pdmp.sample(
-        process, time=3_000.0, chains=4, initial=process.anchor, warmup=0.1, seed=4, store="grid", draws=4_000, progress=False
+        process,
+        time=3_000.0,
+        chains=4,
+        initial=process.anchor,
+        warmup=0.1,
+        seed=4,
+        store="grid",
+        draws=4_000,
+        progress=False,
     )
     worst, truth, error = compare(run, spread=2.0)
     sigma = np.exp(run.diagnostic_draws()[..., MANY])

@@ -29,7 +29,9 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
     """Means and standard deviations of every parameter, in standard errors of the difference of both fits."""
     options = {"family": family if family == "gaussian" else "poisson", "ess": 1_000, "seed": 1, "progress": False}
     if family == "slopes":
-        table = table.assign(x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g))))
+        table = table.assign(
+            x=2.0 + table.x, c=np.random.default_rng(1).poisson(np.exp(0.3 + 0.2 * table.x * np.cos(table.g)))
+        )
     whole = pdmp.regression(FORMULAS[family], table, **options).run
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", ROWS)
     single = pdmp.regression(FORMULAS[family], table, **options).run
