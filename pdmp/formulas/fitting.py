@@ -114,12 +114,13 @@ def regression(
 
     Notes
     -----
-    From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
-    same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
-    effects ``(1 | g)`` or ``(1 + x | g)`` of one grouping half of whose groups have at least 50 rows, x being among the
-    fixed columns, by `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of rows, but for set-up, a few passes
-    over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with full
-    gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all
+    the same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families,
+    and effects ``(1 | g)`` or ``(1 + x | g)`` of one grouping half of whose groups have at least 50 rows, x being
+    among the fixed columns, by `pdmp.processes.regression_zigzag`. Their cost does not grow with the number of
+    rows, but for set-up, a few passes over them. Other group effects, and tables whose rows say too little of a
+    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it
+    was.
 
     References
     ----------

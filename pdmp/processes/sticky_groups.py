@@ -19,10 +19,10 @@ order at an anchor:
     S = ∫ exp(Ũ(x with 0) - Ũ(x)) dx_g,     D = [U - Ũ](x with x_g) - [U - Ũ](x with 0),
     α = min(1, A) min(1, e^-D) of a birth and min(1, 1/A) min(1, e^D) of a death,     A = ω Πⱼ sⱼ(0) S,
 
-so that α q balances: A e^-D is the odds over q (delayed acceptance [2]_). The first factor costs no data; only where a
-uniform number is below it does the second one look at all rows, twice; of a quadratic U it is 1. A reversible kernel at a constant rate beside a
-process that leaves the same law invariant, does so too [1]_; v_g, of one law whether the group is in or out, is kept. On
-all other events positions are continuous; here they jump, so all clocks are drawn anew.
+so that α q balances: A e^-D is the odds over q (delayed acceptance [2]_). The first factor costs no data. Only where a
+uniform number is below it does the second one look at all rows, twice; of a quadratic U it is 1. A reversible kernel at
+a constant rate, beside a process that leaves the same law invariant, does so too [1]_; v_g, of one law whether the group
+is in or out, is kept. On all other events positions are continuous; here they jump, so all clocks are drawn anew.
 
 References
 ----------

@@ -138,22 +138,21 @@ def many():
 
 
 @numba.njit
-def gibbs(products, pulls, square, n, slab, w, spread, sweeps, seed, out):
+def gibbs(products, pulls, square, n, slab, w, spread, sweeps, rng, out):
     """Point-mass Gibbs sampler (George & McCulloch 1997, section 5): each (γⱼ, βⱼ) given the others, βⱼ integrated.
 
     With `spread` > 0 also σ ~ HalfNormal(spread), by a random walk in log σ; else σ = 1. `out[k]` adds up what batch k
     has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell), and of σ in the end.
     """
-    np.random.seed(seed)
     d = len(pulls)
-    beta, sigma, left, inside = np.zeros(d), 1.0, pulls.copy(), 0.0
+    beta, sigma, left = np.zeros(d), 1.0, pulls.copy()
     for sweep in range(-sweeps // 10, sweeps):
         for j in range(d):
             variance = 1.0 / (products[j, j] / sigma**2 + 1.0 / slab**2)
             mean = variance * (left[j] + products[j, j] * beta[j]) / sigma**2
             odds = w / (1.0 - w) * math.sqrt(variance) / slab * math.exp(min(0.5 * mean * mean / variance, 700.0))
             p = odds / (1.0 + odds)
-            new = mean + math.sqrt(variance) * np.random.standard_normal() if np.random.random() < p else 0.0
+            new = mean + math.sqrt(variance) * rng.standard_normal() if rng.random() < p else 0.0
             if new != beta[j]:
                 left -= products[j] * (new - beta[j])  # Xᵀ(y - Xβ)
                 beta[j] = new
@@ -161,10 +160,10 @@ def gibbs(products, pulls, square, n, slab, w, spread, sweeps, seed, out):
                 out[sweep * len(out) // sweeps, j] += p * len(out) / sweeps
         if spread > 0.0:
             rest = square - beta @ (pulls + left)  # |y - Xβ|²
-            there = sigma * math.exp(0.12 * np.random.standard_normal())
+            there = sigma * math.exp(0.12 * rng.standard_normal())
             rise = (n - 1) * math.log(there / sigma) + 0.5 * rest * (there**-2 - sigma**-2)
             rise += 0.5 * (there**2 - sigma**2) / spread**2
-            if np.random.random() < math.exp(min(-rise, 0.0)):
+            if rng.random() < math.exp(min(-rise, 0.0)):
                 sigma = there
         if sweep >= 0:
             out[sweep * len(out) // sweeps, d] += sigma * len(out) / sweeps
@@ -174,7 +173,7 @@ def compare(run, spread=0.0):
     """Largest difference of inclusion probabilities from those of the Gibbs sampler, in standard errors of it."""
     X, y = many()
     batches = np.zeros((40, MANY + 1))
-    gibbs(X.T @ X, X.T @ y, float(y @ y), ROWS, SLAB, INCLUDED, spread, 40_000, 1, batches)
+    gibbs(X.T @ X, X.T @ y, float(y @ y), ROWS, SLAB, INCLUDED, spread, 20_000, np.random.default_rng(1), batches)
     truth, error = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
     found, moving = run.inclusion()[:MANY], 1.0 * (run.diagnostic_draws()[..., :MANY] != 0.0)
     with np.errstate(all="ignore"):
