@@ -12,8 +12,8 @@ jump   birth: x_g is put at what was drawn, and goes on with the velocity that i
 =====  ================================================================================================
 
 With a prior that gives the density w s(x_g) with probability w, and x_g = 0 with 1 - w, s a product, the odds of x_g
-being in are, per density at x_g, ω Πⱼ sⱼ(0) exp(U(x with 0) - U(x)), ω = w / (1 - w), or p(γ ∪ g) / p(γ) with a prior on
-the models. The proposal q of x_g is the conditional law of an approximation exp(-Ũ), Ũ the expansion of U to second
+being in are, per density at x_g, ω Πⱼ sⱼ(0) exp(U(x with 0) - U(x)), ω = w / (1 - w), or p(γ ∪ g) / p(γ) with a prior
+on the models. The proposal q of x_g is the conditional law of an approximation exp(-Ũ), Ũ the expansion of U to second
 order at an anchor:
 
     S = ∫ exp(Ũ(x with 0) - Ũ(x)) dx_g,     D = [U - Ũ](x with x_g) - [U - Ũ](x with 0),
@@ -21,8 +21,8 @@ order at an anchor:
 
 so that α q balances: A e^-D is the odds over q (delayed acceptance [2]_). The first factor costs no data. Only where a
 uniform number is below it does the second one look at all rows, twice; of a quadratic U it is 1. A reversible kernel at
-a constant rate, beside a process that leaves the same law invariant, does so too [1]_; v_g, of one law whether the group
-is in or out, is kept. On all other events positions are continuous; here they jump, so all clocks are drawn anew.
+a constant rate, beside a process that leaves the same law invariant, does so too [1]_; v_g, of one law whether the
+group is in or out, is kept. On all other events positions are continuous; here they jump, so all clocks are drawn anew.
 
 References
 ----------
