@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class InclusionSummary(Summary):
         return [["", *forms], *rows]
 
 
-class Inclusion(dict):
+class Inclusion(dict[str, float]):
     """Posterior inclusion probabilities by name: a dict of str to float that prints as a table.
 
     Attributes
@@ -55,7 +55,7 @@ class Inclusion(dict):
     .. [1] Barbieri & Berger (2004), Optimal predictive model selection, Ann. Statist. 32.
     """
 
-    def __init__(self, rows: Sequence[dict]) -> None:
+    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
         super().__init__((row["name"], row["probability"]) for row in rows)
         self.rows = list(rows)
         self.median_model = tuple(row["name"] for row in rows if row["probability"] >= 0.5)
