@@ -10,11 +10,6 @@ from scipy import stats
 
 import pdmp
 from pdmp.diagnostics.effective_size import draws_ess
-from pdmp.models.priors import HalfNormal, Normal
-from pdmp.models.regressions.likelihoods import NormalLaw
-from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
 
@@ -120,7 +115,7 @@ def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
 
 
 MANY, ROWS, SLAB, INCLUDED = 200, 300, 0.5, 0.05
-RESOLUTION = 5.0  #: standard errors of the difference: of 600 numbers none is off by as much, but once in 2,800 seeds
+RESOLUTION = 5.0  #: standard errors of the difference: of 200 numbers none is off by as much, but once in 8,000 seeds
 
 
 def many():
@@ -138,18 +133,17 @@ def many():
 
 
 @numba.njit
-def gibbs(products, pulls, square, n, slab, w, spread, sweeps, rng, out):
+def gibbs(products, pulls, slab, w, sweeps, rng, out):
     """Point-mass Gibbs sampler (George & McCulloch 1997, section 5): each (γⱼ, βⱼ) given the others, βⱼ integrated.
 
-    With `spread` > 0 also σ ~ HalfNormal(spread), by a random walk in log σ; else σ = 1. `out[k]` adds up what batch k
-    has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell), and of σ in the end.
+    The noise is 1. `out[k]` adds up what batch k has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell).
     """
     d = len(pulls)
-    beta, sigma, left = np.zeros(d), 1.0, pulls.copy()
+    beta, left = np.zeros(d), pulls.copy()
     for sweep in range(-sweeps // 10, sweeps):
         for j in range(d):
-            variance = 1.0 / (products[j, j] / sigma**2 + 1.0 / slab**2)
-            mean = variance * (left[j] + products[j, j] * beta[j]) / sigma**2
+            variance = 1.0 / (products[j, j] + 1.0 / slab**2)
+            mean = variance * (left[j] + products[j, j] * beta[j])
             odds = w / (1.0 - w) * math.sqrt(variance) / slab * math.exp(min(0.5 * mean * mean / variance, 700.0))
             p = odds / (1.0 + odds)
             new = mean + math.sqrt(variance) * rng.standard_normal() if rng.random() < p else 0.0
@@ -158,22 +152,13 @@ def gibbs(products, pulls, square, n, slab, w, spread, sweeps, rng, out):
                 beta[j] = new
             if sweep >= 0:
                 out[sweep * len(out) // sweeps, j] += p * len(out) / sweeps
-        if spread > 0.0:
-            rest = square - beta @ (pulls + left)  # |y - Xβ|²
-            there = sigma * math.exp(0.12 * rng.standard_normal())
-            rise = (n - 1) * math.log(there / sigma) + 0.5 * rest * (there**-2 - sigma**-2)
-            rise += 0.5 * (there**2 - sigma**2) / spread**2
-            if rng.random() < math.exp(min(-rise, 0.0)):
-                sigma = there
-        if sweep >= 0:
-            out[sweep * len(out) // sweeps, d] += sigma * len(out) / sweeps
 
 
-def compare(run, spread=0.0):
+def compare(run):
     """Largest difference of inclusion probabilities from those of the Gibbs sampler, in standard errors of it."""
     X, y = many()
-    batches = np.zeros((40, MANY + 1))
-    gibbs(X.T @ X, X.T @ y, float(y @ y), ROWS, SLAB, INCLUDED, spread, 20_000, np.random.default_rng(1), batches)
+    batches = np.zeros((40, MANY))
+    gibbs(X.T @ X, X.T @ y, SLAB, INCLUDED, 20_000, np.random.default_rng(1), batches)
     truth, error = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
     found, moving = run.inclusion()[:MANY], 1.0 * (run.diagnostic_draws()[..., :MANY] != 0.0)
     with np.errstate(all="ignore"):
@@ -183,49 +168,16 @@ def compare(run, spread=0.0):
     assert run.stats["bound_violations"] == 0
     unsure = (truth[:MANY] > 0.1) & (truth[:MANY] < 0.9)
     assert unsure.sum() >= 4 and np.all(ess[unsure] > 100.0)
-    return z.max(), truth, error
+    return z.max()
 
 
 @pytest.mark.release
-@pytest.mark.parametrize("name", ["sticky", "groups of one"])
-def test_200_coefficients_against_a_gibbs_sampler(name):
+def test_200_coefficients_against_a_gibbs_sampler():
+    """Of groups of one coefficient each: jumps to and from 0."""
     X, y = many()
     model = pdmp.models.SpikeAndSlabLinearRegression(X, y, 1.0, SLAB, INCLUDED)
-    options = {"speed": 1.0 / np.sqrt(np.diag(model.hessian()))}
-    if name == "sticky":
-        process, time = pdmp.StickyZigZag(model, **options), 60_000.0
-    else:
-        process, time = StickyGroups(pdmp.ZigZag(model, **options), np.arange(MANY)[:, None]), 1_500.0
+    inner = pdmp.ZigZag(model, speed=1.0 / np.sqrt(np.diag(model.hessian())))
+    process, options = StickyGroups(inner, np.arange(MANY)[:, None]), {"store": "grid", "draws": 4_000}
     start = np.zeros((4, MANY))
-    run = pdmp.sample(
-        process, time=time, chains=4, initial=start, warmup=0.1, seed=3, store="grid", draws=4_000, progress=False
-    )
-    assert compare(run)[0] < RESOLUTION
-
-
-@pytest.mark.release
-def test_200_coefficients_and_sigma_against_a_gibbs_sampler():
-    """One row a proposal, as `pdmp.regression(..., select="all")` samples it."""
-    X, y = many()
-    names = [f"x{j}" for j in range(MANY)]
-    priors = [Normal(0.0, SLAB)] * MANY
-    options = {"dispersion_priors": [HalfNormal(2.0)], "inclusion": np.full(MANY, INCLUDED)}
-    model = MixedRegression(X, y, NormalLaw(), names, priors, **options)
-    # Anchor and speeds near the columns that matter, so that bounds on single rows are tight.
-    process = Sticky(RegressionZigZag(model), None, (), None, None)
-    run = pdmp.sample(
-        process,
-        time=3_000.0,
-        chains=4,
-        initial=process.anchor,
-        warmup=0.1,
-        seed=4,
-        store="grid",
-        draws=4_000,
-        progress=False,
-    )
-    worst, truth, error = compare(run, spread=2.0)
-    sigma = np.exp(run.diagnostic_draws()[..., MANY])
-    ess = draws_ess(sigma[..., None], "mean")[0]
-    assert worst < RESOLUTION
-    assert abs(sigma.mean() - truth[MANY]) < RESOLUTION * np.hypot(sigma.std() / math.sqrt(ess), error[MANY])
+    run = pdmp.sample(process, time=1_500.0, chains=4, initial=start, warmup=0.1, seed=3, progress=False, **options)
+    assert compare(run) < RESOLUTION
