@@ -136,7 +136,7 @@ def many():
 def gibbs(products, pulls, slab, w, sweeps, rng, out):
     """Point-mass Gibbs sampler (George & McCulloch 1997, section 5): each (γⱼ, βⱼ) given the others, βⱼ integrated.
 
-    The noise is 1. `out[k]` adds up what batch k has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell).
+    The noise is 1. `out[k]`: what batch k has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell).
     """
     d = len(pulls)
     beta, left = np.zeros(d), pulls.copy()
