@@ -72,11 +72,12 @@ def sparsity(run: Any) -> dict[tuple[int, ...], float]:
     """
     records = _records(run)
     sticking, length = records[0].accumulated["sticking"], sum(r.length for r in records)
+    unit = records[0].accumulated.get("unit", np.arange(len(sticking)))  # which coordinates leave together
     found = {}
     if len(records[0].accumulated["models"]):
         total = sum(r.accumulated["models"] for r in records)
         for k in np.flatnonzero(total):
-            found[tuple(int(j) for b, j in enumerate(sticking) if k >> b & 1)] = float(total[k])
+            found[tuple(int(j) for b, j in zip(unit, sticking, strict=True) if k >> int(b) & 1)] = float(total[k])
     else:
         for path in run.trajectories:
             if path.end <= path.warmup:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
+from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.table import check_names, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
@@ -196,13 +197,14 @@ class Fit:
             z += effects * g.value
         return z
 
-    def inclusion(self) -> dict[str, float]:
-        """Posterior probabilities that a coefficient is not 0, by column, of a fit with `select`.
+    def inclusion(self) -> Inclusion:
+        """Posterior probabilities that coefficients are not 0, by column or term, of a fit with `select`.
 
         Returns
         -------
-        dict of str to float
-            Those that may be 0: fractions of time along the exact path.
+        Inclusion
+            A dict of str to float of those that may be 0: fractions of time along the exact path. It prints as a table
+            with Monte Carlo errors, Bayes factors and the probabilities of single chains, and has ``median_model``.
 
         Raises
         ------
@@ -212,8 +214,11 @@ class Fit:
         prior = self.model.prior_inclusion()
         if prior is None:
             raise ValueError('inclusion is for a regression with `select="all"` or names of columns.')
-        found = self.run.inclusion()
-        return {name: float(found[j]) for j, name in enumerate(self.model.columns) if prior[j] < 1.0}
+        whole = {j: name for name, places in self.model.together.items() for j in places}
+        names = [whole.get(j, name) for j, name in enumerate(self.model.columns) if prior[j] < 1.0]
+        places = np.flatnonzero(prior < 1.0)
+        first = np.sort([names.index(name) for name in dict.fromkeys(names)])
+        return inclusion_of_units(self.run, [names[k] for k in first], places[first], prior[places[first]])
 
     def to_arviz(self, n: int | None = None) -> Any:
         """The run for ArviZ, with natural parameters, observed data and log-likelihoods; see `pdmp.Run.to_arviz`.

@@ -23,20 +23,25 @@ from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.design import gram, pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
-from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
-INTERCEPT_ROWS = 10  #: rows of half of the groups or more, from which on their intercepts are sub-sampled
-#: And from so many rows and groups on, as there no metric is learnt that knows all correlations, and flips cost less.
+INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
+#: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
+#: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
-SUBSAMPLED_GROUPS = "effects (1 | g) of one grouping, half of whose groups have at least 10 rows"
+SUBSAMPLED_GROUPS = (
+    "effects of one grouping, (1 | g) where half of the groups have at least 10 rows, or (1 + x | g) with x among the "
+    "fixed columns where they have at least 50"
+)
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -85,7 +90,8 @@ def regression(
         Of counts: a positive column whose logarithm is added to the linear predictor.
     select : "all", sequence of str, or dict of str to float, optional
         Spike and slab: columns or terms whose coefficients are exactly 0 with the prior probability 1/2, or 1 less the
-        number given for each; "all" but the intercept. Without group effects, or with those of intercepts as below.
+        number given for each; "all" but the intercept. A term with several columns, such as a category, is in or out as
+        a whole, unless its columns are named one by one. Without group effects, or with those of intercepts as below.
         ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
         their number has a prior of its own.
     seed : int, optional
@@ -114,11 +120,11 @@ def regression(
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
     same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
-    effects ``(1 | g)`` of one grouping half of whose groups have at least 10 rows, by
-    `pdmp.processes.regression_zigzag`; the latter from 5,000 rows on where there are 200 groups or more. Their cost
-    does not grow with the number of rows, but for set-up, a few passes over them. Other group effects, and tables whose
-    rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the
-    summary say which it was.
+    effects of one grouping, by `pdmp.processes.regression_zigzag`: ``(1 | g)`` where half of the groups have at least
+    10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
+    columns, where half of them have at least 50. Their cost does not grow with the number of rows, but for set-up, a
+    few passes over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with
+    full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -213,10 +219,10 @@ def make_model(
     kind: type[MixedRegression] = MixedRegression
     if not groups and math.isfinite(law.curvature):
         kind = FixedEffectsRegression
-    elif has_intercepts(groups, design.intercept) and (
+    elif has_intercepts(groups, design) and (
         select is not None
         or len(y) >= SUBSAMPLED_ROWS
-        or (len(y) >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
+        or (len(groups) == 1 and len(y) >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
     ):
         kind = GroupIntercepts
     if select is not None and groups and kind is MixedRegression:
@@ -235,16 +241,19 @@ def make_model(
         scale_response=family.in_units,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
+        together=None if select is None else terms_of(select, design),
         model_prior=model_prior,
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
 
 
-def has_intercepts(groups: Sequence[GroupColumn], intercept: int | None) -> bool:
+def has_intercepts(groups: Sequence[GroupColumn], design: Design) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
-    alone = intercept is not None and len(groups) == 1 and groups[0].name.startswith("1|")
-    return alone and groups[0].usual_rows >= INTERCEPT_ROWS
+    means = means_of(groups, design.intercept, design.columns)
+    if means is None or groups[0].usual_rows < (INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS):
+        return False
+    return all(np.array_equal(g.value, design.X[:, j]) for g, j in zip(groups[1:], means[1:], strict=True))
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -344,6 +353,19 @@ def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None 
     return inclusion
 
 
+def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
+    """The terms of several columns that `select` names, or "all": their coefficients are 0 together."""
+    several = {name: places for name, places in design.terms.items() if len(places) > 1}
+    if select == "all":
+        return several
+    single = {design.columns.index(name) for name in select if name in design.columns}
+    found = {name: places for name, places in several.items() if name in select}
+    for name, places in found.items():
+        for j in single.intersection(places):
+            raise ValueError(f"`select` names the term {name!r}, and its column {design.columns[j]!r} besides.")
+    return found
+
+
 def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
@@ -361,9 +383,11 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
         options["initial"] = starts(chains, rng)
-    name = {RegressionZigZag: "the Zig-Zag process", Sticky: "the sticky Zig-Zag process"}.get(
-        type(process), f"pdmp.{type(process).__name__}"
-    )
+    name = {
+        RegressionZigZag: "the Zig-Zag process",
+        Sticky: "the sticky Zig-Zag process",
+        StickyGroups: "the sticky Zig-Zag process, terms of several columns entering and leaving by reversible jumps",
+    }.get(type(process), f"pdmp.{type(process).__name__}")
     return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
 
 
@@ -381,7 +405,10 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         process: Any = RegressionZigZag(model, found.mean, found.sd)
         if process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
-        process = Sticky(process, model.model_prior, (), None, None) if selects else process
+        if selects and model.together:
+            process = StickyGroups(process, list(model.together.values()), model.model_prior)
+        elif selects:
+            process = Sticky(process, model.model_prior, (), None, None)
         return (
             process,
             found.draws,
@@ -398,6 +425,9 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
+    if selects and model.together:
+        groups = list(model.together.values())
+        return StickyGroups(ZigZag(provider, speed=sd), groups, model.model_prior), starts, said
     if selects:
         return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
     return ZigZag(provider, speed=sd), starts, said

@@ -1,9 +1,9 @@
-r"""The Zig-Zag process of a regression with dispersions and group intercepts: exact, at one row a proposal.
+r"""The Zig-Zag process of a regression with dispersions and coefficients of groups: exact, at one row a proposal.
 
 =====  =================================================================================================
 flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
 clock  one for the rows of each group (of all rows, without groups), one for the priors of β and the
-       dispersions; with groups, one for β₀ and one for log τ
+       dispersions; with groups, one for each mean β₀, βₖ and one for each log τ
 rate   of coordinate j: Σᵢ (vⱼ Rᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
 jump   vⱼ ← -vⱼ
 =====  =================================================================================================
@@ -13,8 +13,8 @@ Rᵢ = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂) are looked at row by row.
 of the velocity -vⱼ is vⱼ ∂ⱼU. (Control variates of first order alone would be exact too. Their noise, from the effects
 of all groups, would make β flip √G times as often as it needs.)
 
-A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ alone, which have the distance
-r = |(x - x̂) / scale| from the anchor. With the bounds of `MixedRegression.remainder_bounds`
+A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ and slopes bᵍ alone, which have the
+distance r = |(x - x̂) / scale| from the anchor. With the bounds of `MixedRegression.remainder_bounds`
 
     |Rᵢⱼ| <= Lᵢⱼ φ(r),     φ(r) = (e^{γr} - 1 - γr) / γ²,     γ the largest of the group's rows,
 
@@ -23,8 +23,9 @@ an alias table, a coordinate in proportion to σⱼ Lᵢⱼ, and evaluates that 
 
 All speeds being known, r(t + s) <= r(t) + |σ / scale| s whatever flips in between. So a flip redraws no clock but its
 own, and costs the same for every number of rows and groups. φ is bounded by its chord over a horizon, at which the
-clock is drawn anew; along it e^{γr} grows by at most the factor `CHORD`. Likewise for the others, which see all wᵍ:
-Σ(wᵍ - β₀), Σ(wᵍ - β₀)² and what the wᵍ add to G are kept up to date, as lines and a parabola in time.
+clock is drawn anew; along it e^{γr} grows by at most the factor `CHORD`. Likewise for the others, which see all groups:
+with the effects e = M (w - β₀, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ² and what the groups add to G are kept up to date,
+as lines and parabolas in time.
 
 No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
 
@@ -62,7 +63,7 @@ OVERFLOW = 300.0  #: γr above which φ is not computed: the path is lost
 #: Columns of `Memory.clocks`: when the clock was drawn; the bound of the remainders' part then, and its slope; those of
 #: the part that is known; the row of the proposal.
 START, LEVEL, SLOPE, PRIOR, PRIOR_SLOPE, ROW = range(6)
-#: `Memory.sums`, of d = w - ŵ with ŵ the anchor of β₀: their time, Σd, Σv, Σd², Σdv, Σv².
+#: `Memory.sums`, of d = M (w - ŵ, b - b̂) with (ŵ, b̂) the anchor of the means: their time, Σd, Σv, Σd², Σdv, Σv².
 TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED = range(6)
 
 
@@ -74,8 +75,9 @@ class Memory(NamedTuple):
     known: np.ndarray  #: (m,) bounds of the clock of priors, coordinate by coordinate, when it was drawn
     slopes: np.ndarray  #: (m,)
     flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
-    sums: np.ndarray  #: (6,)
-    cross: np.ndarray  #: (m, 2) what the w add to G of the shared coordinates at the time of the sums; its slope
+    sums: np.ndarray  #: (K, 6)
+    own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
+    cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
 
 
 class RegressionZigZag(Process):
@@ -114,10 +116,10 @@ class RegressionZigZag(Process):
     anchor: np.ndarray
     pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
     inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
-    border: np.ndarray  #: (G, m) of these and each group's intercept
-    own: np.ndarray  #: (G,) of the intercepts
+    border: np.ndarray  #: (K G, m) of these and the groups' coordinates, intercepts first
+    own: np.ndarray  #: (K G, K) of the coordinates of one group
     rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
-    own_rises: np.ndarray  #: (G,) and of the intercepts
+    own_rises: np.ndarray  #: (K G,) and of the groups'
     prior_horizon: float
     speed: np.ndarray
     scale: np.ndarray  #: units of distances from the anchor
@@ -128,18 +130,21 @@ class RegressionZigZag(Process):
     horizon: np.ndarray  #: (G,)
     pace: float  #: |σ / scale| of the coordinates of a row
     groups: int
-    grouped: bool
+    slots: int  #: K, the group columns
     first_effect: int
-    spread: int
-    constant: int
-    sum_of_speeds: float
+    spread: int  #: place of the first log τ
+    means: np.ndarray  #: (K,) of β₀, βₖ
+    mixing: np.ndarray  #: (K, K) M
+    mean_speeds: np.ndarray  #: (K,) the largest |ėₖ| by the means alone
+    sum_of_speeds: np.ndarray  #: (K,) Σ over the groups of the largest |ḋₖ|
+    root_of_speeds: np.ndarray  #: (K,) root of the sum of their squares
 
     events = ("flip",)
     local = True
 
     def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, speed: ArrayLike | None = None) -> None:
-        self.grouped = isinstance(model, GroupIntercepts)
-        if not isinstance(model, MixedRegression) or model.n_groups > self.grouped:
+        grouped = isinstance(model, GroupIntercepts)
+        if not isinstance(model, MixedRegression) or model.n_groups and not grouped:
             raise TypeError(
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."
@@ -153,34 +158,43 @@ class RegressionZigZag(Process):
         self.anchor = model.check(anchor, "anchor")
         self.speed = per_coordinate("speed", speed, model.dim)
         p = model.n_fixed
-        self.spread, self.first_effect = p, int(model.first[0])
-        self.constant = model.constant if self.grouped else 0
-        self.groups = int(model.first[-1]) - self.first_effect if self.grouped else 1
-        fixed = np.array([j for j in range(p) if not (self.grouped and j == model.constant)], np.int64)
+        self.spread, self.first_effect, self.slots = p, int(model.first[0]), model.n_groups
+        self.means = model.means if grouped else np.zeros(0, np.int64)
+        self.mixing = model.mixing if grouped else np.zeros((0, 0))
+        self.groups = int(model.first[1]) - self.first_effect if grouped else 1
+        fixed = np.setdiff1d(np.arange(p), self.means)
         laws = np.arange(model.dim - model.n_dispersions, model.dim)
         self.shared = np.r_[fixed, laws].astype(np.int64)
         self.priors = np.r_[fixed, p + model.n_groups + np.arange(len(laws))].astype(np.int64)
 
-        effects = slice(self.first_effect, self.first_effect + self.groups) if self.grouped else slice(0, 0)
-        group = model.level[:, 0] - self.first_effect if self.grouped else np.zeros(model.n_data, np.int64)
+        effects = slice(self.first_effect, int(model.first[-1]))
+        group = model.level[:, 0] - self.first_effect if grouped else np.zeros(model.n_data, np.int64)
         self.scale = self.speed.copy()
-        if self.grouped and len(self.shared):
+        if grouped and len(fixed):
             # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary.
-            inner = math.sqrt(np.mean(self.speed[effects][group] ** 2))
+            inner = math.sqrt(sum(np.mean((self.speed[j] * z) ** 2) for j, z in zip(model.level.T, model.value.T)))  # noqa: B905
             outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
             self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
-        self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.grouped)
-        self.sum_of_speeds = float(self.speed[effects].sum())
+        self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.slots)
+        speeds = np.abs(self.mixing) @ self.speed[effects].reshape(self.slots, self.groups if grouped else 0)
+        self.mean_speeds = np.abs(self.mixing) @ self.speed[self.means]
+        self.sum_of_speeds, self.root_of_speeds = speeds.sum(axis=1), np.sqrt(np.sum(speeds**2, axis=1))
 
         m = len(self.shared)
         self.pull, weights, growth = np.zeros(model.dim), np.zeros(model.n_data), np.zeros(self.groups)
-        self.inner, self.border, self.own = np.zeros((m, m)), np.zeros((self.groups, m)), np.zeros(self.groups)
+        n_effects = self.slots * self.groups
+        self.inner, self.border, self.own = (
+            np.zeros((m, m)),
+            np.zeros((n_effects, m)),
+            np.zeros((n_effects, self.slots)),
+        )
         _survey(
             model.native,
             self.anchor,
             self.speed,
             self.scale,
             group,
+            self.groups,
             self.shared,
             self.pull,
             self.inner,
@@ -195,18 +209,21 @@ class RegressionZigZag(Process):
         sigma, sigmas = self.speed[self.shared], self.speed[effects]
         self.rises = np.abs(self.inner) @ sigma
         self.own_rises = np.abs(self.border) @ sigma
-        if self.grouped:
-            self.rises += sigmas @ np.abs(self.border)
-            self.own_rises += np.abs(self.own) * sigmas
+        self.rises += sigmas @ np.abs(self.border)
+        for k in range(self.slots):
+            self.own_rises += np.abs(self.own[:, k]) * np.tile(
+                sigmas[k * self.groups : (k + 1) * self.groups], self.slots
+            )
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
         order = np.argsort(group, kind="stable")
         self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
         self.rate_of_growth = growth
         with np.errstate(divide="ignore"):
             self.horizon = np.minimum(math.log(CHORD) / (growth * self.pace), 1.0 / self.pace)
-        if self.grouped:
-            self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / self.speed[self.spread])
-        clocks = self.groups + (3 if self.grouped else 1)
+        if grouped:
+            fastest = self.speed[self.spread : self.first_effect].max()
+            self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
+        clocks = self.groups + 1 + 2 * self.slots
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
@@ -233,13 +250,16 @@ class RegressionZigZag(Process):
     def advance_sums(self, memory, now):
         """Bring the sums over the groups to the time `now`."""
         sums = memory.sums
-        s = now - sums[TIME]
-        sums[FIRST] += sums[VELOCITY] * s
-        sums[SQUARE] += (2.0 * sums[PRODUCT] + sums[SPEED] * s) * s
-        sums[PRODUCT] += sums[SPEED] * s
+        if self.slots == 0:
+            return
+        s = now - sums[0, TIME]
+        for k in range(self.slots):
+            sums[k, FIRST] += sums[k, VELOCITY] * s
+            sums[k, SQUARE] += (2.0 * sums[k, PRODUCT] + sums[k, SPEED] * s) * s
+            sums[k, PRODUCT] += sums[k, SPEED] * s
+            sums[k, TIME] = now
         for k in range(memory.cross.shape[0]):
             memory.cross[k, 0] += memory.cross[k, 1] * s
-        sums[TIME] = now
 
     @compiled
     def known(self, state, k, now):
@@ -250,28 +270,56 @@ class RegressionZigZag(Process):
         return total
 
     @compiled
-    def known_own(self, state, g):
-        """G of the intercept of group g, from the positions in the memory."""
-        j = self.first_effect + g
-        total = self.pull[j] + self.own[g] * (state.memory.here[j] - self.anchor[j])
+    def place_of(self, g, k):
+        """The coordinate of group g in group column k."""
+        return self.first_effect + k * self.groups + g
+
+    @compiled
+    def known_own(self, state, g, k):
+        """G of the k-th coordinate of group g, from the positions in the memory."""
+        j, here = self.place_of(g, k), state.memory.here
+        e = j - self.first_effect
+        total = self.pull[j]
+        for q in range(self.slots):
+            i = self.place_of(g, q)
+            total += self.own[e, q] * (here[i] - self.anchor[i])
         for q in range(self.shared.shape[0]):
-            total += self.border[g, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
+            total += self.border[e, q] * (here[self.shared[q]] - self.anchor[self.shared[q]])
         return total
 
     @compiled
-    def mean_excess(self, state, now):
-        """Σ(β₀ - w)."""
-        self.advance_sums(state.memory, now)
-        return (
-            self.groups * (self.at(state, self.constant, now) - self.anchor[self.constant]) - state.memory.sums[FIRST]
-        )
+    def terms(self, k):
+        """The effects eₜ on which the prior of coordinate k depends are those of t = 0 and of t = k; how many."""
+        return 1 if k == 0 else 2
 
     @compiled
-    def square_sum(self, state, now):
-        """Σ(w - β₀)²."""
+    def effect(self, state, g, t, now):
+        """eₜ of group g, from its positions in the memory."""
+        here, total = state.memory.here, 0.0
+        for q in range(t, self.slots if t == 0 else t + 1):
+            total += self.mixing[t, q] * (here[self.place_of(g, q)] - self.at(state, self.means[q], now))
+        return total
+
+    @compiled
+    def mean_part(self, state, t, now):
+        """What the means subtract from each dₜ: M of their distances from the anchor."""
+        total = 0.0
+        for q in range(t, self.slots if t == 0 else t + 1):
+            total += self.mixing[t, q] * (self.at(state, self.means[q], now) - self.anchor[self.means[q]])
+        return total
+
+    @compiled
+    def excess(self, state, t, now):
+        """-Σeₜ."""
         self.advance_sums(state.memory, now)
-        b, sums = self.at(state, self.constant, now) - self.anchor[self.constant], state.memory.sums
-        return positive(sums[SQUARE] - 2.0 * b * sums[FIRST] + self.groups * b * b)
+        return self.groups * self.mean_part(state, t, now) - state.memory.sums[t, FIRST]
+
+    @compiled
+    def square_sum(self, state, t, now):
+        """Σeₜ²."""
+        self.advance_sums(state.memory, now)
+        b, sums = self.mean_part(state, t, now), state.memory.sums
+        return positive(sums[t, SQUARE] - 2.0 * b * sums[t, FIRST] + self.groups * b * b)
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -281,10 +329,10 @@ class RegressionZigZag(Process):
             return self.propose_row(state, i, now, rng)
         if i == self.groups:
             return self.propose_prior(state, i, now, rng)
-        if i == self.groups + 1:
-            bound, horizon = self.bound_of_mean(state, now)
+        if i <= self.groups + self.slots:
+            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
         else:
-            bound, horizon = self.bound_of_spread(state, now)
+            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
         s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
         return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
 
@@ -296,16 +344,25 @@ class RegressionZigZag(Process):
             square += self.place(state, self.shared[k], now)
         row = memory.clocks
         row[g, PRIOR], row[g, PRIOR_SLOPE] = 0.0, 0.0
-        if self.grouped:
-            j = self.first_effect + g
-            square += self.place(state, j, now)
+        for k in range(self.slots):
+            square += self.place(state, self.place_of(g, k), now)
+        for k in range(self.slots):
+            j = self.place_of(g, k)
             sign = 1.0 if state.v[j] >= 0.0 else -1.0
-            s, turn = self.at(state, self.spread, now), self.speed[self.spread] * horizon
-            low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
-            u = sign * (memory.here[j] - self.at(state, self.constant, now))
-            known = (high if u > 0.0 else low) * u + sign * self.known_own(state, g)
-            rise = high * (self.speed[j] + self.speed[self.constant]) + self.own_rises[g]
-            row[g, PRIOR], row[g, PRIOR_SLOPE] = self.speed[j] * positive(known), self.speed[j] * rise
+            known, rise = sign * self.known_own(state, g, k), self.own_rises[j - self.first_effect]
+            for n in range(self.terms(k)):  # mixing * precision * effect, each factor at its worst
+                t = k if n == 0 else 0
+                s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t] * horizon
+                low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
+                u = sign * self.mixing[t, k] * self.effect(state, g, t, now)
+                known += (high if u > 0.0 else low) * u
+                fastest = self.mean_speeds[t]
+                for q in range(t, self.slots if t == 0 else t + 1):
+                    fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(g, q)]
+                rise += high * abs(self.mixing[t, k]) * fastest
+            memory.own[g, k], memory.own[g, self.slots + k] = self.speed[j] * positive(known), self.speed[j] * rise
+            row[g, PRIOR] += memory.own[g, k]
+            row[g, PRIOR_SLOPE] += memory.own[g, self.slots + k]
         r, total = math.sqrt(square), self.tables.totals[g]
         if growth * (r + self.pace * horizon) > OVERFLOW:
             return math.nan, HORIZON
@@ -339,26 +396,36 @@ class RegressionZigZag(Process):
         return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
 
     @compiled
-    def bound_of_mean(self, state, now):
-        """A bound on the rate of β₀, and for how long it holds."""
-        q, j, n = self.constant, self.constant, self.model.numbers
-        speed, turn = self.speed[j], self.speed[self.spread]
-        x, s, excess = self.at(state, j, now), self.at(state, self.spread, now), self.mean_excess(state, now)
+    def bound_of_mean(self, state, k, now):
+        """A bound on the rate of the k-th mean, and for how long it holds."""
+        j, n = self.means[k], self.model.numbers
+        speed, x = self.speed[j], self.at(state, j, now)
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
-        curvature = second_derivative_bound(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2])
-        fastest = self.groups * speed + self.sum_of_speeds
-        slope = speed * (curvature * speed + exp(-2.0 * s) * (fastest + 2.0 * turn * abs(excess)))
-        h = 1.0 / max(1.0, math.sqrt(slope))
-        top = sign * excess + fastest * h
-        top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
-        return speed * positive(sign * self.prior_derivative(q, x) + curvature * speed * h + top), h
+        curvature = second_derivative_bound(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2])
+        slope = curvature * speed
+        for i in range(self.terms(k)):
+            t = k if i == 0 else 0
+            s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
+            fastest = self.groups * self.mean_speeds[t] + self.sum_of_speeds[t]
+            size = abs(self.mixing[t, k])
+            slope += size * exp(-2.0 * s) * (fastest + 2.0 * turn * abs(self.excess(state, t, now)))
+        h = 1.0 / max(1.0, math.sqrt(speed * slope))
+        total = sign * self.prior_derivative(j, x) + curvature * speed * h
+        for i in range(self.terms(k)):
+            t = k if i == 0 else 0
+            s, turn = self.at(state, self.spread + t, now), self.speed[self.spread + t]
+            fastest = self.groups * self.mean_speeds[t] + self.sum_of_speeds[t]
+            top = sign * self.mixing[t, k] * self.excess(state, t, now) + abs(self.mixing[t, k]) * fastest * h
+            top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
+            total += top
+        return speed * positive(total), h
 
     @compiled
-    def bound_of_spread(self, state, now):
-        """A bound on the rate of log τ, and for how long it holds: the priors' derivatives by log τ increase."""
-        j, speed = self.spread, self.speed[self.spread]
-        s, root = self.at(state, j, now), math.sqrt(self.square_sum(state, now))
-        fastest = math.sqrt(state.memory.sums[SPEED]) + math.sqrt(float(self.groups)) * self.speed[self.constant]
+    def bound_of_spread(self, state, k, now):
+        """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
+        j = self.spread + k
+        speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
+        fastest = self.root_of_speeds[k] + math.sqrt(float(self.groups)) * self.mean_speeds[k]
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
         slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
         h = 1.0 / max(1.0, math.sqrt(slope))
@@ -386,35 +453,51 @@ class RegressionZigZag(Process):
                 self.place(state, self.shared[q], now)
             partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
             return positive(state.v[j] * partial) * (total / memory.known[k])
-        precision = exp(-2.0 * self.at(state, self.spread, now))
-        j = self.constant if i == self.groups + 1 else self.spread
-        if j == self.spread:
-            partial = self.groups - precision * self.square_sum(state, now)
+        k, partial = i - self.groups - 1, 0.0
+        if k < self.slots:
+            j = self.means[k]
+            for n in range(self.terms(k)):
+                t = k if n == 0 else 0
+                precision = exp(-2.0 * self.at(state, self.spread + t, now))
+                partial += self.mixing[t, k] * precision * self.excess(state, t, now)
         else:
-            partial = precision * self.mean_excess(state, now)
+            k -= self.slots
+            j = self.spread + k
+            partial = self.groups - exp(-2.0 * self.at(state, j, now)) * self.square_sum(state, k, now)
         memory.flipping[0] = j
         return positive(state.v[j] * (self.prior_derivative(j, self.at(state, j, now)) + partial))
 
     @compiled
     def rate_of_row(self, state, g, now, rng):
         memory, row = state.memory, state.memory.clocks
-        s, effect = now - row[g, START], self.first_effect + g
+        s = now - row[g, START]
         data, prior = row[g, LEVEL] + row[g, SLOPE] * s, row[g, PRIOR] + row[g, PRIOR_SLOPE] * s
         total = data + prior
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
-        if self.grouped:
-            self.place(state, effect, now)
-        if rng.random() * total >= data:
-            u = memory.here[effect] - self.at(state, self.constant, now)
-            memory.flipping[0] = effect
-            partial = exp(-2.0 * self.at(state, self.spread, now)) * u + self.known_own(state, g)
-            return positive(state.v[effect] * partial) * (total / prior)
+        for k in range(self.slots):
+            self.place(state, self.place_of(g, k), now)
+        rest = rng.random() * total - data
+        if rest >= 0.0:
+            k, bound = 0, 0.0
+            for q in range(self.slots):
+                k, bound = q, memory.own[g, q] + memory.own[g, self.slots + q] * s
+                rest -= bound
+                if rest < 0.0:
+                    break
+            j = self.place_of(g, k)
+            memory.flipping[0] = j
+            partial = self.known_own(state, g, k)
+            for n in range(self.terms(k)):
+                t = k if n == 0 else 0
+                precision = exp(-2.0 * self.at(state, self.spread + t, now))
+                partial += precision * self.mixing[t, k] * self.effect(state, g, t, now)
+            return positive(state.v[j] * partial) * (total / bound)
         i = int(row[g, ROW])
         state.counts[DATA] += 1
         m, ma, mc, growth = self.model.remainder_bounds(self.anchor, i, self.scale)
         rest, j, part = rng.random() * self.row_weight(i, m, ma, mc), 0, 0.0
-        for k in range(self.shared.shape[0] + self.grouped):
+        for k in range(self.shared.shape[0] + self.slots):
             j, part = self.row_part(g, i, k, m, ma, mc)
             rest -= part
             if rest < 0.0:
@@ -430,8 +513,9 @@ class RegressionZigZag(Process):
     def row_part(self, g, i, k, m, ma, mc):
         """The k-th coordinate of row i, and σⱼ Lᵢⱼ of it."""
         n, fixed = self.shared.shape[0], self.shared.shape[0] - self.model.n_dispersions
-        if k == n:
-            return self.first_effect + g, self.speed[self.first_effect + g] * m
+        if k >= n:
+            j = self.place_of(g, k - n)
+            return j, self.speed[j] * abs(self.model.value[i, k - n]) * m
         j = self.shared[k]
         if k < fixed:
             return j, self.speed[j] * abs(self.model.design.feature(i, j)) * m
@@ -441,8 +525,8 @@ class RegressionZigZag(Process):
     def row_weight(self, i, m, ma, mc):
         """Σⱼ σⱼ Lᵢⱼ."""
         total = 0.0
-        for k in range(self.shared.shape[0] + self.grouped):
-            g = self.model.level[i, 0] - self.first_effect if self.grouped else 0
+        for k in range(self.shared.shape[0] + self.slots):
+            g = self.model.level[i, 0] - self.first_effect if self.slots > 0 else 0
             total += self.row_part(g, i, k, m, ma, mc)[1]
         return total
 
@@ -467,7 +551,10 @@ class RegressionZigZag(Process):
             value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
         else:
             value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
-            value *= model.design.feature(i, j) if j < model.n_fixed else 1.0
+            if j < model.n_fixed:
+                value *= model.design.feature(i, j)
+            else:
+                value *= model.value[i, (j - self.first_effect) // self.groups]
         return weight * value
 
     @compiled
@@ -483,14 +570,24 @@ class RegressionZigZag(Process):
         return state.memory.flipping[0]
 
     @compiled
-    def jump(self, state, i, now, rng):
+    def jump(self, state, clock, now, rng):
         j, sums = state.memory.flipping[0], state.memory.sums
-        if self.grouped and self.first_effect <= j < self.first_effect + self.groups:
+        e = j - self.first_effect
+        if 0 <= e < self.slots * self.groups:
             self.advance_sums(state.memory, now)
-            sums[PRODUCT] -= 2.0 * (state.x[j] - self.anchor[self.constant]) * state.v[j]
-            sums[VELOCITY] -= 2.0 * state.v[j]
+            k, g = e // self.groups, e % self.groups
+            for n in range(self.terms(k)):
+                t, d, v = k if n == 0 else 0, 0.0, 0.0
+                for q in range(t, self.slots if t == 0 else t + 1):
+                    i = self.place_of(g, q)
+                    d += self.mixing[t, q] * (self.at(state, i, now) - self.anchor[self.means[q]])
+                    v += self.mixing[t, q] * state.v[i]
+                change = -2.0 * self.mixing[t, k] * state.v[j]
+                sums[t, PRODUCT] += change * d
+                sums[t, VELOCITY] += change
+                sums[t, SPEED] += change * (2.0 * v + change)
             for k in range(self.shared.shape[0]):
-                state.memory.cross[k, 1] -= 2.0 * self.border[j - self.first_effect, k] * state.v[j]
+                state.memory.cross[k, 1] -= 2.0 * self.border[e, k] * state.v[j]
         state.v[j] = -state.v[j]
         return 0
 
@@ -503,21 +600,22 @@ class RegressionZigZag(Process):
         for k in range(m):
             for q in range(m):
                 scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
-        if self.grouped:
-            for g in range(self.groups):
-                j = self.first_effect + g
-                scratch[j] += self.own[g] * (x[j] - self.anchor[j])
-                for k in range(m):
-                    scratch[j] += self.border[g, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
-                    scratch[self.shared[k]] += self.border[g, k] * (x[j] - self.anchor[j])
+        for e in range(self.slots * self.groups):
+            j, g = self.first_effect + e, e % self.groups
+            for k in range(self.slots):
+                i = self.place_of(g, k)
+                scratch[j] += self.own[e, k] * (x[i] - self.anchor[i])
+            for k in range(m):
+                scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
+                scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
         model.add_prior_gradient(x, scratch)
         for j in range(x.shape[0]):
             out[j] = positive(v[j] * scratch[j])
         for i in range(model.n_data):
             for k in range(m):
                 out[self.shared[k]] += positive(v[self.shared[k]] * self.remainder_of(x, i, self.shared[k]))
-            if self.grouped:
-                j = model.level[i, 0]
+            for k in range(self.slots):
+                j = model.level[i, k]
                 out[j] += positive(v[j] * self.remainder_of(x, i, j))
 
     # -- Python -----------------------------------------------------------------------------------------------------
@@ -546,17 +644,21 @@ class RegressionZigZag(Process):
             known=np.zeros(m),
             slopes=np.zeros(m),
             flipping=np.zeros(1, np.int64),
-            sums=np.zeros(6),
+            sums=np.zeros((self.slots, 6)),
+            own=np.zeros((self.groups, 2 * self.slots)),
             cross=np.zeros((m, 2)),
         )
 
     def prepare(self, state) -> None:
-        if self.grouped:
-            effects = slice(self.first_effect, self.first_effect + self.groups)
-            d, v, sums = state.x[effects] - self.anchor[self.constant], state.v[effects], state.memory.sums
-            sums[:] = 0.0, d.sum(), v.sum(), d @ d, d @ v, v @ v
+        K, G = self.slots, self.groups
+        if K:
+            effects = slice(self.first_effect, self.first_effect + K * G)
+            d = self.mixing @ (state.x[effects].reshape(K, G) - self.anchor[self.means, None])
+            v, sums = self.mixing @ state.v[effects].reshape(K, G), state.memory.sums
+            columns = (np.zeros(K), d.sum(1), v.sum(1), np.sum(d * d, 1), np.sum(d * v, 1), np.sum(v * v, 1))
+            sums[:] = np.stack(columns, axis=1)
             state.memory.cross[:, 0] = (state.x[effects] - self.anchor[effects]) @ self.border
-            state.memory.cross[:, 1] = v @ self.border
+            state.memory.cross[:, 1] = state.v[effects] @ self.border
 
 
 @inlined
@@ -567,7 +669,7 @@ def remainder(growth, r):
 
 
 @entry
-def _survey(model, anchor, speed, scale, group, shared, pull, inner, border, own, weights, growth, features):
+def _survey(model, anchor, speed, scale, group, groups, shared, pull, inner, border, own, weights, growth, features):
     """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ Lᵢⱼ, and each group's largest γ."""
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
@@ -581,29 +683,34 @@ def _survey(model, anchor, speed, scale, group, shared, pull, inner, border, own
             part = weight * zz * features[k]
             for q in range(fixed):
                 inner[k, q] += part * features[q]
-            border[g, k] += part
+            for e in range(model.n_groups):
+                border[e * groups + g, k] += part * model.value[i, e]
             if m > fixed:
                 inner[k, fixed] += weight * za * features[k]
                 inner[fixed, k] += weight * za * features[k]
             if m > fixed + 1:
                 inner[k, fixed + 1] += weight * zc * features[k]
                 inner[fixed + 1, k] += weight * zc * features[k]
-        own[g] += weight * zz
+        for e in range(model.n_groups):
+            for q in range(model.n_groups):
+                own[e * groups + g, q] += weight * zz * model.value[i, e] * model.value[i, q]
         if m > fixed:
             inner[fixed, fixed] += weight * aa
-            border[g, fixed] += weight * za
+            for e in range(model.n_groups):
+                border[e * groups + g, fixed] += weight * za * model.value[i, e]
         if m > fixed + 1:
             inner[fixed, fixed + 1] += weight * ac
             inner[fixed + 1, fixed] += weight * ac
             inner[fixed + 1, fixed + 1] += weight * cc
-            border[g, fixed + 1] += weight * zc
+            for e in range(model.n_groups):
+                border[e * groups + g, fixed + 1] += weight * zc * model.value[i, e]
 
         first, by_a, by_c, fastest = model.remainder_bounds(anchor, i, scale)
         total = 0.0
         for k in range(fixed):
             total += speed[shared[k]] * abs(features[k]) * first
         for k in range(model.n_groups):
-            total += speed[model.level[i, k]] * first
+            total += speed[model.level[i, k]] * abs(model.value[i, k]) * first
         if m > fixed:
             total += speed[shared[fixed]] * by_a
         if m > fixed + 1:

@@ -62,7 +62,7 @@ class StickyReport(InnerReport):
     def accumulated(self, process, state, since, end):
         """Time for which each coordinate moved, ``included`` (d,), and for few coordinates that in each model.
 
-        ``models`` (2^m,): bit k of the place stands for coordinate ``sticking[k]``, set while it moves.
+        ``models`` (2^m,): bit k of the place stands for the coordinates ``sticking[unit == k]``, set while they move.
         """
         memory, length = state.memory, end - since
         frozen = (state.x == 0.0) & (state.v == 0.0)
@@ -70,7 +70,7 @@ class StickyReport(InnerReport):
         models = memory.occupied.copy()
         if len(models):
             models[memory.model[0]] += end - memory.changed[0]
-        return {"included": length - spent, "models": models, "sticking": process.sticking}
+        return {"included": length - spent, "models": models, "sticking": process.members, "unit": process.unit}
 
 
 class Sticky(Extended):
@@ -90,17 +90,20 @@ class Sticky(Extended):
     thaw: int
     shape: float  #: a of a beta-Bernoulli prior; 0 for probabilities that are known
     other_shape: float  #: b
+    units: int  #: how many coordinates, or groups of them, may be 0 by themselves
 
     recipe = Recipe(featured=False)
     report = StickyReport()
     rests = True  # frozen coordinates
+    has_groups = False  # of coordinates that leave together
 
     def __init__(self, inner, inclusion, always, slab_density, kappa):
         model, d = inner.model, inner.dim
         self.kappa = thawing_rates(model, d, inclusion, slab_density, kappa, type(self).__name__)
         self.kappa[_coordinates("always", always, d)] = 0.0
         self.sticking = np.flatnonzero(self.kappa)
-        if len(self.sticking) == 0:
+        self.members, self.unit, self.units = self.sticking, np.arange(len(self.sticking)), len(self.sticking)
+        if self.units == 0 and not self.has_groups:
             raise ValueError("`always` names every coordinate: none is left that sticks.")
         law = inclusion if isinstance(inclusion, BetaBernoulli) else None
         self.shape, self.other_shape = (law.a, law.b) if law else (0.0, 0.0)
@@ -114,6 +117,14 @@ class Sticky(Extended):
 
     @compiled
     def clock(self, state, i, now, rng):
+        return self.clock_of_one(state, i, now, rng)
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        return self.jump_of_one(state, i, now, rng)
+
+    @compiled
+    def clock_of_one(self, state, i, now, rng):
         if i < self.first:
             return self.inner.clock(self.inside(state), i, now, rng)
         if not self.one_clock:
@@ -154,7 +165,7 @@ class Sticky(Extended):
         rate = self.kappa[j] * abs(state.memory.coordinates[j, KEPT_VELOCITY])
         if self.shape > 0.0:
             k = state.memory.included[0]
-            rate *= (self.shape + k) / (self.other_shape + self.sticking.shape[0] - 1 - k)
+            rate *= (self.shape + k) / (self.other_shape + self.units - 1 - k)
         return rate
 
     @compiled
@@ -171,7 +182,7 @@ class Sticky(Extended):
         return k, k + 1
 
     @compiled
-    def jump(self, state, i, now, rng):
+    def jump_of_one(self, state, i, now, rng):
         if i < self.first:
             return self.inner.jump(self.inside(state), i, now, rng)
         memory = state.memory
@@ -229,6 +240,12 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
         if inclusion is not None or slab_density is not None:
             raise ValueError("give `kappa`, or `inclusion` and the slab, not both.")
         return _vector("kappa", kappa, d, 0.0, math.inf, "> 0 and finite")
+    inclusion, slab_density = spikes_and_slab(model, d, inclusion, slab_density, name)
+    return inclusion / (1.0 - inclusion) * slab_density
+
+
+def spikes_and_slab(model, d, inclusion, slab_density, name):
+    """Prior inclusion probabilities, (d,), and densities of the slab at 0, (d,): 0 for what never sticks."""
     certain = np.zeros(d, bool)
     counts = isinstance(inclusion, BetaBernoulli)  # then the ratio comes with the number of coordinates that move
     if (inclusion is None or counts) and model is not None and model.prior_inclusion() is not None:
@@ -250,7 +267,7 @@ def thawing_rates(model, d, inclusion, slab_density, kappa, name):
         slab_density = np.where(certain, 1.0, slab_density)  # the prior of what never sticks may be flat
     slab_density = _vector("slab_density", slab_density, d, 0.0, math.inf, "> 0 and finite")
     slab_density[certain] = 0.0
-    return inclusion / (1.0 - inclusion) * slab_density
+    return inclusion, slab_density
 
 
 def _vector(name, value, d, low, high, what):

@@ -123,9 +123,11 @@ class Inversion(Bound):
 
     @compiled
     def propose(self, process, state, i, now, rng):
+        v, e = state.v[i], rng.standard_exponential()
+        if v == 0.0:  # of a frozen coordinate nothing need be computed
+            return math.inf, CERTAIN
         partial, slope = process.affine_partial(state, i, now)
-        v = state.v[i]
-        return now + first_arrival(v * partial, v * slope, rng.standard_exponential()), CERTAIN
+        return now + first_arrival(v * partial, v * slope, e), CERTAIN
 
 
 class RayInversion(Bound):

@@ -2,6 +2,7 @@
 
 import shlex
 import warnings
+from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
@@ -9,12 +10,16 @@ import pytest
 
 import pdmp
 from pdmp import cli
+from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
+from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
+from pdmp.models.regressions import mixed
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.sticky_groups import StickyGroups
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -190,7 +195,7 @@ MISTAKES = [
     (
         "y ~ x + (1 | g)",
         {"select": "all"},
-        "`select` is for regressions without group effects, or with effects (1 | g)",
+        "`select` is for regressions without group effects, or with effects of one grouping, (1 | g)",
     ),
     ("b ~ x", {"family": "probit", "select": ["z"]}, "`select` names 'z', which is no column that can be left out"),
     ("b ~ x", {"family": "probit", "select": {"x": 1.5}}, "the probability of 'x' must be between 0 and 1"),
@@ -344,7 +349,7 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     asked = {}
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
     model = made("c ~ x + (1 | g)", "poisson")[0]
-    assert "rows are not sub-sampled: that is for effects (1 | g)" in fitting.sample_model(model, 1, False, {})[1][0]
+    assert "rows are not sub-sampled: that is for effects of one grouping, (1 | g)" in fitting.sample_model(model, 1, False, {})[1][0]
     assert asked["process"] is model
     monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
     model = made("c ~ x", "poisson")[0]
@@ -363,6 +368,7 @@ def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(monkeypatch
         assert isinstance(model, GroupIntercepts) == (over is None) == bool(model.centred[0])
     for name, value in limits.items():
         monkeypatch.setattr(fitting, name, value)
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 4)
     assert not isinstance(made("y ~ x + (x | g)", "poisson", data=data)[0], GroupIntercepts)
     monkeypatch.setattr(fitting, "sample", lambda process, **given: process)
     model = made("y ~ x + (1 | g)", "poisson", data=data)[0]
@@ -374,6 +380,7 @@ LARGE = [
     ("c ~ x", "poisson", 1),
     pytest.param("y ~ x", "gaussian", 8, marks=pytest.mark.slow),
     ("c ~ x + (1 | g)", "poisson", 1),
+    pytest.param("c ~ x + (1 + x | g)", "poisson", 4, marks=pytest.mark.slow),
     pytest.param("c ~ x", "negative_binomial", 40, marks=pytest.mark.slow),
 ]
 
@@ -383,13 +390,16 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     """Rows in any order have the same posterior, whose mean the fit has."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
     data = pandas.concat([table()] * copies, ignore_index=True)
     if family == "negative_binomial":
         data["c"] *= 1 + data.index % 3
     options = {"events": 150, "chains": 2, "seed": 1, "progress": False}
     fit = pdmp.regression(formula, data, family, **options)
     process = fit.run.process
-    assert isinstance(process, RegressionZigZag) and process.grouped == ("|" in formula)
+    assert isinstance(process, RegressionZigZag) and process.slots == formula.replace("1 + x", "1").count(
+        "|"
+    ) + formula.count("1 + x")
     assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
     assert fit.run.stats["bound_violations"] == 0
     assert fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
@@ -403,6 +413,24 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
         assert np.allclose(other.anchor, process.anchor, atol=1e-6)
         assert np.allclose(other.inner, process.inner) and np.allclose(other.pull, process.pull, atol=1e-8)
         assert np.allclose(np.sort(other.tables.totals), np.sort(process.tables.totals))
+
+
+def test_which_effects_are_subsampled(monkeypatch):
+    """Intercepts, and slopes of fixed columns, of one grouping; all others are sampled with full gradients."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
+    for effects in ("(1 | g)", "(1 + x | g)", "(1 + x + w | g)"):
+        model = made(f"c ~ x + w + e + {effects}", "poisson")[0]
+        assert isinstance(model, GroupIntercepts)
+        places = [0, 1, 2][: effects.count("+") + 1]
+        assert model.means.tolist() == places and np.all(original(model)[:, 3] == pytest.approx(table().e))
+    for effects in ("(1 + e | g)", "(0 + x | g)", "(1 | g) + (1 | h)", "(1 + x | g) + (1 | h)"):
+        assert type(made(f"c ~ x + {effects}", "poisson")[0]) is mixed.MixedRegression
+    assert type(made("c ~ 0 + x + (1 + x | g)", "poisson")[0]) is mixed.MixedRegression
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", N)
+    assert type(made("c ~ x + (1 + x | g)", "poisson")[0]) is mixed.MixedRegression
+    assert type(made("c ~ x + (1 | g)", "poisson")[0]) is GroupIntercepts
 
 
 def test_chains_start_apart(monkeypatch):
@@ -448,6 +476,92 @@ def test_a_prior_of_how_many_are_selected(monkeypatch):
         assert asked["process"].sticking.tolist() == np.flatnonzero(one.prior_inclusion() < 1.0).tolist()
     with pytest.raises(ValueError, match=r"BetaBernoulli\(1, 3\) is for `select=\"all\"`"):
         made("b ~ x", "bernoulli", priors={"inclusion": law})
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_terms_of_several_columns_are_selected_as_a_whole(monkeypatch):
+    """Of "all", and where the term is named; columns that are named stick one by one."""
+    formula, asked = "b ~ x + g + treated", {}
+    model = made(formula, "bernoulli", select="all")[0]
+    assert model.together == {"g": (2, 3)} and model.prior_inclusion().tolist() == [1.0] + [0.5] * 4
+    one = made("y ~ x + g", select={"g": 0.2, "x": 0.7})[0]
+    assert one.together == {"g": (2, 3)} and one.prior_inclusion()[:4].tolist() == [1.0, 0.7, 0.2, 0.2]
+    single = made(formula, "bernoulli", select=["x", "g[b]"])[0]
+    assert single.together == {} and single.prior_inclusion().tolist() == [1.0, 0.5, 0.5, 1.0, 1.0]
+    with pytest.raises(ValueError, match="`select` names the term 'g', and its column 'g.c.' besides"):
+        made(formula, "bernoulli", select=["g", "g[c]"])
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+    law = BetaBernoulli(1.0, 3.0)
+    counted = made(formula, "bernoulli", select="all", priors={"inclusion": law})[0]
+    for each, w in ((model, 0.5), (one, 0.2), (counted, None)):
+        _, notes = fitting.sample_model(each, 1, True, {})
+        process = asked["process"]
+        assert isinstance(process, StickyGroups) and process.grouped.tolist() == [2, 3]
+        assert process.sticking.tolist() == ([1] if each is one else [1, 4])
+        odds = 0.0 if w is None else np.log(w / (1.0 - w))
+        assert process.log_odds[0] == pytest.approx(odds + np.log(each.slab_density()[[2, 3]]).sum())
+        assert process.shape == (1.0 if w is None else 0.0)
+        assert "terms of several columns entering and leaving by reversible jumps" in notes[0]
+    fitting.sample_model(single, 1, True, {})
+    assert not isinstance(asked["process"], StickyGroups)
+
+
+class Recorded:
+    """A run of two chains, of which only indicators of two units are known."""
+
+    def __init__(self, moving):
+        self.moving, length = np.asarray(moving, float), np.shape(moving)[1]
+        self.records = [
+            SimpleNamespace(length=float(length), accumulated={"included": one.sum(axis=0)}) for one in self.moving
+        ]
+
+    def inclusion(self):
+        return self.moving.mean(axis=(0, 1))
+
+    def diagnostic_draws(self):
+        return self.moving
+
+
+def test_the_table_of_inclusion_by_hand():
+    rng = np.random.default_rng(0)
+    moving = np.zeros((2, 1_000, 5))
+    moving[0, :, 1], moving[1, :, 1] = rng.random(1_000) < 0.6, rng.random(1_000) < 0.9
+    moving[:, :, 2], moving[:, :, 4] = 1.0, rng.random((2, 1_000)) < 0.5
+    found = inclusion_of_units(Recorded(moving), ["a", "b", "c", "d"], [1, 2, 4, 0], [0.2, 0.5, 0.5, 0.5])
+    p, row, certain = moving[:, :, 1].mean(), *found.rows[:2]
+    assert dict(found) == {"a": p, "b": 1.0, "c": moving[:, :, 4].mean(), "d": 0.0}
+    assert row["bayes factor"] == pytest.approx(p / (1.0 - p) / 0.25, rel=1e-12)
+    assert (row["lowest"], row["highest"]) == tuple(moving[:, :, 1].mean(axis=1))
+    ess = draws_ess(moving[..., 1:2], "mean")[0]
+    assert row["ess"] == pytest.approx(ess) and row["mcse"] == pytest.approx(np.sqrt(p * (1.0 - p) / ess), rel=1e-12)
+    assert row["rhat"] == pytest.approx(draws_rhat(moving[..., 1:2], "rank")[0]) and row["rhat"] > 1.05
+    assert certain["bayes factor"] == np.inf and all(np.isnan(certain[k]) for k in ("mcse", "ess", "rhat"))
+    assert {"a", "b"} <= set(found.median_model) and "d" not in found.median_model
+    text = repr(found)
+    assert "median probability model: a, b" in text and "chains disagree, R-hat is above 1.05, " in text
+    said = " ".join(found.warnings)
+    assert "whether these are in: 'a'" in said and "'b'" not in said
+    assert "within two Monte Carlo errors of 1/2, so that the median model may be another: 'c'" in said
+    assert found._repr_html_().count("<tr>") == 5
+    slow = np.zeros((2, 1_000, 1))
+    slow[:, 500:] = 1.0
+    few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
+    assert few.rows[0]["ess"] < 100.0 and "fewer than 100 effective draws" in few.warnings[0]
+    assert few.median_model == ("z",)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_selection_of_a_category():
+    """It is reported once, by its term."""
+    data = table()
+    data["b"] = np.where(data.x + np.random.default_rng(0).standard_normal(N) > 3.0, "up", "down")
+    fit = pdmp.regression("b ~ x + g", data, "bernoulli", select={"g": 0.2, "x": 0.5}, seed=2, events=400, chains=2)
+    found = fit.inclusion()
+    assert list(found) == ["x", "g"] and [row["prior"] for row in found.rows] == [0.5, 0.2]
+    whole = fit.run.inclusion()
+    assert found["g"] == whole[2] == whole[3] < 0.5 and found.rows[0]["highest"] >= found["x"] > 0.7
+    assert "median probability model: x" in repr(found)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ MIXED, FIXED, LAWS, PRIORS = (
     "pdmp/models/regressions/likelihoods.py",
     "pdmp/models/priors.py",
 )
+INCLUSION = "pdmp/formulas/inclusion.py"
 DESIGN, TABLE, FITTING, FIT, FAMILIES = (
     "pdmp/formulas/design.py",
     "pdmp/formulas/table.py",
@@ -164,6 +165,55 @@ BUGS = [
             "test_prior_probabilities_of_selection",
         ),
         (
+            "terms are selected column by column",
+            FITTING,
+            "if len(places) > 1}",
+            "if len(places) > 9}",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "a term and its column may both be named",
+            FITTING,
+            "for j in single.intersection(places):",
+            "for j in single.intersection(()):",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "the prior of the model's size is lost with groups",
+            FITTING,
+            "groups, model.model_prior), starts, said",
+            "groups), starts, said",
+            "test_terms_of_several_columns_are_selected_as_a_whole",
+        ),
+        (
+            "the Bayes factor is the posterior odds",
+            INCLUSION,
+            "found / (1.0 - found) / (np.asarray(prior) / (1.0 - np.asarray(prior)))",
+            "found / (1.0 - found)",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "the error of an inclusion is that of independent draws",
+            INCLUSION,
+            "np.sqrt(found * (1.0 - found) / ess)",
+            "np.sqrt(found * (1.0 - found) / moving.shape[1])",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "all chains have the mean of all",
+            INCLUSION,
+            "chains.min(axis=0)",
+            "chains.mean(axis=0)",
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
+            "the median model is the whole one",
+            INCLUSION,
+            'row["probability"] >= 0.5',
+            'row["probability"] >= 0.0',
+            "test_the_table_of_inclusion_by_hand",
+        ),
+        (
             "a label is the other",
             DESIGN,
             "return codes.astype(float), said",
@@ -187,6 +237,118 @@ THIRD, ROWS = f"{MODEL_TESTS}::test_bounds_on_third_derivatives", f"{MODEL_TESTS
 BUGS += [
     Bug(f"regression zigzag: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
+        (
+            "slopes do not move the intercepts",
+            INTERCEPTS,
+            "self.mixing[0, 1:] = -self",
+            "self.mixing[0, 1:] = -0.0 * self",
+            f"{MODEL_TESTS}::test_coefficients_of_groups_are_the_same_law",
+        ),
+        (
+            "slopes are not rescaled",
+            INTERCEPTS,
+            "self.group_scale[1:] / self.scale[self.means[1:]]))",
+            "np.ones(self.n_groups - 1)))",
+            f"{MODEL_TESTS}::test_coefficients_of_groups_are_the_same_law",
+        ),
+        (
+            "slopes know only their own effects",
+            ZIGZAG,
+            "return 1 if k == 0 else 2",
+            "return 1",
+            RATES,
+        ),
+        (
+            "a row's slope has a feature of 1",
+            ZIGZAG,
+            "value *= model.value[i, (j - self.first_effect) // self.groups]",
+            "value *= 1.0",
+            f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",
+        ),
+        (
+            "rows of slopes are drawn without their values",
+            ZIGZAG,
+            "abs(self.model.value[i, k - n]) * m",
+            "m",
+            RATES,
+        ),
+        (
+            "the border of slopes has no value",
+            ZIGZAG,
+            "border[e * groups + g, k] += part * model.value[i, e]",
+            "border[e * groups + g, k] += part",
+            f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",
+        ),
+        (
+            "effects stand still in the bound of their group",
+            ZIGZAG,
+            "rise += high * abs(self.mixing[t, k]) * fastest",
+            "rise += 0.0 * fastest",
+            HOLD,
+        ),
+        (
+            "the bound of a group forgets its other coordinates",
+            ZIGZAG,
+            "fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(g, q)]",
+            "fastest += 0.0",
+            HOLD,
+        ),
+        (
+            "what is known of a group's coordinates does not rise",
+            ZIGZAG,
+            "self.speed[j] * positive(known), self.speed[j] * rise",
+            "self.speed[j] * positive(known), 0.0 * rise",
+            HOLD,
+        ),
+        (
+            "the precision of the effects is that of the start",
+            ZIGZAG,
+            "low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))",
+            "low, high = exp(-2.0 * s), exp(-2.0 * s)",
+            HOLD,
+        ),
+        (
+            "means have half their speed",
+            ZIGZAG,
+            "self.mean_speeds = np.abs(self.mixing)",
+            "self.mean_speeds = 0.2 * np.abs(self.mixing)",
+            HOLD,
+        ),
+        (
+            "the squares of effects have half their speed",
+            ZIGZAG,
+            "np.sqrt(np.sum(speeds**2, axis=1))",
+            "0.0 * np.sum(speeds**2, axis=1)",
+            HOLD,
+        ),
+        (
+            "a flip of a slope leaves the speed of its intercept",
+            ZIGZAG,
+            "sums[t, SPEED] += change * (2.0 * v + change)",
+            "sums[t, SPEED] += 0.0",
+            f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
+        ),
+        (
+            "the effects of a group have independent coefficients",
+            LAPLACE,
+            "precision = (model.mixing.T * np.exp(-2.0 * x[p : p + K])) @ model.mixing",
+            "precision = np.diag(np.exp(-2.0 * x[p : p + K]))",
+            f"{ZIGZAG_TESTS}::test_the_approximation_is_at_the_mode",
+        ),
+        (
+            "slopes of columns that are not fixed are sub-sampled",
+            INTERCEPTS,
+            "if any(name not in columns for name in names[1:]) or len(set(names)) < len(names):\n        return None",
+            "names = [name if name in columns else columns[1] for name in names]",
+            f"{TESTS}::test_which_effects_are_subsampled",
+        ),
+        (
+            "two groupings are sub-sampled as one",
+            INTERCEPTS,
+            "or len({g.grouping for g in groups}) > 1",
+            "or len({g.grouping for g in groups}) > 9",
+            f"{TESTS}::test_which_effects_are_subsampled",
+        ),
         (
             "Gaussian residuals do not grow with the distance",
             LAWS,
@@ -262,16 +424,16 @@ BUGS += [
         (
             "the mean of the intercepts has no gradient",
             INTERCEPTS,
-            "out[self.constant] -= precision * u",
+            "out[self.means[q]] -= pull",
             "pass",
-            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
+            f"{MODEL_TESTS}::test_coefficients_of_groups_are_the_same_law",
         ),
         (
             "effects are reported with their mean",
             INTERCEPTS,
-            "draws[..., self.first[0] : self.first[1]] -= draws[..., self.constant, None]",
+            "draws[..., first:last] = (self.mixing @ own).reshape(*draws.shape[:-1], -1)",
             "pass",
-            f"{MODEL_TESTS}::test_intercepts_of_groups_are_the_same_law",
+            f"{MODEL_TESTS}::test_coefficients_of_groups_are_the_same_law",
         ),
         (
             "the path may go farther than its bound",
@@ -304,8 +466,8 @@ BUGS += [
         (
             "groups stand still in the bound of their mean",
             ZIGZAG,
-            "fastest = self.groups * speed + self.sum_of_speeds",
-            "fastest = self.groups * speed",
+            "fastest = self.groups * self.mean_speeds[t] + self.sum_of_speeds[t]\n            top",
+            "fastest = self.groups * self.mean_speeds[t]\n            top",
             HOLD,
         ),
         (
@@ -318,7 +480,7 @@ BUGS += [
         (
             "a flip leaves the sum of squares' slope",
             ZIGZAG,
-            "sums[PRODUCT] -= 2.0 * (state.x[j] - self.anchor[self.constant]) * state.v[j]",
+            "sums[t, PRODUCT] += change * d",
             "pass",
             f"{ZIGZAG_TESTS}::test_sums_are_those_of_the_path",
         ),
@@ -353,7 +515,7 @@ BUGS += [
         (
             "the approximation has no border",
             LAPLACE,
-            "schur = hessian[:, dense] - (border / diagonal) @ border.T",
+            "schur = hessian[:, dense] - _times_blocks(border, blocks) @ border.T",
             "schur = hessian[:, dense]",
             f"{ZIGZAG_TESTS}::test_the_approximation_is_at_the_mode",
         ),
@@ -420,10 +582,12 @@ BUGS += [
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (f"{TESTS}::{test}",))
     for name, file, old, new, test in [
-        ("many groups of many rows are not enough", FITTING, "or (len(y) >= GROUPED_ROWS and", "or (len(y) > GROUPED_ROWS and", MANY),
+        ("many groups of many rows are not enough", FITTING, "and len(y) >= GROUPED_ROWS and", "and len(y) > GROUPED_ROWS and", MANY),
         ("few groups are many", FITTING, "and len(groups[0].levels) >= MANY_GROUPS)", ")", MANY),
-        ("few rows are many", FITTING, "or (len(y) >= GROUPED_ROWS and", "or (", MANY),
-        ("groups of few rows", FITTING, "groups[0].usual_rows >= INTERCEPT_ROWS", "True", MANY),
+        ("few rows are many", FITTING, "and len(y) >= GROUPED_ROWS and", "and", MANY),
+        ("groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "1 if len(groups) == 1 else SLOPE_ROWS", MANY),
+        ("slopes in groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "INTERCEPT_ROWS", "test_which_effects_are_subsampled"),
+        ("slopes of many groups", FITTING, "or (len(groups) == 1 and len(y)", "or (len(y)", MANY),
         ("intercepts of many groups have all gradients", FITTING, "or selects or isinstance(model, GroupIntercepts)):", "or selects):", MANY),
     ]
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 STICKY, STICKY_LAWS = "tests/processes/test_sticky.py", "tests/statistics/test_sticky_laws.py"
+GROUPS = "tests/processes/test_sticky_groups.py"
 BOUNDED, BOUNDED_LAWS = "tests/processes/test_bounded.py", "tests/statistics/test_bounded_laws.py"
 
 BUGS = [
@@ -63,5 +64,24 @@ BUGS = [
         ("local BPS: reducible graphs go unsaid", "pdmp/processes/local_bps.py", "np.diff(self.factors.graph.indptr).max() > 1", "False", ("tests/factors/test_local.py",)),
         ("calibration: ties count as more", "pdmp/validation/simulation.py", " + rng.integers((found == parameter).sum(axis=0) + 1)", "", ("tests/validation/test_calibration.py",)),
         ("chain: an absorbed run stops for the time", "pdmp/engine/chain.py", "elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:", "elif False:", (BOUNDED,)),
+        ("sticky groups: the odds upside down", "pdmp/processes/sticky_groups.py", "math.log(w[0] / (1.0 - w[0]))", "math.log((1.0 - w[0]) / w[0])", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the slab of one coordinate only", "pdmp/processes/sticky_groups.py", "odds + np.log(density[g]).sum()", "odds + np.log(density[g[0]])", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the volume of one dimension", "pdmp/processes/sticky_groups.py", "0.5 * size * math.log(math.tau)", "0.5 * math.log(math.tau)", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the volume of the precision", "pdmp/processes/sticky_groups.py", "- 0.5 * np.log(values).sum()", "+ 0.5 * np.log(values).sum()", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: deaths are accepted as births", "pdmp/processes/sticky_groups.py", "math.exp(min(-sign * self.excess(state, g), 0.0))", "math.exp(min(-self.excess(state, g), 0.0))", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the second test is left out", "pdmp/processes/sticky_groups.py", "math.exp(min(-sign * self.excess(state, g), 0.0))", "math.exp(min(-0.0 * self.excess(state, g), 0.0))", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the mean forgets the other coordinates", "pdmp/processes/sticky_groups.py", "total -= self.slopes[begin + q, j] *", "total -= 0.0 * self.slopes[begin + q, j] *", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the mean forgets the gradient at the anchor", "pdmp/processes/sticky_groups.py", "self.expanded_at[g] - covariance @ gradient[g]", "self.expanded_at[g] - 0.0 * covariance @ gradient[g]", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: the size of the model counts the group itself", "pdmp/processes/sticky_groups.py", "k = memory.included[0] - memory.moving[g]", "k = memory.included[0]", (f"{GROUPS}::test_births_and_deaths_balance",)),
+        ("sticky groups: early rejection of deaths as of births", "pdmp/processes/sticky_groups.py", "math.exp(min(sign * log_a, 0.0))", "math.exp(min(log_a, 0.0))", (f"{GROUPS}::test_a_change_is_rejected_early_with_the_probability_of_the_approximation",)),
+        ("sticky groups: data are not counted", "pdmp/processes/sticky_groups.py", "        count_data(state.counts, 2 * self.model.n_data)\n", "", (f"{GROUPS}::test_a_change_is_rejected_early_with_the_probability_of_the_approximation",)),
+        ("sticky groups: other clocks are not redrawn", "pdmp/processes/sticky_groups.py", "every = np.concatenate([[n], self.order[last:]])", "every = np.array([n])", (f"{GROUPS}::test_changes_are_proposed_at_a_constant_rate",)),
+        ("sticky groups: the rate is that of one group", "pdmp/processes/sticky_groups.py", 'positive_number("rate", rate) * len(parts)', 'positive_number("rate", rate)', (f"{GROUPS}::test_changes_are_proposed_at_a_constant_rate",)),
+        ("sticky groups: the velocity is not remembered", "pdmp/processes/sticky_groups.py", "row[j, KEPT_VELOCITY], row[j, FROZEN_SINCE] = state.v[j], now", "row[j, KEPT_VELOCITY], row[j, FROZEN_SINCE] = -state.v[j], now", (f"{GROUPS}::test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came",)),
+        ("sticky groups: time frozen is not counted", "pdmp/processes/sticky_groups.py", "                row[j, TIME_FROZEN] += now - row[j, FROZEN_SINCE]\n", "", (f"{GROUPS}::test_what_is_accumulated_is_what_the_path_says",)),
+        ("sticky groups: the bit of another unit", "pdmp/processes/sticky_groups.py", "1 << (self.sticking.shape[0] + g)", "1 << g", (f"{GROUPS}::test_what_is_accumulated_is_what_the_path_says",)),
+        ("sticky groups: half a group that starts at 0 moves", "pdmp/processes/sticky_groups.py", "v[self.grouped[np.repeat(self._moving(x), np.diff(self.begin_group)) == 0]] = 0.0", "v[self.grouped[:1]] = 0.0", (f"{GROUPS}::test_groups_that_start_at_zero_are_out",)),
+        ("sticky groups: single coordinates do not know of groups", "pdmp/processes/sticky.py", "(self.other_shape + self.units - 1 - k)", "(self.other_shape + self.sticking.shape[0] - 1 - k)", (f"{GROUPS}::test_single_coordinates_count_groups_as_one",)),
+        ("sticky groups: models of groups are read by coordinates", "pdmp/diagnostics/variable_selection.py", 'records[0].accumulated.get("unit", np.arange(len(sticking)))', "np.arange(len(sticking))", (f"{GROUPS}::test_what_is_accumulated_is_what_the_path_says",)),
     ]
 ]  # fmt: skip

@@ -30,8 +30,8 @@ DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha":
 LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
 
 
-def regression(law, groups=0, n=24, columns=3, sort=None):
-    """A model with weights and an offset; rows in groups of several sizes."""
+def regression(law, groups=0, n=24, columns=3, sort=None, slopes=0):
+    """A model with weights and an offset; rows in groups of several sizes, with slopes of the last columns."""
     rng = np.random.default_rng(11)
     X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n), rng.standard_t(4.0, n)])[:, :columns]
     g = np.minimum(np.arange(n) % 5, groups - 1) if groups else np.zeros(n, int)
@@ -48,14 +48,19 @@ def regression(law, groups=0, n=24, columns=3, sort=None):
     order = np.arange(n) if sort is None else np.argsort({"y": y, "x": X[:, -1], "g": g}[sort], kind="stable")
     X, y, g, offset, weights = X[order], y[order], g[order], offset[order], weights[order]
     column = GroupColumn("1|g", "g", tuple(range(groups)), g, np.ones(n), HalfNormal(1.5))
+    names = ["Intercept", "x", "w"][:columns]
+    own = [
+        GroupColumn(f"{names[j]}|g", "g", tuple(range(groups)), g, X[:, j].copy(), HalfNormal(0.5 + 0.2 * j))
+        for j in range(columns - slopes, columns)
+    ]
     likelihood = law()
     return (GroupIntercepts if groups else MixedRegression)(
         X,
         y,
         likelihood,
-        ["Intercept", "x", "w"][:columns],
+        names,
         [Normal(0.0, 2.0), StudentT(3.0, 0.0, 1.0), Normal(0.0, 1.0)][:columns],
-        [column] if groups else [],
+        [column, *own] if groups else [],
         [DISPERSIONS[name] for name in likelihood.dispersions],
         intercept=0,
         offset=offset,
@@ -67,14 +72,17 @@ def somewhere(process, rng, far=1.0):
     return process.anchor + far * process.speed * rng.standard_normal(process.dim), process.velocity(None, rng)
 
 
-CASES = [(law, groups) for law in LAWS.values() for groups in (0, 3)]
-NAMES = [f"{law.__name__} {'with groups' if groups else ''}" for law, groups in CASES]
+CASES = [(law, groups, 0) for law in LAWS.values() for groups in (0, 3)]
+CASES += [(NormalLaw, 3, 1), (NegativeBinomialLaw, 3, 2), (LogitLaw, 2, 2)]
+NAMES = [
+    f"{law.__name__}{', groups' * (groups > 0)}{f', {slopes} slopes' * (slopes > 0)}" for law, groups, slopes in CASES
+]
 
 
-@pytest.mark.parametrize(("law", "groups"), CASES, ids=NAMES)
-def test_rates_balance_the_flow(law, groups):
+@pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
+def test_rates_balance_the_flow(law, groups, slopes):
     """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
-    model = regression(law, groups)
+    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
     model.check_gradient()
     rng, found = np.random.default_rng(0), laplace(model)
     for shift in (0.0, 0.5):
@@ -105,14 +113,14 @@ def state_at(process, x, v, at):
     state = process.begin(x, np.random.default_rng(0))
     state.x[:], state.v[:], state.moved[:] = x - at * v, v, 0.0
     process.prepare(state)
-    state.memory.sums[0] = 0.0
+    state.memory.sums[:, 0] = 0.0
     return state
 
 
-@pytest.mark.parametrize(("law", "groups"), CASES, ids=NAMES)
-def test_proposals_have_the_true_rates_and_bounds(law, groups):
+@pytest.mark.parametrize(("law", "groups", "slopes"), CASES, ids=NAMES)
+def test_proposals_have_the_true_rates_and_bounds(law, groups, slopes):
     """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
-    model = regression(law, groups)
+    model = regression(law, groups, n=80 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(1)
     native = process.native
     for far in (0.3, 2.0):
@@ -134,7 +142,7 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups):
                 memory = state.memory
                 parts = np.zeros(model.dim)
                 if i < process.groups:
-                    line = memory.clocks[i]
+                    line, weights = memory.clocks[i], 0.0
                     data, known = line[1] + line[2] * now, line[3] + line[4] * now
                     rows = (
                         np.flatnonzero(model.level[:, 0] == process.first_effect + i) if groups else range(model.n_data)
@@ -143,8 +151,9 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups):
                         memory.clocks[i, 5] = row
                         bounds = model.native.remainder_bounds(process.anchor, row, process.scale)
                         weight = native.row_weight(row, *bounds[:3])
+                        weights += weight
                         below = 0.0
-                        for k in range(len(process.shared) + process.grouped):
+                        for k in range(len(process.shared) + process.slots):
                             _, part = native.row_part(i, row, k, *bounds[:3])
                             if part > 0.0:
                                 uniform = Fixed(0.0, (below + 0.5 * part) / weight)
@@ -153,10 +162,16 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups):
                                 chance = data / (data + known) * part / process.tables.totals[i]
                                 parts[memory.flipping[0]] += chance * rate
                             below += part
-                    if known > 0.0:
-                        rate = native.rate(state, i, now, Fixed(1.0 - 1e-12))
-                        assert rate <= (data + known) * (1.0 + 1e-9)
-                        parts[memory.flipping[0]] += rate * known / (data + known)
+                    assert weights == pytest.approx(process.tables.totals[i], rel=1e-12)  # rows drawn in proportion
+                    bounds = memory.own[i, : process.slots] + memory.own[i, process.slots :] * now
+                    assert bounds.sum() == pytest.approx(known, rel=1e-12)
+                    memory.clocks[i, 1:3] = 0.0  # so that a uniform number finds each part, however small
+                    for k, one in enumerate(bounds):
+                        if one > 0.0:
+                            rate = native.rate(state, i, now, Fixed((bounds[:k].sum() + 0.5 * one) / known))
+                            assert memory.flipping[0] == process.place_of(i, k)
+                            assert rate <= known * (1.0 + 1e-9)
+                            parts[memory.flipping[0]] += rate * one / known
                 elif i == process.groups:
                     for k in range(len(process.shared)):
                         state = state_at(process, x, v, now)
@@ -170,10 +185,9 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups):
                             assert rate <= total * (1.0 + 1e-9)
                             parts[process.shared[k]] += rate * bounds[k] / total
                 else:
-                    limit = native.bound_of_mean if i == process.groups + 1 else native.bound_of_spread
                     state = state_at(process, x, v, now)
                     state.bounds[i] = bound
-                    top, length = limit(state, 0.0)
+                    top, length = limit_of(process, i)(state, 0.0)
                     rate = native.rate(state, i, now, None)
                     assert now > length or rate <= top * (1.0 + 1e-9)
                     parts[memory.flipping[0]] += 0.0
@@ -183,10 +197,18 @@ def test_proposals_have_the_true_rates_and_bounds(law, groups):
         np.testing.assert_allclose(found, out, rtol=1e-8, atol=1e-9 * np.abs(out).max())
 
 
-@pytest.mark.parametrize("law", [PoissonLaw, NormalLaw])
-def test_bounds_hold_whatever_flips_in_between(law):
+def limit_of(process, i):
+    """The bound of clock i, of a mean or a spread: a function of state and time."""
+    k = i - process.groups - 1
+    if k < process.slots:
+        return lambda state, now: process.native.bound_of_mean(state, k, now)
+    return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
+
+
+@pytest.mark.parametrize(("law", "slopes"), [(PoissonLaw, 0), (NormalLaw, 0), (PoissonLaw, 1), (NormalLaw, 2)])
+def test_bounds_hold_whatever_flips_in_between(law, slopes):
     """Within the horizon of a clock all other coordinates may flip, at any times."""
-    model = regression(law, 3)
+    model = regression(law, 3, n=80 if slopes else 24, slopes=slopes)
     process, rng = RegressionZigZag(model), np.random.default_rng(2)
     native, out, scratch, worst = process.native, np.zeros(model.dim), np.zeros(model.dim), 0.0
     for _ in range(25):
@@ -195,14 +217,17 @@ def test_bounds_hold_whatever_flips_in_between(law):
             state = state_at(process, x, v, 0.0)
             native.clock(state, i, 0.0, Fixed(0.5, 0.5))
             if i < process.groups:
-                end, line = process.horizon[i], state.memory.clocks[i]
-                own = [process.first_effect + i]
+                end, line, slots = process.horizon[i], state.memory.clocks[i], process.slots
+                own = [process.place_of(i, k) for k in range(slots)]
+                each = state.memory.own[i].copy()
             elif i == process.groups:
                 end, own = process.prior_horizon, []
                 line = [0.0, state.memory.known.sum(), state.memory.slopes.sum()]
             else:
-                top, end = (native.bound_of_mean if i == process.groups + 1 else native.bound_of_spread)(state, 0.0)
-                line, own = [0.0, top, 0.0], [process.constant if i == process.groups + 1 else process.spread]
+                top, end = limit_of(process, i)(state, 0.0)
+                k = i - process.groups - 1
+                line = [0.0, top, 0.0]
+                own = [process.means[k] if k < process.slots else process.spread + k - process.slots]
             flips = rng.choice([-1.0, 1.0], model.dim)
             flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
             t = rng.uniform(0.0, end)
@@ -213,11 +238,15 @@ def test_bounds_hold_whatever_flips_in_between(law):
             if i < process.groups:
                 r = np.linalg.norm(((there - process.anchor) / process.scale)[[*process.shared, *own]])
                 assert process.tables.totals[i] * remainder(process.rate_of_growth[i], r) <= bound * (1.0 + 1e-9)
-                bound = line[3] + line[4] * t
-                u = there[own[0]] - there[process.constant]
                 state.memory.here[:] = there
-                known = math.exp(-2.0 * there[process.spread]) * u + native.known_own(state, i)
-                rate = max(velocity[own[0]] * known, 0.0)
+                prior, laws = np.zeros(model.dim), [*process.means, *range(process.spread, process.first_effect)]
+                model.native.add_prior_gradient(there, prior)
+                assert not set(own) & set(laws)
+                for k, j in enumerate(own):  # each of the group's coordinates has a bound of its own
+                    rate = max(velocity[j] * (prior[j] + native.known_own(state, i, k)), 0.0)
+                    bound = each[k] + each[slots + k] * t
+                    assert rate <= bound * (1.0 + 1e-9)
+                    worst = max(worst, rate / bound) if bound > 0.0 else worst
             elif i == process.groups:
                 state.memory.here[:] = there
                 rate = 0.0
@@ -244,8 +273,9 @@ def test_the_bound_of_remainders():
         assert np.all(found >= exact * (1.0 - 1e-12)) and np.all(found <= exact * 1.001)
 
 
-def test_sums_are_those_of_the_path():
-    model = regression(PoissonLaw, 3)
+@pytest.mark.parametrize("slopes", [0, 2])
+def test_sums_are_those_of_the_path(slopes):
+    model = regression(PoissonLaw, 3, slopes=slopes)
     process = RegressionZigZag(model)
     run = pdmp.sample(process, initial=process.anchor, events=120, seed=3, progress=False)
     assert run.stats["bound_violations"] == 0
@@ -258,10 +288,14 @@ def test_sums_are_those_of_the_path():
         state.moved[j], state.memory.flipping[0] = now, j
         process.native.jump(state, 0, now, None)
     x = state.x + state.v * (now - state.moved)
-    w = x[process.first_effect : process.first_effect + 3]
-    assert process.native.mean_excess(state, now) == pytest.approx((x[0] - w).sum(), rel=1e-9)
-    assert process.native.square_sum(state, now) == pytest.approx(((x[0] - w) ** 2).sum(), rel=1e-9)
-    away = w - process.anchor[process.first_effect : process.first_effect + 3]
+    effects = slice(process.first_effect, process.first_effect + 3 * (1 + slopes))
+    for t in range(1 + slopes):
+        e = np.array([model.native.deviation(x, t, g) for g in range(3)])
+        assert process.native.excess(state, t, now) == pytest.approx(-e.sum(), rel=1e-9)
+        assert process.native.square_sum(state, t, now) == pytest.approx((e**2).sum(), rel=1e-9)
+        speeds = (model.mixing @ state.v[effects].reshape(1 + slopes, 3))[t]
+        assert state.memory.sums[t, 5] == pytest.approx((speeds**2).sum(), rel=1e-9)
+    away = (x - process.anchor)[effects]
     np.testing.assert_allclose(state.memory.cross[:, 0], away @ process.border, rtol=1e-9, atol=1e-9)
 
 
@@ -389,12 +423,12 @@ def test_the_approximation_is_at_the_mode():
     np.testing.assert_allclose(found.covariance, covariance, rtol=5e-3, atol=1e-4)
     starts = found.draws(4_000, np.random.default_rng(0))
     np.testing.assert_allclose(np.cov(starts.T) / np.outer(found.sd, found.sd), _correlation(found), atol=0.08)
-    grouped = regression(NormalLaw, 3, n=60)
-    found = laplace(grouped)
-    given = np.setdiff1d(np.arange(grouped.dim), grouped.n_fixed)
-    assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
-    hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
-    np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
+    for grouped in (regression(NormalLaw, 3, n=60), regression(PoissonLaw, 3, n=120, slopes=1)):
+        found, p = laplace(grouped), grouped.n_fixed
+        given = np.setdiff1d(np.arange(grouped.dim), np.arange(p, p + grouped.n_groups))
+        assert np.abs((grouped.gradient(found.mean) * found.sd)[given]).max() < 1e-2
+        hessian = grouped.hessian(found.mean)[np.ix_(given, given)]  # given τ
+        np.testing.assert_allclose(found.sd[given], np.sqrt(np.diag(np.linalg.inv(hessian))), rtol=2e-3)
 
 
 def _correlation(found):

@@ -3,11 +3,14 @@
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 from scipy import stats
 
 import pdmp
+from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
 
 RNG = np.random.default_rng(81)
@@ -105,3 +108,76 @@ def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(name):
     assert check.p > 1e-6, check
     assert len(check.clocks) == (D if name == "ZigZag" else 2)
     assert check.resolution < 0.06
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Two hundred coefficients: too many models to list
+
+
+MANY, ROWS, SLAB, INCLUDED = 200, 300, 0.5, 0.05
+RESOLUTION = 5.0  #: standard errors of the difference: of 200 numbers none is off by as much, but once in 8,000 seeds
+
+
+def many():
+    """Columns that are correlated with their neighbours; ten coefficients are not 0, several of them hard to tell."""
+    rng = np.random.default_rng(12)
+    Z = rng.standard_normal((ROWS, MANY))
+    X = Z.copy()
+    for j in range(1, MANY):
+        X[:, j] = 0.5 * X[:, j - 1] + math.sqrt(0.75) * Z[:, j]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    beta = np.zeros(MANY)
+    beta[:30:3] = [0.5, -0.4, 0.3, 0.25, -0.22, 0.2, 0.18, -0.16, 0.14, 0.12]
+    y = X @ beta + rng.standard_normal(ROWS)
+    return X, y - y.mean()
+
+
+@numba.njit
+def gibbs(products, pulls, slab, w, sweeps, rng, out):
+    """Point-mass Gibbs sampler (George & McCulloch 1997, section 5): each (γⱼ, βⱼ) given the others, βⱼ integrated.
+
+    The noise is 1. `out[k]`: what batch k has of the probabilities that γⱼ is 1 given the others (Rao-Blackwell).
+    """
+    d = len(pulls)
+    beta, left = np.zeros(d), pulls.copy()
+    for sweep in range(-sweeps // 10, sweeps):
+        for j in range(d):
+            variance = 1.0 / (products[j, j] + 1.0 / slab**2)
+            mean = variance * (left[j] + products[j, j] * beta[j])
+            odds = w / (1.0 - w) * math.sqrt(variance) / slab * math.exp(min(0.5 * mean * mean / variance, 700.0))
+            p = odds / (1.0 + odds)
+            new = mean + math.sqrt(variance) * rng.standard_normal() if rng.random() < p else 0.0
+            if new != beta[j]:
+                left -= products[j] * (new - beta[j])  # Xᵀ(y - Xβ)
+                beta[j] = new
+            if sweep >= 0:
+                out[sweep * len(out) // sweeps, j] += p * len(out) / sweeps
+
+
+def compare(run):
+    """Largest difference of inclusion probabilities from those of the Gibbs sampler, in standard errors of it."""
+    X, y = many()
+    batches = np.zeros((40, MANY))
+    gibbs(X.T @ X, X.T @ y, SLAB, INCLUDED, 20_000, np.random.default_rng(1), batches)
+    truth, error = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+    found, moving = run.inclusion()[:MANY], 1.0 * (run.diagnostic_draws()[..., :MANY] != 0.0)
+    with np.errstate(all="ignore"):
+        ess = np.nan_to_num(draws_ess(moving, "mean"), nan=1e3)
+    p = np.clip(truth[:MANY], 1e-3, 1.0 - 1e-3)
+    z = np.abs(found - truth[:MANY]) / np.sqrt(p * (1.0 - p) / ess + error[:MANY] ** 2)
+    assert run.stats["bound_violations"] == 0
+    unsure = (truth[:MANY] > 0.1) & (truth[:MANY] < 0.9)
+    assert unsure.sum() >= 4 and np.all(ess[unsure] > 100.0)
+    return z.max()
+
+
+@pytest.mark.release
+def test_200_coefficients_against_a_gibbs_sampler():
+    """Of groups of one coefficient each: jumps to and from 0."""
+    X, y = many()
+    model = pdmp.models.SpikeAndSlabLinearRegression(X, y, 1.0, SLAB, INCLUDED)
+    inner = pdmp.ZigZag(model, speed=1.0 / np.sqrt(np.diag(model.hessian())))
+    process, options = StickyGroups(inner, np.arange(MANY)[:, None]), {"store": "grid", "draws": 4_000}
+    start = np.zeros((4, MANY))
+    run = pdmp.sample(process, time=1_500.0, chains=4, initial=start, warmup=0.1, seed=3, progress=False, **options)
+    assert compare(run) < RESOLUTION

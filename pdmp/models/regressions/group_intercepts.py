@@ -1,7 +1,13 @@
-r"""Regressions whose groups have intercepts of their own, wᵍ ~ N(β₀, τ²): the fixed intercept is their mean.
+r"""Regressions whose groups have intercepts, and slopes, of their own, whose means are the fixed coefficients.
 
-`MixedRegression` has the same law with the effects uᵍ = wᵍ - β₀. Data that say what each wᵍ is say little of β₀ beside
-them, so that wᵍ and β₀ are nearly independent, and uᵍ and β₀ are not (hierarchical centring).
+`MixedRegression` has the same law with the effects uᵍ ~ N(0, τ²) of the intercept and vₖᵍ ~ N(0, τₖ²) of columns. Here
+the state has instead, of each group, its linear predictor where the columns are at their means, and its slopes,
+
+    wᵍ = β₀ + uᵍ + Σₖ κₖ vₖᵍ / ρₖ,     bₖᵍ = βₖ + vₖᵍ / ρₖ,     ρₖ = rₖ / sₖ,  κₖ = cₖ / sₖ,
+
+with cₖ and sₖ mean and standard deviation of column k, and rₖ its root mean square, by which `MixedRegression` divides
+it. Data that say what each wᵍ and bₖᵍ is say little of β₀ and βₖ beside them, so that these are nearly independent, and
+effects and means are not (hierarchical centring).
 
 References
 ----------
@@ -21,41 +27,73 @@ from pdmp.native.vectors import exp
 
 
 class GroupIntercepts(MixedRegression):
-    """`MixedRegression` with the state x = (β, log τ, w, a, c): effects of one grouping are intercepts.
+    """`MixedRegression` with the state x = (β, log τ, w, b, a, c): effects of one grouping are coefficients.
 
     Parameters
     ----------
     *args, **options
-        Of `MixedRegression`, with one group column ``"1|g"`` and an intercept.
+        Of `MixedRegression`, with an intercept, one grouping, whose first group column is ``"1|g"``, and further ones
+        each of which is one of the fixed columns.
 
     Raises
     ------
     ValueError
         For other groups, or no intercept.
+
+    Attributes
+    ----------
+    means : ndarray, shape (K,)
+        Places of the fixed coefficients of the group columns, the intercept first.
+    mixing : ndarray, shape (K, K)
+        M: the effects in the coordinates of `MixedRegression` are M (w - β₀, b - β).
     """
 
-    constant: int  #: place of β₀
+    means: np.ndarray
+    mixing: np.ndarray
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
-        if self.intercept is None or len(self.groups) != 1 or not np.all(self.groups[0].value == 1.0):
-            raise ValueError("intercepts of groups are for a fixed intercept and one grouping (1 | g).")
-        self.constant = self.intercept
+        self.means = means_of(self.groups, self.intercept, self.columns)
+        found = self.means is not None
+        if found:
+            columns = [self.scale[j] * self.X[:, j] + self.centre[j] for j in self.means[1:]]
+            found = all(np.allclose(g.value, x) for g, x in zip(self.groups[1:], columns, strict=True))
+        if not found:
+            raise ValueError(
+                "intercepts of groups are for a fixed intercept and one grouping, (1 | g), or (1 + x | g) with x fixed."
+            )
         self.centred[:] = 1
-        self.X[:, self.constant] = 0.0  # β₀ acts through the w alone
+        self.mixing = np.diag(np.append(1.0, self.group_scale[1:] / self.scale[self.means[1:]]))
+        self.mixing[0, 1:] = -self.centre[self.means[1:]] / self.scale[self.means[1:]]
+        for k, j in enumerate(self.means):
+            if k:
+                self.value[:, k] = self.X[:, j]
+            self.X[:, j] = 0.0  # β₀ and βₖ act through w and b alone
+            self.initial[self.first[k] : self.first[k + 1]] = self.initial[j]
         self.X, self.design = read_design(self.X)
-        self.initial[self.first[0] : self.first[1]] = self.initial[self.constant]
+
+    @compiled
+    def deviation(self, x, k, g):
+        """The effect of group g in column k, from the coefficients."""
+        if k > 0:
+            return self.mixing[k, k] * (x[self.first[k] + g] - x[self.means[k]])
+        total = x[self.first[0] + g] - x[self.means[0]]
+        for q in range(1, self.n_groups):
+            total += self.mixing[0, q] * (x[self.first[q] + g] - x[self.means[q]])
+        return total
 
     @compiled
     def prior_potential(self, x):
-        total, s = 0.0, x[self.n_fixed]
+        total = 0.0
         for q in range(self.kinds.shape[0]):
             n = self.numbers
             total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[self.place(q)])
-        precision = exp(-2.0 * s)
-        for j in range(self.first[0], self.first[1]):
-            u = x[j] - x[self.constant]
-            total += 0.5 * precision * (u * u) + s
+        for k in range(self.n_groups):
+            s = x[self.n_fixed + k]
+            precision = exp(-2.0 * s)
+            for g in range(self.first[1] - self.first[0]):
+                u = self.deviation(x, k, g)
+                total += 0.5 * precision * (u * u) + s
         return total
 
     @compiled
@@ -63,16 +101,31 @@ class GroupIntercepts(MixedRegression):
         for q in range(self.kinds.shape[0]):
             j, n = self.place(q), self.numbers
             out[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], x[j])
-        precision = exp(-2.0 * x[self.n_fixed])
-        for j in range(self.first[0], self.first[1]):
-            u = x[j] - x[self.constant]
-            out[j] += precision * u
-            out[self.constant] -= precision * u
-            out[self.n_fixed] += 1.0 - precision * (u * u)
+        for k in range(self.n_groups):
+            precision = exp(-2.0 * x[self.n_fixed + k])
+            for g in range(self.first[1] - self.first[0]):
+                u = self.deviation(x, k, g)
+                out[self.n_fixed + k] += 1.0 - precision * (u * u)
+                for q in range(k, self.n_groups if k == 0 else k + 1):
+                    pull = self.mixing[k, q] * precision * u
+                    out[self.first[q] + g] += pull
+                    out[self.means[q]] -= pull
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
-        """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects are wᵍ - β₀."""
+        """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""
         draws = np.array(draws, dtype=float)
         if draws.shape[-1:] == (self.dim,):
-            draws[..., self.first[0] : self.first[1]] -= draws[..., self.constant, None]
+            first, last, K = self.first[0], self.first[-1], self.n_groups
+            own = draws[..., first:last].reshape(*draws.shape[:-1], K, -1) - draws[..., self.means, None]
+            draws[..., first:last] = (self.mixing @ own).reshape(*draws.shape[:-1], -1)
         return super().constrain(draws)
+
+
+def means_of(groups, intercept, columns) -> np.ndarray | None:
+    """Places of the fixed columns of the group columns, or None where these are not as `GroupIntercepts` needs."""
+    names = [g.name.partition("|")[0] for g in groups]
+    if intercept is None or not names or names[0] != "1" or len({g.grouping for g in groups}) > 1:
+        return None
+    if any(name not in columns for name in names[1:]) or len(set(names)) < len(names):
+        return None
+    return np.array([intercept, *(columns.index(name) for name in names[1:])], dtype=np.int64)

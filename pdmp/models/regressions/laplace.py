@@ -24,7 +24,7 @@ class Laplace(NamedTuple):
 
     mean: np.ndarray  #: (d,)
     sd: np.ndarray  #: (d,) marginal standard deviations
-    dense: np.ndarray  #: coordinates other than the groups' intercepts and log τ
+    dense: np.ndarray  #: coordinates other than the groups' coefficients and log τ
     covariance: np.ndarray  #: (m, m) of these
 
     def draws(self, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -49,11 +49,11 @@ def laplace(model: MixedRegression) -> Laplace | None:
     x, spread = model.initial.copy(), model.n_fixed
     for _ in range(STEPS):
         gradient = model.gradient(x)
-        diagonal, border, schur = _curvature(model, x, dense, effects)
-        share = border / diagonal if grouped else border
+        inverse, border, schur = _curvature(model, x, dense, effects)
+        share = _times_blocks(border, inverse)
         step = np.zeros(model.dim)
         step[dense] = np.linalg.solve(_definite(schur), gradient[dense] - share @ gradient[effects])
-        step[effects] = (gradient[effects] - border.T @ step[dense]) / diagonal if grouped else 0.0
+        step[effects] = _times_blocks((gradient[effects] - border.T @ step[dense])[None], inverse)[0]
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
         now = model.potential(x)
@@ -67,9 +67,13 @@ def laplace(model: MixedRegression) -> Laplace | None:
         x -= step
         moved = 0.0
         if grouped:
-            square = float(((x[effects] - x[model.constant]) ** 2 + 1.0 / diagonal).sum())
-            wider = _log_spread(model, square)
-            moved, x[spread] = abs(wider - x[spread]) * math.sqrt(2.0 * len(effects)), wider
+            own = x[effects].reshape(model.n_groups, -1) - x[model.means, None]
+            among = np.einsum("kl,glm,km->gk", model.mixing, inverse, model.mixing)  # variances of the effects
+            squares = ((model.mixing @ own) ** 2 + among.T).sum(axis=1)
+            for k, square in enumerate(squares):
+                wider = _log_spread(model, k, float(square))
+                moved = max(moved, abs(wider - x[spread + k]) * math.sqrt(2.0 * len(inverse)))
+                x[spread + k] = wider
         if not np.all(np.isfinite(x)):
             return None
         if decrement < DECREMENT * math.sqrt(model.dim) and moved < 0.1:
@@ -82,36 +86,55 @@ def laplace(model: MixedRegression) -> Laplace | None:
     sd = np.zeros(model.dim)
     sd[dense] = np.sqrt(np.diag(covariance))
     if grouped:
-        sd[effects] = np.sqrt(1.0 / diagonal + np.einsum("ig,ij,jg->g", share, covariance, share))
-        sd[spread] = 1.0 / math.sqrt(2.0 * len(effects))
+        own = np.einsum("gkk->kg", inverse).ravel()
+        sd[effects] = np.sqrt(own + np.einsum("ig,ij,jg->g", share, covariance, share))
+        sd[spread:first] = 1.0 / math.sqrt(2.0 * len(inverse))
     return Laplace(x, sd, dense, covariance)
 
 
 def _curvature(model, x, dense, effects):
-    """Blocks of the Hessian: diagonal of the effects, their border with the others, Schur complement of these."""
+    """Blocks of the Hessian: inverses (G, K, K) of the groups' own, their border with the others, Schur complement."""
     rows, p = np.zeros(model.n_data), model.n_fixed
     _row_curvatures(model.native, x, rows)
     hessian = np.zeros((len(dense), model.dim))
     hessian[:p, :p] = gram(model.X, rows)
     for j in range(p):
         hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
-    diagonal = np.zeros(len(effects))
+    blocks = np.zeros((0, 0, 0))
     if len(effects):
-        precision, level = math.exp(-2.0 * x[p]), model.level[:, 0] - effects[0]
+        K, G, level = model.n_groups, len(effects) // model.n_groups, model.level[:, 0] - effects[0]
+        precision = (model.mixing.T * np.exp(-2.0 * x[p : p + K])) @ model.mixing
+        blocks = np.zeros((G, K, K))
+        for k in range(K):
+            for q in range(K):
+                blocks[:, k, q] = np.bincount(level, rows * model.value[:, k] * model.value[:, q], G)
+            own = slice(effects[0] + k * G, effects[0] + (k + 1) * G)
+            for j in range(p):
+                column = np.asarray(model.X[:, j], float) * model.value[:, k]
+                hessian[j, own] = np.bincount(level, rows * column, G)
+            for q, j in enumerate(model.means):
+                hessian[j, own] -= precision[k, q]
+                hessian[j, model.means[k]] += precision[k, q] * G
         # Rows of a Student-t law that are far off are concave.
-        diagonal = np.maximum(np.bincount(level, rows, len(effects)), 0.0) + precision
-        for j in range(p):
-            hessian[j, effects] = np.bincount(level, rows * np.asarray(model.X[:, j], float), len(effects))
-        hessian[model.constant, effects] -= precision
-        hessian[model.constant, model.constant] += precision * len(effects)
+        values, vectors = np.linalg.eigh(blocks)
+        blocks = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1) + precision
+        blocks = np.linalg.inv(blocks)
     for k in range(p, len(dense)):
         e = np.zeros(model.dim)
         e[dense[k]] = 1e-4
         hessian[k] = (model.gradient(x + e) - model.gradient(x - e)) / 2e-4
         hessian[:p, dense[k]] = hessian[k, :p]
     border = hessian[:, effects]
-    schur = hessian[:, dense] - (border / diagonal) @ border.T
-    return diagonal, border, 0.5 * (schur + schur.T)
+    schur = hessian[:, dense] - _times_blocks(border, blocks) @ border.T
+    return blocks, border, 0.5 * (schur + schur.T)
+
+
+def _times_blocks(rows, blocks):
+    """The product of rows (m, K G) with the block matrix of (G, K, K), coordinates ordered by column, then group."""
+    if not len(blocks):
+        return rows
+    G, K, _ = blocks.shape
+    return np.einsum("ikg,gkl->ilg", rows.reshape(-1, K, G), blocks).reshape(len(rows), -1)
 
 
 def _definite(matrix):
@@ -129,9 +152,10 @@ def _row_curvatures(model, x, out):
         out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value
 
 
-def _log_spread(model, square):
-    """log τ at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection: it increases."""
-    kind, n, count = model.kinds[model.n_fixed], model.numbers[model.n_fixed], model.first[1] - model.first[0]
+def _log_spread(model, column, square):
+    """log τ of a group column at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection."""
+    place, count = model.n_fixed + column, model.first[1] - model.first[0]
+    kind, n = model.kinds[place], model.numbers[place]
     low, high = -30.0, 30.0
     while high - low > 1e-9:
         s = 0.5 * (low + high)

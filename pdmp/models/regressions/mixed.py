@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +88,8 @@ class MixedRegression(Model):
         take them from `prior_inclusion`.
     model_prior : BetaBernoulli, optional
         The law of which coefficients are not 0, of those whose `inclusion` is below 1.
+    together : dict of str to sequence of int, optional
+        By name, columns whose coefficients are 0 together, or not.
 
     Raises
     ------
@@ -131,6 +133,7 @@ class MixedRegression(Model):
         response: str = "y",
         inclusion: ArrayLike | None = None,
         model_prior: BetaBernoulli | None = None,
+        together: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
         X = X if is_mapped(X) else np.array(X, dtype=float)
         n, p, K = len(X), X.shape[1], len(groups)
@@ -184,6 +187,7 @@ class MixedRegression(Model):
         variables |= {f"log {name}": () for name in likelihood.dispersions}
         super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
         self.inclusion, self.model_prior = None, model_prior
+        self.together = {name: tuple(places) for name, places in (together or {}).items()}
         if inclusion is not None:
             self.inclusion = np.ones(dim)
             self.inclusion[:p] = inclusion
