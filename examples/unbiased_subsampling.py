@@ -73,21 +73,6 @@ def samplers(model):
     }
 
 
-def autocorrelation(x):
-    """Autocorrelation function of a series."""
-    x = x - x.mean()
-    spectrum = np.abs(np.fft.rfft(x, 2 * len(x))) ** 2
-    acf = np.fft.irfft(spectrum)[: len(x)]
-    return acf / acf[0]
-
-
-def integrated(acf):
-    """Sum over all lags, cut where neighbouring pairs are no longer positive (Geyer)."""
-    pairs = acf[: len(acf) // 2 * 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0.0)
-    return 2.0 * pairs[: negative[0] if len(negative) else None].sum() - 1.0
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="shorter runs")
@@ -106,12 +91,11 @@ def main():
         run = pdmp.sample(
             process, initial=mode, data_passes=budget / N, warmup=0.02, seed=1, store="grid", draws=POINTS
         )
-        x = run.draws(POINTS)[0] @ vectors
-        data = run.stats["data_terms"] * 0.98 / POINTS
-        acfs = [autocorrelation(series) for series in x.T]
-        table[name] = found = [integrated(acf) * data for acf in acfs]
+        along = pdmp.diagnostics.acf(run, POINTS // 2, vectors.T, POINTS)
+        acfs, data = along["acf"], along["data_terms"][1]
+        table[name] = found = data * pdmp.diagnostics.integrated_time(acfs)
         for axes, acf in zip(panels, acfs, strict=True):
-            axes.semilogx(np.arange(1, len(acf) // 4) * data, acf[1 : len(acf) // 4], color=COLOURS[name], label=name)
+            axes.semilogx(np.arange(1, len(acf) // 2) * data, acf[1 : len(acf) // 2], color=COLOURS[name], label=name)
         stats = run.stats
         accepted = (stats["total_events"] - stats["events"].get("refresh", 0)) / max(stats["thinned"], 1)
         low = ["> " if value > 0.1 * budget else "" for value in found]

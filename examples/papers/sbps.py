@@ -40,6 +40,8 @@ from scipy import special
 
 import discrete
 import pdmp
+from pdmp.diagnostics import acf as correlations
+from pdmp.diagnostics import integrated_time
 
 N, D, BATCH = 1_000, 20, 100
 STEPS = 10.0 ** (-0.5 * np.arange(10))
@@ -100,31 +102,16 @@ def sbps(size=BATCH, **options):
     return pdmp.SBPS(pdmp.gradients.Minibatch(problem()[0], size, draw="distinct"), **options)
 
 
-def autocorrelation(x):
-    """Autocorrelation function of a series."""
-    x = x - x.mean()
-    spectrum = np.abs(np.fft.rfft(x, 2 * len(x))) ** 2
-    acf = np.fft.irfft(spectrum)[: len(x)]
-    return acf / acf[0]
-
-
-def integrated(acf):
-    """Sum over all lags, cut where neighbouring pairs are no longer positive (Geyer)."""
-    pairs = acf[: len(acf) // 2 * 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0.0)
-    return 2.0 * pairs[: negative[0] if len(negative) else None].sum() - 1.0
-
-
 def add_acf(table, figure, series, run, points):
     """Autocorrelations against data looked at, and the integrated ones in data, along both directions."""
     _, vectors = np.linalg.eigh(problem()[2])
-    x, data = run.draws(points)[0], run.stats["data_terms"] / run.chains / points
-    for direction, vector in zip(DIRECTIONS, (vectors[:, -1], vectors[:, 0]), strict=True):
-        acf = autocorrelation(x @ vector)
-        total = integrated(acf)
+    found = correlations(run, points // 2, vectors[:, [-1, 0]].T, points)
+    data = found["data_terms"]
+    for direction, acf in zip(DIRECTIONS, found["acf"], strict=True):
+        total = integrated_time(acf)
         lags = np.unique(np.linspace(0, min(len(acf) - 1, 8.0 * total + 10), 80).astype(int))
-        table.add(f"{figure}, ACF, {direction}", series, lags * data, acf[lags])
-        table.add(f"{figure}, integrated ACF", direction, float(series), total * data)
+        table.add(f"{figure}, ACF, {direction}", series, data[lags], acf[lags])
+        table.add(f"{figure}, integrated ACF", direction, float(series), total * data[1])
 
 
 def pieces(s):

@@ -21,6 +21,7 @@ from pdmp.diagnostics.events import (
     flip_rates,
     gaussian_bounce_rate,
     gaussian_flip_rates,
+    integrated_time,
     time_between,
 )
 from pdmp.diagnostics.monte_carlo_error import asymptotic_variance, efficiency
@@ -54,6 +55,7 @@ __all__ = [
     "gaussian_bounce_rate",
     "gaussian_flip_rates",
     "inclusion",
+    "integrated_time",
     "jackknife",
     "ksd",
     "log_likelihood",

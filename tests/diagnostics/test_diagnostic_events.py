@@ -17,6 +17,7 @@ from pdmp.diagnostics import (
     flip_rates,
     gaussian_bounce_rate,
     gaussian_flip_rates,
+    integrated_time,
     time_between,
 )
 from pdmp.models import Gaussian
@@ -145,6 +146,11 @@ def test_correlations_along_the_widest_and_the_narrowest_direction():
     np.testing.assert_allclose(found["acf"], truth, atol=0.06)
     np.testing.assert_allclose(found["time"], 0.2 * np.arange(6))
     np.testing.assert_allclose(found["data_passes"], np.arange(6), rtol=1e-3)
+    x = run.draws(20_000)[:, :, 0]
+    z = x[0] - x.mean()
+    direct = [np.mean(z[: len(z) - k] * z[k:]) for k in range(10_000)]
+    along = acf(run, lags=10_000, directions=[[1.0, 0.0]], draws=20_000)["acf"][0]
+    np.testing.assert_allclose(along, np.array(direct) / direct[0], atol=1e-10)
     other = acf(run, lags=3, directions=[[1.0, 0.0]], draws=5_000)
     assert other["acf"].shape == (1, 3) and other["acf"][0, 0] == 1.0
     with pytest.raises(ValueError, match="`directions` must be rows of 2"):
@@ -162,6 +168,22 @@ def test_correlations_where_there_are_none():
     still = pdmp.sample(discrete.SGLD(far, step=0.1), steps=90, seed=1)
     with pytest.warns(UserWarning, match=r"nothing moved along directions \[0\]"):
         assert np.isnan(acf(still, lags=2, draws=50, directions=[[1.0, 0.0]])["acf"]).all()
+
+
+@pytest.mark.exact
+def test_integrated_times():
+    """Of ρᵏ: (1 + ρ) / (1 - ρ); what follows the first pair that is not positive is noise, whatever comes then."""
+    k = np.arange(400)
+    noise = np.r_[-1e-12, 0.0, 5.0, 5.0]
+    np.testing.assert_allclose(integrated_time(np.r_[0.9**k, noise]), 19.0, rtol=1e-10)
+    many = np.stack([np.r_[rho**k, noise] for rho in (0.5, -0.5, 0.0)])
+    np.testing.assert_allclose(integrated_time(many), [3.0, 1.0 / 3.0, 1.0], rtol=1e-10)
+    assert integrated_time([1.0, 0.5, 0.5, -0.6, 9.0]) == 2.0  # a lag without a neighbour is left out
+    assert np.isnan(integrated_time([1.0, np.nan, 0.0, -1.0])) and np.shape(integrated_time(many[:, None])) == (3, 1)
+    with pytest.warns(UserWarning, match="take more lags"):
+        assert integrated_time([1.0, 0.5, 0.25, 0.125]) == 2.75
+    with pytest.raises(ValueError, match="two lags or more"):
+        integrated_time([1.0])
 
 
 @pytest.mark.exact
