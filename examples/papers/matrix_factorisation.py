@@ -71,8 +71,8 @@ def curve(name, step, which, s, work):
     process, part = samplers(batch, step, s)[which]
     steps = round(part * s["steps"])
     run = work.sample(
-        process, initial=batch.model.initial, steps=steps, warmup=WARMUP, seed=s["seed"], store="grid",
-        draws=s["points"],
+        process, keep=batch.model.dim < 500_000, initial=batch.model.initial, steps=steps, warmup=WARMUP,
+        seed=s["seed"], store="grid", draws=s["points"],
     )  # fmt: skip
     means = run.running_mean(lambda x: batch.model.predict(x, users, items), s["points"])[0]
     error = np.sqrt(np.mean((means - ratings) ** 2, axis=1))
