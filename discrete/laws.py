@@ -135,25 +135,27 @@ def barker_covariance(hessian, noise, scale, estimator):
     ndarray of shape (d, d), or None
         None if the linearised step is unstable, or has no finite response.
     """
-    from scipy import linalg
-
     d = len(hessian)
     sigma = np.array(np.broadcast_to(np.asarray(scale, dtype=float), (d,)))
     square = sigma**2 * (1.0 + SPREAD**2)
     response = _barker_response(sigma, np.sqrt(np.diag(noise)), estimator)
     if not np.all(np.isfinite(response)):
         return None
-    k = response[:, None] * hessian
-    if np.abs(np.linalg.eigvals(np.eye(d) - k)).max() >= 1.0:
+    # K = diag(κ) H is T Λ T⁻¹ with T = √κ Q, where Q has the eigenvectors of √κ H √κ: the Lyapunov equation
+    # K S + S Kᵀ = D is a division by λᵢ + λⱼ in them.
+    root = np.sqrt(response)
+    values, vectors = np.linalg.eigh(root[:, None] * hessian * root)
+    if np.abs(1.0 - values).max() >= 1.0:
         return None
+    k = response[:, None] * hessian
+    there, back = root[:, None] * vectors, vectors.T / root
+    sums = np.add.outer(values, values)
     shared = response[:, None] * noise * response if estimator != "extreme" else np.zeros((d, d))
     s = np.zeros((d, d))
     for _ in range(60):  # a fixed-point iteration: off the diagonal the product of two mean increments enters
         drift = k @ s @ k.T + shared
         np.fill_diagonal(drift, square)
-        with warnings.catch_warnings():  # scipy warns of tiny steps, for which the solution is accurate
-            warnings.simplefilter("ignore", RuntimeWarning)
-            new = linalg.solve_continuous_lyapunov(k, drift)
+        new = there @ ((back @ drift @ back.T) / sums) @ there.T
         if not np.all(np.isfinite(new)) or np.abs(new).max() > 1e12 * np.abs(np.diag(square)).max():
             return None
         if np.allclose(new, s, rtol=1e-6, atol=0.0):

@@ -2,7 +2,7 @@
 
 Error of the posterior means and of the standard deviations against data passes and against seconds. The posteriors are
 the logistic regressions of Sepsis (88,163 patients, 4 coefficients) and of Arrhythmia (344 patients, 101 coefficients),
-and a hierarchy: the mean ratings of the first 200 films of MovieLens 100K with their standard errors, centred, 202
+and a hierarchy: the mean ratings of the first 100 films of MovieLens 100K with their standard errors, centred, 102
 coordinates. Samplers are as their defaults set them up, which learn a step from the curvature and the noise on the way
 ("rule"); those of stochastic gradients besides as MAMBA chooses step and batch ("MAMBA", by the Stein discrepancy, its
 budget not counted). Batches of the rule are a tenth of the data, at most 500. `pdmp.auto` and NUTS, of nutpie, stand
@@ -32,7 +32,7 @@ from pdmp import tuning
 from pdmp.comparison import NUTS, Reference
 
 POSTERIORS = ("Sepsis", "Arrhythmia", "films")
-FILMS = 200
+FILMS = 100
 STARTS = 4  #: chains
 
 
