@@ -43,7 +43,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.gradients.alias import AliasTables
+from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
@@ -162,35 +162,27 @@ class RegressionZigZag(Process):
         self.priors = np.r_[fixed, p + model.n_groups + np.arange(len(laws))].astype(np.int64)
 
         effects = slice(self.first_effect, self.first_effect + self.groups) if self.grouped else slice(0, 0)
-        group = model.level[:, 0] - self.first_effect if self.grouped else np.zeros(model.n_data, np.int64)
         self.scale = self.speed.copy()
         if self.grouped and len(self.shared):
             # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary.
-            inner = math.sqrt(np.mean(self.speed[effects][group] ** 2))
-            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
+            inner = math.sqrt(model.groups[0].sizes @ self.speed[effects] ** 2 / model.n_data)
+            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ _mean_squares(model)[fixed]), 1e-300))
             self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
         self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.grouped)
         self.sum_of_speeds = float(self.speed[effects].sum())
 
         m = len(self.shared)
-        self.pull, weights, growth = np.zeros(model.dim), np.zeros(model.n_data), np.zeros(self.groups)
-        self.inner, self.border, self.own = np.zeros((m, m)), np.zeros((self.groups, m)), np.zeros(self.groups)
-        _survey(
-            model.native,
-            self.anchor,
-            self.speed,
-            self.scale,
-            group,
-            self.shared,
-            self.pull,
-            self.inner,
-            self.border,
-            self.own,
-            weights,
-            growth,
-            np.zeros(m),
-        )
-        if not all(np.all(np.isfinite(part)) for part in (weights, growth, self.pull, self.inner)):
+        if model.blocks is None:
+            group = _group_of(model)
+            self.pull, self.inner, self.border, self.own, growth, weights = surveyed(
+                model, self.anchor, self.speed, self.scale, self.shared
+            )
+            order = np.argsort(group, kind="stable")
+            self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
+        else:
+            self.pull, self.inner, self.border, self.own, growth = self._survey_blocks(model)
+        sums = self.tables.totals, growth, self.pull, self.inner
+        if not all(np.all(np.isfinite(part)) for part in sums):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         sigma, sigmas = self.speed[self.shared], self.speed[effects]
         self.rises = np.abs(self.inner) @ sigma
@@ -199,8 +191,6 @@ class RegressionZigZag(Process):
             self.rises += sigmas @ np.abs(self.border)
             self.own_rises += np.abs(self.own) * sigmas
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
-        order = np.argsort(group, kind="stable")
-        self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
         self.rate_of_growth = growth
         with np.errstate(divide="ignore"):
             self.horizon = np.minimum(math.log(CHORD) / (growth * self.pace), 1.0 / self.pace)
@@ -208,6 +198,34 @@ class RegressionZigZag(Process):
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / self.speed[self.spread])
         clocks = self.groups + (3 if self.grouped else 1)
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
+
+    def _survey_blocks(self, model):
+        """The same from rows in files, block by block; the tables are in a file as well."""
+        blocks, files, n = model.blocks, model.coded.files, model.n_data
+        files.create("alias", (n, 2))
+        if self.grouped:
+            files.create("weights", (n,))
+        sums, growth, first, totals = [], np.zeros(self.groups), [0], []
+        for found in blocks.map(_survey_block, self.anchor, self.speed, self.scale, self.shared, self.grouped):
+            *parts, fastest, rows, total = found
+            sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
+            growth = np.maximum(growth, fastest)
+            first.append(first[-1] + rows)
+            totals.append(total)
+        if not self.grouped:
+            finite = np.isfinite(totals).all()
+            self.tables = AliasBlocks(files.mapped("alias"), first, np.array(totals) if finite else np.ones(len(totals)))
+            self.tables.totals[:] *= 1.0 if finite else math.nan
+        else:  # the rows of a group are in any block: sorted here, in memory
+            group = _group_of(model)
+            order = np.argsort(group, kind="stable")
+            places = np.searchsorted(group[order], np.arange(self.groups + 1))
+            self.tables = AliasTables(order, places, files.mapped("weights")[order])
+            files.remove("weights")
+            files.create("alias", (n, 4))
+            files.write("alias", 0, self.tables.table)
+            self.tables.table = files.mapped("alias")
+        return (*sums, growth)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
 
@@ -564,6 +582,56 @@ def remainder(growth, r):
     """φ(r) = (e^{γr} - 1 - γr) / γ², or a little more where that is computed as a small difference."""
     y = growth * r
     return 0.5 * r * r * (1.0 + 0.5 * y) if y < 1e-3 else (math.expm1(y) - y) / (growth * growth)
+
+
+def _group_of(model):
+    """The group of each row, (N,)."""
+    return model.level[:, 0] - model.first[0] if model.n_groups else np.zeros(model.n_data, np.int64)
+
+
+def _mean_squares(model):
+    """Of the fixed columns, (p,)."""
+    if model.blocks is None:
+        return np.mean(np.square(model.X), axis=0)
+    return model.blocks.total(_squares)[0] / model.n_data
+
+
+def _squares(block, files, first):
+    return (np.square(block.design.data).sum(axis=0),)
+
+
+def surveyed(model, anchor, speed, scale, shared):
+    """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
+    m, groups = len(shared), max(int(model.first[-1] - model.first[0]), 1)
+    inner, border, own = np.zeros((m, m)), np.zeros((groups, m)), np.zeros(groups)
+    pull, growth, weights = np.zeros(model.dim), np.zeros(groups), np.zeros(model.n_data)
+    _survey(
+        model.native,
+        anchor,
+        speed,
+        scale,
+        _group_of(model),
+        shared,
+        pull,
+        inner,
+        border,
+        own,
+        weights,
+        growth,
+        np.zeros(m),
+    )
+    return pull, inner, border, own, growth, weights
+
+
+def _survey_block(block, files, first, anchor, speed, scale, shared, grouped):
+    *found, weights = surveyed(block, anchor, speed, scale, shared)
+    total = float(weights.sum())
+    if grouped:
+        files.write("weights", first, weights)
+    elif math.isfinite(total):
+        table, total = table_of_block(weights)
+        files.write("alias", first, table)
+    return (*found, block.n_data, total)
 
 
 @entry

@@ -38,12 +38,14 @@ class GroupIntercepts(MixedRegression):
 
     def __init__(self, *args, **options) -> None:
         super().__init__(*args, **options)
-        if self.intercept is None or len(self.groups) != 1 or not np.all(self.groups[0].value == 1.0):
+        ones = len(self.groups) == 1 and (self.coded is not None or bool(np.all(self.groups[0].value == 1.0)))
+        if self.intercept is None or not ones:
             raise ValueError("intercepts of groups are for a fixed intercept and one grouping (1 | g).")
         self.constant = self.intercept
         self.centred[:] = 1
-        self.X[:, self.constant] = 0.0  # β₀ acts through the w alone
-        self.X, self.design = read_design(self.X)
+        if self.coded is None:  # in files it is so already
+            self.X[:, self.constant] = 0.0  # β₀ acts through the w alone
+            self.X, self.design = read_design(self.X)
         self.initial[self.first[0] : self.first[1]] = self.initial[self.constant]
 
     @compiled

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative_bound
+from pdmp.models.regressions.blocks import DIFFERENCE
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
@@ -42,23 +43,23 @@ def laplace(model: MixedRegression) -> Laplace | None:
     effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
     grows without bound where all effects are equal and τ is 0.
     """
-    grouped = isinstance(model, GroupIntercepts)
+    grouped, rows = isinstance(model, GroupIntercepts), _Rows(model) if model.blocks is None else model.blocks
     first, stop = int(model.first[0]), int(model.first[-1])
     effects = np.arange(first, stop)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
     x, spread = model.initial.copy(), model.n_fixed
     for _ in range(STEPS):
-        gradient = model.gradient(x)
-        diagonal, border, schur = _curvature(model, x, dense, effects)
+        gradient = rows.gradient(x)
+        diagonal, border, schur = _curvature(model, rows, x, dense, effects)
         share = border / diagonal if grouped else border
         step = np.zeros(model.dim)
         step[dense] = np.linalg.solve(_definite(schur), gradient[dense] - share @ gradient[effects])
         step[effects] = (gradient[effects] - border.T @ step[dense]) / diagonal if grouped else 0.0
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-        now = model.potential(x)
+        now = rows.potential(x)
         for _ in range(HALVINGS):
-            there = model.potential(x - step)
+            there = rows.potential(x - step)
             if there <= now + 1e-9 * (1.0 + abs(now)):
                 break
             step *= 0.5
@@ -87,27 +88,47 @@ def laplace(model: MixedRegression) -> Laplace | None:
     return Laplace(x, sd, dense, covariance)
 
 
-def _curvature(model, x, dense, effects):
+class _Rows:
+    """What `laplace` asks of the rows of a model in memory; of those in files `blocks.Blocks` tells."""
+
+    def __init__(self, model):
+        self.model, self.potential, self.gradient = model, model.potential, model.gradient
+
+    def curvature(self, x):
+        """Σ of ℓ'' times products of the fixed columns (p, p), by group (G,), and times the columns by group (p, G)."""
+        model, rows = self.model, np.zeros(self.model.n_data)
+        _row_curvatures(model.native, x, rows)
+        groups, p = int(model.first[-1] - model.first[0]), model.n_fixed
+        if not groups:
+            return gram(model.X, rows), np.zeros(0), np.zeros((p, 0))
+        level = model.level[:, 0] - model.first[0]
+        border = [np.bincount(level, rows * np.asarray(model.X[:, j], float), groups) for j in range(p)]
+        return gram(model.X, rows), np.bincount(level, rows, groups), np.array(border)
+
+    def differences(self, x, step):
+        """Of each dispersion the central difference of ∇U along it, (d,)."""
+        for j in range(self.model.dim - self.model.n_dispersions, self.model.dim):
+            e = np.zeros(self.model.dim)
+            e[j] = step
+            yield (self.model.gradient(x + e) - self.model.gradient(x - e)) / (2.0 * step)
+
+
+def _curvature(model, rows, x, dense, effects):
     """Blocks of the Hessian: diagonal of the effects, their border with the others, Schur complement of these."""
-    rows, p = np.zeros(model.n_data), model.n_fixed
-    _row_curvatures(model.native, x, rows)
-    hessian = np.zeros((len(dense), model.dim))
-    hessian[:p, :p] = gram(model.X, rows)
+    p, hessian = model.n_fixed, np.zeros((len(dense), model.dim))
+    hessian[:p, :p], own, border = rows.curvature(x)
     for j in range(p):
         hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
     diagonal = np.zeros(len(effects))
     if len(effects):
-        precision, level = math.exp(-2.0 * x[p]), model.level[:, 0] - effects[0]
+        precision = math.exp(-2.0 * x[p])
         # Rows of a Student-t law that are far off are concave.
-        diagonal = np.maximum(np.bincount(level, rows, len(effects)), 0.0) + precision
-        for j in range(p):
-            hessian[j, effects] = np.bincount(level, rows * np.asarray(model.X[:, j], float), len(effects))
+        diagonal = np.maximum(own, 0.0) + precision
+        hessian[:p, effects] = border
         hessian[model.constant, effects] -= precision
         hessian[model.constant, model.constant] += precision * len(effects)
-    for k in range(p, len(dense)):
-        e = np.zeros(model.dim)
-        e[dense[k]] = 1e-4
-        hessian[k] = (model.gradient(x + e) - model.gradient(x - e)) / 2e-4
+    for k, difference in enumerate(rows.differences(x, DIFFERENCE), p):
+        hessian[k] = difference
         hessian[:p, dense[k]] = hessian[k, :p]
     border = hessian[:, effects]
     schur = hessian[:, dense] - (border / diagonal) @ border.T
