@@ -65,10 +65,13 @@ def regression(
     ----------
     formula : str
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``.
-    data : pandas.DataFrame, table of Polars or Arrow, dict of columns, or path
-        A path is of a CSV or a Parquet file. Files from 256 MB on are read in batches (`pdmp.formulas.batches`), their
-        coded columns kept in a memory-mapped file in the folder for temporary files; categories and groups have their
-        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused.
+    data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
+        A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
+        256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
+        (`pdmp.formulas.batches`), their coded columns kept in memory-mapped files; categories and groups have their
+        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused. With
+        ``executor=distributed.Client(...)`` all passes over such data run on its workers: the result is bitwise the
+        same without them, and for any number of them.
     family : {"gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"}, default "gaussian"
         "bernoulli" has the logit link, "probit" the probit link, and counts the log link.
     priors : dict of str to Prior, optional
@@ -91,6 +94,9 @@ def regression(
         their number has a prior of its own.
     seed : int, optional
         The same seed gives the same fit.
+    folder : path, optional
+        Where the coded columns of data that are read in batches are kept, as long as the fit is; by default that of
+        temporary files. With a Dask client it must be given, and all workers must share it.
     **options
         Of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default until each mean and standard
         deviation has 400 effective draws.
@@ -109,7 +115,10 @@ def regression(
     ImportError
         Without pandas or formulae.
     ValueError, TypeError
-        For a formula, a table or a prior that does not fit: the text names the column or the parameter.
+        For a formula, a table or a prior that does not fit: the text names the column or the parameter; for data that
+        change while they are read, and a `folder` that a worker cannot open.
+    RuntimeError
+        If a pass over the data has lost worker after worker of a Dask cluster.
 
     Notes
     -----

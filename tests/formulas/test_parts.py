@@ -11,6 +11,7 @@ import pytest
 
 import pdmp
 from pdmp.formulas import batches, fitting, sources
+from pdmp.formulas.totals import Totals
 from pdmp.models.regressions import blocks, mixed
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -193,6 +194,25 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     assert np.array_equal(alone.tables.table, spread.tables.table)
     assert np.allclose(alone.tables.totals, memory.tables.totals, rtol=1e-12)
     assert set(client.sent) == {"a", "b"}
+
+
+def test_totals_of_blocks(tmp_path):
+    """What priors and checks see: that of the table in memory."""
+    from formulae.environment import Environment
+
+    from pdmp.formulas.design import Design
+
+    data, environment = with_late_levels().dropna(), Environment([{"np": np}])
+    roles = {"offset": "x", "exposure": "e", "weights": "h"}
+    described = fitting.describe("c ~ w + np.log(e) + (1 + w | g)")
+    source = sources.open_source(folder_of(data, tmp_path / "t", (0, 7, 8, len(data))))
+    found = batches.read_in_batches(source, described, "count", roles, environment)
+    design = Design(fitting.describe(described.formula), data, environment)
+    offset = (data.x + np.log(data.e)).to_numpy()
+    wanted = Totals.of(design, data.c.to_numpy(float), offset, data.h.to_numpy(float))
+    assert len(blocks.spans(found.totals.rows, found.rows.width)) > 2
+    for name, value, same in zip(Totals._fields, found.totals, wanted, strict=True):
+        assert np.allclose(value, same, rtol=1e-12), name
 
 
 def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):

@@ -371,27 +371,15 @@ BUGS += [
     Bug(f"formulas: {name}", file, old, new, (f"{BATCH_TESTS}::{test}",), "formulae")
     for name, file, old, new, test in [
         ("levels of later batches are unknown", BATCHES, "chosen[place] = True", "pass", IN_MEMORY),
-        (
-            "every batch is written to the first rows",
-            BATCHES,
-            "first = rows.stop",
-            "first = 0",
-            IN_MEMORY,
-        ),
+        ("every batch is written to the first rows", BATCHES, "place += len(table)", "place += 0", IN_MEMORY),
         (
             "a batch's labels are its own",
             BATCHES,
-            "(np.asarray(table[response.name]) == highest)",
-            "(np.asarray(table[response.name]) == np.asarray(table[response.name]).max())",
+            "(np.asarray(table[component.name]) == highest)",
+            "(np.asarray(table[component.name]) == np.asarray(table[component.name]).max())",
             IN_MEMORY,
         ),
-        (
-            "columns of a file are not centred",
-            MIXED,
-            "X[s] = (X[s] - centre) / scale",
-            "X[s] = X[s] / scale",
-            IN_MEMORY,
-        ),
+        ("columns of a file are not centred", BATCHES, "X = (rows[:, :p] - centre) / scale", "X = rows[:, :p] / scale", IN_MEMORY),
         (
             "functions of whole columns see a batch",
             BATCHES,
@@ -413,5 +401,52 @@ BUGS += [
             "more = rows[:0]",
             "test_separation_is_looked_for_among_some_rows_and_confirmed_among_all",
         ),
+    ]
+]
+SOURCES, PARTS = "pdmp/formulas/sources.py", "tests/formulas/test_parts.py"
+BLOCKS, SURVEY, LAPLACE = (
+    "pdmp/models/regressions/blocks.py",
+    "pdmp/processes/regression_zigzag.py",
+    "pdmp/models/regressions/laplace.py",
+)
+ALIASES = "pdmp/gradients/alias.py"
+SAME, SET_UP, TOTALS = "test_parts_are_one_table", "test_set_up_in_blocks", "test_totals_of_blocks"
+DRAWN, CHANGES, WRONG = (
+    "test_rows_are_drawn_from_blocks_in_proportion",
+    "test_a_table_that_changes_while_it_is_read",
+    "test_mistakes",
+)
+BUGS += [
+    Bug(f"parts: {name}", file, old, new, (f"{PARTS}::{test}",), "formulae")
+    for name, file, old, new, test in [
+        ("files in the order of their ends", SOURCES, "paths = sorted(path for path in hidden if", "paths = (lambda found: sorted(found, reverse=True))(path for path in hidden if", SAME),
+        ("parts begin where they did", BATCHES, "np.cumsum(kept)", "np.cumsum(kept) * 0", SAME),
+        ("levels of later parts are unknown", BATCHES, "some.append(chooser.choose(table, complete))", "some.append(chooser.choose(table, complete)[: 6 * (len(some) == 0)])", SAME),
+        ("results as they come", SOURCES, "yield self._result(future)", "yield self._result(futures[k ^ 1] if k ^ 1 < len(futures) and futures[k ^ 1] else future)", SAME),
+        ("names of the script do not travel", BATCHES, "named[name] = space[name]", "space[name]", SAME),
+        ("a file that was touched", SOURCES, "stack.enter_context(unchanged(path))", "pass", CHANGES),
+        ("a file that was added", SOURCES, 'if source.what != "the file" and tuple(', "if False and tuple(", CHANGES),
+        ("files that lack a column", SOURCES, "    if absent:\n", "    if False:\n", WRONG),
+        ("rows stay when the model has gone", BATCHES, "weakref.finalize(files,", "(lambda *_, **options: None)(files,", SAME),
+        ("a client without a folder", BATCHES, "if client is not None and folder is None:", "if False:", "test_a_fit"),
+        ("means of blocks are averaged", BATCHES, "mean = mean + change * (m / (n + m))", "mean = mean + change * 0.5", TOTALS),
+        ("spreads within blocks only", BATCHES, "+ change**2 * (n * m / (n + m))", "", TOTALS),
+        ("products of the last block", BATCHES, "products, exposure = n + m, products + gram,", "products, exposure = n + m, 0.0 + gram,", TOTALS),
+        ("the smallest weight of the last block", BATCHES, "np.minimum(low, least)", "least", TOTALS),
+        ("rows of groups of the last part", BATCHES, "[sum(parts) for parts in zip(*sizes, strict=True)]", "[parts[-1] for parts in zip(*sizes, strict=True)]", TOTALS),
+        ("groups count their own coordinates", BATCHES, "rows[:, p + 3 :: 2] + place)", "rows[:, p + 3 :: 2])", SET_UP),
+        ("weights of files are 1", BATCHES, 'files.write("weight", first, rows[:, p + 2])', 'files.write("weight", first, 0.0 * rows[:, p + 2] + 1.0)', SET_UP),
+        ("ranges begin a row later", BLOCKS, "place = begin + first * dtype.itemsize * numbers", "place = begin + (first + 1) * dtype.itemsize * numbers", "test_files_are_written_and_read_by_ranges"),
+        ("the last block twice", BLOCKS, "totals = [a + b for a, b in zip(totals, parts, strict=True)]", "totals = [b + b for a, b in zip(totals, parts, strict=True)]", SET_UP),
+        ("the prior of each block", BLOCKS, "return self.shell.gradient(x) + self._at(x)[1]", "return 2.0 * self.shell.gradient(x) + self._at(x)[1]", SET_UP),
+        ("sums of where it was before", BLOCKS, "if self._look[0] != key:", "if self._look[0] is None:", SET_UP),
+        ("differences to one side", BLOCKS, "_gradient(block.native, x - e,", "_gradient(block.native, x,", SET_UP),
+        ("curvatures without weights", BLOCKS, "w = weight * model.likelihood", "w = model.likelihood", SET_UP),
+        ("growth of the last block", SURVEY, "growth = np.maximum(growth, fastest)", "growth = fastest", SET_UP),
+        ("a block's sum is its rows", SURVEY, "return (*found, block.n_data, total)", "return (*found, block.n_data, float(block.n_data))", DRAWN),
+        ("every block's aliases in the first", ALIASES, "else self.first[b] + int(self.table[k, ALIAS]))", "else int(self.table[k, ALIAS]))", DRAWN),
+        ("blocks of the same probability", ALIASES, "self.blocks = AliasTable(totals if self.totals[0] > 0.0 else", "self.blocks = AliasTable(0.0 * totals + 1.0 if self.totals[0] > 0.0 else", DRAWN),
+        ("killed workers in Dask's words", SOURCES, "or type(error).__name__ in LOST_WORKERS_BY_NAME:", "or False:", "test_lost_workers"),
+        ("a folder that is another one elsewhere", SOURCES, "except FileNotFoundError:\n            raise ValueError(", "except ZeroDivisionError:\n            raise ValueError(", "test_workers_without_the_folder"),
     ]
 ]
