@@ -85,7 +85,7 @@ def read_in_batches(
         raise ValueError(f"`folder`: there is no folder {os.fspath(folder)!r}.")
     files = Files(tempfile.mkdtemp(prefix="pdmp-", dir=folder))
     weakref.finalize(files, shutil.rmtree, files.folder, ignore_errors=True)  # it goes when the model does
-    place = Here() if client is None else Workers(client, files.folder)
+    place = Here() if client is None else Workers(client)
     with all_unchanged(source):
         return _read(source, described, kind, roles, environment, files, place)
 

@@ -1,8 +1,7 @@
 """Tables in parts, the files of a folder or the partitions of a Dask DataFrame, and where their parts are read.
 
 A pass over a table is one call for each part, or for each range of rows, whose results are taken in order: in this
-process one after the other, or on the workers of a Dask cluster. What the calls of a pass have in common is in a file of
-the folder that all workers share, so that a call that was lost with its worker is made again elsewhere.
+process one after the other, or on the workers of a Dask cluster, where a call that was lost with its worker is made again.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ import contextlib
 import glob
 import itertools
 import os
-import pathlib
 import pickle
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -166,12 +163,10 @@ class Workers:
     Parameters
     ----------
     client : distributed.Client
-    folder : path
-        That all workers can read and write.
     """
 
-    def __init__(self, client: Any, folder: str | os.PathLike[str]) -> None:
-        self._client, self._folder, self._numbers = client, pathlib.Path(folder), itertools.count()
+    def __init__(self, client: Any) -> None:
+        self._client = client
 
     @property
     def spread(self) -> int:
@@ -195,27 +190,22 @@ class Workers:
             If a task has lost worker after worker.
         """
         import cloudpickle
-        import dask
 
-        # Functions and values of a formula may be those of a script.
-        path = self._folder / f"pass-{next(self._numbers)}-{secrets.token_hex(4)}.pickle"
-        path.write_bytes(cloudpickle.dumps(common))
+        # The scheduler keeps what made it, so that it survives the workers that have it. Functions and values of a
+        # formula may be those of a script.
+        shared = self._client.submit(pickle.loads, cloudpickle.dumps(common), pure=False)
         items, names, futures = list(items), self._names(), []
         try:
             for k, item in enumerate(items):
                 # Neighbouring parts and rows on one worker, pass after pass: it has the pages of the files in memory.
                 near = {"workers": [names[k * len(names) // len(items)]], "allow_other_workers": True}
-                if any(map(_is_delayed, item)):
-                    task = dask.delayed(_run, pure=False)(str(path), function, *item)
-                    futures.append(self._client.compute(task, **near))
-                else:
-                    futures.append(self._client.submit(_run, str(path), function, *item, pure=False, **near))
+                item = [self._client.compute(a, **near) if _is_delayed(a) else a for a in item]
+                futures.append(self._client.submit(_run, function, shared, *item, pure=False, **near))
             for k, future in enumerate(futures):
                 yield self._result(future)
                 futures[k] = None  # a result is kept by the cluster as long as its future
         finally:
-            self._client.cancel([future for future in futures if future is not None])
-            path.unlink(missing_ok=True)
+            self._client.cancel([future for future in [*futures, shared] if future is not None])
 
     def _result(self, future):
         try:
@@ -229,22 +219,14 @@ class Workers:
             raise
 
 
-_common: dict = {}  # in a worker: what the calls of the last pass have in common
-
-
-def _run(path, function, *item):
+def _run(function, common, *item):
     """In a worker: one call of a pass."""
-    if path not in _common:
-        try:
-            with open(path, "rb") as file:
-                common = pickle.load(file)
-        except FileNotFoundError:
-            raise ValueError(
-                f"`folder`: a worker cannot open {path!r}; all workers must share the file system that it is on."
-            ) from None
-        _common.clear()
-        _common[path] = common
-    return function(_common[path], *item)
+    try:
+        return function(common, *item)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"`folder`: a worker cannot open {error.filename!r}; all workers must share the file system that it is on."
+        ) from None
 
 
 def _is_delayed(value):

@@ -56,49 +56,45 @@ class Cluster:
     def scheduler_info(self, n_workers):
         return {"workers": dict.fromkeys(self.names)}
 
-    def submit(self, function, *args, pure, workers, allow_other_workers):
-        assert not pure and allow_other_workers and set(workers) <= set(self.names)
-        self.sent.append(workers[0])
-        task = pickle.dumps((function, args))
-        future = Future(self)
-        self.waiting.append((future, lambda: _unpacked(task)))
-        return future
+    def submit(self, function, *args, pure, workers=None, allow_other_workers=True):
+        assert not pure and allow_other_workers and set(workers or ()) <= set(self.names)
+        self.sent += workers or []
+        packed = [a if isinstance(a, Future) else pickle.dumps(a) for a in args]
+        values = lambda: (a.task() if isinstance(a, Future) else pickle.loads(a) for a in packed)  # noqa: E731
+        return self._waits(lambda: function(*values()))
 
-    def compute(self, task, workers, allow_other_workers):
-        future = Future(self)
-        self.waiting.append((future, lambda: task.compute(scheduler="synchronous")))
-        return future
+    def compute(self, task, **near):
+        return self._waits(lambda: task.compute(scheduler="synchronous"))
+
+    def _waits(self, task):
+        self.waiting.append(Future(self, task))
+        return self.waiting[-1]
 
     def cancel(self, futures):
-        self.waiting = [(future, task) for future, task in self.waiting if future not in futures]
+        self.waiting = [future for future in self.waiting if future not in futures]
 
     def run(self):
         random.Random(1).shuffle(self.waiting)
         while self.waiting:
-            future, task = self.waiting.pop()
+            future = self.waiting.pop()
             try:
-                result = task()
+                result = future.task()
                 if self.lost:  # with its worker, when it had written: it is run again
                     self.lost -= 1
-                    result = task()
+                    result = future.task()
                 future.set_result(result)
             except Exception as error:
                 future.set_exception(error)
 
 
 class Future(concurrent.futures.Future):
-    def __init__(self, client):
+    def __init__(self, client, task):
         super().__init__()
-        self.client = client
+        self.client, self.task = client, task
 
     def result(self):
         self.client.run()
         return super().result()
-
-
-def _unpacked(task):
-    function, args = pickle.loads(task)
-    return function(*args)
 
 
 def rows_of(model):
@@ -279,7 +275,7 @@ def test_workers_without_the_folder(tmp_path, monkeypatch):
     folder, run = folder_of(table(), tmp_path / "t"), Cluster.run
 
     def elsewhere(self):
-        for path in (tmp_path / "shared").glob("*/pass-*"):
+        for path in (tmp_path / "shared").glob("*/coded.npy"):
             path.unlink()
         run(self)
 

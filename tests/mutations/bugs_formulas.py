@@ -447,6 +447,6 @@ BUGS += [
         ("every block's aliases in the first", ALIASES, "else self.first[b] + int(self.table[k, ALIAS]))", "else int(self.table[k, ALIAS]))", DRAWN),
         ("blocks of the same probability", ALIASES, "self.blocks = AliasTable(totals if self.totals[0] > 0.0 else", "self.blocks = AliasTable(0.0 * totals + 1.0 if self.totals[0] > 0.0 else", DRAWN),
         ("killed workers in Dask's words", SOURCES, "or type(error).__name__ in LOST_WORKERS_BY_NAME:", "or False:", "test_lost_workers"),
-        ("a folder that is another one elsewhere", SOURCES, "except FileNotFoundError:\n            raise ValueError(", "except ZeroDivisionError:\n            raise ValueError(", "test_workers_without_the_folder"),
+        ("a folder that is another one elsewhere", SOURCES, "except FileNotFoundError as error:", "except ZeroDivisionError as error:", "test_workers_without_the_folder"),
     ]
 ]
