@@ -1,10 +1,10 @@
 """Tables in parts, coded batch by batch into memory-mapped files, so that no table has to fit in memory.
 
-The parts, see `pdmp.formulas.sources`, are read twice. The first pass counts rows and missing values, and finds the levels
-of categories and groups, of which it keeps one row each; these rows and the first ones code the formula. The second pass
-codes every batch in the same way, into one file. A third pass, over that file, finds means and products of columns; a
-fourth one standardises. Rows are in the order of the parts, and rows with a missing value in a column that is used are
-left out.
+The parts, see `pdmp.formulas.sources`, are read twice. The first pass counts rows and missing values, and finds the
+levels of categories and groups, of which it keeps one row each; these rows and the first ones code the formula. The
+second pass codes every batch in the same way, into one file. A third pass, over that file, finds means and products
+of columns; a fourth one standardises. Rows are in the order of the parts, and rows with a missing value in a column
+that is used are left out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import pathlib
 import re
 import shutil
 import tempfile
@@ -23,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdmp.data.formats import listed
-from pdmp.formulas.design import Described, Design, Groups, check_response, describe
 from pdmp.formulas import sources
+from pdmp.formulas.design import Described, Design, Groups, check_response, describe
 from pdmp.formulas.sources import Columns, Here, Source, Workers, all_unchanged, batches
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
 from pdmp.formulas.totals import Totals
@@ -134,9 +133,7 @@ def _read(source, described, kind, roles, environment, files, place):
         check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
     design.X = files.mapped("coded")[:, rows.fixed]
-    design.groups = [
-        Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups
-    ]
+    design.groups = [Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups]
     return InBatches(design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes])
 
 
@@ -291,7 +288,7 @@ def _code(common, part, first, kept):
 
 
 class Rows:
-    """Coded rows in a file: the fixed columns, the response, the offset, the weight, and level and value by group column.
+    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Tables in parts, the files of a folder or the partitions of a Dask DataFrame, and where their parts are read.
 
 A pass over a table is one call for each part, or for each range of rows, whose results are taken in order: in this
-process one after the other, or on the workers of a Dask cluster, where a call that was lost with its worker is made again.
+process one after the other, or on the workers of a Dask cluster, where a call that was lost with its worker is made
+again.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class Workers:
     @property
     def spread(self) -> int:
         """As for `Here`."""
-        return 4 * len(self._names())
+        return 2 * len(self._names())
 
     def _names(self):
         names = sorted(self._client.scheduler_info(n_workers=-1)["workers"])

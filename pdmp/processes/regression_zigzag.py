@@ -171,7 +171,6 @@ class RegressionZigZag(Process):
         self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.grouped)
         self.sum_of_speeds = float(self.speed[effects].sum())
 
-        m = len(self.shared)
         if model.blocks is None:
             group = _group_of(model)
             self.pull, self.inner, self.border, self.own, growth, weights = surveyed(
@@ -214,7 +213,9 @@ class RegressionZigZag(Process):
             totals.append(total)
         if not self.grouped:
             finite = np.isfinite(totals).all()
-            self.tables = AliasBlocks(files.mapped("alias"), first, np.array(totals) if finite else np.ones(len(totals)))
+            self.tables = AliasBlocks(
+                files.mapped("alias"), first, np.array(totals) if finite else np.ones(len(totals))
+            )
             self.tables.totals[:] *= 1.0 if finite else math.nan
         else:  # the rows of a group are in any block: sorted here, in memory
             group = _group_of(model)

@@ -168,7 +168,9 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     kind = type(alone)
     if kind is GroupIntercepts:
         parts[0][:, alone.constant] = 1.0
-    groups = [g._replace(level=alone.level[:, k] - alone.first[k], value=np.ones(N)) for k, g in enumerate(alone.groups)]
+    groups = [
+        g._replace(level=alone.level[:, k] - alone.first[k], value=np.ones(N)) for k, g in enumerate(alone.groups)
+    ]
     memory = kind(
         *parts,
         groups,
@@ -251,7 +253,10 @@ def test_a_fit(tmp_path):
 
 def test_mistakes(tmp_path):
     folder = folder_of(table(), tmp_path / "t")
-    for given, says in [(tmp_path / "t" / "*.csv", "there are no files"), (tmp_path, "'.*t' is a folder, and the files")]:
+    for given, says in [
+        (tmp_path / "t" / "*.csv", "there are no files"),
+        (tmp_path, "'.*t' is a folder, and the files"),
+    ]:
         with pytest.raises((ValueError, FileNotFoundError), match=says):
             made("c ~ x", "poisson", given)
     (tmp_path / "empty").mkdir()

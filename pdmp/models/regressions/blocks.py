@@ -1,7 +1,8 @@
 """Sums over the rows of a regression whose coded columns are in files: block by block, and added in order.
 
-A block is so many rows as `ENTRIES` numbers, whoever reads it: a sum is bitwise the same for every number of workers
-(with one kind of processor, and one version of each library), and no process has more than a block of rows in its memory.
+A block is so many rows as `ENTRIES` numbers, whoever reads it. So a sum is bitwise the same for every number of
+workers, with one kind of processor and one version of each library, and no process has more than a block in its
+memory.
 """
 
 from __future__ import annotations
@@ -192,8 +193,8 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
     n = stop - first
     level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int64)
     value = files.read("value", first, stop) if "value" in files else np.zeros((n, 0))
-    parts = [files.read(name, first, stop) for name in ("X", "target", "offset", "weight")]
-    return _shell(shell, *parts, level, value)
+    X, target, offset, weight = (files.read(name, first, stop) for name in ("X", "target", "offset", "weight"))
+    return _shell(shell, X, target, offset, weight, level, value)
 
 
 def _terms(block, files, first, x):
