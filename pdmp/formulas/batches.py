@@ -28,7 +28,6 @@ from pdmp.formulas.sources import Columns, Here, Source, Workers, all_unchanged,
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
-from pdmp.native.classes import entry
 
 FIRST_ROWS = 1_000  #: that are among those by which the formula is coded
 #: Functions of a formula that have a memory of the whole column, and those that make categories of numbers.
@@ -384,20 +383,12 @@ def _each(common, where):
 
 def _moments(rows, files, first, p):
     """Of a block: rows, means, sums of squares about them, smallest, largest, products of fixed columns, Σ e^offset."""
-    mean, products = rows.mean(axis=0), np.zeros((p, p))
-    _products(rows, products)
+    mean = rows.mean(axis=0)
+    products = np.einsum("ij,ik->jk", rows[:, :p], rows[:, :p])  # no BLAS, whose sums depend on its threads
     squares = ((rows - mean) ** 2).sum(axis=0)
     with np.errstate(over="ignore"):
         exposure = float(np.exp(rows[:, p + 1]).sum())
     return len(rows), mean, squares, rows.min(axis=0), rows.max(axis=0), products, exposure
-
-
-@entry
-def _products(rows, out):
-    for i in range(rows.shape[0]):
-        for j in range(out.shape[0]):
-            for k in range(out.shape[0]):
-                out[j, k] += rows[i, j] * rows[i, k]
 
 
 def _standardise(rows, files, first, common):

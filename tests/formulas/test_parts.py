@@ -335,3 +335,16 @@ def test_files_are_written_and_read_by_ranges(tmp_path):
         assert np.array_equal(files.read(name, 2, 7), rows[2:7]) and files.read(name, 2, 7).dtype == rows.dtype
     files.remove("a")
     assert "a" not in files and files.mapped("a").shape == (0,) and not pathlib.Path(files.path("a")).exists()
+
+
+@pytest.mark.slow
+def test_the_command_takes_a_folder(tmp_path, monkeypatch, capsys):
+    from pdmp import cli
+
+    monkeypatch.chdir(tmp_path)
+    folder_of(table(), tmp_path / "visits")
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["fit", "b ~ x", "visits", "--family", "bernoulli", "--ess", "20", "--chains", "1"])
+    assert stop.value.code == 0
+    assert f"b ~ x, bernoulli with the logit link, {N} rows" in (out := capsys.readouterr().out)
+    assert "the folder was read in batches of 5 rows" in out
