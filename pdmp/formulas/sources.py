@@ -171,14 +171,14 @@ class Workers:
 
     @property
     def spread(self) -> int:
-        """As for `Here`."""
-        return 2 * len(self._names())
+        """As for `Here`: a task for each thread of the workers."""
+        return sum(worker["nthreads"] for worker in self._workers().values())
 
-    def _names(self):
-        names = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
-        if not names:
+    def _workers(self):
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
             raise ValueError("`executor`: the Dask cluster has no workers.")
-        return names
+        return workers
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """As for `Here`.
@@ -195,7 +195,7 @@ class Workers:
         # The scheduler keeps what made it, so that it survives the workers that have it. Functions and values of a
         # formula may be those of a script.
         shared = self._client.submit(pickle.loads, cloudpickle.dumps(common), pure=False)
-        items, names, futures = list(items), self._names(), []
+        items, names, futures = list(items), sorted(self._workers()), []
         try:
             for k, item in enumerate(items):
                 # Neighbouring parts and rows on one worker, pass after pass: it has the pages of the files in memory.

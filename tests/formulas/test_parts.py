@@ -54,7 +54,7 @@ class Cluster:
     scatter = get_executor = None
 
     def scheduler_info(self, n_workers):
-        return {"workers": dict.fromkeys(self.names)}
+        return {"workers": dict.fromkeys(self.names, {"nthreads": 2})}
 
     def submit(self, function, *args, pure, workers=None, allow_other_workers=True):
         assert not pure and allow_other_workers and set(workers or ()) <= set(self.names)
