@@ -201,11 +201,10 @@ class RegressionZigZag(Process):
     def _survey_blocks(self, model):
         """The same from rows in files, block by block; the tables are in a file as well."""
         blocks, files, n = model.blocks, model.coded.files, model.n_data
-        files.create("alias", (n, 2))
-        if self.grouped:
-            files.create("weights", (n,))
+        name = files.unused("alias")
+        files.create(name, (n,) if self.grouped else (n, 2))
         sums, growth, first, totals = [], np.zeros(self.groups), [0], []
-        for found in blocks.map(_survey_block, self.anchor, self.speed, self.scale, self.shared, self.grouped):
+        for found in blocks.map(_survey_block, self.anchor, self.speed, self.scale, self.shared, self.grouped, name):
             *parts, fastest, rows, total = found
             sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
             growth = np.maximum(growth, fastest)
@@ -213,19 +212,17 @@ class RegressionZigZag(Process):
             totals.append(total)
         if not self.grouped:
             finite = np.isfinite(totals).all()
-            self.tables = AliasBlocks(
-                files.mapped("alias"), first, np.array(totals) if finite else np.ones(len(totals))
-            )
+            self.tables = AliasBlocks(files.mapped(name), first, np.array(totals) if finite else np.ones(len(totals)))
             self.tables.totals[:] *= 1.0 if finite else math.nan
         else:  # the rows of a group are in any block: sorted here, in memory
             group = _group_of(model)
             order = np.argsort(group, kind="stable")
             places = np.searchsorted(group[order], np.arange(self.groups + 1))
-            self.tables = AliasTables(order, places, files.mapped("weights")[order])
-            files.remove("weights")
-            files.create("alias", (n, 4))
-            files.write("alias", 0, self.tables.table)
-            self.tables.table = files.mapped("alias")
+            self.tables = AliasTables(order, places, files.read(name, 0, n)[order])
+            files.remove(name)
+            files.create(name, (n, 4))
+            files.write(name, 0, self.tables.table)
+            self.tables.table = files.mapped(name)
         return (*sums, growth)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
@@ -624,14 +621,14 @@ def surveyed(model, anchor, speed, scale, shared):
     return pull, inner, border, own, growth, weights
 
 
-def _survey_block(block, files, first, anchor, speed, scale, shared, grouped):
+def _survey_block(block, files, first, anchor, speed, scale, shared, grouped, name):
     *found, weights = surveyed(block, anchor, speed, scale, shared)
     total = float(weights.sum())
     if grouped:
-        files.write("weights", first, weights)
+        files.write(name, first, weights)
     elif math.isfinite(total):
         table, total = table_of_block(weights)
-        files.write("alias", first, table)
+        files.write(name, first, table)
     return (*found, block.n_data, total)
 
 

@@ -232,6 +232,9 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     assert len(of_blocks) > 2
     assert np.allclose(found, weights / weights.sum(), rtol=1e-12)
     assert tables.totals[0] == pytest.approx(weights.sum(), rel=1e-12)
+    table_before = np.array(tables.table)
+    RegressionZigZag(model, at.mean + 0.1, 2.0 * at.sd)  # has tables of its own
+    assert np.array_equal(tables.table, table_before)
     rng = np.random.default_rng(0)
     counts = np.bincount([tables.draw(0, rng) for _ in range(4_000)], minlength=N)
     assert np.all(np.abs(counts - 4_000 * found) < 6.0 * np.sqrt(4_000 * found) + 1.0)

@@ -523,6 +523,13 @@ BUGS += [
             DRAWN,
         ),
         (
+            "a second process writes the tables of the first",
+            BLOCKS,
+            'return next(one for k in itertools.count() if (one := f"{name}-{k}") not in self)',
+            "return name",
+            DRAWN,
+        ),
+        (
             "every block's aliases in the first",
             ALIASES,
             "else self.first[b] + int(self.table[k, ALIAS]))",

@@ -8,6 +8,7 @@ memory.
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import pathlib
 from collections.abc import Callable, Iterator
@@ -41,6 +42,10 @@ class Files:
 
     def __contains__(self, name: str) -> bool:
         return name in self._known
+
+    def unused(self, name: str) -> str:
+        """A name that no array has: what a process has mapped must not be written again."""
+        return next(one for k in itertools.count() if (one := f"{name}-{k}") not in self)
 
     def create(self, name: str, shape: tuple[int, ...], dtype: Any = float) -> None:
         """Of zeros, which take no space yet."""
