@@ -177,7 +177,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         alone.dispersion_priors,
         intercept=alone.intercept,
         offset=alone.offset * alone.response_scale if alone.offset.size else None,
-        weights=alone.weight if alone.weight.size else None,
+        weights=data[options["weights"]] if "weights" in options else None,
         scale_response=family == "student_t",
     )
     found = [laplace(model) for model in (memory, alone, spread)]
