@@ -349,7 +349,10 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     asked = {}
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
     model = made("c ~ x + (1 | g)", "poisson")[0]
-    assert "rows are not sub-sampled: that is for effects of one grouping, (1 | g)" in fitting.sample_model(model, 1, False, {})[1][0]
+    assert (
+        "rows are not sub-sampled: that is for effects of one grouping, (1 | g)"
+        in fitting.sample_model(model, 1, False, {})[1][0]
+    )
     assert asked["process"] is model
     monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
     model = made("c ~ x", "poisson")[0]
