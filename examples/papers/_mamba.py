@@ -89,7 +89,7 @@ class Problem:
         leaps = {"leaps": [5, 10]} if name.startswith("SGHMC") else {}
         return tuning.grid(log_step=self.log_steps, share=list(shares), **leaps)
 
-    def mamba(self, name, metric, budget, seed, draws):
+    def mamba(self, name, metric, budget, seed, draws, thin=10):
         """The arm that successive halving on a discrepancy chooses."""
         found = tuning.mamba(
             lambda **arm: self.make(name, **arm),
@@ -100,6 +100,7 @@ class Problem:
             seed=seed,
             initial=self.start,
             draws=draws,
+            thin=thin,
             workers=self.workers,
         )
         return found.best

@@ -15,7 +15,7 @@ one that has gone half as far is worse; near stationarity they differ by what th
     python examples/papers/matrix_factorisation.py [--quick] [--output FOLDER] [--set NAME=VALUE ...]
 
 Needs MovieLens 1M (PDMP_DATA). Writes a table, a picture and what was found, and ends with exit code 1 if a criterion
-fails. Time: `--quick` less than a minute; otherwise about an hour, half of it for 10M and 20M.
+fails. Time: `--quick` less than a minute; otherwise one to two hours, most of them for 10M and 20M.
 """
 
 import functools
@@ -71,8 +71,8 @@ def curve(name, step, which, s, work):
     process, part = samplers(batch, step, s)[which]
     steps = round(part * s["steps"])
     run = work.sample(
-        process, initial=batch.model.initial, steps=steps, warmup=WARMUP, seed=s["seed"], store="grid",
-        draws=s["points"],
+        process, keep=batch.model.dim < 500_000, initial=batch.model.initial, steps=steps, warmup=WARMUP,
+        seed=s["seed"], store="grid", draws=s["points"],
     )  # fmt: skip
     means = run.running_mean(lambda x: batch.model.predict(x, users, items), s["points"])[0]
     error = np.sqrt(np.mean((means - ratings) ** 2, axis=1))

@@ -167,7 +167,7 @@ def picture(table, settings):
 STUDY = Study(
     name="ppmf",
     quick={"seed": 1, "rank": 20, "steps": 300, "kept": 20, "smallest": 0.004, "sizes": 2},
-    full={"seed": 1, "rank": 100, "steps": 5_000, "kept": 50, "smallest": 0.0015, "sizes": 5},
+    full={"seed": 1, "rank": 100, "steps": 5_000, "kept": 50, "smallest": 0.0015, "sizes": 6},
     pieces=pieces,
     criteria=criteria,
     pictures={"": picture},
