@@ -136,8 +136,9 @@ def regression(
     effects of one grouping, by `pdmp.processes.regression_zigzag`: ``(1 | g)`` where half of the groups have at least
     10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
     columns, where half of them have at least 50. Their cost does not grow with the number of rows, but for set-up, a
-    few passes over them. That is so of tables in memory and of those read in batches. Other group effects, and tables whose rows say too little of a dispersion, are sampled with
-    full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    few passes over them. That is so of tables in memory and of those read in batches. Other group effects, and tables
+    whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of
+    the summary say which it was.
 
     References
     ----------
