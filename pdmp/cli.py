@@ -403,7 +403,10 @@ def tune(
 @app.command()
 def fit(
     formula: Annotated[str, typer.Argument(help='Such as "y ~ a * b + (1 | g)".')],
-    file: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="A table: CSV with a header, or Parquet.")],
+    file: Annotated[
+        pathlib.Path,
+        typer.Argument(metavar="FILE", help="A table: CSV with a header, Parquet, or a folder of Parquet files."),
+    ],
     family: Annotated[
         str, typer.Option(help="gaussian, student_t, bernoulli, probit, poisson or negative_binomial.")
     ] = "gaussian",
@@ -431,7 +434,7 @@ def fit(
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
 
     Needs formulae: pip install 'pdmp[formula]'. From 50,000 rows on they are sub-sampled, exactly, but for
-    groups that are small, crossed or have slopes. Large files are read in batches.
+    groups that are small, crossed or have slopes. Large files and folders are read in batches.
 
     Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
     """

@@ -1,86 +1,101 @@
-"""Large files in batches: coded columns go into a memory-mapped file, so that no table has to fit in memory.
+"""Tables in parts, coded batch by batch into memory-mapped files, so that no table has to fit in memory.
 
-The file is read twice. The first pass counts rows and missing values, and finds the levels of categories and groups, of
-which it keeps one row each; these rows and the first ones code the formula. The second pass codes every batch in the
-same way. Rows are in the order of the file, and rows with a missing value in a column that is used are left out.
+The parts, see `pdmp.formulas.sources`, are read twice. The first pass counts rows and missing values, and finds the
+levels of categories and groups, of which it keeps one row each; these rows and the first ones code the formula. The
+second pass codes every batch in the same way, into one file. A third pass, over that file, finds means and products
+of columns; a fourth one standardises. Rows are in the order of the parts, and rows with a missing value in a column
+that is used are left out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-import pathlib
 import re
+import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+import weakref
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdmp.data.formats import listed
-from pdmp.formulas.design import Described, Design, Groups, check_response
-from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers, unchanged
+from pdmp.formulas import sources
+from pdmp.formulas.design import Described, Design, Groups, check_response, describe
+from pdmp.formulas.sources import Columns, Here, Source, Workers, all_unchanged, batches
+from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
+from pdmp.formulas.totals import Totals
+from pdmp.models.regressions.blocks import Coded, Files, spans
 
-LARGE_FILE = 2**28  #: bytes; files of so many or more are read in batches
-BATCH = 2**18  #: rows
 FIRST_ROWS = 1_000  #: that are among those by which the formula is coded
 #: Functions of a formula that have a memory of the whole column, and those that make categories of numbers.
 WHOLE_COLUMN = ("center", "scale", "standardize", "poly", "bs", "cc", "cr", "tp")
 CATEGORIES = ("C", "S", "T", "B", "binary")
+IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 class InBatches(NamedTuple):
     """What a model needs of a table."""
 
-    design: Design  #: whose `X` is memory-mapped, and whose `groups` and `offset` are of all rows
-    y: np.ndarray
-    offset: np.ndarray
-    weight: np.ndarray | None
+    design: Design  #: whose `X` and `groups` are views of the file of coded rows
+    rows: Rows
+    totals: Totals
     notes: list[str]
 
 
-def is_large(data: Any) -> bool:
-    """Whether this is the path of a file that is read in batches."""
-    return isinstance(data, (str, os.PathLike)) and os.path.isfile(data) and os.path.getsize(data) >= LARGE_FILE
-
-
 def read_in_batches(
-    path: str | os.PathLike[str],
+    source: Source,
     described: Described,
     kind: str,
     roles: dict[str, str | None],
     environment: Any,
+    client: Any = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> InBatches:
-    """Code a formula over a CSV or Parquet file.
+    """Code a formula over a table in parts.
 
     Parameters
     ----------
-    path : path
+    source : Source
     described : Described
     kind : str
         Of the response: "number", "label" or "count".
     roles : dict of str to str
         The columns "offset", "exposure" and "weights".
     environment : formulae.environment.Environment
+    client : distributed.Client, optional
+        On whose workers all passes run.
+    folder : path, optional
+        Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
 
     Raises
     ------
     ImportError
         Without pyarrow.
     ValueError
-        As for a table in memory; and for functions of whole columns.
+        As for a table in memory; and for functions of whole columns, or a folder that workers do not share.
     """
-    with unchanged(path):
-        return _read(pathlib.Path(path), described, kind, roles, environment)
+    if client is not None and folder is None:
+        raise ValueError("`folder` must name a folder that all workers of `executor` share, for the coded rows.")
+    if folder is not None and not os.path.isdir(folder):
+        raise ValueError(f"`folder`: there is no folder {os.fspath(folder)!r}.")
+    files = Files(tempfile.mkdtemp(prefix="pdmp-", dir=folder))
+    weakref.finalize(files, shutil.rmtree, files.folder, ignore_errors=True)  # it goes when the model does
+    place = Here() if client is None else Workers(client)
+    with all_unchanged(source):
+        return _read(source, described, kind, roles, environment, files, place)
 
 
-def _read(path, described, kind, roles, environment):
+def _read(source, described, kind, roles, environment, files, place):
     for name in WHOLE_COLUMN:
         if re.search(rf"\b{name}\s*\(", described.formula):
             raise ValueError(
-                f"`formula`: {name}(...) needs the whole column, and {str(path)!r} is read in batches. Name the column "
+                f"`formula`: {name}(...) needs the whole column, and {source.what} is read in batches. Name the column "
                 "itself: columns are standardised inside."
             )
-    columns = _Columns(_open(path, None)[1])
+    columns = Columns(source.columns)
     check_names(described.names, columns, "`formula`")
     for role, name in roles.items():
         if name is not None:
@@ -96,44 +111,29 @@ def _read(path, described, kind, roles, environment):
     ]
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
-    some, total, kept, missing = _scan(path, used, keys)
-    notes = []
-    if kept < total:
+    some, total, kept, missing = _scan(source, used, keys, place)
+    n, notes = sum(kept), []
+    if n < total:
         where = listed([name for name in used if missing[name]])
-        if kept == 0:
+        if n == 0:
             raise ValueError(f"`data`: every row has a missing value, in {where}.")
-        notes.append(f"{total - kept:,} of {total:,} rows have missing values, in {where}, and are left out")
-    design = Design(described, some, environment)
+        notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
+    recipe = Recipe(described, some, environment, kind, roles, used, plain)
+    design, _, said = recipe.coding
     _check_by_rows(design, some)
-    y_of, said = _response_reader(design, some, environment, kind, plain, response)
     notes += [said] if said else []
 
-    X, y, offset = scratch((kept, len(design.columns))), np.zeros(kept), np.zeros(kept)
-    weight = np.zeros(kept) if roles["weights"] is not None else None
-    level = [np.zeros(kept, np.int64) for _ in design.groups]
-    value = [np.zeros(kept) for _ in design.groups]
-    first = 0
-    for table in _batches(path, used):
-        rows = slice(first, first + len(table))
-        first = rows.stop
-        X[rows], offset[rows], groups = design.new(table)
-        offset[rows] += linear_offset(table, roles["offset"], roles["exposure"])
-        y[rows] = y_of(table)
-        if weight is not None:
-            weight[rows] = numbers(table, roles["weights"], "`weights`")
-        for k, g in enumerate(groups):
-            level[k][rows], value[k][rows] = g.level, g.value
+    rows = Rows(files, place, n, len(design.columns), len(design.groups))
+    files.create("coded", (n, rows.width))
+    first = np.concatenate([[0], np.cumsum(kept)])
+    items = [(part, int(first[k]), kept[k]) for k, part in enumerate(source.parts)]
+    sizes, responses = zip(*place.map(_code, (recipe, files, rows.width), items), strict=True)
     if kind != "label":
-        check_response(y, design.response, kind)
-    design.X = X
-    design.groups = [Groups(g.name, g.grouping, g.levels, level[k], value[k]) for k, g in enumerate(design.groups)]
-    return InBatches(design, y, offset, weight, [f"the file was read in batches of {BATCH:,} rows", *notes])
-
-
-class _Columns(NamedTuple):
-    """Names of the columns of a file, as those of a table."""
-
-    columns: list
+        check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
+    totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
+    design.X = files.mapped("coded")[:, rows.fixed]
+    design.groups = [Groups(g.name, g.grouping, g.levels, np.zeros(0, np.int64), np.zeros(0)) for g in design.groups]
+    return InBatches(design, rows, totals, [f"{source.what} was read in batches of {sources.BATCH:,} rows", *notes])
 
 
 def _names_of(components):
@@ -141,71 +141,105 @@ def _names_of(components):
     return [name for component in components for name in sorted(component.var_names)]
 
 
-def _open(path, names):
-    """Tables of Arrow, batch by batch, and the names of all columns."""
-    try:
-        import pyarrow
-        from pyarrow import csv, parquet
-    except ImportError:
-        raise ImportError("files that are read in batches need pyarrow: pip install 'pdmp[data]'.") from None
-    with open(path, "rb") as file:
-        is_parquet = file.read(4) == b"PAR1"
-    if is_parquet:
-        source = parquet.ParquetFile(path)
-        return source.iter_batches(batch_size=BATCH, columns=names), source.schema_arrow.names
-    options = csv.ConvertOptions(include_columns=names or [], strings_can_be_null=True)
-    try:
-        source = csv.open_csv(path, convert_options=options)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"`data`: {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
-    return source, source.schema.names
+# ---------------------------------------------------------------------------------------------------------------
+# The first pass
 
 
-def _batches(path: pathlib.Path, names: list[str], whole: bool = False) -> Iterator[Any]:
-    """Tables of pandas with these columns; of the rows without missing values, unless `whole`."""
-    try:
-        for batch in _open(path, names)[0]:
-            table = batch.to_pandas()[names]
-            for name in names:  # the categories of one batch need not be those of another
-                if table[name].dtype.name == "category":
-                    table[name] = table[name].astype(object)
-            if not whole:
-                table = table[~table.isna().any(axis=1).to_numpy()]
-            if len(table):
-                yield table
-    except OSError as error:
-        raise ValueError(f"`data`: {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
+class Chooser:
+    """Chooses rows of a table that comes in batches: the first ones, and one of each level of a key."""
 
+    def __init__(self, keys):
+        self.keys, self.seen, self.rows = keys, {}, 0
 
-def _scan(path, used, keys):
-    """The first rows and one of each level; how many rows there are, how many complete; missing values by column."""
-    pandas = import_pandas()
-    seen, kept_rows, total, kept, missing = {}, [], 0, 0, dict.fromkeys(used, 0)
-    for table in _batches(path, used, whole=True):
-        total += len(table)
-        absent = table.isna()
-        for name in used:
-            missing[name] += int(absent[name].sum())
-        table = table[~absent.any(axis=1).to_numpy()]
-        categories = [[name] for name in used if not pandas.api.types.is_numeric_dtype(table[name])]
+    def choose(self, table, rows=None):
+        """The chosen rows of the next batch, which stands for so many rows."""
+        pandas = import_pandas()
+        categories = [[name] for name in table.columns if not pandas.api.types.is_numeric_dtype(table[name])]
         chosen = np.zeros(len(table), bool)
-        chosen[: max(FIRST_ROWS - kept, 0)] = True
-        for names in _unique([*keys, *categories]):
-            known = seen.setdefault(tuple(names), set())
+        chosen[: max(FIRST_ROWS - self.rows, 0)] = True
+        for names in _unique([*self.keys, *categories]):
+            known = self.seen.setdefault(tuple(names), set())
             distinct = table[names].reset_index(drop=True).drop_duplicates()
             for place, label in zip(distinct.index, distinct.itertuples(index=False, name=None), strict=True):
                 if label not in known:
                     known.add(label)
                     chosen[place] = True
-        kept += len(table)
-        kept_rows.append(table[chosen])
+        self.rows += len(table) if rows is None else rows
+        return table[chosen]
+
+
+def _scan(source, used, keys, place):
+    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column."""
+    pandas = import_pandas()
+    chooser, some, total, kept, missing = Chooser(keys), [], 0, [], dict.fromkeys(used, 0)
+    for table, rows, complete, absent in place.map(_scan_part, (used, keys), [(part,) for part in source.parts]):
+        total += rows
+        kept.append(complete)
+        for name in used:
+            missing[name] += absent[name]
+        if table is not None:
+            some.append(chooser.choose(table, complete))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return pandas.concat(kept_rows, ignore_index=True), total, kept, missing
+    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing
+
+
+def _scan_part(common, part):
+    used, keys = common
+    pandas = import_pandas()
+    chooser, some, total, missing = Chooser(keys), [], 0, dict.fromkeys(used, 0)
+    for table in batches(part, used, whole=True):
+        total += len(table)
+        absent = table.isna()
+        for name in used:
+            missing[name] += int(absent[name].sum())
+        some.append(chooser.choose(table[~absent.any(axis=1).to_numpy()]))
+    return pandas.concat(some, ignore_index=True) if some else None, total, chooser.rows, missing
 
 
 def _unique(keys: Iterable[list[str]]) -> list[list[str]]:
     return [list(key) for key in dict.fromkeys(map(tuple, keys))]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The second pass
+
+
+class Recipe:
+    """How rows are coded: the formula, and the rows that show all levels. Workers code by the same ones."""
+
+    def __init__(self, described, some, environment, kind, roles, used, plain):
+        self.described, self.some, self.environment = described, some, environment
+        self.kind, self.roles, self.used, self.plain = kind, roles, used, plain
+
+    def __reduce__(self):
+        from formulae.environment import Environment
+
+        # Of where the formula was written, what it names: the rest may be anything.
+        formula, space = self.described.formula, self.environment.namespace
+        named = {}
+        for name in IDENTIFIER.findall(formula):
+            with contextlib.suppress(KeyError):
+                named[name] = space[name]
+        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain
+        return _recipe, (formula, *rest)
+
+    @functools.cached_property
+    def coding(self):
+        """The design; a function of a table that gives its responses; a sentence on how they are coded, or ""."""
+        design = Design(self.described, self.some, self.environment)
+        environment, component = self.environment, design.model.response.term.components[0]
+        if self.kind != "label":
+            return design, lambda table: design.evaluate_response(table, environment), ""
+        _, said = design.read_response(self.some, environment, self.kind)  # that there are two labels
+        if not self.plain:
+            return design, lambda table: design.evaluate_response(table, environment), said
+        highest = np.unique(np.asarray(self.some[component.name]))[-1]
+        return design, lambda table: (np.asarray(table[component.name]) == highest).astype(float), said
+
+
+def _recipe(formula, *rest):
+    return Recipe(describe(formula), *rest)
 
 
 def _check_by_rows(design, table):
@@ -217,22 +251,174 @@ def _check_by_rows(design, table):
         np.allclose(g.value, w.value[: len(half)]) for g, w in zip(groups, design.groups, strict=True)
     ):
         raise ValueError(
-            "`formula` has a function of whole columns, and the file is read in batches: compute it beforehand."
+            "`formula` has a function of whole columns, and the data are read in batches: compute it beforehand."
         )
 
 
-def _response_reader(design, some, environment, kind, plain, response):
-    """A function of a table that gives its responses, and a sentence on how they are coded, or ""."""
-    if kind != "label":
-        return lambda table: design.evaluate_response(table, environment), ""
-    _, said = design.read_response(some, environment, kind)  # that there are two labels
-    if not plain:
-        return lambda table: design.evaluate_response(table, environment), said
-    highest = np.unique(np.asarray(some[response.name]))[-1]
-    return lambda table: (np.asarray(table[response.name]) == highest).astype(float), said
+def _code(common, part, first, kept):
+    """Code a part into the rows from `first` on: how many rows each group of each column has; responses to check."""
+    recipe, files, width = common
+    design, y_of, _ = recipe.coding
+    roles, place, wrong, low, high = recipe.roles, first, [], np.inf, -np.inf
+    sizes = [np.zeros(len(g.levels), np.int64) for g in design.groups]
+    for table in batches(part, recipe.used):
+        X, offset, groups = design.new(table)
+        coded = np.zeros((len(table), width))
+        p = X.shape[1]
+        coded[:, :p] = X
+        coded[:, p] = y = y_of(table)
+        coded[:, p + 1] = offset + linear_offset(table, roles["offset"], roles["exposure"])
+        coded[:, p + 2] = 1.0 if roles["weights"] is None else numbers(table, roles["weights"], "`weights`")
+        for k, g in enumerate(groups):
+            coded[:, p + 3 + 2 * k], coded[:, p + 4 + 2 * k] = g.level, g.value
+            sizes[k] += np.bincount(g.level, minlength=len(g.levels))
+        if place + len(table) - first <= kept:
+            files.write("coded", place, coded)
+        place += len(table)
+        wrong = wrong or list(y[(y < 0.0) | (y != np.floor(y))][:1])  # for counts
+        low, high = min(low, y.min()), max(high, y.max())
+    if place != first + kept:
+        raise ValueError("`data` has changed while it was read: another number of rows in the second pass.")
+    return sizes, [*wrong, low, high] if kept else []
 
 
-def scratch(shape: tuple[int, ...]) -> np.ndarray:
-    """A memory-mapped array of zeros in a file without a name, which goes when the array does."""
-    with tempfile.TemporaryFile(prefix="pdmp-") as file:
-        return np.memmap(file, float, "w+", shape=shape)
+# ---------------------------------------------------------------------------------------------------------------
+# The third and the fourth pass
+
+
+class Rows:
+    """Coded rows in a file: fixed columns, response, offset, weight, and level and value by group column.
+
+    Parameters
+    ----------
+    files : Files
+    place : Here or Workers
+    n, p, groups : int
+        Numbers of rows, fixed columns and group columns.
+    """
+
+    def __init__(self, files, place, n, p, groups):
+        self.files, self.place, self.n, self.p, self.groups = files, place, n, p, groups
+        self.width = p + 3 + 2 * groups
+        self.fixed = slice(0, p)
+
+    def _map(self, function, common):
+        where = spans(self.n, self.width)
+        parts = max(1, min(self.place.spread, len(where)))
+        ends = [k * len(where) // parts for k in range(parts + 1)]
+        items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        for results in self.place.map(_each, (function, self.files, common), items):
+            yield from results
+
+    def column(self, name):
+        """Column "y", "offset" or "weight" of all rows, a view of the file."""
+        return self.files.mapped("coded")[:, self.p + ("y", "offset", "weight").index(name)]
+
+    def totals(self, design, sizes):
+        """Means, spreads and products of the columns: of two blocks by those of each (Chan, Golub & LeVeque, 1983)."""
+        n, mean, square, low, high, products, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0, 0.0
+        for m, other, spread, least, most, gram, risk in self._map(_moments, self.p):
+            change = other - mean
+            square = square + spread + change**2 * (n * m / (n + m))
+            mean = mean + change * (m / (n + m))
+            n, products, exposure = n + m, products + gram, exposure + risk
+            low, high = np.minimum(low, least), np.maximum(high, most)
+        values = self.p + 4 + 2 * np.arange(self.groups)
+        sd, largest = np.sqrt(square / n), np.maximum(np.abs(low), np.abs(high))
+        p = self.p
+        return Totals(
+            rows=n,
+            y_mean=float(mean[p]),
+            y_sum=float(mean[p] * n),
+            y_sd=float(sd[p]),
+            y_largest=float(largest[p]),
+            excess=float(mean[p] - mean[p + 1]),
+            exposure=float(exposure),
+            any_offset=bool(largest[p + 1] > 0.0),
+            weights=(float(low[p + 2]), float(high[p + 2])),
+            mean=mean[:p],
+            sd=sd[:p],
+            largest=largest[:p],
+            products=products,
+            value_sd=sd[values],
+            value_largest=largest[values],
+            value_square=sd[values] ** 2 + mean[values] ** 2,
+            sizes=list(sizes),
+        )
+
+    def are_fixed(self, means):
+        """Whether each group column after the first has the values of its fixed column, whose place is in `means`."""
+        return len(means) == 1 or all(list(self._map(_are_fixed, (self.p, means[1:]))))
+
+    def standardised(self, design, totals, likelihood, in_units, weighted, means=None):
+        """The rows as a model keeps them; the file of coded rows goes.
+
+        `means`: fixed columns that are to be zeros, as `GroupIntercepts` has them, one for each group column, whose
+        values are those of its fixed column.
+        """
+        centre, scale = np.zeros(self.p), np.where(totals.sd > 1e-12 * totals.largest, totals.sd, totals.largest)
+        scale[scale == 0.0] = 1.0
+        if design.intercept is not None:
+            centre = totals.mean.copy()
+            centre[design.intercept], scale[design.intercept] = 0.0, 1.0
+        response_centre = totals.y_mean if in_units and design.intercept is not None else 0.0
+        response_scale = 1.0
+        if in_units:
+            response_scale = totals.y_sd if totals.y_sd > 1e-12 * totals.y_largest else (totals.y_largest or 1.0)
+        group_scale = np.sqrt(totals.value_square)
+        group_scale[group_scale == 0.0] = 1.0
+        files, n, levels = self.files, self.n, np.cumsum([0, *(len(g.levels) for g in design.groups)])
+        files.create("X", (n, self.p))
+        for name, wanted in (("y", True), ("target", True), ("offset", totals.any_offset), ("weight", weighted)):
+            if wanted:
+                files.create(name, (n,))
+        if self.groups:
+            files.create("level", (n, self.groups), np.int64)
+            files.create("value", (n, self.groups))
+        first = self.p + self.groups + levels[:-1]
+        common = centre, scale, response_centre, response_scale, group_scale, first, likelihood, means
+        for _ in self._map(_standardise, common):
+            pass
+        design.X = np.zeros((0, self.p))
+        files.remove("coded")
+        return Coded(files, n, centre, scale, response_centre, response_scale, group_scale, self.place)
+
+
+def _each(common, where):
+    function, files, rest = common
+    return [function(files.read("coded", first, stop), files, first, rest) for first, stop in where]
+
+
+def _moments(rows, files, first, p):
+    """Of a block: rows, means, sums of squares about them, smallest, largest, products of fixed columns, Σ e^offset."""
+    mean = rows.mean(axis=0)
+    products = np.einsum("ij,ik->jk", rows[:, :p], rows[:, :p])  # no BLAS, whose sums depend on its threads
+    squares = ((rows - mean) ** 2).sum(axis=0)
+    with np.errstate(over="ignore"):
+        exposure = float(np.exp(rows[:, p + 1]).sum())
+    return len(rows), mean, squares, rows.min(axis=0), rows.max(axis=0), products, exposure
+
+
+def _are_fixed(rows, files, first, common):
+    p, columns = common
+    return np.array_equal(rows[:, p + 6 :: 2], rows[:, columns])
+
+
+def _standardise(rows, files, first, common):
+    centre, scale, response_centre, response_scale, group_scale, place, likelihood, means = common
+    p = len(centre)
+    X, value = (rows[:, :p] - centre) / scale, rows[:, p + 4 :: 2] / group_scale
+    if means is not None:
+        value[:, 1:] = X[:, means[1:]]
+        X[:, means] = 0.0
+    y = np.ascontiguousarray(rows[:, p])
+    files.write("X", first, X)
+    files.write("y", first, y)
+    files.write("target", first, likelihood.stored((y - response_centre) / response_scale))
+    if "offset" in files:
+        files.write("offset", first, rows[:, p + 1] / response_scale)
+    if "weight" in files:
+        files.write("weight", first, rows[:, p + 2])
+    if "level" in files:
+        files.write("level", first, rows[:, p + 3 :: 2] + place)
+        files.write("value", first, value)

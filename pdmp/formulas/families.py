@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
 from pdmp.data import did_you_mean
+from pdmp.formulas.totals import Totals
 from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior
 from pdmp.models.regressions.likelihoods import (
     Likelihood,
@@ -62,15 +61,15 @@ class Defaults:
     Parameters
     ----------
     family : Family
-    y, offset : ndarray, shape (N,)
+    totals : Totals
     """
 
-    def __init__(self, family: Family, y: np.ndarray, offset: np.ndarray) -> None:
-        self.unit = (float(y.std()) or 1.0) if family.in_units else 1.0
+    def __init__(self, family: Family, totals: Totals) -> None:
+        self.unit, self.totals = (totals.y_sd or 1.0) if family.in_units else 1.0, totals
         if family.in_units:
-            self.middle = float(np.mean(y - offset))
+            self.middle = totals.excess
         elif family.kind == "count":
-            self.middle = math.log(max(float(y.sum()), 0.5)) - math.log(float(np.exp(offset).sum()))
+            self.middle = math.log(max(totals.y_sum, 0.5)) - math.log(totals.exposure)
         else:
             self.middle = 0.0
 
@@ -78,13 +77,13 @@ class Defaults:
         """Around the response's mean, through the link."""
         return Normal(self.middle, WIDTH * self.unit)
 
-    def coefficient(self, column: np.ndarray) -> Prior:
-        """Of a fixed column."""
-        return Normal(0.0, WIDTH * self.unit / (float(column.std()) or float(np.abs(column).max()) or 1.0))
+    def coefficient(self, j: int) -> Prior:
+        """Of fixed column j."""
+        return Normal(0.0, WIDTH * self.unit / float(self.totals.sd[j] or self.totals.largest[j] or 1.0))
 
-    def group_sd(self, values: np.ndarray) -> Prior:
-        """Of the standard deviation of effects that multiply these values."""
-        return HalfNormal(WIDTH * self.unit / (float(values.std()) or float(np.abs(values).max()) or 1.0))
+    def group_sd(self, k: int) -> Prior:
+        """Of the standard deviation of the effects of group column k."""
+        return HalfNormal(WIDTH * self.unit / float(self.totals.value_sd[k] or self.totals.value_largest[k] or 1.0))
 
     def dispersion(self, name: str) -> Prior:
         """Of a parameter of the law."""

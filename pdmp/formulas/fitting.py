@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,14 +15,16 @@ from pdmp.engine.checkpoint import BUDGETS
 from pdmp.engine.checks import check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
-from pdmp.formulas.batches import is_large, read_in_batches
+from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
+from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
+from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
-from pdmp.models.regressions.design import gram, pieces
+from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
@@ -56,6 +59,7 @@ def regression(
     exposure: str | None = None,
     select: str | Sequence[str] | Mapping[str, float] | None = None,
     seed: int | None = None,
+    folder: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Fit:
     r"""Bayesian regression of a formula on a table.
@@ -69,10 +73,13 @@ def regression(
     ----------
     formula : str
         As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``.
-    data : pandas.DataFrame, table of Polars or Arrow, dict of columns, or path
-        A path is of a CSV or a Parquet file. Files from 256 MB on are read in batches (`pdmp.formulas.batches`), their
-        coded columns kept in a memory-mapped file in the folder for temporary files; categories and groups have their
-        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused.
+    data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
+        A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
+        256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
+        (`pdmp.formulas.batches`), their coded columns kept in memory-mapped files; categories and groups have their
+        levels in order then, whatever the file says, and functions of whole columns, ``scale(x)``, are refused. With
+        ``executor=distributed.Client(...)`` all passes over such data run on its workers: the result is bitwise the
+        same without them, and for any number of them.
     family : {"gaussian", "student_t", "bernoulli", "probit", "poisson", "negative_binomial"}, default "gaussian"
         "bernoulli" has the logit link, "probit" the probit link, and counts the log link.
     priors : dict of str to Prior, optional
@@ -96,6 +103,9 @@ def regression(
         their number has a prior of its own.
     seed : int, optional
         The same seed gives the same fit.
+    folder : path, optional
+        Where the coded columns of data that are read in batches are kept, as long as the fit is; by default that of
+        temporary files. With a Dask client it must be given, and all workers must share it.
     **options
         Of `pdmp.sample`: budgets, ``chains``, ``executor``, and so on. By default until each mean and standard
         deviation has 400 effective draws.
@@ -114,7 +124,10 @@ def regression(
     ImportError
         Without pandas or formulae.
     ValueError, TypeError
-        For a formula, a table or a prior that does not fit: the text names the column or the parameter.
+        For a formula, a table or a prior that does not fit: the text names the column or the parameter; for data that
+        change while they are read, and a `folder` that a worker cannot open.
+    RuntimeError
+        If a pass over the data has lost worker after worker of a Dask cluster.
 
     Notes
     -----
@@ -123,8 +136,9 @@ def regression(
     effects of one grouping, by `pdmp.processes.regression_zigzag`: ``(1 | g)`` where half of the groups have at least
     10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
     columns, where half of them have at least 50. Their cost does not grow with the number of rows, but for set-up, a
-    few passes over them. Other group effects, and tables whose rows say too little of a dispersion, are sampled with
-    full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    few passes over them. That is so of tables in memory and of those read in batches. Other group effects, and tables
+    whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of
+    the summary say which it was.
 
     References
     ----------
@@ -149,7 +163,17 @@ def regression(
         raise ValueError('`store` must keep draws for a regression, "skeleton" or "grid", got \'moments\'.')
     seed = check_seed(seed, None)
     model, design, priors_used, notes = make_model(
-        described, data, found, priors, offset, weights, exposure, select, environment
+        described,
+        data,
+        found,
+        priors,
+        offset,
+        weights,
+        exposure,
+        select,
+        environment,
+        client_of(options.get("executor")),
+        folder,
     )
     run, said = sample_model(model, seed, select is not None, options)
     said += [
@@ -170,14 +194,22 @@ def make_model(
     exposure: str | None,
     select: Any,
     environment: Any,
+    client: Any = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     if exposure is not None and family.kind != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
-    if is_large(data):
-        design, y, added, weight, notes = read_in_batches(data, described, family.kind, roles, environment)
+    source, rows = open_source(data), None
+    if source is not None:
+        design, rows, totals, notes = read_in_batches(
+            source, described, family.kind, roles, environment, client, folder
+        )
+        y = rows.column("y")
     else:
+        if folder is not None:
+            raise ValueError("`folder` is for data that are read in batches: a folder, a large file, a Dask DataFrame.")
         table = read_table(data)
         check_names(described.names, table, "`formula`")
         for role, name in roles.items():
@@ -190,19 +222,20 @@ def make_model(
         notes = [note for note in (left_out, coded) if note]
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else numbers(table, weights, "`weights`")
-    if weight is not None and not (np.all(weight >= 0.0) and np.any(weight > 0.0)):
+        totals = Totals.of(design, y, added, weight)
+    if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
     model_prior, priors = prior_of_models(priors, select)
-    law, defaults, named = family.law(), Defaults(family, y, added), Priors(priors)
+    law, defaults, named = family.law(), Defaults(family, totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
     for j, column in enumerate(design.columns):
-        default = defaults.intercept() if j == design.intercept else defaults.coefficient(design.X[:, j])
+        default = defaults.intercept() if j == design.intercept else defaults.coefficient(j)
         of_columns.append(named.find(default, column, term_of[j]))
     groups = []
-    for g in design.groups:
-        column = GroupColumn(*g, prior=defaults.group_sd(g.value))
+    for k, g in enumerate(design.groups):
+        column = GroupColumn(*g, prior=defaults.group_sd(k), rows=totals.sizes[k])
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
     of_law = [named.find(defaults.dispersion(name), name) for name in law.dispersions]
     named.finish()
@@ -212,21 +245,29 @@ def make_model(
 
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
-    found = collinear(design, of_columns), separated(design, of_columns, y) if family.kind == "label" else None
+    found = (
+        collinear(design, of_columns, totals.products),
+        separated(design, of_columns, y) if family.kind == "label" else None,
+    )
     for text in filter(None, found):
         warn(text)
         notes.append(text.rstrip("."))
     kind: type[MixedRegression] = MixedRegression
-    if not groups and math.isfinite(law.curvature):
+    if not groups and math.isfinite(law.curvature) and rows is None:
         kind = FixedEffectsRegression
-    elif has_intercepts(groups, design) and (
+    elif (
         select is not None
-        or len(y) >= SUBSAMPLED_ROWS
-        or (len(groups) == 1 and len(y) >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
-    ):
+        or totals.rows >= SUBSAMPLED_ROWS
+        or (len(groups) == 1 and totals.rows >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
+    ) and has_intercepts(groups, design, rows):
         kind = GroupIntercepts
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
+    coded = None
+    if rows is not None:
+        means = means_of(groups, design.intercept, design.columns) if kind is GroupIntercepts else None
+        coded = rows.standardised(design, totals, law, family.in_units, weights is not None, means)
+        y, added, weight = np.zeros(0), None, None
     model = kind(
         design.X,
         y,
@@ -236,23 +277,26 @@ def make_model(
         groups,
         of_law,
         intercept=design.intercept,
-        offset=added if np.any(added) else None,
+        offset=added if totals.any_offset else None,
         weights=weight,
         scale_response=family.in_units,
         response=design.response,
         inclusion=None if select is None else inclusion_of(select, design, model_prior),
         together=None if select is None else terms_of(select, design),
         model_prior=model_prior,
+        coded=coded,
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
 
 
-def has_intercepts(groups: Sequence[GroupColumn], design: Design) -> bool:
+def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
     means = means_of(groups, design.intercept, design.columns)
     if means is None or groups[0].usual_rows < (INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS):
         return False
+    if rows is not None:
+        return rows.are_fixed(means)
     return all(np.array_equal(g.value, design.X[:, j]) for g, j in zip(groups[1:], means[1:], strict=True))
 
 
@@ -262,14 +306,16 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
         group = next(g for g in groups if g.grouping == name)
         if len(group.levels) == 1:
             raise ValueError(f"`formula`: {name!r} has one group only, {group.levels[0]!r}; effects need two or more.")
-        single = int(np.sum(np.bincount(group.level) == 1))
+        single = int(np.sum(group.sizes == 1))
         if single:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
 
 
-def collinear(design: Design, priors: Sequence[Prior]) -> str | None:
-    """A warning that names a column which is a sum of earlier ones; an error where a prior is flat."""
-    products = gram(design.X)
+def collinear(design: Design, priors: Sequence[Prior], products: np.ndarray) -> str | None:
+    """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
+
+    `products` is XᵀX.
+    """
     norms = np.sqrt(np.diag(products))
     known = np.where(norms > 0.0, norms, 1.0)
     gram_matrix = products / np.outer(known, known)

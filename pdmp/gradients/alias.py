@@ -185,6 +185,49 @@ class AliasTables(Compiled):
         return int(self.table[k, 1] if rng.random() < self.table[k, THRESHOLD] else self.table[k, 2])
 
 
+class AliasBlocks(Compiled):
+    """The alias table of one group in blocks: a block is drawn in proportion to its sum, then one of its items.
+
+    Each block's table is made for itself, by `table_of_block`, where its weights are.
+
+    Parameters
+    ----------
+    table : ndarray, shape (N, 2)
+        Of all blocks; it may lie in a file.
+    first : ndarray of int, shape (B + 1,)
+        Block b has the items first[b] … first[b + 1] - 1.
+    totals : ndarray, shape (B,)
+        Sums of the weights of the blocks.
+
+    Attributes
+    ----------
+    totals : ndarray, shape (1,)
+        The sum of all weights. If it is 0, no item is ever asked for.
+    """
+
+    table: np.ndarray
+    first: np.ndarray
+    blocks: object
+    totals: np.ndarray
+
+    def __init__(self, table, first, totals):
+        self.table, self.first, self.totals = table, np.asarray(first, np.int64), np.array([np.sum(totals)])
+        self.blocks = AliasTable(totals if self.totals[0] > 0.0 else np.ones(len(totals)))
+
+    @compiled
+    def draw(self, g, rng):
+        """An item; there is one group only."""
+        b, _ = self.blocks.draw(rng)
+        k = self.first[b] + int(rng.random() * (self.first[b + 1] - self.first[b]))
+        return int(k if rng.random() < self.table[k, THRESHOLD] else self.first[b] + int(self.table[k, ALIAS]))
+
+
+def table_of_block(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Thresholds and aliases of items of these weights, (n, 2), and the sum of the weights."""
+    tables = AliasTables(np.arange(len(weights)), [0, len(weights)], weights)
+    return tables.table[:, [THRESHOLD, 2]], float(tables.totals[0])
+
+
 @entry
 def _build_all(alias_table, weights, waiting):
     for g in range(alias_table.totals.shape[0]):

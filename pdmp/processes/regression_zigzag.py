@@ -44,7 +44,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.gradients.alias import AliasTables
+from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
@@ -168,43 +168,28 @@ class RegressionZigZag(Process):
         self.priors = np.r_[fixed, p + model.n_groups + np.arange(len(laws))].astype(np.int64)
 
         effects = slice(self.first_effect, int(model.first[-1]))
-        group = model.level[:, 0] - self.first_effect if grouped else np.zeros(model.n_data, np.int64)
         self.scale = self.speed.copy()
         if grouped and len(fixed):
             # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary.
-            inner = math.sqrt(sum(np.mean((self.speed[j] * z) ** 2) for j, z in zip(model.level.T, model.value.T)))  # noqa: B905
-            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
+            squares, inner = _mean_squares(model, self.speed)
+            inner, outer = math.sqrt(inner), math.sqrt(max(float(self.speed[fixed] ** 2 @ squares[fixed]), 1e-300))
             self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
         self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.slots)
         speeds = np.abs(self.mixing) @ self.speed[effects].reshape(self.slots, self.groups if grouped else 0)
         self.mean_speeds = np.abs(self.mixing) @ self.speed[self.means]
         self.sum_of_speeds, self.root_of_speeds = speeds.sum(axis=1), np.sqrt(np.sum(speeds**2, axis=1))
 
-        m = len(self.shared)
-        self.pull, weights, growth = np.zeros(model.dim), np.zeros(model.n_data), np.zeros(self.groups)
-        n_effects = self.slots * self.groups
-        self.inner, self.border, self.own = (
-            np.zeros((m, m)),
-            np.zeros((n_effects, m)),
-            np.zeros((n_effects, self.slots)),
-        )
-        _survey(
-            model.native,
-            self.anchor,
-            self.speed,
-            self.scale,
-            group,
-            self.groups,
-            self.shared,
-            self.pull,
-            self.inner,
-            self.border,
-            self.own,
-            weights,
-            growth,
-            np.zeros(m),
-        )
-        if not all(np.all(np.isfinite(part)) for part in (weights, growth, self.pull, self.inner)):
+        if model.blocks is None:
+            group = _group_of(model)
+            self.pull, self.inner, self.border, self.own, growth, weights = surveyed(
+                model, self.anchor, self.speed, self.scale, self.shared
+            )
+            order = np.argsort(group, kind="stable")
+            self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
+        else:
+            self.pull, self.inner, self.border, self.own, growth = self._survey_blocks(model)
+        sums = self.tables.totals, growth, self.pull, self.inner
+        if not all(np.all(np.isfinite(part)) for part in sums):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         sigma, sigmas = self.speed[self.shared], self.speed[effects]
         self.rises = np.abs(self.inner) @ sigma
@@ -215,8 +200,6 @@ class RegressionZigZag(Process):
                 sigmas[k * self.groups : (k + 1) * self.groups], self.slots
             )
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
-        order = np.argsort(group, kind="stable")
-        self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
         self.rate_of_growth = growth
         with np.errstate(divide="ignore"):
             self.horizon = np.minimum(math.log(CHORD) / (growth * self.pace), 1.0 / self.pace)
@@ -225,6 +208,33 @@ class RegressionZigZag(Process):
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
         clocks = self.groups + 1 + 2 * self.slots
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
+
+    def _survey_blocks(self, model):
+        """The same from rows in files, block by block; the tables are in a file as well."""
+        blocks, files, n = model.blocks, model.coded.files, model.n_data
+        name = files.unused("alias")
+        files.create(name, (n,) if self.slots else (n, 2))
+        sums, growth, first, totals = [], np.zeros(self.groups), [0], []
+        for found in blocks.map(_survey_block, self.anchor, self.speed, self.scale, self.shared, name):
+            *parts, fastest, rows, total = found
+            sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
+            growth = np.maximum(growth, fastest)
+            first.append(first[-1] + rows)
+            totals.append(total)
+        if not self.slots:
+            finite = np.isfinite(totals).all()
+            self.tables = AliasBlocks(files.mapped(name), first, np.array(totals) if finite else np.ones(len(totals)))
+            self.tables.totals[:] *= 1.0 if finite else math.nan
+        else:  # the rows of a group are in any block: sorted here, in memory
+            group = _group_of(model)
+            order = np.argsort(group, kind="stable")
+            places = np.searchsorted(group[order], np.arange(self.groups + 1))
+            self.tables = AliasTables(order, places, files.read(name, 0, n)[order])
+            files.remove(name)
+            files.create(name, (n, 4))
+            files.write(name, 0, self.tables.table)
+            self.tables.table = files.mapped(name)
+        return (*sums, growth)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
 
@@ -666,6 +676,63 @@ def remainder(growth, r):
     """φ(r) = (e^{γr} - 1 - γr) / γ², or a little more where that is computed as a small difference."""
     y = growth * r
     return 0.5 * r * r * (1.0 + 0.5 * y) if y < 1e-3 else (math.expm1(y) - y) / (growth * growth)
+
+
+def _group_of(model):
+    """The group of each row, (N,)."""
+    return model.level[:, 0] - model.first[0] if model.n_groups else np.zeros(model.n_data, np.int64)
+
+
+def _mean_squares(model, speed):
+    """Of the fixed columns, (p,), and of what the speeds of the groups' coordinates add to a linear predictor."""
+    if model.blocks is None:
+        return np.mean(np.square(model.X), axis=0), _squares_of_groups(model, speed) / model.n_data
+    squares, of_groups = model.blocks.total(_squares, speed)
+    return squares / model.n_data, of_groups / model.n_data
+
+
+def _squares(block, files, first, speed):
+    return np.square(block.design.data).sum(axis=0), _squares_of_groups(block, speed)
+
+
+def _squares_of_groups(model, speed):
+    return float(sum(np.sum((speed[j] * z) ** 2) for j, z in zip(model.level.T, model.value.T, strict=True)))
+
+
+def surveyed(model, anchor, speed, scale, shared):
+    """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
+    m, K = len(shared), model.n_groups
+    groups = int(model.first[1] - model.first[0]) if K else 1
+    inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
+    pull, growth, weights = np.zeros(model.dim), np.zeros(groups), np.zeros(model.n_data)
+    _survey(
+        model.native,
+        anchor,
+        speed,
+        scale,
+        _group_of(model),
+        groups,
+        shared,
+        pull,
+        inner,
+        border,
+        own,
+        weights,
+        growth,
+        np.zeros(m),
+    )
+    return pull, inner, border, own, growth, weights
+
+
+def _survey_block(block, files, first, anchor, speed, scale, shared, name):
+    *found, weights = surveyed(block, anchor, speed, scale, shared)
+    total = float(weights.sum())
+    if block.n_groups:
+        files.write(name, first, weights)
+    elif math.isfinite(total):
+        table, total = table_of_block(weights)
+        files.write(name, first, table)
+    return (*found, block.n_data, total)
 
 
 @entry

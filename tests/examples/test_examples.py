@@ -12,7 +12,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 #: These two print, and take no arguments.
 PRINTING = ("own_model.py", "bring_your_own.py")
 #: These run at their smallest in the full tier; with ``--quick`` `LONG` would take minutes of compilation there.
-SLOW = ("super_efficiency", "unbiased_subsampling", "variable_selection")
+SLOW = ("cluster_cost", "super_efficiency", "unbiased_subsampling", "variable_selection")
 LONG = ("unbiased_subsampling", "variable_selection")
 
 

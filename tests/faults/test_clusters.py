@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import signal
@@ -10,10 +11,12 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import pdmp
 from pdmp.engine import executors
+from pdmp.formulas import fitting
 from tests.checks import plain_only
 from tests.engine.test_executors import CALL, regression, same
 from tests.toys import Telegraph
@@ -161,3 +164,70 @@ def executors_checkpoint(path):
     from pdmp.engine.storage import read
 
     return read(path, "checkpoint")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Regressions whose data are on the workers
+
+
+def deadly(x, path, home):
+    """x; kills the worker that computes it, once."""
+    if os.getpid() != home and not os.path.exists(path):
+        pathlib.Path(path).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def parts(folder, n, p, files):
+    pandas = pytest.importorskip("pandas")
+    folder.mkdir()
+    rng = np.random.default_rng(5)
+    for k in range(files):
+        X = rng.standard_normal((n // files, p))
+        y = rng.poisson(np.exp(0.5 + 0.3 * X[:, 0] - 0.2 * X[:, 1]))
+        table = pandas.DataFrame(X, columns=[f"x{j}" for j in range(p)]).assign(y=y)
+        table.to_parquet(folder / f"{k:03}.parquet")
+    return folder
+
+
+@plain_only
+@pytest.mark.slow
+def test_a_regression_whose_workers_are_killed(client, tmp_path, monkeypatch):
+    """One in the set-up, one in a chain: draws are those without a cluster."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 20)
+    folder, died = parts(tmp_path / "t", 60, 2, 3), str(tmp_path / "died")
+    (tmp_path / "shared").mkdir()
+    send, sent = executors.Cluster._send, []
+
+    def killing(self, parcel, packed, seconds):
+        future = send(self, parcel, packed, seconds)
+        sent.append(1)
+        if len(sent) == 3:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return future
+
+    options = {"events": 3_000, "chains": 2, "seed": 1, "progress": False}
+    bomb = functools.partial(deadly, path=died, home=os.getpid())  # noqa: F841 - the formula names it
+    one = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options)
+    monkeypatch.setattr(executors.Cluster, "_send", killing)
+    more = {"executor": client, "folder": tmp_path / "shared", "segment": 0.1}
+    found = pdmp.regression("y ~ x0 + bomb(x1)", folder, "poisson", **options, **more)
+    assert os.path.exists(died) and len(sent) > 3
+    assert np.array_equal(one["x0"], found["x0"]) and np.array_equal(one["bomb(x1)"], found["bomb(x1)"])
+
+
+def limited(more):
+    """Let this process allocate so many bytes beside what it has."""
+    import resource
+
+    status = pathlib.Path("/proc/self/status").read_text()
+    now = 1024 * int(status.split("VmData:")[1].split()[0])
+    resource.setrlimit(resource.RLIMIT_DATA, (now + more, resource.RLIM_INFINITY))
+
+
+def fails(size):
+    try:
+        np.ones(size // 8)
+    except MemoryError:
+        return True
+    return False

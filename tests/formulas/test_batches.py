@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.formulas import batches, fitting
+from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.table import read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions.design import is_mapped
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.exact
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(batches, "LARGE_FILE", 1)
-    monkeypatch.setattr(batches, "BATCH", 7)
+    monkeypatch.setattr(sources, "LARGE_FILE", 1)
+    monkeypatch.setattr(sources, "BATCH", 7)
     monkeypatch.setattr(batches, "FIRST_ROWS", 3)
 
 

@@ -117,8 +117,8 @@ BUGS = [
         (
             "default priors of columns know no column",
             FAMILIES,
-            "WIDTH * self.unit / (float(column.std())",
-            "WIDTH * self.unit / (1.0 + 0.0 * float(column.std())",
+            "WIDTH * self.unit / float(self.totals.sd[j] or",
+            "WIDTH * self.unit / float(1.0 or",
             "test_priors_by_name_and_by_default",
         ),
         ("unseen groups are the first", FIT, "effects[:, new] = 0.0", "pass", "test_unseen_groups"),
@@ -534,25 +534,19 @@ BUGS += [
     Bug(f"formulas: {name}", file, old, new, (f"{BATCH_TESTS}::{test}",), "formulae")
     for name, file, old, new, test in [
         ("levels of later batches are unknown", BATCHES, "chosen[place] = True", "pass", IN_MEMORY),
-        (
-            "every batch is written to the first rows",
-            BATCHES,
-            "first = rows.stop",
-            "first = 0",
-            IN_MEMORY,
-        ),
+        ("every batch is written to the first rows", BATCHES, "place += len(table)", "place += 0", IN_MEMORY),
         (
             "a batch's labels are its own",
             BATCHES,
-            "(np.asarray(table[response.name]) == highest)",
-            "(np.asarray(table[response.name]) == np.asarray(table[response.name]).max())",
+            "(np.asarray(table[component.name]) == highest)",
+            "(np.asarray(table[component.name]) == np.asarray(table[component.name]).max())",
             IN_MEMORY,
         ),
         (
             "columns of a file are not centred",
-            MIXED,
-            "X[s] = (X[s] - centre) / scale",
-            "X[s] = X[s] / scale",
+            BATCHES,
+            "X, value = (rows[:, :p] - centre) / scale,",
+            "X, value = rows[:, :p] / scale,",
             IN_MEMORY,
         ),
         (
@@ -582,12 +576,199 @@ BUGS += [
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (f"{TESTS}::{test}",))
     for name, file, old, new, test in [
-        ("many groups of many rows are not enough", FITTING, "and len(y) >= GROUPED_ROWS and", "and len(y) > GROUPED_ROWS and", MANY),
+        ("many groups of many rows are not enough", FITTING, "and totals.rows >= GROUPED_ROWS and", "and totals.rows > GROUPED_ROWS and", MANY),
         ("few groups are many", FITTING, "and len(groups[0].levels) >= MANY_GROUPS)", ")", MANY),
-        ("few rows are many", FITTING, "and len(y) >= GROUPED_ROWS and", "and", MANY),
+        ("few rows are many", FITTING, "and totals.rows >= GROUPED_ROWS and", "and", MANY),
         ("groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "1 if len(groups) == 1 else SLOPE_ROWS", MANY),
         ("slopes in groups of few rows", FITTING, "INTERCEPT_ROWS if len(groups) == 1 else SLOPE_ROWS", "INTERCEPT_ROWS", "test_which_effects_are_subsampled"),
-        ("slopes of many groups", FITTING, "or (len(groups) == 1 and len(y)", "or (len(y)", MANY),
+        ("slopes of many groups", FITTING, "or (len(groups) == 1 and totals.rows", "or (totals.rows", MANY),
         ("intercepts of many groups have all gradients", FITTING, "or selects or isinstance(model, GroupIntercepts)):", "or selects):", MANY),
     ]
 ]  # fmt: skip
+
+SOURCES, PARTS = "pdmp/formulas/sources.py", "tests/formulas/test_parts.py"
+BLOCKS, SURVEY, LAPLACE = (
+    "pdmp/models/regressions/blocks.py",
+    "pdmp/processes/regression_zigzag.py",
+    "pdmp/models/regressions/laplace.py",
+)
+ALIASES = "pdmp/gradients/alias.py"
+SAME, SET_UP, TOTALS = "test_parts_are_one_table", "test_set_up_in_blocks", "test_totals_of_blocks"
+DRAWN, CHANGES, WRONG = (
+    "test_rows_are_drawn_from_blocks_in_proportion",
+    "test_a_table_that_changes_while_it_is_read",
+    "test_mistakes",
+)
+BUGS += [
+    Bug(f"parts: {name}", file, old, new, (f"{PARTS}::{test}",), "formulae")
+    for name, file, old, new, test in [
+        (
+            "files in the order of their ends",
+            SOURCES,
+            "paths = sorted(path for path in hidden if",
+            "paths = (lambda found: sorted(found, reverse=True))(path for path in hidden if",
+            SAME,
+        ),
+        ("parts begin where they did", BATCHES, "np.cumsum(kept)", "np.cumsum(kept) * 0", SAME),
+        (
+            "levels of later parts are unknown",
+            BATCHES,
+            "some.append(chooser.choose(table, complete))",
+            "some.append(chooser.choose(table, complete)[: 6 * (len(some) == 0)])",
+            SAME,
+        ),
+        (
+            "results as they come",
+            SOURCES,
+            "yield self._result(future)",
+            "yield self._result(futures[k ^ 1] if k ^ 1 < len(futures) and futures[k ^ 1] else future)",
+            SAME,
+        ),
+        ("names of the script do not travel", BATCHES, "named[name] = space[name]", "space[name]", SAME),
+        ("a file that was touched", SOURCES, "stack.enter_context(unchanged(path))", "pass", CHANGES),
+        ("a file that was added", SOURCES, 'if source.what != "the file" and tuple(', "if False and tuple(", CHANGES),
+        ("files that lack a column", SOURCES, "    if absent:\n", "    if False:\n", WRONG),
+        (
+            "rows stay when the model has gone",
+            BATCHES,
+            "weakref.finalize(files,",
+            "(lambda *_, **options: None)(files,",
+            SAME,
+        ),
+        ("a client without a folder", BATCHES, "if client is not None and folder is None:", "if False:", "test_a_fit"),
+        (
+            "means of blocks are averaged",
+            BATCHES,
+            "mean = mean + change * (m / (n + m))",
+            "mean = mean + change * 0.5",
+            TOTALS,
+        ),
+        ("spreads within blocks only", BATCHES, "+ change**2 * (n * m / (n + m))", "", TOTALS),
+        (
+            "products of the last block",
+            BATCHES,
+            "products, exposure = n + m, products + gram,",
+            "products, exposure = n + m, 0.0 + gram,",
+            TOTALS,
+        ),
+        ("the smallest weight of the last block", BATCHES, "np.minimum(low, least)", "least", TOTALS),
+        (
+            "rows of groups of the last part",
+            BATCHES,
+            "[sum(parts) for parts in zip(*sizes, strict=True)]",
+            "[parts[-1] for parts in zip(*sizes, strict=True)]",
+            TOTALS,
+        ),
+        ("groups count their own coordinates", BATCHES, "rows[:, p + 3 :: 2] + place)", "rows[:, p + 3 :: 2])", SET_UP),
+        (
+            "weights of files are 1",
+            BATCHES,
+            'files.write("weight", first, rows[:, p + 2])',
+            'files.write("weight", first, 0.0 * rows[:, p + 2] + 1.0)',
+            SET_UP,
+        ),
+        (
+            "ranges begin a row later",
+            BLOCKS,
+            "place = begin + first * dtype.itemsize * numbers",
+            "place = begin + (first + 1) * dtype.itemsize * numbers",
+            "test_files_are_written_and_read_by_ranges",
+        ),
+        (
+            "the last block twice",
+            BLOCKS,
+            "totals = [a + b for a, b in zip(totals, parts, strict=True)]",
+            "totals = [b + b for a, b in zip(totals, parts, strict=True)]",
+            SET_UP,
+        ),
+        (
+            "the prior of each block",
+            BLOCKS,
+            "return self.shell.gradient(x) + self._at(x)[1]",
+            "return 2.0 * self.shell.gradient(x) + self._at(x)[1]",
+            SET_UP,
+        ),
+        ("sums of where it was before", BLOCKS, "if self._look[0] != key:", "if self._look[0] is None:", SET_UP),
+        ("differences to one side", BLOCKS, "_gradient(block.native, x - e,", "_gradient(block.native, x,", SET_UP),
+        ("curvatures without weights", BLOCKS, "w = weight * model.likelihood", "w = model.likelihood", SET_UP),
+        ("slopes of blocks are intercepts", BLOCKS, "+= part * model.value[i, k]", "+= part", SET_UP),
+        (
+            "products of a slope are the slope",
+            BLOCKS,
+            "+= w * model.value[i, k] * model.value[i, q]",
+            "+= w * model.value[i, k]",
+            SET_UP,
+        ),
+        (
+            "slopes in files are not centred",
+            BATCHES,
+            "value[:, 1:] = X[:, means[1:]]",
+            "value[:, 1:] *= 1.0",
+            SET_UP,
+        ),
+        (
+            "fixed columns of slopes act twice",
+            BATCHES,
+            "X[:, means] = 0.0",
+            "X[:, means[:1]] = 0.0",
+            SET_UP,
+        ),
+        (
+            "slopes of other columns are sub-sampled",
+            BATCHES,
+            "len(means) == 1 or all(list(",
+            "len(means) == 1 or any(list(",
+            "test_slopes_of_fixed_columns_are_looked_for_in_all_blocks",
+        ),
+        (
+            "spreads of the groups in the last block",
+            SURVEY,
+            "return squares / model.n_data, of_groups / model.n_data",
+            "return squares / model.n_data, of_groups",
+            SET_UP,
+        ),
+        ("growth of the last block", SURVEY, "growth = np.maximum(growth, fastest)", "growth = fastest", SET_UP),
+        (
+            "a block's sum is its rows",
+            SURVEY,
+            "return (*found, block.n_data, total)",
+            "return (*found, block.n_data, float(block.n_data))",
+            DRAWN,
+        ),
+        (
+            "a second process writes the tables of the first",
+            BLOCKS,
+            'return next(one for k in itertools.count() if (one := f"{name}-{k}") not in self)',
+            "return name",
+            DRAWN,
+        ),
+        (
+            "every block's aliases in the first",
+            ALIASES,
+            "else self.first[b] + int(self.table[k, ALIAS]))",
+            "else int(self.table[k, ALIAS]))",
+            DRAWN,
+        ),
+        (
+            "blocks of the same probability",
+            ALIASES,
+            "self.blocks = AliasTable(totals if self.totals[0] > 0.0 else",
+            "self.blocks = AliasTable(0.0 * totals + 1.0 if self.totals[0] > 0.0 else",
+            DRAWN,
+        ),
+        (
+            "killed workers in Dask's words",
+            SOURCES,
+            "or type(error).__name__ in LOST_WORKERS_BY_NAME:",
+            "or False:",
+            "test_lost_workers",
+        ),
+        (
+            "a folder that is another one elsewhere",
+            SOURCES,
+            "except FileNotFoundError as error:",
+            "except ZeroDivisionError as error:",
+            "test_workers_without_the_folder",
+        ),
+    ]
+]

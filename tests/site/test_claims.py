@@ -30,7 +30,7 @@ import pdmp
 from pdmp import cli, comparison
 from pdmp.diagnostics import summary
 from pdmp.engine import checkpoint, run
-from pdmp.formulas import batches, families, fitting
+from pdmp.formulas import families, fitting, sources
 from tests.checks import assert_exponential
 from tests.registry import installed  # noqa: F401
 from tests.site import pages
@@ -255,7 +255,8 @@ def test_families():
 
 def test_sizes_of_tables():
     assert read("start/table.md", r"From ([\d,]+) rows on every family") == [fitting.SUBSAMPLED_ROWS]
-    assert read("start/table.md", r"file of (\d+) MB or more") == [batches.LARGE_FILE / 2**20]
+    assert read("start/table.md", r"file of (\d+) MB or more") == [sources.LARGE_FILE / 2**20]
+    assert read("howto/large_data.md", r"files from (\d+) MB on") == [sources.LARGE_FILE / 2**20]
 
 
 def test_seconds():

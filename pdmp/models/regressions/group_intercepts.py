@@ -55,7 +55,7 @@ class GroupIntercepts(MixedRegression):
         super().__init__(*args, **options)
         self.means = means_of(self.groups, self.intercept, self.columns)
         found = self.means is not None
-        if found:
+        if found and self.coded is None:
             columns = [self.scale[j] * self.X[:, j] + self.centre[j] for j in self.means[1:]]
             found = all(np.allclose(g.value, x) for g, x in zip(self.groups[1:], columns, strict=True))
         if not found:
@@ -66,11 +66,13 @@ class GroupIntercepts(MixedRegression):
         self.mixing = np.diag(np.append(1.0, self.group_scale[1:] / self.scale[self.means[1:]]))
         self.mixing[0, 1:] = -self.centre[self.means[1:]] / self.scale[self.means[1:]]
         for k, j in enumerate(self.means):
-            if k:
-                self.value[:, k] = self.X[:, j]
-            self.X[:, j] = 0.0  # β₀ and βₖ act through w and b alone
             self.initial[self.first[k] : self.first[k + 1]] = self.initial[j]
-        self.X, self.design = read_design(self.X)
+            if self.coded is None:  # in files it is so already
+                if k:
+                    self.value[:, k] = self.X[:, j]
+                self.X[:, j] = 0.0  # β₀ and βₖ act through w and b alone
+        if self.coded is None:
+            self.X, self.design = read_design(self.X)
 
     @compiled
     def deviation(self, x, k, g):

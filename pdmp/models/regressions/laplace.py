@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative_bound
+from pdmp.models.regressions.blocks import DIFFERENCE
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
@@ -42,23 +43,23 @@ def laplace(model: MixedRegression) -> Laplace | None:
     effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
     grows without bound where all effects are equal and τ is 0.
     """
-    grouped = isinstance(model, GroupIntercepts)
+    grouped, rows = isinstance(model, GroupIntercepts), _Rows(model) if model.blocks is None else model.blocks
     first, stop = int(model.first[0]), int(model.first[-1])
     effects = np.arange(first, stop)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
     x, spread = model.initial.copy(), model.n_fixed
     for _ in range(STEPS):
-        gradient = model.gradient(x)
-        inverse, border, schur = _curvature(model, x, dense, effects)
+        gradient = rows.gradient(x)
+        inverse, border, schur = _curvature(model, rows, x, dense, effects)
         share = _times_blocks(border, inverse)
         step = np.zeros(model.dim)
         step[dense] = np.linalg.solve(_definite(schur), gradient[dense] - share @ gradient[effects])
         step[effects] = _times_blocks((gradient[effects] - border.T @ step[dense])[None], inverse)[0]
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-        now = model.potential(x)
+        now = rows.potential(x)
         for _ in range(HALVINGS):
-            there = model.potential(x - step)
+            there = rows.potential(x - step)
             if there <= now + 1e-9 * (1.0 + abs(now)):
                 break
             step *= 0.5
@@ -92,26 +93,48 @@ def laplace(model: MixedRegression) -> Laplace | None:
     return Laplace(x, sd, dense, covariance)
 
 
-def _curvature(model, x, dense, effects):
-    """Blocks of the Hessian: inverses (G, K, K) of the groups' own, their border with the others, Schur complement."""
-    rows, p = np.zeros(model.n_data), model.n_fixed
-    _row_curvatures(model.native, x, rows)
-    hessian = np.zeros((len(dense), model.dim))
-    hessian[:p, :p] = gram(model.X, rows)
-    for j in range(p):
-        hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
-    blocks = np.zeros((0, 0, 0))
-    if len(effects):
-        K, G, level = model.n_groups, len(effects) // model.n_groups, model.level[:, 0] - effects[0]
-        precision = (model.mixing.T * np.exp(-2.0 * x[p : p + K])) @ model.mixing
-        blocks = np.zeros((G, K, K))
+class _Rows:
+    """What `laplace` asks of the rows of a model in memory; of those in files `blocks.Blocks` tells."""
+
+    def __init__(self, model):
+        self.model, self.potential, self.gradient = model, model.potential, model.gradient
+
+    def curvature(self, x):
+        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
+        model, rows = self.model, np.zeros(self.model.n_data)
+        _row_curvatures(model.native, x, rows)
+        p, K = model.n_fixed, model.n_groups
+        if not K:
+            return gram(model.X, rows), np.zeros((0, 0, 0)), np.zeros((p, 0))
+        G, level = int(model.first[1] - model.first[0]), model.level[:, 0] - model.first[0]
+        own, border = np.zeros((G, K, K)), np.zeros((p, K * G))
         for k in range(K):
             for q in range(K):
-                blocks[:, k, q] = np.bincount(level, rows * model.value[:, k] * model.value[:, q], G)
-            own = slice(effects[0] + k * G, effects[0] + (k + 1) * G)
+                own[:, k, q] = np.bincount(level, rows * model.value[:, k] * model.value[:, q], G)
             for j in range(p):
                 column = np.asarray(model.X[:, j], float) * model.value[:, k]
-                hessian[j, own] = np.bincount(level, rows * column, G)
+                border[j, k * G : (k + 1) * G] = np.bincount(level, rows * column, G)
+        return gram(model.X, rows), own, border
+
+    def differences(self, x, step):
+        """Of each dispersion the central difference of ∇U along it, (d,)."""
+        for j in range(self.model.dim - self.model.n_dispersions, self.model.dim):
+            e = np.zeros(self.model.dim)
+            e[j] = step
+            yield (self.model.gradient(x + e) - self.model.gradient(x - e)) / (2.0 * step)
+
+
+def _curvature(model, rows, x, dense, effects):
+    """Blocks of the Hessian: inverses (G, K, K) of the groups' own, their border with the others, Schur complement."""
+    p, hessian = model.n_fixed, np.zeros((len(dense), model.dim))
+    hessian[:p, :p], blocks, hessian[:p, effects] = rows.curvature(x)
+    for j in range(p):
+        hessian[j, j] += second_derivative_bound(model.kinds[j], *model.numbers[j])
+    if len(effects):
+        K, G = model.n_groups, len(effects) // model.n_groups
+        precision = (model.mixing.T * np.exp(-2.0 * x[p : p + K])) @ model.mixing
+        for k in range(K):
+            own = slice(effects[0] + k * G, effects[0] + (k + 1) * G)
             for q, j in enumerate(model.means):
                 hessian[j, own] -= precision[k, q]
                 hessian[j, model.means[k]] += precision[k, q] * G
@@ -119,10 +142,8 @@ def _curvature(model, x, dense, effects):
         values, vectors = np.linalg.eigh(blocks)
         blocks = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1) + precision
         blocks = np.linalg.inv(blocks)
-    for k in range(p, len(dense)):
-        e = np.zeros(model.dim)
-        e[dense[k]] = 1e-4
-        hessian[k] = (model.gradient(x + e) - model.gradient(x - e)) / 2e-4
+    for k, difference in enumerate(rows.differences(x, DIFFERENCE), p):
+        hessian[k] = difference
         hessian[:p, dense[k]] = hessian[k, :p]
     border = hessian[:, effects]
     schur = hessian[:, dense] - _times_blocks(border, blocks) @ border.T

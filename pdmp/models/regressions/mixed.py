@@ -12,6 +12,7 @@ state is x = (β, log τ, effects, a, c).
 from __future__ import annotations
 
 import copy
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
-from pdmp.models.regressions.design import is_mapped, pieces, read_design
+from pdmp.models.regressions.blocks import Blocks, Coded
+from pdmp.models.regressions.design import Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
 from pdmp.native.classes import Compiled, compiled, inlined
@@ -40,11 +42,17 @@ class GroupColumn(NamedTuple):
     level: np.ndarray  #: (N,) group of each row, its place in `levels`
     value: np.ndarray  #: (N,) what the effect is multiplied by; ones of an intercept
     prior: Prior  #: of the standard deviation of the effects
+    rows: np.ndarray | None = None  #: (groups,) how many rows each has, where that is known
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each group has, (groups,)."""
+        return np.bincount(self.level, minlength=len(self.levels)) if self.rows is None else self.rows
 
     @property
     def usual_rows(self) -> float:
         """Rows of a group, the median of them."""
-        return float(np.median(np.bincount(self.level, minlength=len(self.levels))))
+        return float(np.median(self.sizes))
 
     @property
     def is_large(self) -> bool:
@@ -90,6 +98,8 @@ class MixedRegression(Model):
         The law of which coefficients are not 0, of those whose `inclusion` is below 1.
     together : dict of str to sequence of int, optional
         By name, columns whose coefficients are 0 together, or not.
+    coded : Coded, optional
+        The rows in files, standardised; `X`, `y`, `offset` and `weights` are not looked at then.
 
     Raises
     ------
@@ -134,31 +144,18 @@ class MixedRegression(Model):
         inclusion: ArrayLike | None = None,
         model_prior: BetaBernoulli | None = None,
         together: Mapping[str, Sequence[int]] | None = None,
+        coded: Coded | None = None,
     ) -> None:
-        X = X if is_mapped(X) else np.array(X, dtype=float)
-        n, p, K = len(X), X.shape[1], len(groups)
-        y = read_vector("y", y, n)
+        p, K = len(columns), len(groups)
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
-        self.y, self.likelihood = y, likelihood
-        self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
-        self.response_scale = _spread(y) if scale_response else 1.0
-
-        self.centre, self.scale = _standardise(X, intercept)
-        self.X, self.design = read_design(X)
-        self.target = likelihood.stored((y - self.response_centre) / self.response_scale)
-        self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
-        self.weight = np.zeros(0) if weights is None else read_vector("weights", weights, n)
-
-        # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
-        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
-        sizes = [len(g.levels) for g in groups]
-        self.first = p + K + np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.level, self.value = np.zeros((n, K), np.int64), np.zeros((n, K))
-        self.centred = np.zeros(K, np.int64)
-        for k, g in enumerate(groups):
-            self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
-            self.centred[k] = g.is_large
-
+        self.likelihood, self.coded = likelihood, coded
+        self.first = p + K + np.concatenate([[0], np.cumsum([len(g.levels) for g in groups])]).astype(np.int64)
+        self.centred = np.array([g.is_large for g in groups], np.int64)
+        if coded is None:
+            self._keep(X, y, offset, weights, scale_response)
+        else:
+            self._map(coded)
+        n = len(self.y)
         self.n_fixed, self.n_groups, self.n_dispersions = p, K, len(likelihood.dispersions)
         self.priors, self.dispersion_priors = tuple(priors), tuple(dispersion_priors)
         s = self.response_scale
@@ -195,6 +192,43 @@ class MixedRegression(Model):
                 raise ValueError("`select` needs Normal priors of the coefficients that may be 0.")
         self.dims = {g.name: [g.grouping] for g in groups}
         self.coords = {g.grouping: list(g.levels) for g in groups}
+
+    @functools.cached_property
+    def blocks(self) -> Blocks | None:
+        """Passes over rows in files; None for a model in memory."""
+        return None if self.coded is None else Blocks(self, self.coded)
+
+    def _keep(self, X, y, offset, weights, scale_response):
+        """The rows, standardised, in memory, or `X` in the file where it is."""
+        X, intercept, groups = X if is_mapped(X) else np.array(X, dtype=float), self.intercept, self.groups
+        n = len(X)
+        self.y = y = read_vector("y", y, n)
+        self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
+        self.response_scale = _spread(y) if scale_response else 1.0
+
+        self.centre, self.scale = _standardise(X, intercept)
+        self.X, self.design = read_design(X)
+        self.target = self.likelihood.stored((y - self.response_centre) / self.response_scale)
+        self.offset = np.zeros(0) if offset is None else read_vector("offset", offset, n) / self.response_scale
+        self.weight = np.zeros(0) if weights is None else read_vector("weights", weights, n)
+
+        # Group columns are divided by their root mean square, not centred: that would change what (1 | g) means.
+        self.group_scale = np.array([math.sqrt(np.mean(g.value**2)) or 1.0 for g in groups])
+        self.level, self.value = np.zeros((n, len(groups)), np.int64), np.zeros((n, len(groups)))
+        for k, g in enumerate(groups):
+            self.level[:, k], self.value[:, k] = self.first[k] + g.level, g.value / self.group_scale[k]
+
+    def _map(self, coded):
+        """The rows in the files where they are."""
+        files, n = coded.files, coded.n
+        self.response_centre, self.response_scale = coded.response_centre, coded.response_scale
+        self.centre, self.scale, self.group_scale = coded.centre, coded.scale, coded.group_scale
+        self.X, self.y, self.target = files.mapped("X"), files.mapped("y"), files.mapped("target")
+        self.design = Mapped(self.X, self.X.shape[1])
+        self.offset, self.weight = files.mapped("offset"), files.mapped("weight")
+        self.level, self.value = np.zeros((n, 0), np.int64), np.zeros((n, 0))
+        if self.groups:
+            self.level, self.value = files.mapped("level"), files.mapped("value")
 
     # -- compiled: the linear predictor and the terms ---------------------------------------------------------------
 
@@ -324,6 +358,7 @@ class MixedRegression(Model):
     def some_rows(self, rows: np.ndarray) -> MixedRegression:
         """The same regression of some of the rows."""
         other = copy.copy(self)
+        other.coded = other.blocks = None  # they are in memory
         other.X, other.design = self.X[rows], self.design.some(rows)
         for name in ("y", "target", "offset", "weight", "level", "value"):
             values = getattr(self, name)

@@ -1,0 +1,247 @@
+"""Tables in parts, the files of a folder or the partitions of a Dask DataFrame, and where their parts are read.
+
+A pass over a table is one call for each part, or for each range of rows, whose results are taken in order: in this
+process one after the other, or on the workers of a Dask cluster, where a call that was lost with its worker is made
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import itertools
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, check_executor
+from pdmp.formulas.table import import_pandas, unchanged
+
+LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
+BATCH = 2**18  #: rows
+ENDINGS = (".parquet", ".pq", ".parq")  #: of the files of a folder that are read
+
+
+class Source(NamedTuple):
+    """A table in parts."""
+
+    parts: tuple  #: paths, or `dask.delayed` objects of pandas
+    columns: list  #: names
+    what: str  #: "the file", "the folder" or "the Dask DataFrame"
+    given: Any
+
+
+class Columns(NamedTuple):
+    """Names of the columns of a file, as those of a table."""
+
+    columns: list
+
+
+def open_source(data: Any) -> Source | None:
+    """The parts of what is read in batches: a folder, a glob, a large file or a Dask DataFrame; None for other data.
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow.
+    FileNotFoundError
+        For a folder or a glob without Parquet files.
+    ValueError
+        For a folder of folders, or what cannot be read.
+    """
+    if hasattr(data, "to_delayed") and hasattr(data, "npartitions"):
+        columns = [str(name) for name in data.columns]
+        return Source(tuple(data.to_delayed()), columns, "the Dask DataFrame", None)
+    paths = paths_of(data)
+    if paths is None:
+        return None
+    what = "the file" if os.path.isfile(data) else "the folder"
+    return Source(tuple(paths), list(_open(paths[0], None)[1]), what, data)
+
+
+def paths_of(data: Any) -> list[str] | None:
+    """The files that a path stands for, in sorted order; None for what is no folder, glob or large file."""
+    if not isinstance(data, (str, os.PathLike)):
+        return None
+    if os.path.isfile(data):
+        return [os.fspath(data)] if os.path.getsize(data) >= LARGE_FILE else None
+    folder, name = os.path.isdir(data), os.fspath(data)
+    if not folder and not glob.has_magic(name):
+        return None
+    found = [os.path.join(name, one) for one in os.listdir(name)] if folder else glob.glob(name)
+    hidden = [path for path in found if os.path.basename(path)[0] not in "._"]
+    nested = sorted(path for path in hidden if os.path.isdir(path))
+    if nested:
+        raise ValueError(f"`data`: {nested[0]!r} is a folder, and the files of one folder are read; give a glob.")
+    paths = sorted(path for path in hidden if not folder or path.endswith(ENDINGS))
+    if not paths:
+        raise FileNotFoundError(f"there are no {'Parquet files in the folder' if folder else 'files'} {name!r}.")
+    return paths
+
+
+@contextlib.contextmanager
+def all_unchanged(source: Source) -> Iterator[None]:
+    """A context in which a table is read; a `ValueError` after it if one of its files has changed, come or gone."""
+    if source.given is None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        for path in source.parts:
+            stack.enter_context(unchanged(path))
+        yield
+    if source.what != "the file" and tuple(paths_of(source.given) or ()) != source.parts:
+        raise ValueError(f"`data`: files of {os.fspath(source.given)!r} came or went while it was read; read it again.")
+
+
+def _open(path, names):
+    """Tables of Arrow, batch by batch, and the names of all columns."""
+    try:
+        import pyarrow
+        from pyarrow import csv, parquet
+    except ImportError:
+        raise ImportError("files that are read in batches need pyarrow: pip install 'pdmp[data]'.") from None
+    try:
+        with open(path, "rb") as file:
+            is_parquet = file.read(4) == b"PAR1"
+        if is_parquet:
+            source = parquet.ParquetFile(path)
+            return source.iter_batches(batch_size=BATCH, columns=names), source.schema_arrow.names
+        options = csv.ConvertOptions(include_columns=names or [], strings_can_be_null=True)
+        source = csv.open_csv(path, convert_options=options)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowKeyError, OSError) as error:
+        raise ValueError(f"`data`: {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
+    return source, source.schema.names
+
+
+def batches(part: Any, names: list[str], whole: bool = False) -> Iterator[Any]:
+    """Tables of pandas with these columns of a part; of the rows without missing values, unless `whole`."""
+    try:
+        for table in _tables(part, names):
+            table = table.reset_index(drop=True)
+            for name in names:  # the categories of one batch need not be those of another
+                if table[name].dtype.name == "category":
+                    table[name] = table[name].astype(object)
+            if not whole:
+                table = table[~table.isna().any(axis=1).to_numpy()]
+            if len(table):
+                yield table
+    except OSError as error:
+        raise ValueError(f"`data`: {str(part)!r} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _tables(part, names):
+    if isinstance(part, import_pandas().DataFrame):
+        for first in range(0, len(part), BATCH):
+            yield part.iloc[first : first + BATCH][names]
+        return
+    stream, known = _open(part, names)
+    absent = [name for name in names if name not in known]
+    if absent:
+        raise ValueError(f"`data`: the file {str(part)!r} has no column {absent[0]!r}, which the first file has.")
+    for batch in stream:
+        yield batch.to_pandas()[names]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Places
+
+
+class Here:
+    """Passes in this process."""
+
+    spread = 1  #: into how many tasks a pass over ranges of rows is divided at least
+
+    def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
+        """``function(common, *item)`` of each item, in order; `dask.delayed` objects are computed."""
+        for item in items:
+            yield function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+
+
+class Workers:
+    """Passes on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    @property
+    def spread(self) -> int:
+        """As for `Here`: a task for each thread of the workers."""
+        return sum(worker["nthreads"] for worker in self._workers().values())
+
+    def _workers(self):
+        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        if not workers:
+            raise ValueError("`executor`: the Dask cluster has no workers.")
+        return workers
+
+    def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
+        """As for `Here`.
+
+        Raises
+        ------
+        ValueError
+            If a worker cannot open the folder.
+        RuntimeError
+            If a task has lost worker after worker.
+        """
+        import cloudpickle
+
+        # The scheduler keeps what made it, so that it survives the workers that have it. Functions and values of a
+        # formula may be those of a script.
+        shared = self._client.submit(pickle.loads, cloudpickle.dumps(common), pure=False)
+        items, names, futures = list(items), sorted(self._workers()), []
+        try:
+            for k, item in enumerate(items):
+                # Neighbouring parts and rows on one worker, pass after pass: it has the pages of the files in memory.
+                near = {"workers": [names[k * len(names) // len(items)]], "allow_other_workers": True}
+                item = [self._client.compute(a, **near) if _is_delayed(a) else a for a in item]
+                futures.append(self._client.submit(_run, function, shared, *item, pure=False, **near))
+            for k, future in enumerate(futures):
+                yield self._result(future)
+                futures[k] = None  # a result is kept by the cluster as long as its future
+        finally:
+            self._client.cancel([future for future in [*futures, shared] if future is not None])
+
+    def _result(self, future):
+        try:
+            return future.result()
+        except Exception as error:
+            if isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME:
+                said = " ".join(str(error).split())
+                raise RuntimeError(
+                    f"`executor`: a pass over the data has lost worker after worker, give them more memory: {said}"
+                ) from None
+            raise
+
+
+def _run(function, common, *item):
+    """In a worker: one call of a pass."""
+    try:
+        return function(common, *item)
+    except FileNotFoundError as error:
+        raise ValueError(
+            f"`folder`: a worker cannot open {error.filename!r}; all workers must share the file system that it is on."
+        ) from None
+
+
+def _is_delayed(value):
+    return hasattr(value, "__dask_graph__") and hasattr(value, "compute")
+
+
+def client_of(executor: Any) -> Any:
+    """The Dask client that an argument `executor` is, or None."""
+    client = check_executor(executor)
+    return client if hasattr(client, "scatter") else None
+
+
+def divided(items: Sequence[Any], parts: int) -> list[Sequence[Any]]:
+    """`items` as at most so many runs of neighbours, of nearly equal lengths."""
+    parts = max(1, min(parts, len(items)))
+    ends = [k * len(items) // parts for k in range(parts + 1)]
+    return [items[a:b] for a, b in itertools.pairwise(ends)]

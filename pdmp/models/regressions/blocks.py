@@ -1,0 +1,242 @@
+"""Sums over the rows of a regression whose coded columns are in files: block by block, and added in order.
+
+A block is so many rows as `ENTRIES` numbers, whoever reads it. So a sum is bitwise the same for every number of
+workers, with one kind of processor and one version of each library, and no process has more than a block in its
+memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pdmp.models.regressions.design import Dense
+from pdmp.native.classes import entry
+
+if TYPE_CHECKING:
+    from pdmp.models.regressions.mixed import MixedRegression
+
+ENTRIES = 2**20  #: numbers of a block of coded rows
+
+
+class Files:
+    """Arrays of N rows in .npy files of one folder, which are written and read by ranges of rows.
+
+    Parameters
+    ----------
+    folder : path
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = pathlib.Path(folder)
+        self._known: dict[str, tuple] = {}  # dtype, shape of a row, place of the first in the file
+
+    def path(self, name: str) -> str:
+        return os.path.abspath(self.folder / f"{name}.npy")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def unused(self, name: str) -> str:
+        """A name that no array has: what a process has mapped must not be written again."""
+        return next(one for k in itertools.count() if (one := f"{name}-{k}") not in self)
+
+    def create(self, name: str, shape: tuple[int, ...], dtype: Any = float) -> None:
+        """Of zeros, which take no space yet."""
+        array = np.lib.format.open_memmap(self.path(name), "w+", dtype, shape)
+        self._known[name] = array.dtype, shape[1:], array.offset
+
+    def remove(self, name: str) -> None:
+        del self._known[name]
+        os.unlink(self.path(name))
+
+    def write(self, name: str, first: int, rows: np.ndarray) -> None:
+        """Rows from `first` on."""
+        dtype, width, begin = self._known[name]
+        rows = np.ascontiguousarray(rows, dtype)
+        # Written, not mapped: on a network's file systems other machines see it once the file is closed.
+        with open(self.path(name), "r+b") as file:
+            file.seek(begin + first * dtype.itemsize * int(np.prod(width, dtype=int)))
+            file.write(rows.data.cast("B") if rows.size else b"")
+
+    def read(self, name: str, first: int, stop: int) -> np.ndarray:
+        """Rows first … stop - 1, in memory; an array of no rows for a name that there is not."""
+        if name not in self._known:
+            return np.zeros(0)
+        dtype, width, begin = self._known[name]
+        numbers = int(np.prod(width, dtype=int))
+        place = begin + first * dtype.itemsize * numbers
+        rows = np.fromfile(self.path(name), dtype, (stop - first) * numbers, offset=place)
+        return rows.reshape(stop - first, *width)
+
+    def mapped(self, name: str) -> np.ndarray:
+        """All rows, memory-mapped, not to be written; an array of no rows for a name that there is not."""
+        return np.asarray(np.load(self.path(name), mmap_mode="r")) if name in self._known else np.zeros(0)
+
+
+def spans(n: int, width: int) -> list[tuple[int, int]]:
+    """First and stop of the blocks of n rows of so many numbers."""
+    step = max(ENTRIES // max(width, 1), 1)
+    return [(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+class Coded(NamedTuple):
+    """The rows of a model in files, standardised."""
+
+    files: Files  #: "X", "y", "target", and where there are such "offset", "weight", "level" and "value"
+    n: int
+    centre: np.ndarray
+    scale: np.ndarray
+    response_centre: float
+    response_scale: float
+    group_scale: np.ndarray
+    place: Any  #: whose ``map(function, common, items)`` runs a pass
+
+    def __reduce__(self):
+        return _nothing, ()  # it stays with the process that coordinates; workers of chains have no need of it
+
+
+class Blocks:
+    """Passes over the rows of a model.
+
+    Parameters
+    ----------
+    model : MixedRegression
+        Of coded rows.
+    coded : Coded
+    """
+
+    def __init__(self, model: MixedRegression, coded: Coded) -> None:
+        self.files, self.n, self.place = coded.files, coded.n, coded.place
+        self.width = model.n_fixed + 2 * model.n_groups + 3
+        self.shell = _shell(model, *(np.zeros((0, *a.shape[1:]), a.dtype) for a in _rows_of(model)))
+        self._look: tuple = (None, None)
+
+    def __reduce__(self):
+        return _nothing, ()
+
+    def map(self, function: Callable, *args: Any) -> Iterator[Any]:
+        """``function(block, files, first, *args)`` of each block of rows, a model of its own, in order."""
+        where = spans(self.n, self.width)
+        parts = max(1, min(self.place.spread, len(where)))
+        ends = [k * len(where) // parts for k in range(parts + 1)]
+        items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        for results in self.place.map(_blocks, (self.files, self.shell, function, args), items):
+            yield from results
+
+    def total(self, function: Callable, *args: Any) -> list[Any]:
+        """The sum over the blocks of the tuples that the function returns, entry by entry."""
+        totals: list[Any] = []
+        for parts in self.map(function, *args):
+            totals = [a + b for a, b in zip(totals, parts, strict=True)] if totals else list(parts)
+        return totals
+
+    # -- what `laplace` asks ------------------------------------------------------------------------------------------
+
+    def _at(self, x):
+        """Sums at x: the terms, their gradient, the curvatures, and gradients to both sides of each dispersion."""
+        key = x.tobytes()
+        if self._look[0] != key:
+            self._look = key, self.total(_terms, x)
+        return self._look[1]
+
+    def potential(self, x: np.ndarray) -> float:
+        return float(self.shell.potential(x) + self._at(x)[0])
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        return self.shell.gradient(x) + self._at(x)[1]
+
+    def curvature(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
+        return tuple(self._at(x)[2:5])
+
+    def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
+        """Of each dispersion the central difference of ∇U along it, (d,)."""
+        there, k = self._at(x)[5], self.shell.n_dispersions
+        for q in range(k):
+            e = np.zeros(len(x))
+            e[len(x) - k + q] = step
+            prior = self.shell.gradient(x + e) - self.shell.gradient(x - e)
+            yield (prior + there[2 * q] - there[2 * q + 1]) / (2.0 * step)
+
+
+DIFFERENCE = 1e-4  #: step of differences along a dispersion
+
+
+def _nothing():
+    return None
+
+
+def _rows_of(model):
+    return model.design.data, model.target, model.offset, model.weight, model.level, model.value
+
+
+def _shell(model, X, target, offset, weight, level, value):
+    """The model with other rows."""
+    other = copy.copy(model)
+    other.design, other.n_data = Dense(X, model.n_fixed), len(target)
+    other.target, other.offset, other.weight, other.level, other.value = target, offset, weight, level, value
+    other.X = other.y = np.zeros(0)
+    other.groups, other.blocks, other.coded, other.coords = (), None, None, {}
+    return other
+
+
+def _blocks(common, where):
+    """Of one task: the results of its blocks."""
+    files, shell, function, args = common
+    return [function(block_of(shell, files, first, stop), files, first, *args) for first, stop in where]
+
+
+def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> MixedRegression:
+    """The model of rows first … stop - 1 alone, in memory."""
+    n = stop - first
+    level = files.read("level", first, stop) if "level" in files else np.zeros((n, 0), np.int64)
+    value = files.read("value", first, stop) if "value" in files else np.zeros((n, 0))
+    X, target, offset, weight = (files.read(name, first, stop) for name in ("X", "target", "offset", "weight"))
+    return _shell(shell, X, target, offset, weight, level, value)
+
+
+def _terms(block, files, first, x):
+    p, k, K = block.n_fixed, block.n_dispersions, block.n_groups
+    groups = int(block.first[1] - block.first[0]) if K else 0
+    gradient, there = np.zeros(block.dim), np.zeros((2 * k, block.dim))
+    products, own, border = np.zeros((p, p)), np.zeros((groups, K, K)), np.zeros((p, K * groups))
+    potential = _sums(block.native, x, gradient, products, own, border)
+    for q in range(k):
+        e = np.zeros(block.dim)
+        e[block.dim - k + q] = DIFFERENCE
+        _gradient(block.native, x + e, there[2 * q])
+        _gradient(block.native, x - e, there[2 * q + 1])
+    return potential, gradient, products, own, border, there
+
+
+@entry
+def _gradient(model, x, out):
+    model.add_block_gradient(x, 0, model.n_data, out)
+
+
+@entry
+def _sums(model, x, gradient, products, own, border):
+    """Σ Uᵢ, returned; its gradient, and ℓ'' by columns and groups: no BLAS, whose sums depend on its threads."""
+    model.add_block_gradient(x, 0, model.n_data, gradient)
+    a, c, p, total = model.first_dispersion(x), model.second_dispersion(x), products.shape[0], 0.0
+    for i in range(model.n_data):
+        total += model.term_potential(x, i)
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        w = weight * model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
+        for j in range(p):
+            part = w * model.design.feature(i, j)
+            for q in range(p):
+                products[j, q] += part * model.design.feature(i, q)
+            for k in range(model.n_groups):
+                border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
+        for k in range(model.n_groups):
+            for q in range(model.n_groups):
+                own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
+    return total

@@ -1,0 +1,369 @@
+"""Folders of files and Dask DataFrames: the models of one table, bitwise, wherever their passes run."""
+
+import concurrent.futures
+import os
+import pathlib
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.formulas import batches, fitting, sources
+from pdmp.formulas.totals import Totals
+from pdmp.models.regressions import blocks, mixed
+from pdmp.models.regressions.laplace import laplace
+from pdmp.processes.regression_zigzag import RegressionZigZag
+from tests.formulas.test_batches import FORMULAS, with_late_levels, write
+from tests.formulas.test_regression import N, made, table
+
+pandas = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+pytest.importorskip("dask")
+pytestmark = pytest.mark.exact
+
+CUTS = 0, 4, 15, N
+ROWS = "X", "y", "target", "offset", "weight", "level", "value"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(sources, "LARGE_FILE", 1)
+    monkeypatch.setattr(sources, "BATCH", 5)
+    monkeypatch.setattr(batches, "FIRST_ROWS", 6)
+    monkeypatch.setattr(blocks, "ENTRIES", 60)
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N // 2)
+    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
+
+
+def folder_of(data, path, cuts=CUTS):
+    path.mkdir()
+    for k, (first, stop) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+        data.iloc[first:stop].to_parquet(path / f"part-{k}.parquet")
+    (path / "_metadata").write_text("of others")
+    return path
+
+
+class Cluster:
+    """A Dask client as far as passes over the data see it: tasks are pickled, and run in a random order."""
+
+    def __init__(self, names=("b", "a"), lost=0):
+        self.names, self.lost, self.waiting, self.sent = names, lost, [], []
+
+    scatter = get_executor = None
+
+    def scheduler_info(self, n_workers):
+        return {"workers": dict.fromkeys(self.names, {"nthreads": 2})}
+
+    def submit(self, function, *args, pure, workers=None, allow_other_workers=True):
+        assert not pure and allow_other_workers and set(workers or ()) <= set(self.names)
+        self.sent += workers or []
+        packed = [a if isinstance(a, Future) else pickle.dumps(a) for a in args]
+        values = lambda: (a.task() if isinstance(a, Future) else pickle.loads(a) for a in packed)  # noqa: E731
+        return self._waits(lambda: function(*values()))
+
+    def compute(self, task, **near):
+        return self._waits(lambda: task.compute(scheduler="synchronous"))
+
+    def _waits(self, task):
+        self.waiting.append(Future(self, task))
+        return self.waiting[-1]
+
+    def cancel(self, futures):
+        self.waiting = [future for future in self.waiting if future not in futures]
+
+    def run(self):
+        random.Random(1).shuffle(self.waiting)
+        while self.waiting:
+            future = self.waiting.pop()
+            try:
+                result = future.task()
+                if self.lost:  # with its worker, when it had written: it is run again
+                    self.lost -= 1
+                    result = future.task()
+                future.set_result(result)
+            except Exception as error:
+                future.set_exception(error)
+
+
+class Future(concurrent.futures.Future):
+    def __init__(self, client, task):
+        super().__init__()
+        self.client, self.task = client, task
+
+    def result(self):
+        self.client.run()
+        return super().result()
+
+
+def rows_of(model):
+    return {name: np.asarray(getattr(model, name)) for name in ROWS}
+
+
+def assert_same(one, other):
+    for name, rows in rows_of(one).items():
+        assert np.array_equal(rows, rows_of(other)[name]), name
+    assert [str(prior) for prior in one.priors] == [str(prior) for prior in other.priors]
+    assert np.array_equal(one.initial, other.initial)
+
+
+@pytest.mark.parametrize(("formula", "family", "options"), FORMULAS, ids=[formula for formula, *_ in FORMULAS])
+def test_parts_are_one_table(formula, family, options, tmp_path):
+    """A file, a folder of three, a glob of them, partitions of Dask, with workers and without: the same bits."""
+    import dask.dataframe
+
+    data = with_late_levels()
+    whole, _, priors, notes = made(formula, family, write(data, tmp_path, "parquet"), **options)
+    assert notes[0] == "the file was read in batches of 5 rows"
+    folder = folder_of(data, tmp_path / "t")
+    frame = dask.dataframe.from_pandas(data.assign(category=data.category.astype(str)), npartitions=4, sort=False)
+    workers = tmp_path / "shared"
+    workers.mkdir()
+    with_workers = {"client": Cluster(lost=2), "folder": workers}
+    for given, more in [(folder, {}), (f"{folder}/p*", {}), (folder, with_workers), (frame, {}), (frame, with_workers)]:
+        found, _, same, said = made_by(formula, family, given, options, **more)
+        assert_same(found, whole)
+        assert said[1:] == notes[1:] and {k: str(p) for k, p in same.items()} == {k: str(p) for k, p in priors.items()}
+    del found
+    assert list(workers.iterdir()) == []  # the rows go with the model
+
+
+def made_by(formula, family, data, options, **more):
+    from formulae.environment import Environment
+
+    roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
+    environment = Environment.capture(0).with_outer_namespace({"np": np})
+    return fitting.make_model(
+        fitting.describe(formula),
+        data,
+        fitting.family_of(family),
+        None,
+        *roles.values(),
+        environment=environment,
+        **more,
+    )
+
+
+SET_UPS = [
+    ("y ~ x + w", "student_t", {"weights": "e"}),
+    ("b ~ x + treated", "bernoulli", {"offset": "e"}),
+    ("c ~ w + (1 | g)", "negative_binomial", {}),
+    ("c ~ w + x + e + (1 + e + x | g)", "negative_binomial", {"weights": "e"}),
+]
+
+
+@pytest.mark.parametrize(("formula", "family", "options"), SET_UPS, ids=[formula for formula, *_ in SET_UPS])
+def test_set_up_in_blocks(formula, family, options, tmp_path):
+    """Mode, Hessian, expansion, bounds and importance: those of the table in memory, and bitwise so by workers."""
+    from pdmp.models.regressions.group_intercepts import GroupIntercepts
+
+    data = table()
+    folder = folder_of(data, tmp_path / "t")
+    alone = made_by(formula, family, folder, options)[0]
+    (tmp_path / "shared").mkdir()
+    client = Cluster(lost=3)
+    spread = made_by(formula, family, folder, options, client=client, folder=tmp_path / "shared")[0]
+    assert len(blocks.spans(N, alone.blocks.width)) > 2
+    parts = alone.X * alone.scale + alone.centre, alone.y, alone.likelihood, alone.columns, alone.priors
+    kind, groups = type(alone), []
+    assert (kind is GroupIntercepts) == ("|" in formula)
+    for k, g in enumerate(alone.groups):
+        name = alone.columns[alone.means[k]]
+        column = np.ones(N) if name == "Intercept" else data[name].to_numpy()
+        parts[0][:, alone.means[k]] = column
+        groups.append(g._replace(level=alone.level[:, k] - alone.first[k], value=column))
+    memory = kind(
+        *parts,
+        groups,
+        alone.dispersion_priors,
+        intercept=alone.intercept,
+        offset=alone.offset * alone.response_scale if alone.offset.size else None,
+        weights=data[options["weights"]] if "weights" in options else None,
+        scale_response=family == "student_t",
+    )
+    found = [laplace(model) for model in (memory, alone, spread)]
+    assert all(np.array_equal(a, b) for a, b in zip(found[1], found[2], strict=True))
+    for a, b in zip(found[0], found[1], strict=True):
+        assert np.allclose(a, b, rtol=1e-6, atol=1e-8)
+    at = found[0].mean, found[0].sd
+    memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
+    for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
+        assert np.array_equal(getattr(alone, name), getattr(spread, name)), name
+        assert np.allclose(getattr(alone, name), getattr(memory, name), rtol=1e-9, atol=1e-12), name
+    assert np.array_equal(alone.tables.table, spread.tables.table)
+    assert np.allclose(alone.tables.totals, memory.tables.totals, rtol=1e-12)
+    assert set(client.sent) == {"a", "b"}
+
+
+def test_slopes_of_fixed_columns_are_looked_for_in_all_blocks(tmp_path):
+    from formulae.environment import Environment
+
+    data = table().assign(z=lambda t: t.x)
+    data.loc[N - 1, "z"] += 1.0
+    described = fitting.describe("c ~ x + z + (1 + x | g)")
+    source = sources.open_source(folder_of(data, tmp_path / "t"))
+    roles = dict.fromkeys(("offset", "exposure", "weights"))
+    rows = batches.read_in_batches(source, described, "count", roles, Environment([{"np": np}])).rows
+    assert rows.are_fixed([0, 1]) and not rows.are_fixed([0, 2])
+
+
+def test_totals_of_blocks(tmp_path):
+    """What priors and checks see: that of the table in memory."""
+    from formulae.environment import Environment
+
+    from pdmp.formulas.design import Design
+
+    data, environment = with_late_levels().dropna(), Environment([{"np": np}])
+    roles = {"offset": "x", "exposure": "e", "weights": "h"}
+    described = fitting.describe("c ~ w + np.log(e) + (1 + w | g)")
+    source = sources.open_source(folder_of(data, tmp_path / "t", (0, 7, 8, len(data))))
+    found = batches.read_in_batches(source, described, "count", roles, environment)
+    design = Design(fitting.describe(described.formula), data, environment)
+    offset = (data.x + np.log(data.e)).to_numpy()
+    wanted = Totals.of(design, data.c.to_numpy(float), offset, data.h.to_numpy(float))
+    assert len(blocks.spans(found.totals.rows, found.rows.width)) > 2
+    for name, value, same in zip(Totals._fields, found.totals, wanted, strict=True):
+        assert np.allclose(value, same, rtol=1e-12), name
+
+
+def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
+    """The probabilities of the tables of blocks are those of the one table of a model in memory."""
+    data = folder_of(table(), tmp_path / "t")
+    model = made_by("c ~ x + w", "poisson", data, {})[0]
+    at = laplace(model)
+    process = RegressionZigZag(model, at.mean, at.sd)
+    tables, weights = process.tables, np.zeros(N)
+    for i in range(N):
+        bounds = model.remainder_bounds(process.anchor, i, process.scale)
+        weights[i] = process.row_weight(i, *bounds[:3])
+    found, of_blocks = np.zeros(N), tables.blocks.probabilities()
+    for b, (first, stop) in enumerate(zip(tables.first[:-1], tables.first[1:], strict=True)):
+        for k in range(first, stop):
+            share = of_blocks[b] / (stop - first)
+            found[k] += share * tables.table[k, 0]
+            found[first + int(tables.table[k, 1])] += share * (1.0 - tables.table[k, 0])
+    assert len(of_blocks) > 2
+    assert np.allclose(found, weights / weights.sum(), rtol=1e-12)
+    assert tables.totals[0] == pytest.approx(weights.sum(), rel=1e-12)
+    table_before = np.array(tables.table)
+    RegressionZigZag(model, at.mean + 0.1, 2.0 * at.sd)  # has tables of its own
+    assert np.array_equal(tables.table, table_before)
+    rng = np.random.default_rng(0)
+    counts = np.bincount([tables.draw(0, rng) for _ in range(4_000)], minlength=N)
+    assert np.all(np.abs(counts - 4_000 * found) < 6.0 * np.sqrt(4_000 * found) + 1.0)
+
+
+def test_a_fit(tmp_path):
+    """Chains from a folder: bitwise the same by workers and without."""
+    folder, options = folder_of(table(), tmp_path / "t"), {"events": 40, "chains": 1, "seed": 1, "progress": False}
+    one = pdmp.regression("b ~ x", folder, "bernoulli", **options)
+    assert "sampled by the Zig-Zag process, exact" in one.notes[-1]
+    data = sources.open_source(folder)
+    other = pdmp.regression("b ~ x", str(folder), "bernoulli", folder=tmp_path, **options)
+    assert np.array_equal(one["x"], other["x"]) and len(data.parts) == 3
+    with pytest.raises(ValueError, match="`folder` must name a folder that all workers of `executor` share"):
+        made_by("b ~ x", "bernoulli", folder, {}, client=Cluster())
+    with pytest.raises(ValueError, match="`folder` is for data that are read in batches"):
+        pdmp.regression("b ~ x", table(), "bernoulli", folder=tmp_path, **options)
+
+
+def test_mistakes(tmp_path):
+    folder = folder_of(table(), tmp_path / "t")
+    for given, says in [
+        (tmp_path / "t" / "*.csv", "there are no files"),
+        (tmp_path, "'.*t' is a folder, and the files"),
+    ]:
+        with pytest.raises((ValueError, FileNotFoundError), match=says):
+            made("c ~ x", "poisson", given)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="no Parquet files in the folder"):
+        made("c ~ x", "poisson", tmp_path / "empty")
+    with pytest.raises(ValueError, match="`folder`: there is no folder 'nowhere'"):
+        made_by("c ~ x", "poisson", folder, {}, folder="nowhere")
+    with pytest.raises(ValueError, match="`executor`: the Dask cluster has no workers"):
+        made_by("c ~ x", "poisson", folder, {}, client=Cluster(()), folder=tmp_path)
+    table().drop(columns="x").to_parquet(folder / "part-9.parquet")
+    with pytest.raises(ValueError, match="part-9.parquet' has no column 'x', which the first file has"):
+        made("c ~ x", "poisson", folder)
+    (folder / "part-9.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match="part-9.parquet' cannot be read"):
+        made("c ~ x", "poisson", folder)
+    assert not list(tmp_path.glob("pdmp-*"))
+
+
+def test_workers_without_the_folder(tmp_path, monkeypatch):
+    """A machine where the folder is another one."""
+    folder, run = folder_of(table(), tmp_path / "t"), Cluster.run
+
+    def elsewhere(self):
+        for path in (tmp_path / "shared").glob("*/coded.npy"):
+            path.unlink()
+        run(self)
+
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setattr(Cluster, "run", elsewhere)
+    with pytest.raises(ValueError, match="`folder`: a worker cannot open .*; all workers must share"):
+        made_by("c ~ x", "poisson", folder, {}, client=Cluster(), folder=tmp_path / "shared")
+
+
+def test_lost_workers(tmp_path, monkeypatch):
+    class KilledWorker(Exception):
+        pass
+
+    def killed(*_):
+        raise KilledWorker("task had its worker killed 4 times")
+
+    folder = folder_of(table(), tmp_path / "t")
+    monkeypatch.setattr(Future, "result", killed)
+    with pytest.raises(RuntimeError, match="`executor`: a pass over the data has lost worker after worker") as error:
+        made_by("c ~ x", "poisson", folder, {}, client=Cluster(), folder=tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("what", ["touched", "added", "shorter"])
+def test_a_table_that_changes_while_it_is_read(what, tmp_path, monkeypatch):
+    folder, scan = folder_of(table(), tmp_path / "t"), batches._scan
+
+    def changing(*args):
+        found = scan(*args)
+        if what == "touched":
+            os.utime(folder / "part-2.parquet", ns=(0, 12_345))
+        elif what == "added":
+            table().to_parquet(folder / "part-3.parquet")
+        else:
+            table().iloc[:3].to_parquet(folder / "part-2.parquet")
+        return found
+
+    monkeypatch.setattr(batches, "_scan", changing)
+    with pytest.raises(ValueError, match="changed while it was read|came or went while it was read") as error:
+        made("y ~ x", "gaussian", folder)
+    assert "\n" not in str(error.value)
+
+
+def test_files_are_written_and_read_by_ranges(tmp_path):
+    files, rng = blocks.Files(tmp_path), np.random.default_rng(1)
+    for name, shape, kind in [("a", (9, 3), float), ("b", (9,), float), ("c", (9, 2), np.int64), ("d", (9, 0), float)]:
+        rows = (100 * rng.standard_normal(shape)).astype(kind)
+        files.create(name, shape, kind)
+        for first, stop in [(5, 9), (0, 2), (2, 5)]:
+            files.write(name, first, rows[first:stop])
+        assert np.array_equal(files.mapped(name), rows)
+        assert np.array_equal(files.read(name, 2, 7), rows[2:7]) and files.read(name, 2, 7).dtype == rows.dtype
+    files.remove("a")
+    assert "a" not in files and files.mapped("a").shape == (0,) and not pathlib.Path(files.path("a")).exists()
+
+
+@pytest.mark.slow
+def test_the_command_takes_a_folder(tmp_path, monkeypatch, capsys):
+    from pdmp import cli
+
+    monkeypatch.chdir(tmp_path)
+    folder_of(table(), tmp_path / "visits")
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["fit", "b ~ x", "visits", "--family", "bernoulli", "--ess", "20", "--chains", "1"])
+    assert stop.value.code == 0
+    assert f"b ~ x, bernoulli with the logit link, {N} rows" in (out := capsys.readouterr().out)
+    assert "the folder was read in batches of 5 rows" in out
