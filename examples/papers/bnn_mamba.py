@@ -45,8 +45,8 @@ PUBLISHED = {
 }
 DIFFERENT = "the runs are short: what comes out depends on how far a chain has gone from the start it shares with all"
 STABLE = (
-    "no chain overflows in runs as long as these, from where the descent ended; the figures of SGNHT-CV by MAMBA, with a "
-    "step of 10^{:g}, are those of a chain on its way there: its accuracy is {:.0f} %"
+    "no chain overflows in runs as long as these, from where the descent ended; the figures of SGNHT-CV by MAMBA, with "
+    "a step of 10^{:g}, are those of a chain on its way there: its accuracy is {:.0f} %"
 )
 
 
