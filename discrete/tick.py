@@ -26,7 +26,7 @@ import numpy as np
 from discrete.curvature import local_law, noise_covariance
 from discrete.momenta import Natural
 from discrete.schedules import Automatic, Constant, Halved, Schedule, as_schedule, automatic
-from pdmp.errors import warn
+from pdmp.errors import OURS, warn
 from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
@@ -34,6 +34,8 @@ from pdmp.models.base import Model
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import finite as finite  # the samplers take it from here
 from pdmp.process import CERTAIN, Process
+
+OURS.add("discrete")  # whose lines no warning points at
 
 #: Steps among which tuning chooses, in units of the automatic one.
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)

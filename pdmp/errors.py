@@ -45,8 +45,8 @@ class SamplingError(RuntimeError):
         self.run, self.chain, self.event, self.time, self.position = run, chain, event, time, position
 
 
-#: Packages whose lines are not the caller's.
-OURS = ("pdmp", "discrete")
+#: Packages whose lines are not the caller's; one that builds on this adds its name.
+OURS = {"pdmp"}
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:

@@ -271,9 +271,9 @@ BUGS = [
         ("warnings: a frame too many", "pdmp/errors.py", "level, frame = level + 1", "level, frame = level + 2", POINT),
         (
             "warnings: discrete is the caller",
-            "pdmp/errors.py",
-            'OURS = ("pdmp", "discrete")',
-            'OURS = ("pdmp",)',
+            "discrete/tick.py",
+            'OURS.add("discrete")',
+            "pass",
             POINT,
         ),
         (
