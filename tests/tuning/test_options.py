@@ -141,10 +141,10 @@ def test_the_settings_of_the_figures_reach_the_processes(problem):
     script, its, seen = problem
     for name in script.NAMES:
         kind, _, controlled = name.partition("-")
-        assert its.mamba(name, "ksd", 7, 5, 30) == its.grid(name, "loss", 9, 6, 20) == "the best"
+        assert its.mamba(name, "ksd", 7, 5, 30, 3) == its.grid(name, "loss", 9, 6, 20) == "the best"
         (make, arms, *rest), told = seen["mamba"]
         assert rest == [7, "ksd", "data"] and np.array_equal(told.pop("initial"), ANCHOR)
-        assert told == {"seed": 5, "draws": 30, "workers": 1}
+        assert told == {"seed": 5, "draws": 30, "thin": 3, "workers": 1}
         leaps = [5, 10] if kind == "SGHMC" else [None]
         wanted = list(itertools.product([-2.0, -3.0], [1.0, 0.1, 0.05], leaps))
         assert [(arm["log_step"], arm["share"], arm.get("leaps")) for arm in arms] == wanted
