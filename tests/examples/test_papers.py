@@ -102,6 +102,67 @@ def test_outcomes_of_the_page(judged, missing, expected, monkeypatch):
     assert load(FOLDER / "_page.py", monkeypatch).outcome(judged, missing, 2) == expected
 
 
+@pytest.mark.exact
+def test_a_reduced_run_is_no_full_run(monkeypatch):
+    page = load(FOLDER / "_page.py", monkeypatch)
+    row = {"what": "F1 x", "measured": "1", "criterion": "", "passed": True}
+    for preset, verdict in (("reduced", "no full run yet; 1 of 1 criteria met so far"), ("full", "reproduced")):
+        about = {"preset": preset, "minutes": 1, "criteria": [row]}
+        monkeypatch.setattr(page, "results", lambda name, about=about: about)
+        assert page.entry(page.Claim("000-F1", "", {"sepsis": "F1"}, "x"))[2] == verdict
+
+
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """A study whose third piece is interrupted, with what was called, and a function that runs it."""
+    common, calls = load(FOLDER / "sgd.py", monkeypatch).common, []
+
+    def piece(name):
+        def add(table, work):
+            calls.append(name)
+            if name == "c":
+                work.checkpoint().touch()
+                if calls.count("c") == 1:
+                    raise KeyboardInterrupt
+            table.add("F", name, 0, len(calls))
+
+        return add
+
+    pieces = {name: piece(name) for name in "abc"}
+    study = common.Study(
+        "s",
+        {"seed": 1},
+        {"seed": 2},
+        lambda settings: pieces,
+        lambda table, settings: [common.Row("F seed", f"{settings['seed']}", "", True)],
+        {},
+    )
+    return calls, lambda *options: common.main(study, "", [*options, "--output", str(tmp_path)])
+
+
+@pytest.mark.exact
+def test_an_interrupted_script_is_resumed(interrupted, tmp_path):
+    calls, run = interrupted
+    assert run("--quick") == 130 and run("--quick") == 0
+    assert calls == ["a", "b", "c", "c"]
+    numbers = (tmp_path / "s.csv").read_text(encoding="utf-8").splitlines()
+    assert numbers[1:] == ["F,a,0,1,", "F,b,0,2,", "F,c,0,4,"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["s.csv", "s.json"]
+    assert run("--redraw") == 0
+    about = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+    assert about["settings"] == {"seed": 1} and about["preset"] == "quick" and calls[4:] == []
+    assert [row["measured"] for row in about["criteria"]] == ["1"]
+
+
+@pytest.mark.exact
+def test_pieces_of_other_settings_are_not_resumed(interrupted, tmp_path):
+    calls, run = interrupted
+    assert run("--quick") == 130 and [file.name for file in tmp_path.glob("s-*.npz")] == ["s-c.npz"]
+    assert run("--quick", "--set", "seed=3") == 0
+    assert calls == ["a", "b", "c", "a", "b", "c"] and not list(tmp_path.glob("s-*.npz"))
+    assert json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["preset"] == "reduced"
+
+
 #: Settings with which each script runs to its end in seconds of plain Python; what it then finds says nothing.
 SMALLEST = {
     "arrhythmia": {"splits": 1, "steps": 20, "every": 20, "draws": 1_000, "reference_events": 3, "batches": 20},

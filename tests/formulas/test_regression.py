@@ -397,7 +397,7 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     data = pandas.concat([table()] * copies, ignore_index=True)
     if family == "negative_binomial":
         data["c"] *= 1 + data.index % 3
-    # Two chains have some 30 effective draws of the fixed coefficients: five standard errors are one standard deviation.
+    # Two chains have some 30 effective draws of the fixed columns: five standard errors are one standard deviation.
     events = 3_000 if "1 + x" in formula else 150  # of all groups
     options = {"events": events, "chains": 2, "seed": 1, "progress": False}
     fit = pdmp.regression(formula, data, family, **options)

@@ -543,3 +543,14 @@ def test_the_poisson_rate_is_that_of_special_functions():
     assert special.xlogy(0.0, 0.0) == 0.0
     model = PPMF([0], [0], [0.0], 1)
     assert model.log_likelihood(np.full(4, -400.0))[0] == pytest.approx(0.0)
+
+
+@pytest.mark.exact
+def test_ppmf_starts_at_the_mean_count():
+    """Nearly equal factors, and the best ε and ν for these."""
+    rng = np.random.default_rng(7)
+    users, items, counts = rng.integers(0, 12, 400), rng.integers(0, 15, 400), rng.poisson(3.0, 400)
+    model = PPMF(users, items, counts, 6, activity_mean=2.0, popularity_mean=0.5)
+    assert model.predict(model.initial[None], users, items).mean() == pytest.approx(counts.mean(), rel=0.05)
+    rates = slice(6 * (model.n_users + model.n_items), None)  # of which the counts do not depend
+    np.testing.assert_allclose(model.gradient(model.initial)[rates], 0.0, atol=1e-9)

@@ -288,6 +288,30 @@ DENSE = np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.6]])
 
 
 @pytest.mark.exact
+def test_the_published_settings_take_the_others():
+    process = pdmp.SBPS.published(Noisy(MODEL, 1.0), precondition=DENSE, cap=7.0, refresh_rate=0.3, auxiliary=2)
+    same = pdmp.SBPS(Noisy(MODEL, 1.0), precondition=DENSE)
+    assert process.is_dense and np.array_equal(process._matrix, same._matrix)
+    assert (process.cap, process.refresh_rate, process.auxiliary) == (7.0, 0.3, 2)
+    assert pdmp.SBPS.published(Noisy(MODEL, 1.0), precondition="adapt").adapts
+
+
+@pytest.mark.exact
+def test_a_checkpoint_knows_the_matrix(tmp_path):
+    """Also of matrices with the same diagonal."""
+
+    def make(sign):
+        return pdmp.SBPS(
+            Noisy(MODEL, 0.5), precondition=np.diag(np.diag(DENSE)) + sign * (DENSE - np.diag(np.diag(DENSE)))
+        )
+
+    options = {"seed": 1, "checkpoint": tmp_path / "c.npz", "initial": MEAN}
+    pdmp.sample(make(1.0), events=10, **options)
+    with pytest.raises(ValueError, match="`process` differs"):
+        pdmp.sample(make(-1.0), events=20, **options)
+
+
+@pytest.mark.exact
 def test_a_diagonal_matrix_is_the_diagonal():
     scale = np.array([1.0, 2.0, 0.5])
     found = [

@@ -62,6 +62,36 @@ def ran(monkeypatch):
     return seen
 
 
+def test_discrepancies_are_of_the_batches_of_the_run(problem, monkeypatch):
+    script, its, _ = problem
+    asked, sizes = [], []
+
+    def scores(target, x, **options):
+        asked.append((target, options))
+        return np.asarray(-x)
+
+    def ksd(x, scores, **options):
+        sizes.append((len(x), options.get("statistic")))
+        return 1.0
+
+    monkeypatch.setattr(script, "scores", scores)
+    monkeypatch.setattr(script, "ksd", ksd)
+    found = script.estimates(its, -3.0, 0.05, 4, steps=40, store="grid", draws=20)
+    assert found == [1.0] * 5
+    assert asked == [(its.model, {}), (its.provider(False, 0.05), {"seed": 5})]
+    assert sorted(sizes, key=str) == sorted([(20, None), (4, None), (20, None), (4, None), (20, "u")], key=str)
+
+
+def test_curves_and_measures_of_several_runs(problem, monkeypatch):
+    """Bands are two standard deviations of the runs, and errors those of their mean."""
+    script, table = problem[0], load(FOLDER / "logistic_mamba.py", monkeypatch).common.Table()
+    script.add_curve(table, "grid", "SGLD", np.array([1.0, 2.0]), [[1.0, 4.0], [3.0, 4.0]])
+    np.testing.assert_allclose(table.get("curve of SGLD", "grid"), [[1.0, 2.0], [2.0, 4.0], [2.0**0.5, 0.0]], rtol=1e-6)
+    script.add_measures(table, "grid", "SGLD", [{"KSD": 1.0, "curve": [0.0]}, {"KSD": 3.0, "curve": [0.0]}])
+    np.testing.assert_allclose(table.get("KSD", "grid"), [[0.0], [2.0], [1.0]])
+    assert table.series("curve") == []
+
+
 @pytest.mark.filterwarnings("ignore:SGHMC with scheme:UserWarning")
 @pytest.mark.parametrize("search", [tuning.mamba, tuning.grid_search])
 def test_every_option_of_an_arm_reaches_the_process_that_runs(search, ran):
