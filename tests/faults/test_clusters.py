@@ -128,7 +128,7 @@ if __name__ == "__main__":
 @plain_only
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_coordinator(tmp_path):
-    """kill -9 of a worker, then of the process that coordinates, as soon as its checkpoint tells of a part of the run."""
+    """kill -9 of a worker, then of the process that coordinates, when its checkpoint tells of a part of the run."""
     (tmp_path / "script.py").write_text(SCRIPT)
     died, checkpoint, saved = (tmp_path / name for name in ("died", "run.checkpoint", "run.npz"))
     command = [sys.executable, str(tmp_path / "script.py"), str(died), str(checkpoint), str(saved)]
