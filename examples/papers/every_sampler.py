@@ -267,7 +267,7 @@ def picture(table, s, against):
         axes.set_xlabel("seconds of a chain" if against == "seconds" else "data passes of a chain")
     figure.legend(labels.values(), labels, loc="outside right upper", fontsize=8)
     grid[0, 0].text(
-        0.03, 0.97, f"errors above {SHOWN[1]:g} are at the edge", transform=grid[0, 0].transAxes, va="top", fontsize=8
+        0.03, 0.93, f"errors above {SHOWN[1]:g} are at the edge", transform=grid[0, 0].transAxes, va="top", fontsize=8
     )
     return figure
 
