@@ -88,7 +88,7 @@ def _linked(app, docname, source):
     """The page of the papers lies beside its scripts."""
     if docname == "evidence/papers":
         text = (HERE.parent / "examples" / "papers" / "README.md").read_text(encoding="utf-8")
-        source[0] = re.sub(r"\]\((\w+\.py)\)", rf"]({SCRIPTS}\1)", text)
+        source[0] = re.sub(r"\]\((?!\w+:|#)", f"]({SCRIPTS}", text)
 
 
 def setup(app):
