@@ -68,8 +68,9 @@ def child(kind, executor, path):
     checkpoints.CHECKPOINT_SECONDS = 0.01
     run_module.POLL_SECONDS = 0.005
     found = run(kind, executor, path)
-    with open(f"{path}.digest", "w") as file:
+    with open(f"{path}.part", "w") as file:
         file.write(found)
+    os.replace(f"{path}.part", f"{path}.digest")  # whole, or not there, when the child is killed
 
 
 def main():
