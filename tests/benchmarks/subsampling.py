@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.subsampling [--quick] [--sizes 1000 10000 …] [--features normal t]
     python -m tests.benchmarks.subsampling --ratio        importance against uniform draws, N = 10⁵, side by side
+    python -m tests.benchmarks.subsampling --disk 100000000 --folder FOLDER     features in a file (4 GB), not in memory
 
 Model: d features without intercept, a prior of scale 10, labels drawn from it at coefficients that are standard normal
 over √d. Features: "normal" are standard normal; "t" are Student's t with five degrees of freedom, over their standard
@@ -9,9 +10,13 @@ deviation. They are generated in blocks into a `numpy.memmap`, and stored for th
 
 Data terms per flip, nanoseconds per proposal (data drawn at random from all N: memory latency is part of it), min-ESS
 over coordinates, per second and per pass over the data. Set-up (the mode, the alias table) and compilation are apart.
+
+"--disk": the file is read once, forgotten by the operating system's cache, and used as a user would: the model, its
+process with the mode and the alias table, and a run until every mean and standard deviation has 400 effective draws.
 """
 
 import argparse
+import os
 import pathlib
 import statistics
 import tempfile
@@ -91,6 +96,46 @@ def table(sizes, features, d, proposals, draws=("uniform", "importance")):
     return rows
 
 
+def forget(path):
+    """Drop a file from the cache of the operating system, which then reads it from the disk."""
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def disk(n, d, features, folder):
+    """Seconds of reading the file, of the set-up from it, and of a run."""
+    with tempfile.TemporaryDirectory() as small:
+        warm = pdmp.ZigZag(ControlVariate(logistic_data(10_000, d, features, small), 1, draw="importance"))
+        pdmp.sample(warm, ess=100, seed=1, progress=False)
+    path, labels = folder / f"X_{features}_{n}.npy", folder / f"y_{features}_{n}.npy"
+    if not labels.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(labels, logistic_data(n, d, features, folder).y)
+    forget(path)
+    began = time.perf_counter()
+    with open(path, "rb", buffering=0) as file:
+        buffer = bytearray(2**24)
+        while file.readinto(buffer):
+            pass
+    reading = time.perf_counter() - began
+    forget(path)
+    y = np.load(labels)
+    began, spent = time.perf_counter(), time.process_time()
+    model = pdmp.models.LogisticRegression(np.load(path, mmap_mode="r"), y, prior_scale=10.0)
+    made = time.perf_counter() - began
+    process = pdmp.ZigZag(ControlVariate(model, 1, draw="importance"))
+    setup, spent = time.perf_counter() - began, time.process_time() - spent
+    began = time.perf_counter()
+    run = pdmp.sample(process, ess=400, seed=1, progress=False)
+    print(
+        f"N = {n:,}, d = {d}, {features}, {path.stat().st_size / 1e9:.2f} GB: reading {reading:.1f} s; set-up "
+        f"{setup:.1f} s ({made:.1f} s the model; {spent:.1f} s of the processors), {setup / reading:.1f} times; "
+        f"{time.perf_counter() - began:.1f} s to {np.min(run.ess()):.0f} effective draws, "
+        f"{run.stats['data_terms']:,} data terms, {run.stats['bound_violations']} violations"
+    )
+
+
 def verdict(rows):
     """What the figures should be, by importance: constant data terms, time as memory allows, more from each pass."""
     ours = [r for r in rows if r["draw"] == "importance" and r["n"] >= 1_000]
@@ -136,12 +181,16 @@ def main():
     parser.add_argument("--dim", type=int, default=10)
     parser.add_argument("--proposals", type=int, default=5_000_000)
     parser.add_argument("--quick", action="store_true", help="up to N = 10⁵, a tenth of the proposals")
+    parser.add_argument("--disk", type=int, metavar="N", help="only N data in a file")
+    parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("subsampling"), help="of that file")
     parser.add_argument("--ratio", action="store_true", help="only importance against uniform draws")
     args = parser.parse_args()
     if args.quick:
         args.sizes, args.proposals = [n for n in args.sizes if n <= 100_000], args.proposals // 10
     for features in args.features:
-        if args.ratio:
+        if args.disk:
+            disk(args.disk, args.dim, features, args.folder)
+        elif args.ratio:
             ratio(args.dim, features, args.proposals)
         else:
             verdict(table(args.sizes, features, args.dim, args.proposals))
