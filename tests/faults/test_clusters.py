@@ -180,6 +180,7 @@ def deadly(x, path, home):
 
 def parts(folder, n, p, files):
     pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
     folder.mkdir()
     rng = np.random.default_rng(5)
     for k in range(files):
