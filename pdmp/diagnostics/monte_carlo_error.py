@@ -138,9 +138,14 @@ def standard_error(series, stretches, lengths, method="spectral"):
     from scipy import special
 
     weights = np.asarray(lengths, dtype=float) / np.sum(lengths)
+    series = [np.asarray(one, dtype=float) for one in series]
+    if len({one.shape for one in series}) == 1:  # all chains at once, which takes less time
+        long = list(asymptotic_variance(np.stack(series, axis=1), 1.0, method))
+    else:
+        long = [asymptotic_variance(one, 1.0, method) for one in series]
     within = sum(
-        w * w * asymptotic_variance(one, stretch, method) / length
-        for w, one, stretch, length in zip(weights, series, stretches, lengths, strict=True)
+        w * w * (stretch * one) / length
+        for w, one, stretch, length in zip(weights, long, stretches, lengths, strict=True)
     )
     chains = len(series)
     if chains > 1:

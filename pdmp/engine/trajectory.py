@@ -474,20 +474,29 @@ class Trajectory:
         coordinate (0 is `first`), and between which two of `ends`.
         """
         m, n = last - first, len(ends) - 1
-        which = np.concatenate([np.arange(m), self._which[rows] - first, np.repeat(np.arange(m), n)])
+        own = self._which[rows] - first  # in order, and the times of each coordinate are
         times = np.concatenate([np.zeros(m), self._times[rows], np.tile(ends[:-1], m)])
-        sort = np.lexsort((times, which))  # stable: a row comes before an end at the same time
-        count = m + len(rows)
-        row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))
-        which, since, until = which[sort], times[sort], np.append(times[sort][1:], 0.0)
-        until[np.append(which[1:] != which[:-1], True)] = ends[-1]
+        # Merged with the ends, each row stands behind the earlier rows and those ends that are before it.
+        before = np.searchsorted(ends[:-1], self._times[rows], side="left")
+        begin = np.searchsorted(own, np.arange(m)) + np.arange(m) * (n + 1)
+        count, sort = m + len(rows), np.empty(len(times), np.int64)
+        at_row = np.concatenate([begin, np.arange(len(rows)) + own * (n + 1) + 1 + before])
+        is_end = np.ones(len(times), bool)
+        is_end[at_row] = False
+        sort[at_row] = np.arange(count)
+        sort[is_end] = np.arange(count, len(times))
+        which = np.repeat(np.arange(m), np.diff(np.append(begin, len(times))))
+        row = np.maximum.accumulate(np.where(is_end, 0, np.arange(len(sort))))
+        since = times[sort]
+        until = np.append(since[1:], 0.0)
+        until[np.append(begin[1:], len(times)) - 1] = ends[-1]
         keep = np.flatnonzero((since >= ends[0]) & (since < ends[-1]) & (until > since))
         row, which, h = sort[row[keep]], which[keep], np.minimum(until[keep], ends[-1]) - since[keep]
         x = np.concatenate([self._x[first:last], self._xs[rows, 0]])[row]
         v = np.concatenate([self._v[first:last], self._vs[rows, 0]])[row] if self.moving else None
         around = None if self.centre is None else self.centre[first + which]
         x, v = _flow(x, v, since[keep] - times[row], around)
-        stretch = np.clip(np.searchsorted(ends, since[keep], side="right") - 1, 0, n - 1)
+        stretch = np.clip((np.cumsum(is_end) - 1)[keep] - n * which, 0, n - 1)
         return h, x, v, None if around is None else _bend(x, v, around), which, stretch
 
     def _local_moments(self, centre, a, b):
