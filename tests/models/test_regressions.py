@@ -1010,13 +1010,18 @@ def test_the_law_as_a_target_is_public():
     assert np.isinf(NormalInverseGamma([0.0], [[2.0]], 0.5, 1.0).posterior()[1][0, 0])
 
 
-def many_rows(kind, n=2_000):
-    """A regression of labels, in memory or in a file."""
+def many_rows(kind, folder=None, n=2_000):
+    """A regression of labels or counts, in memory or in a file."""
     rng = np.random.default_rng(4)
     X = rng.standard_normal((n, 3)) + [0.0, 0.5, 0.0]
     y = (rng.random(n) < 1.0 / (1.0 + np.exp(-X @ [0.5, -1.0, 0.2]))).astype(float)
     if kind == "logistic":
         return pdmp.models.LogisticRegression(X, y)
+    if kind == "file":
+        np.save(folder / "X.npy", X)
+        return pdmp.models.LogisticRegression(np.load(folder / "X.npy", mmap_mode="r"), y, offset=0.1 * X[:, 0])
+    if kind == "sparse counts":
+        return pdmp.models.PoissonRegression(sparse.csr_array(X * (np.abs(X) > 0.5)), rng.poisson(1.0 + y))
     weights = rng.uniform(0.5, 1.5, n)
     return FixedEffectsRegression(
         X, y, LogitLaw(), ["a", "b", "c"], [Normal(0.0, 1.0)] * 3, weights=weights, offset=0.1 * X[:, 0]
@@ -1024,9 +1029,9 @@ def many_rows(kind, n=2_000):
 
 
 @pytest.mark.exact
-@pytest.mark.parametrize("kind", ["logistic", "fixed effects"])
-def test_the_mode_of_many_rows_takes_a_few_passes(kind, monkeypatch):
-    model = many_rows(kind)
+@pytest.mark.parametrize("kind", ["logistic", "file", "sparse counts", "fixed effects"])
+def test_the_mode_of_many_rows_takes_a_few_passes(kind, tmp_path, monkeypatch):
+    model = many_rows(kind, tmp_path)
     exact = model.mode()
     monkeypatch.setattr(numerical, "MANY_ROWS", 2_000)
     monkeypatch.setattr(numerical, "SOME_ROWS", 250)

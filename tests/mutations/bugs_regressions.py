@@ -88,5 +88,8 @@ BUGS += [
         ("steps without end", NUMERICAL, "size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR", "size < 1e-9", PASSES),
         ("rows of others", "pdmp/models/regressions/mixed.py", '"offset", "weight", "level"', '"offset", "level"', PASSES),
         ("all features", SIGNED, "np.take(self.data, rows, axis=0, out=other.data)", "other.data = self.data[: len(rows)]", PASSES),
+        ("other rows of a file", "pdmp/models/regressions/design.py", "data = np.array(self.data[rows])", "data = np.array(self.data[: len(rows)])", PASSES),
+        ("targets of others", GLM, "self.y[rows], self.target[rows]\n        other.offset = self.offset[rows] if self.offset.size else self.offset\n        return other", "self.y[rows], self.target[: len(rows)]\n        other.offset = self.offset[rows] if self.offset.size else self.offset\n        return other", PASSES),
+        ("offsets of others", GLM, "self.y[rows], self.target[rows]\n        other.offset = self.offset[rows]", "self.y[rows], self.target[rows]\n        other.offset = self.offset[: len(rows)]", PASSES),
     ]
 ]  # fmt: skip

@@ -470,6 +470,14 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
         other.n_data = len(rows)
         return other
 
+    def some_rows(self, rows: np.ndarray) -> GeneralisedLinear:
+        """The same of a few of the data, in memory."""
+        other = copy.copy(self)
+        other.design, other.X, other.n_data = self.design.some(rows), self.X[rows], len(rows)
+        other.y, other.target = self.y[rows], self.target[rows]
+        other.offset = self.offset[rows] if self.offset.size else self.offset
+        return other
+
     def second_derivatives(self, x: ArrayLike) -> np.ndarray:
         """ℓ'' of each term at x, shape (N,)."""
         out = np.zeros(self.n_data)
@@ -644,7 +652,11 @@ def read_labels(y, n):
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"`y` must have shape ({n},), one label for each row of `X`, got {labels.shape}.")
-    values = set(np.unique(labels).tolist())
+    low, high = (labels.min(), labels.max()) if labels.dtype.kind in "biuf" else (None, None)
+    if low is not None and np.all((labels == low) | (labels == high)):
+        values = {low.item(), high.item()}
+    else:  # sorting takes longer than all else that is done with many rows
+        values = set(np.unique(labels).tolist())
     if not (values <= {0, 1} or values <= {-1, 1}):
         raise ValueError(f"`y` must have labels in {{0, 1}} or {{-1, +1}}, got {sorted(values, key=str)[:5]}.")
     if len(values) == 1:
