@@ -210,6 +210,16 @@ class ControlVariate(Provider):
         """The option that does something in the warm-up only, as it was given, or None."""
         return "renew=True" if self.renew else None
 
+    #: What a run says that was far from its anchor.
+    anchor_advice = "give ControlVariate(..., renew=True) and warmup=0.2, or anchor=run.mean()"
+
+    def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float] | None:
+        """Of a path with this mean and these variances, the squared distance of its mean from the anchor, and its mean
+        squared distance from that mean, in units of `scale`; None with several anchors, or where they move."""
+        if self.renew or len(self.points) > 1:
+            return None
+        return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))
+
     @property
     def terms_per_call(self) -> int:
         """The size of a batch."""
