@@ -267,20 +267,22 @@ def step_warning(run):
 
 
 def anchor_warning(run):
-    """A sentence if data are evaluated far more often than needed, because the anchor is far from where the path was."""
+    """A sentence if the anchor of control variates was far from the path: more data are evaluated then than need be."""
     process = run.process
     while hasattr(process, "inner"):
         process = process.inner
     provider = getattr(process, "provider", process)
-    if not hasattr(provider, "anchor_distances") or run.stats["thinned"] < EXAMINED or not any(r.length > 0.0 for r in run.records):
+    if not hasattr(provider, "anchor_distances") or run.stats["thinned"] < EXAMINED:
+        return []
+    if not any(r.length > 0.0 for r in run.records):
         return []
     found = provider.anchor_distances(run.mean(), run.var())
     if found is None or not found[0] > (DISTANT**2 - 1.0) * found[1]:
         return []
     times = math.sqrt(1.0 + found[0] / found[1]) if found[1] > 0.0 else math.inf
     return [
-        f"the path was {times:.1f} times as far from the anchor as from its own mean, and about as many times as many "
-        f"data were evaluated as need be: {provider.anchor_advice}."
+        f"the path was {times:.1f} times as far from the anchor as from its own mean, and bounds on what the data "
+        f"contribute grow in proportion: {provider.anchor_advice}."
     ]
 
 

@@ -2,9 +2,10 @@
 
 Posteriors of log-dispersions are skewed: their mean lies several standard deviations from where
 `pdmp.models.regressions.laplace` expands, and they are wider than it says, those of log τ too. Both only cost: rows are
-evaluated more often the farther the anchor of the likelihood's dispersions is, and a coordinate whose speed is too small
-mixes slowly. So a short chain tells where they are and how wide; where that is far from the expansion, the process is made
-anew. Coefficients and the groups' effects are close to normal: their mode is better than the mean of a short chain.
+evaluated more often the farther the anchor of the likelihood's dispersions is, and a coordinate whose speed is too
+small mixes slowly. So a short chain tells where they are and how wide; where that is far from the expansion, the
+process is made anew. Coefficients and the groups' effects are close to normal: their mode is better than the mean of a
+short chain.
 
 The law that is sampled is that of any anchor and any speeds: exact.
 """
@@ -29,7 +30,7 @@ WIDER = 1.5  #: and how many times as wide as it says a posterior is
 def with_pilot(
     process: RegressionZigZag, starts: Callable[[int, np.random.Generator], np.ndarray], seed: int
 ) -> tuple[RegressionZigZag, float]:
-    """The process, or one of the same model with anchor and speeds of a pilot run, and the passes over the data it took.
+    """The process, or one with anchor and speeds of a pilot run, and the passes over the data that it took.
 
     Rows in files are left alone: the survey of an anchor is a pass over all files.
     """
@@ -64,7 +65,10 @@ def with_pilot(
         if away.max() <= FAR and wider <= WIDER:
             break
         # A short run sees too little of a coordinate that mixes slowly: it makes no speed smaller.
-        anchor, speed = np.where(usable, mean, process.anchor), np.where(usable, np.maximum(sd, process.speed), process.speed)
+        anchor, speed = (
+            np.where(usable, mean, process.anchor),
+            np.where(usable, np.maximum(sd, process.speed), process.speed),
+        )
         try:
             process = RegressionZigZag(model, anchor, speed)
         except ValueError:  # bounds that are not finite there

@@ -1,14 +1,14 @@
-r"""Where control variates know the gradient of all the data: a fixed anchor, several, and anchors that move in the warm-up.
+r"""Where control variates know the gradient of all the data: an anchor, several, or anchors that move in the warm-up.
 
-Every anchor gives an unbiased estimate, and valid bounds: only the noise depends on where it is. With several anchors a₁,
-…, a_K the one used at x is the nearest in units of `scale`. It is a function of x alone, so that the rates of a process
-balance its flow as with one; and as the distance to the nearest changes no faster than x moves, the bounds on what the
-data contribute are those of one anchor. That of the part that is known is the largest over all anchors.
+Every anchor gives an unbiased estimate, and valid bounds: only the noise depends on where it is. With several anchors
+a₁, …, a_K the one used at x is the nearest in units of `scale`. It is a function of x alone, so that the rates of a
+process balance its flow as with one; and as the distance to the nearest changes no faster than x moves, the bounds on
+what the data contribute are those of one anchor. That of the part that is known is the largest over all anchors.
 
-In the warm-up each anchor can move to the mean of the path since the last time, of the part of it that was nearest to it:
-Lloyd's algorithm for K means. It is examined when the chain has evaluated as many data since then as there are, then twice
-as many, and so on; so the passes over all the data that new anchors take never cost more than the evaluations between
-them. Examining is cheap, and moves an anchor only where that pays:
+In the warm-up each anchor can move to the mean of the path since the last time, of the part of it that was nearest to
+it: Lloyd's algorithm for K means. It is examined when the chain has evaluated as many data since then as there are,
+then twice as many, and so on; so a pass over all the data for a new anchor never costs more than the evaluations
+before it. Examining is cheap, and an anchor moves only where that pays:
 
     |m - a|² > POOR (mean of |x - a|² - |m - a|²),     m the mean of the path, distances in units of `scale`.
 
@@ -17,9 +17,9 @@ Each chain has its own anchors in its memory, and after the warm-up they stay wh
 
 References
 ----------
-Baker, Fearnhead, Fox & Nemeth (2019), Control variates for stochastic gradient MCMC. Stat. Comput. 29. Bierkens, Fearnhead
-& Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 47, section 5. Lloyd (1982), Least squares
-quantization in PCM. IEEE Trans. Inf. Theory 28.
+Baker, Fearnhead, Fox & Nemeth (2019), Control variates for stochastic gradient MCMC. Stat. Comput. 29. Bierkens,
+Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 47, section 5. Lloyd (1982),
+Least squares quantization in PCM. IEEE Trans. Inf. Theory 28.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import numpy as np
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import ADAPTING, DATA
 
-#: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared distance
-#: from that mean; less would lessen the distances by less than 5 %.
+#: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared
+#: distance from that mean: else that would make distances smaller by less than 5 %.
 POOR = 0.1
 
 

@@ -214,8 +214,10 @@ class ControlVariate(Provider):
     anchor_advice = "give ControlVariate(..., renew=True) and warmup=0.2, or anchor=run.mean()"
 
     def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float] | None:
-        """Of a path with this mean and these variances, the squared distance of its mean from the anchor, and its mean
-        squared distance from that mean, in units of `scale`; None with several anchors, or where they move."""
+        """The squared distance of `mean` from the anchor, and the sum of the variances, in units of `scale`.
+
+        None with several anchors, or where they move.
+        """
         if self.renew or len(self.points) > 1:
             return None
         return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))

@@ -17,9 +17,9 @@ has the bounds
     ControlVariate, importance   Bⱼ = [vⱼ (∂ⱼprior + ∂ⱼΣUᵢ(a))]₊ + bⱼ s + γⱼ + σⱼ Σ wᵢ Lᵢⱼ (|(x - a)/σ| + √d s)
 
 with the anchor a, |∂ⱼUᵢ| <= Mᵢⱼ, |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y)/σ|, bⱼ >= 0 a bound on the slope of the prior's
-part, and √d = |v/σ|. Of several anchors the nearest to x counts, and the largest of their positive parts
-(`pdmp.gradients.anchors`). Importance draws i in proportion to Cᵢ = Σⱼ σⱼ Lᵢⱼ, so that Σⱼ σⱼ Σ wᵢ Lᵢⱼ = Σᵢ Cᵢ whatever the
-batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known.
+part, and √d = |v/σ|. Importance draws i in proportion to Cᵢ = Σⱼ σⱼ Lᵢⱼ, so that Σⱼ σⱼ Σ wᵢ Lᵢⱼ = Σᵢ Cᵢ whatever the
+batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known. Of several anchors
+(`pdmp.gradients.anchors`) the nearest to x counts, and in [·]₊ the one for which that is largest.
 
 No batch depends on the state. So batches are drawn ahead of their use, and their data are prefetched from main memory
 while others are evaluated.

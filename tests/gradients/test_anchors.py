@@ -65,8 +65,10 @@ def test_estimates_have_the_full_gradient_as_their_mean_at_every_place(bank):
             again(bank.native, x, memory, out, counts)
             terms = MODEL.term_gradients(x, np.array(rows)) - MODEL.term_gradients(nearest(x), np.array(rows))
             prior = MODEL.gradient(x) - data_gradient(x)
-            expected = data_gradient(nearest(x)) + prior + memory.weights @ terms if bank.draw == "importance" else (
-                data_gradient(nearest(x)) + prior + N / bank.size * terms.sum(axis=0)
+            expected = (
+                data_gradient(nearest(x)) + prior + memory.weights @ terms
+                if bank.draw == "importance"
+                else (data_gradient(nearest(x)) + prior + N / bank.size * terms.sum(axis=0))
             )
             np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-10)
             total += p[list(rows)].prod() * out
