@@ -80,38 +80,52 @@ def test_estimates_have_the_full_gradient_as_their_mean_at_every_place(bank):
     assert len(which) == 3
 
 
-@pytest.mark.parametrize("bank", [b for b in BANKS.values() if b.size == 1], ids=str)
-def test_rates_of_several_anchors_balance_the_flow_under_their_bound(bank):
-    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no rate on the path until the proposal is above what the clock said."""
-    process = pdmp.ZigZag(bank, speed=SCALE)
-    state, rng = process.begin(POINTS[0], np.random.default_rng(0)), np.random.default_rng(1)
+class Waiting:
+    """A generator whose exponential numbers are all the same."""
+
+    def __init__(self, wait):
+        self.wait, self.rng = wait, np.random.default_rng(1)
+
+    def random(self):
+        return self.rng.random()
+
+    def standard_exponential(self):
+        return self.wait
+
+
+@plain_only
+@pytest.mark.parametrize("wait", [0.3, 40.0])
+@pytest.mark.parametrize("draw", ["uniform", "importance"])
+def test_rates_of_several_anchors_balance_the_flow_under_their_bound(draw, wait):
+    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x). A proposal has the rate of the anchor nearest to it, not to its clock."""
+    process = pdmp.ZigZag(BANKS[draw, 1], speed=SCALE)
+    state, rng, crossed = process.begin(POINTS[0], np.random.default_rng(0)), Waiting(wait), 0
+    memory = state.memory
     for x, v in zip(places(), np.random.default_rng(2).choice([-1.0, 1.0], (15, D)) * SCALE, strict=True):
-        there, back = np.zeros(D), np.zeros(D)
-        process.native.true_rates(x, v, np.zeros(D), there)
+        forth, back = np.zeros(D), np.zeros(D)
+        process.native.true_rates(x, v, np.zeros(D), forth)
         process.native.true_rates(x, -v, np.zeros(D), back)
-        np.testing.assert_allclose(there - back, v * MODEL.gradient(x), rtol=1e-9, atol=1e-12)
-        state.x[:], state.v[:], state.moved[:], state.memory.at[0] = x, v, 0.0, -1.0
-        time, bound = process.native.clock(state, 0, 0.0, rng)
-        memory, total = state.memory, np.zeros(D)
+        np.testing.assert_allclose(forth - back, v * MODEL.gradient(x), rtol=1e-9, atol=1e-12)
         for row in range(N):
-            memory.turn[0] = 0 if memory.turn[0] >= 0 else -1
-            for _ in range(2):
-                weight = bank.rescaled(SCALE).drawing.inverse(row)
-                if memory.turn[0] >= 0:
-                    memory.turn[0] = 0
-                    memory.rows[0], memory.weights[0] = row, weight
-                rate = process.native.rate(state, 0, time, rng)
-            j = memory.flipping[0]
-            assert rate <= bound * (1.0 + 1e-9)
-            assert memory.bounds.sum() == pytest.approx(bound, rel=1e-9) or bank.draw == "uniform"
-            chosen = rate * memory.bounds[j] / bound
-            partial = MODEL.gradient(x + v * time) - data_gradient(x + v * time) + data_gradient(nearest(x + v * time))
-            rows = np.array([row])
-            difference = MODEL.term_gradients(x + v * time, rows) - MODEL.term_gradients(nearest(x + v * time), rows)
-            expected = max(0.0, v[j] * (partial + weight * difference[0])[j])
-            assert chosen == pytest.approx(expected, rel=1e-8, abs=1e-9)
+            state.x[:], state.v[:], state.moved[:], memory.at[0] = x, v, 0.0, -1.0
+            time, bound = process.native.clock(state, 0, 0.0, rng)
+            if memory.turn[0] < 0:  # the first call fills the ring
+                process.native.rate(state, 0, time, rng)
+                process.native.clock(state, 0, 0.0, rng)
+            memory.turn[0] = 0
+            weight = memory.weights[0, 0] = process.provider.drawing.inverse(row)
+            memory.rows[0] = row
+            rate, j = process.native.rate(state, 0, time, rng), memory.flipping[0]
+            there = x + v * time
+            known = MODEL.gradient(there) - data_gradient(there) + data_gradient(nearest(there))
+            terms = MODEL.term_gradients(np.array(there), np.array([row]))[0]
+            difference = terms - MODEL.term_gradients(nearest(there), np.array([row]))[0]
+            expected = max(0.0, v[j] * (known + weight * difference)[j])
+            assert memory.bounds.sum() == pytest.approx(bound, rel=1e-9)
             assert expected <= memory.bounds[j] * (1.0 + 1e-9)
-            total[j] += 1
+            assert rate * memory.bounds[j] / bound == pytest.approx(expected, rel=1e-8, abs=1e-9)
+            crossed += not np.array_equal(nearest(x), nearest(there))
+    assert crossed > 0 or wait < 1.0
 
 
 def following(points=POINTS, renew=True):
