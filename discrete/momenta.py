@@ -70,6 +70,7 @@ class Preconditioned(Provider):
         super().__init__(inner.model)
         self.inner, self.mass = inner, mass
         self.exact, self.independent, self.anchor = inner.exact, inner.independent, inner.anchor
+        self.waits_for_warmup = inner.waits_for_warmup
 
     @property
     def terms_per_call(self) -> int:

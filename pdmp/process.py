@@ -387,7 +387,13 @@ class Process(Compiled):
 
     def waits_for_warmup(self) -> str | None:
         """The option, as it was given, that adapts in the warm-up and does nothing without one; else None."""
-        return None
+        return getattr(getattr(self, "provider", None), "waits_for_warmup", None)
+
+    def statistics(self, state: State) -> dict[str, float]:
+        """Further entries of ``run.stats``, from the final state of one chain; see `pdmp.interfaces.Report`."""
+        moved = [bank.renewals[0] for bank in _parts(state.memory, "renewals") if bank.due[0] > 0]
+        further = {"anchor_renewals": float(sum(moved))} if moved else {}
+        return self.report.statistics(self, state) | further
 
     def tick_length(self) -> float | None:
         """The duration of a step if all steps have the same; else None."""
@@ -434,6 +440,14 @@ class Process(Compiled):
         )
         self.prepare(state)
         return state
+
+
+def _parts(memory, field):
+    """The named tuples within a chain's memory that have this field."""
+    if hasattr(memory, field):
+        yield memory
+    for part in memory if isinstance(memory, tuple) else ():
+        yield from _parts(part, field)
 
 
 def takers_of_metrics() -> list[str]:

@@ -22,6 +22,8 @@ LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which 
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
 REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
+EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
+DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
 APART = 1.2  #: R-hat above which a summary asks whether there is a density at all where the chains went
 FALLS = 0.5  #: mean of (x - mean) ∂U/∂x below which it does not seem to fall there
 FEWEST, PLACES = 16, 64  #: draws of a chain at which that is looked at
@@ -261,6 +263,26 @@ def step_warning(run):
     return [
         f"a Metropolis test would accept {found[0]:.0%} of the steps, where {found[1]:.0%} were expected: the "
         "automatic step is too large away from the mode, and the law of the chain wrong; give a smaller step."
+    ]
+
+
+def anchor_warning(run):
+    """A sentence if the anchor of control variates was far from the path: more data are evaluated then than need be."""
+    process = run.process
+    while hasattr(process, "inner"):
+        process = process.inner
+    provider = getattr(process, "provider", process)
+    if not hasattr(provider, "anchor_distances") or run.stats["thinned"] < EXAMINED:
+        return []
+    if not any(r.length > 0.0 for r in run.records):
+        return []
+    found = provider.anchor_distances(run.mean(), run.var())
+    if found is None or not found[0] > (DISTANT**2 - 1.0) * found[1]:
+        return []
+    times = math.sqrt(1.0 + found[0] / found[1]) if found[1] > 0.0 else math.inf
+    return [
+        f"the path was {times:.1f} times as far from the anchor as from its own mean, and bounds on what the data "
+        f"contribute grow in proportion: {provider.anchor_advice}."
     ]
 
 

@@ -463,7 +463,7 @@ class Chain:
             counts=self.state.counts.copy(),
             excess=self.state.excess.copy(),
             centre=np.copy(getattr(self.process.flow, "mean", np.zeros(0))),
-            statistics={k: float(s) for k, s in self.process.report.statistics(self.process, self.state).items()},
+            statistics={k: float(s) for k, s in self.process.statistics(self.state).items()},
             accumulated=self._accumulated(end),
         )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.diagnostics.summary import step_warning
+from pdmp.diagnostics.summary import anchor_warning, step_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain
 from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
@@ -483,7 +483,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
     if run.stopped == "interrupted":
         warn("the run was interrupted: it is what was sampled until then.")
     shortfall = None if goal is None else goal.shortfall(run)
-    texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run)]
+    texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
     for text in [*texts, *([shortfall] if shortfall else [])]:
         warn(text)
     return run

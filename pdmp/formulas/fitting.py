@@ -19,6 +19,7 @@ from pdmp.formulas.batches import Rows, read_in_batches
 from pdmp.formulas.design import Described, Design, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
+from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
@@ -422,6 +423,11 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")
         return sample(model, seed=seed, **options), [f"rows are not sub-sampled: {said}; each gradient is of all rows"]
+    if type(process) is RegressionZigZag:
+        first = process
+        process, passes = with_pilot(process, starts, seed)
+        process.preparation_gradients = math.ceil(passes)
+        said += "" if process is first else ", moved by a pilot run"
     chains = options.get("chains", 4)
     if not set(BUDGETS) & set(options):
         options = {"ess": ESS, "rhat": RHAT if chains > 1 else None} | options

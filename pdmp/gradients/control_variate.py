@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
 from pdmp.gradients.alias import AliasTable
+from pdmp.gradients.anchors import Anchor, Anchors
 from pdmp.gradients.drawing import Importance, WithReplacement, check_size
 from pdmp.gradients.provider import Memory, Provider, at_least, clear, dot, sample_variance
 from pdmp.models.base import Model
-from pdmp.native.arguments import one_of, per_coordinate
+from pdmp.native.arguments import flag, one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry
 from pdmp.process import DATA
 
@@ -56,6 +57,29 @@ def _mode(model):
     return x
 
 
+def _points(model, anchor):
+    """Anchors that were given, (K, dim)."""
+    if np.ndim(anchor) != 2:
+        points = model.check(anchor, "anchor")[None]
+    elif len(anchor) == 0:
+        raise ValueError("`anchor` must name a point or more, got none.")
+    else:
+        points = np.stack([model.check(a, "anchor") for a in anchor])
+    if not np.all(np.isfinite(points)):
+        raise ValueError(f"`anchor` must be finite, got {np.asarray(anchor)}.")
+    return np.ascontiguousarray(points)
+
+
+def one_anchor(provider: Provider, name: str) -> None:
+    """A `TypeError` for a process whose bounds are made for one anchor, unless that is what the provider has."""
+    if isinstance(provider, ControlVariate) and (provider.renew or len(provider.points) > 1):
+        what = "renew=True" if provider.renew else "several anchors"
+        raise TypeError(
+            f"pdmp.{name} takes control variates with one anchor that stays, got {what}: give "
+            "ControlVariate(model, size, anchor=run.mean()), with a short run of pdmp.ZigZag, say."
+        )
+
+
 class ControlVariate(Provider):
     r"""A mini-batch of the differences to an anchor a, where the gradient of all the data is known.
 
@@ -68,9 +92,11 @@ class ControlVariate(Provider):
         The target, a sum of N terms.
     size : int
         Number n of terms in a batch, drawn with replacement, independently at each call.
-    anchor : array_like of shape (dim,), optional
+    anchor : array_like of shape (dim,) or (K, dim), optional
         The point a; the model's mode when omitted. Runs start here. For models with many data that is searched for by
         stochastic gradient descent, to a tolerance of a tenth of a standard deviation: see `pdmp.Model.find_mode`.
+        Of several points the one nearest to x is used, in units of `scale`, for targets of several modes; runs start at
+        the first.
     draw : {"uniform", "importance"}, default "uniform"
         - ``"uniform"``: every term with the same probability pᵢ = 1/N.
         - ``"importance"``: in proportion to what a term can contribute, pᵢ = Cᵢ / Σ C with Cᵢ = Σⱼ scaleⱼ Lᵢⱼ and
@@ -78,6 +104,10 @@ class ControlVariate(Provider):
           bound on the noise is then ΣᵢCᵢ, where that of uniform draws is N maxᵢ Cᵢ [2]_.
     scale : float or array_like of shape (dim,), default 1.0
         Units in which Cᵢ measures distances, such as standard deviations of the target.
+    renew : bool, default False
+        Whether anchors that turn out to be poor move in the warm-up, each to the mean of the path near it: for a mode
+        that was not found, or that lies far from the mean. Each chain has its own; each move is one pass over the
+        data, and counts as one. After the warm-up the anchors stay (`pdmp.gradients.anchors`).
 
     Notes
     -----
@@ -96,7 +126,8 @@ class ControlVariate(Provider):
         If `model` is not a model.
     ValueError
         If the model has no terms, `size` is not a whole number from 1, `draw` is unknown or needs bounds that the
-        model does not have, `scale` is not positive, `anchor` has another shape or is not finite, or none is given
+        model does not have, `scale` is not positive, `renew` is not a bool, `anchor` has another shape or is not
+        finite, or none is given
         and the search for the mode does not converge.
 
     Warns
@@ -115,8 +146,7 @@ class ControlVariate(Provider):
 
     model: Model
     drawing: Compiled
-    anchor: np.ndarray
-    anchor_gradient: np.ndarray
+    anchors: Compiled
 
     def __init__(
         self,
@@ -125,6 +155,7 @@ class ControlVariate(Provider):
         anchor: ArrayLike | None = None,
         draw: str = "uniform",
         scale: ArrayLike = 1.0,
+        renew: bool = False,
     ):
         super().__init__(model)
         one_of("draw", draw, ("uniform", "importance"))
@@ -132,15 +163,20 @@ class ControlVariate(Provider):
         self.scale = per_coordinate("scale", scale, self.dim)
         if draw == "importance":
             model.require('`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
-        if anchor is None:
-            self.anchor = _mode(model)
-        else:
-            self.anchor = model.check(anchor, "anchor")
-            if not np.all(np.isfinite(self.anchor)):
-                raise ValueError(f"`anchor` must be finite, got {self.anchor}.")
-        self.anchor_gradient = np.zeros(self.dim)
-        _add_data_gradient(model.native, self.anchor, self.anchor_gradient)
+        self.renew = flag("renew", renew)
+        points = _mode(model)[None] if anchor is None else _points(model, anchor)
+        gradients = np.zeros(points.shape)
+        for a, out in zip(points, gradients, strict=True):
+            _add_data_gradient(model.native, a, out)
+        self.points, self.gradients = points, gradients
+        self.anchor, self.anchor_gradient = points[0], gradients[0]
+        self._set_anchors()
         self.has_variance = self.size >= 2
+
+    def _set_anchors(self):
+        kind = Anchors if self.renew or len(self.points) > 1 else Anchor
+        rest = (self.scale, self.n_data, self.renew) if kind is Anchors else ()
+        self.anchors = kind(self.points, self.gradients, *rest)
 
     @functools.cached_property
     def drawing(self) -> Compiled:
@@ -166,7 +202,25 @@ class ControlVariate(Provider):
         other = copy.copy(self)
         other.scale = per_coordinate("scale", scale, self.dim)
         other.__dict__.pop("drawing", None)
+        other._set_anchors()
         return other
+
+    @property
+    def waits_for_warmup(self) -> str | None:  # type: ignore[override]
+        """The option that does something in the warm-up only, as it was given, or None."""
+        return "renew=True" if self.renew else None
+
+    #: What a run says that was far from its anchor.
+    anchor_advice = "give ControlVariate(..., renew=True) and warmup=0.2, or anchor=run.mean()"
+
+    def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float] | None:
+        """The squared distance of `mean` from the anchor, and the sum of the variances, in units of `scale`.
+
+        None with several anchors, or where they move.
+        """
+        if self.renew or len(self.points) > 1:
+            return None
+        return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))
 
     @property
     def terms_per_call(self) -> int:
@@ -175,24 +229,29 @@ class ControlVariate(Provider):
 
     def memory(self, rng: np.random.Generator | None) -> Memory:
         """The arrays of one chain."""
-        return self.make_memory(self.size)
+        return self.make_memory(self.size)._replace(bank=self.anchors.memory())
 
     @compiled
     def gradient(self, x, memory, rng, out, counts):
+        self.anchors.visit(self.model, memory.bank, x, self.drawing.size, counts)
         self.drawing.draw(memory, rng)
         self.gradient_again(x, memory, out, counts)
 
     @compiled
     def gradient_again(self, x, memory, out, counts):
         n, weight = self.drawing.last(memory)
-        self.drawing.difference(self.model, x, self.anchor, memory, n, out)
+        self.anchors.choose(memory.bank, x)
+        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
+        self.drawing.difference(self.model, x, anchor, memory, n, out)
         for j in range(out.shape[0]):
-            out[j] = weight * out[j] + self.anchor_gradient[j]
+            out[j] = weight * out[j] + known[j]
         self.model.add_prior_gradient(x, out)
         counts[DATA] += n
 
     @compiled
     def gradient_and_projection(self, x, v, memory, rng, out, counts):
+        self.anchors.visit(self.model, memory.bank, x, self.drawing.size, counts)
+        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
         n, weight, correction = self.drawing.draw(memory, rng)
         here, there = memory.scratch, memory.anchor_scratch
         clear(out)
@@ -201,7 +260,7 @@ class ControlVariate(Provider):
             clear(here)
             clear(there)
             self.model.add_term_gradient(x, memory.rows[k], here)
-            self.model.add_term_gradient(self.anchor, memory.rows[k], there)
+            self.model.add_term_gradient(anchor, memory.rows[k], there)
             p, factor = 0.0, self.drawing.factor(memory, k)
             for j in range(out.shape[0]):
                 difference = factor * (here[j] - there[j])
@@ -210,7 +269,7 @@ class ControlVariate(Provider):
             first += p
             second += p * p
         for j in range(out.shape[0]):
-            out[j] = weight * out[j] + self.anchor_gradient[j]
+            out[j] = weight * out[j] + known[j]
         self.model.add_prior_gradient(x, out)
         counts[DATA] += n
         g = dot(v, out)
@@ -218,6 +277,8 @@ class ControlVariate(Provider):
 
     @compiled
     def gradient_and_sd(self, x, memory, rng, out, sd, counts):
+        self.anchors.visit(self.model, memory.bank, x, self.drawing.size, counts)
+        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
         n, weight, correction = self.drawing.draw(memory, rng)
         here, there = memory.scratch, memory.anchor_scratch
         clear(out)
@@ -226,7 +287,7 @@ class ControlVariate(Provider):
             clear(here)
             clear(there)
             self.model.add_term_gradient(x, memory.rows[k], here)
-            self.model.add_term_gradient(self.anchor, memory.rows[k], there)
+            self.model.add_term_gradient(anchor, memory.rows[k], there)
             factor = self.drawing.factor(memory, k)
             for j in range(out.shape[0]):
                 difference = factor * (here[j] - there[j])
@@ -234,6 +295,6 @@ class ControlVariate(Provider):
                 sd[j] += difference * difference
         for j in range(out.shape[0]):
             sd[j] = weight * math.sqrt(n * correction * sample_variance(out[j], sd[j], n))
-            out[j] = weight * out[j] + self.anchor_gradient[j]
+            out[j] = weight * out[j] + known[j]
         self.model.add_prior_gradient(x, out)
         counts[DATA] += n

@@ -50,6 +50,7 @@ class Memory(NamedTuple):
     noise: np.ndarray  #: (d,) the noise that was added last, where it is added on purpose
     scratch: np.ndarray  #: (d,)
     anchor_scratch: np.ndarray  #: (d,) for gradients at an anchor
+    bank: tuple = ()  #: of control variates: `Point` or `Bank` of `pdmp.gradients.anchors`
 
 
 @inlined
@@ -126,6 +127,7 @@ class Provider(Compiled):
     independent = True
     has_variance = True
     anchor = None
+    waits_for_warmup = None
 
     def __init__(self, model: Model):
         if not isinstance(model, Model):

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from pdmp.errors import warn
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
+from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
@@ -330,6 +331,7 @@ def boomerang_provider(provider, name):
             f'pdmp.gradients.Minibatch(model, size, draw="iid") or ControlVariate; got a '
             f"{type(provider).__name__}{drawn}."
         )
+    one_anchor(provider, name)
     return provider
 
 

@@ -38,6 +38,7 @@ from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
 from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
 from pdmp.factors.terms import Terms, compiled_factors
 from pdmp.gradients import ControlVariate, Provider
+from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
@@ -120,6 +121,7 @@ class LocalBPS(Walls, Process):
         thinning: str | Compiled = "auto",
     ) -> None:
         anchored = isinstance(target, ControlVariate)
+        one_anchor(target, type(self).__name__)
         self.model = target.model if anchored else exact_provider(target, type(self).__name__).model
         self.anchor = target.anchor if anchored else None
         self.refresh_rate = check_rate("refresh_rate", refresh_rate)

@@ -637,6 +637,13 @@ class RegressionZigZag(Process):
             sum(t * remainder(g, self.pace) for t, g in zip(self.tables.totals, self.rate_of_growth, strict=True))
         )
 
+    #: What a run says that was far from its anchor.
+    anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), speed=run.var()**0.5)"
+
+    def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float]:
+        """As `pdmp.gradients.ControlVariate.anchor_distances`."""
+        return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))
+
     def channels(self) -> list[str]:
         return [f"coordinate {j}" for j in range(self.dim)]
 

@@ -554,7 +554,7 @@ class SBPS(Process):
     # -- Python -----------------------------------------------------------------------------------------------------
 
     def waits_for_warmup(self) -> str | None:
-        return 'precondition="adapt"' if self.adapts else None
+        return 'precondition="adapt"' if self.adapts else super().waits_for_warmup()
 
     def resolve(self, x: np.ndarray) -> Self:
         process = super().resolve(x)

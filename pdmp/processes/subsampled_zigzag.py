@@ -18,7 +18,8 @@ has the bounds
 
 with the anchor a, |∂ⱼUᵢ| <= Mᵢⱼ, |∂ⱼUᵢ(x) - ∂ⱼUᵢ(y)| <= Lᵢⱼ |(x - y)/σ|, bⱼ >= 0 a bound on the slope of the prior's
 part, and √d = |v/σ|. Importance draws i in proportion to Cᵢ = Σⱼ σⱼ Lᵢⱼ, so that Σⱼ σⱼ Σ wᵢ Lᵢⱼ = Σᵢ Cᵢ whatever the
-batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known.
+batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known. Of several anchors
+(`pdmp.gradients.anchors`) the nearest to x counts, and in [·]₊ the one for which that is largest.
 
 No batch depends on the state. So batches are drawn ahead of their use, and their data are prefetched from main memory
 while others are evaluated.
@@ -39,6 +40,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients import ControlVariate
+from pdmp.gradients.anchors import Anchor
 from pdmp.native.classes import Compiled, compiled, entry, positive
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
@@ -68,6 +70,7 @@ class Memory(NamedTuple):
     lipschitz: np.ndarray  #: (d,)
     scratch: np.ndarray  #: (d,)
     provider: tuple
+    bank: tuple  #: the anchor, or several; zeros without control variates
 
 
 class TermBounds(Bound):
@@ -100,8 +103,7 @@ class SubsampledRates(Compiled):
 
     anchored: bool  #: whether the batches are control variates
     by_importance: bool  #: whether data are drawn in proportion to their bounds
-    anchor_point: np.ndarray  #: (d,)
-    anchor_gradient: np.ndarray  #: (d,) of the data alone
+    anchors: Compiled  #: one of `pdmp.gradients.anchors`; without control variates one where nothing is known
     speed: np.ndarray  #: (d,) σ
 
     def __init__(self, provider, speed):
@@ -110,11 +112,9 @@ class SubsampledRates(Compiled):
         self.speed = np.ones(d) if isinstance(speed, str) else speed
         self.anchored = isinstance(provider, ControlVariate)
         self.by_importance = provider.draw == "importance"
-        self.anchor_point = self.anchor_gradient = np.zeros(d)
-        if self.anchored:
-            self.anchor_point, self.anchor_gradient = provider.anchor, provider.anchor_gradient
-            if not np.array_equal(provider.scale, self.speed):
-                provider = provider.rescaled(self.speed)
+        if self.anchored and not np.array_equal(provider.scale, self.speed):
+            provider = provider.rescaled(self.speed)
+        self.anchors = provider.anchors if self.anchored else Anchor(np.zeros((1, d)), np.zeros((1, d)))
         self.provider = provider
         if self.by_importance:
             self.bounds = TermBounds(provider.drawing.alias.total, np.zeros(d))
@@ -136,14 +136,15 @@ class SubsampledRates(Compiled):
         memory, model, v = state.memory, process.provider.model, state.v
         here, d = memory.here, state.v.shape[0]
         self.find_position(process, state, now)
+        self.anchors.follow(model, memory.bank, here, now, state.counts)
+        anchor = memory.bank.anchor
         level, rise, square = 0.0, 0.0, 0.0
         for j in range(d):
             partial = model.prior_partial(here, j)
             if self.anchored:
-                partial += self.anchor_gradient[j]
-                z = (here[j] - self.anchor_point[j]) / self.speed[j]
+                z = (here[j] - anchor[j]) / self.speed[j]
                 square += z * z
-            memory.known[j] = positive(v[j] * partial) + process.refresh_rate[j]
+            memory.known[j] = self.anchors.largest(memory.bank, j, v[j], partial) + process.refresh_rate[j]
             memory.slope[j] = positive(model.prior_partial_curvature_bound(v, j))
             level += memory.known[j]
             rise += memory.slope[j]
@@ -166,6 +167,7 @@ class SubsampledRates(Compiled):
         d, n = bounds.shape[0], memory.rows.shape[1]
         b = self.next_batch(provider, memory, rng)
         state.counts[DATA] += n
+        self.anchors.evaluated(memory.bank, n)
 
         # Which coordinate: in proportion to its bound, given the batch.
         s = now - memory.start[0]
@@ -185,26 +187,30 @@ class SubsampledRates(Compiled):
         # Its rate, for this batch.
         self.find_position(process, state, now)
         here = memory.here
-        partial = model.prior_partial(here, j) + self.anchor_gradient[j]
+        self.anchors.choose(memory.bank, here)
+        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
+        partial = model.prior_partial(here, j) + known[j]
         for m in range(n):
             row, weight = memory.rows[b, m], memory.weights[b, m]
             if self.anchored:
-                partial += weight * model.term_partial_difference(here, self.anchor_point, row, j, memory.scratch)
+                partial += weight * model.term_partial_difference(here, anchor, row, j, memory.scratch)
             else:
                 partial += weight * model.term_partial(here, row, j, memory.scratch)
         return total * ((positive(state.v[j] * partial) + process.refresh_rate[j]) / bounds[j])
 
-    @compiled
+    @compiled(allocates=True)
     def true_rates(self, process, x, v, scratch, out):
         """All data, each with its probability; unknown for larger batches, which are too many to list."""
         provider, model = process.provider, process.provider.model
+        nearest = self.anchors.closest(self.anchors.points, x)
+        anchor, data = self.anchors.points[nearest], self.anchors.gradients[nearest]
         for j in range(x.shape[0]):
-            known, total = model.prior_partial(x, j) + self.anchor_gradient[j], 0.0
+            known, total = model.prior_partial(x, j) + data[j], 0.0
             for i in range(model.n_data):
                 inverse = provider.drawing.inverse(i)
                 if inverse > 0.0:
                     if self.anchored:
-                        partial = model.term_partial_difference(x, self.anchor_point, i, j, scratch)
+                        partial = model.term_partial_difference(x, anchor, i, j, scratch)
                     else:
                         partial = model.term_partial(x, i, j, scratch)
                     total += positive(v[j] * (known + inverse * partial)) / inverse
@@ -271,7 +277,8 @@ class SubsampledRates(Compiled):
             turn=np.full(1, -1),
             lipschitz=np.zeros(d),
             scratch=np.zeros(d),
-            provider=process.provider.memory(rng),
+            provider=process.provider.memory(rng)._replace(bank=()),
+            bank=self.anchors.memory(),
         )
 
 

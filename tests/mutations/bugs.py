@@ -278,7 +278,7 @@ BUGS = [
     Bug(
         "ControlVariate: the anchor's batch is not subtracted",
         "pdmp/gradients/control_variate.py",
-        "self.drawing.difference(self.model, x, self.anchor, memory, n, out)",
+        "self.drawing.difference(self.model, x, anchor, memory, n, out)",
         "clear(out)\n        self.model.add_batch_gradient(x, memory.rows, n, out)",
         (GRADIENTS,),
     ),

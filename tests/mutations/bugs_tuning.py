@@ -67,7 +67,7 @@ BUGS = [
         ("the run of another arm", "pdmp/tuning/competition.py", "clock, metric, seed, made[best].run)", "clock, metric, seed, made[0].run)", RUN),
         ("a batch of a fixed size", "pdmp/gradients/minibatch.py", "self.size, self.draw, self.seed = check_size(size, model), draw", "self.size, self.draw, self.seed = check_size(2, model), draw", RUN),
         ("control variates of a fixed size", "pdmp/gradients/control_variate.py", "self.size, self.draw = check_size(size, model), draw", "self.size, self.draw = check_size(1, model), draw", RUN),
-        ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'self.anchor = model.check(anchor, "anchor")', "self.anchor = model.mode()", RUN),
+        ("control variates at the mode, not at their anchor", "pdmp/gradients/control_variate.py", 'points = model.check(anchor, "anchor")[None]', "points = model.mode()[None]", RUN),
         ("a friction that is not kept", "discrete/sghmc.py", "super().__init__(provider, step, friction, preconditioner)", "super().__init__(provider, step, None, preconditioner)", RUN),
         ("momenta are never refreshed", "discrete/sghmc.py", 'count("refresh_every", refresh_every)', "0", RUN),
         ("from_h drops the leapfrog steps", "discrete/sghmc.py", "noise_estimate=beta_hat / eps, **options", "noise_estimate=beta_hat / eps", FIGURES),

@@ -167,8 +167,8 @@ BUGS = [
         (
             "batches: no prior in the rate",
             SUBSAMPLED,
-            "        partial = model.prior_partial(here, j) + self.anchor_gradient[j]\n        for",
-            "        partial = self.anchor_gradient[j]\n        for",
+            "        partial = model.prior_partial(here, j) + known[j]\n        for",
+            "        partial = known[j]\n        for",
             ZIGZAG,
         ),
         # control variates
@@ -181,16 +181,16 @@ BUGS = [
         ),
         (
             "control variates: the known gradient is left out",
-            SUBSAMPLED,
-            "                partial += self.anchor_gradient[j]\n",
-            "",
+            "pdmp/gradients/anchors.py",
+            "return positive(v * (partial + bank.anchor_gradient[j]))",
+            "return positive(v * partial)",
             ZIGZAG,
         ),
         (
             "control variates: distances not in units of speeds",
             SUBSAMPLED,
-            "z = (here[j] - self.anchor_point[j]) / self.speed[j]",
-            "z = here[j] - self.anchor_point[j]",
+            "z = (here[j] - anchor[j]) / self.speed[j]",
+            "z = here[j] - anchor[j]",
             ZIGZAG,
         ),
         (
