@@ -52,6 +52,9 @@ CASES = {
     "linear, one clock": lambda: StickyGroups(pdmp.ZigZag(LINEAR, thinning="affine"), GROUPS, INCLUSION, rate=2.5),
     "linear, no single": lambda: StickyGroups(pdmp.ZigZag(LINEAR), GROUPS, INCLUSION, always=SINGLE),
     "logistic": lambda: StickyGroups(one_row(LOGISTIC), GROUPS, BetaBernoulli(2.0, 0.7)),
+    "logistic, beside the mode": lambda: StickyGroups(
+        one_row(LOGISTIC), GROUPS, BetaBernoulli(2.0, 0.7), anchor=LOGISTIC.mode() + 0.3
+    ),
     "counts": lambda: StickyGroups(RegressionZigZag(counts()), [[1, 2]]),
 }
 
