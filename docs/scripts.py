@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pathlib
 import re
+import tomllib
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 INDEX = """# Examples
@@ -42,12 +43,20 @@ def pictures(path: pathlib.Path) -> list[pathlib.Path]:
     return [picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))]
 
 
+def descriptions() -> dict[str, str]:
+    """What each of those pictures shows, in words."""
+    return tomllib.loads((EXAMPLES / "papers" / "pictures.toml").read_text(encoding="utf-8"))
+
+
 def page(path: pathlib.Path) -> str:
     """In Markdown."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     # Four spaces after a list are no block of code in Markdown.
     text = re.sub(r"^    (python .*)$", r"```sh\n\1\n```", ast.get_docstring(tree), flags=re.MULTILINE)
-    shown = "\n\n".join(f"![{p.stem}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path))
+    told = descriptions()
+    shown = "\n\n".join(
+        f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path)
+    )
     where = path.relative_to(EXAMPLES.parent).as_posix()
     title = path.stem.replace("_", " ")
     return PAGE.format(
