@@ -56,6 +56,7 @@ copybutton_prompt_is_regexp = True
 #: Pages with their headings beside them. The others, of pictures, of code and of the papers' wide tables, want the room.
 CONTENTS = ("*", "start/*", "ideas/*", "choose/*", "howto/*", "reference/**", "evidence/[!p]*")
 
+smartquotes_action = "qe"  # two dashes are those of an option
 html_theme = "pydata_sphinx_theme"
 html_title = "pdmp"
 html_static_path = ["_static"]
