@@ -53,7 +53,7 @@ numpydoc_xref_param_type = False
 copybutton_prompt_text = r">>> |\$ "
 copybutton_prompt_is_regexp = True
 
-#: Pages with their headings beside them. The others, of pictures, of code and of the papers' wide tables, want the room.
+#: Pages with their headings beside them. The others, of pictures, code and the papers' wide tables, want the room.
 CONTENTS = ("*", "start/*", "ideas/*", "choose/*", "howto/*", "reference/**", "evidence/[!p]*")
 
 smartquotes_action = "qe"  # two dashes are those of an option

@@ -88,7 +88,7 @@ def legible(axes):
 
 
 def proposed(seed):
-    """Times, rate and bound of the picture of thinning, and proposals with heights: uniform between zero and the bound."""
+    """Times, rate and bound of the picture of thinning; proposals, with heights uniform between zero and the bound."""
     rng = np.random.default_rng(seed)
     t = np.linspace(0.0, 6.0, 601)
     rate = np.maximum(1.4 * np.sin(1.3 * t) + 0.6 * t - 0.4, 0.0)

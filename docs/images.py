@@ -1,7 +1,7 @@
-"""The images of the built pages: wide enough to be read on a phone, described in words, and at rest for who wants no motion.
+"""The images of the built pages: wide enough for a phone, described in words, and at rest for who wants no motion.
 
-A picture is shown at `NORMAL` pixels an inch where there is room, and at `LEAST` at least: one that is wider than the page
-then scrolls in a box of its own, and a click opens it alone. Text of 7.5 points has 9 pixels at `LEAST`.
+A picture is shown at `NORMAL` pixels an inch where there is room, and at `LEAST` at least: one that is wider than the
+page then scrolls in a box of its own, and a click opens it alone. Text of 7.5 points has 9 pixels at `LEAST`.
 """
 
 import pathlib
@@ -16,31 +16,53 @@ PHONE = 362  #: pixels of a line of text on the narrowest screen that is thought
 DPI = 110  #: of files that do not say theirs: those of examples/papers
 #: What the pictures of the gallery show; other pages say it where they have a picture.
 GALLERY = {
-    "01_overview": "Four panels for each of two coefficients: its path in time, its marginal, ranks of four chains in a "
-    "grey band, and an autocorrelation that falls to zero.",
-    "02_trajectory": "A path of straight segments in the plane, dots where it bounces and squares where the velocity is "
-    "drawn anew; beside it both coordinates against time.",
-    "03_elliptic_path": "Two coordinates against time: waves between the events, with corners where the path bounces.",
-    "04_thinning": "The shaded rate rises along each piece of path below a line, the bound; marks on the line are "
-    "proposals, most of them accepted.",
-    "05_predicted_bound": "A low shaded rate, and far above it the pieces of the predicted bound with proposals on them, "
-    "most of them thinned.",
+    "01_overview": (
+        "Four panels for each of two coefficients: its path in time, its marginal, ranks of four chains in a grey"
+        " band, and an autocorrelation that falls to zero."
+    ),
+    "02_trajectory": (
+        "A path of straight segments in the plane, dots where it bounces and squares where the velocity is drawn "
+        "anew; beside it both coordinates against time."
+    ),
+    "03_elliptic_path": (
+        "Two coordinates against time: waves between the events, with corners where the path bounces."
+    ),
+    "04_thinning": (
+        "The shaded rate rises along each piece of path below a line, the bound; marks on the line are proposals,"
+        " most of them accepted."
+    ),
+    "05_predicted_bound": (
+        "A low shaded rate, and far above it the pieces of the predicted bound with proposals on them, most of "
+        "them thinned."
+    ),
     "06_marginals": "Two bell-shaped histograms of two chains, which lie on the black curve of the exact density.",
-    "07_pairs": "Histograms of three coefficients on the diagonal, clouds of draws with level sets below it, and "
-    "correlations above it.",
-    "08_ranks": "For each of two coordinates the ranks of three chains, step lines that stay within a grey band around 1.",
-    "09_autocorrelation": "Autocorrelations of two coordinates against the lag: both fall from 1, become negative, and "
-    "end near 0.",
+    "07_pairs": (
+        "Histograms of three coefficients on the diagonal, clouds of draws with level sets below it, and "
+        "correlations above it."
+    ),
+    "08_ranks": (
+        "For each of two coordinates the ranks of three chains, step lines that stay within a grey band around 1."
+    ),
+    "09_autocorrelation": (
+        "Autocorrelations of two coordinates against the lag: both fall from 1, become negative, and end near 0."
+    ),
     "10_event_rates": "Rates of bounces and of refreshments in four chains, with error bars around the mean of all.",
     "11_inclusion": "A bar for each of six coefficients: two are certainly in, two hardly ever, two near 0.4.",
-    "12_comparison_001": "Errors of the means against data passes on logarithmic axes: that of Zig-Zag falls to the end, "
-    "those of SGLD and SGBD level off.",
-    "12_comparison_002": "Paths of three samplers over level sets of the posterior, their marginals over a grey "
-    "reference, and their errors against data passes.",
-    "13_tuning": "Stein discrepancies against data passes spent: nine settings start, three go on, and one line is blue, "
-    "the setting that was chosen.",
-    "14_reliability": "Shares of right predictions by confidence, close to the dashed diagonal, over a histogram of the "
-    "predictions.",
+    "12_comparison_001": (
+        "Errors of the means against data passes on logarithmic axes: that of Zig-Zag falls to the end, those of "
+        "SGLD and SGBD level off."
+    ),
+    "12_comparison_002": (
+        "Paths of three samplers over level sets of the posterior, their marginals over a grey reference, and "
+        "their errors against data passes."
+    ),
+    "13_tuning": (
+        "Stein discrepancies against data passes spent: nine settings start, three go on, and one line is blue, "
+        "the setting that was chosen."
+    ),
+    "14_reliability": (
+        "Shares of right predictions by confidence, close to the dashed diagonal, over a histogram of the predictions."
+    ),
 }
 
 

@@ -54,9 +54,7 @@ def page(path: pathlib.Path) -> str:
     # Four spaces after a list are no block of code in Markdown.
     text = re.sub(r"^    (python .*)$", r"```sh\n\1\n```", ast.get_docstring(tree), flags=re.MULTILINE)
     told = descriptions()
-    shown = "\n\n".join(
-        f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path)
-    )
+    shown = "\n\n".join(f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path))
     where = path.relative_to(EXAMPLES.parent).as_posix()
     title = path.stem.replace("_", " ")
     return PAGE.format(

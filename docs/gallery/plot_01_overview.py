@@ -2,8 +2,8 @@
 What one looks at first
 =======================
 
-A row for each coordinate: its path; its marginal; ranks of the draws of each chain among all, within the grey band where
-chains agree; and the autocorrelation, how fast the path forgets. All from ``run.plot()``.
+A row for each coordinate: its path; its marginal; ranks of the draws of each chain among all, within the grey band
+where chains agree; and the autocorrelation, how fast the path forgets. All from ``run.plot()``.
 """
 
 import numpy as np

@@ -79,6 +79,10 @@ class ControlVariate(Provider):
     scale : float or array_like of shape (dim,), default 1.0
         Units in which Cᵢ measures distances, such as standard deviations of the target.
 
+    See Also
+    --------
+    pdmp.gradients.Minibatch : Without the anchor.
+
     Notes
     -----
     One call counts n data terms. `gradient_and_projection` and `gradient_and_sd` estimate the variance from the
