@@ -652,7 +652,7 @@ def test_marks_of_the_picture_of_thinning_are_told_apart(monkeypatch):
 
 
 def test_without_refreshment_a_path_keeps_its_distance_from_the_centre():
-    """BPS on a round Gaussian: x₀v₁ - x₁v₀ is the same all along, and |x| at least that by |v|; not with refreshment."""
+    """BPS on a round Gaussian: x₀v₁ - x₁v₀ is the same all along, and |x| at least that by |v|; not if refreshed."""
     around = pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])
     with pytest.warns(UserWarning, match="without refreshment"):
         run = pdmp.sample(pdmp.BPS(around, refresh_rate=0.0), events=40, initial=[1.5, 0.0], seed=4)
