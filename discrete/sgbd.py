@@ -136,6 +136,11 @@ class SGBD(Ticking):
         For an unknown estimator, a scale that is not positive, or a corrected estimator or an adaptive scale with
         batches of one term.
 
+    See Also
+    --------
+    discrete.SGLD : Without Barker's bounded steps.
+    discrete.Barker : With exact gradients and a Metropolis step.
+
     Examples
     --------
     >>> import discrete, pdmp

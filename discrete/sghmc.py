@@ -107,6 +107,11 @@ class SGHMC(Underdamped):
         For refreshed momenta in a scheme whose bias then does not vanish with the step, and for a splitting with so
         large a product of friction and step that its variance is much too small.
 
+    See Also
+    --------
+    discrete.BAOAB : Another integrator of the same dynamics.
+    discrete.SGNHT : Friction that adapts to the noise.
+
     Examples
     --------
     >>> import discrete, pdmp

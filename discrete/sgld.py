@@ -260,6 +260,13 @@ class SGLD(Brownian):
     UserWarning
         For a correction with batches whose noise cancels over an epoch.
 
+    See Also
+    --------
+    discrete.SGHMC : With momentum.
+    discrete.SGBD : Robust to large gradients.
+    discrete.schedules.polynomial : Decreasing steps.
+    pdmp.gradients.Minibatch : The estimates that it takes.
+
     Examples
     --------
     >>> import discrete, pdmp

@@ -18,6 +18,7 @@ author = "the pdmp developers"
 release = version = pdmp.__version__
 
 extensions = [
+    "images",
     "mathml",
     "myst_parser",
     "numpydoc",
@@ -52,6 +53,10 @@ numpydoc_xref_param_type = False
 copybutton_prompt_text = r">>> |\$ "
 copybutton_prompt_is_regexp = True
 
+#: Pages with their headings beside them. The others, of pictures, code and the papers' wide tables, want the room.
+CONTENTS = ("*", "start/*", "ideas/*", "choose/*", "howto/*", "reference/**", "evidence/[!p]*")
+
+smartquotes_action = "qe"  # two dashes are those of an option
 html_theme = "pydata_sphinx_theme"
 html_title = "pdmp"
 html_static_path = ["_static"]
@@ -59,7 +64,7 @@ html_css_files = ["pages.css"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {pages: ["page-toc"] for pages in CONTENTS},
     "footer_start": ["copyright"],
     "footer_end": [],
 }

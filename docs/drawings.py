@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 
 import matplotlib
 
@@ -10,12 +12,16 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
+from matplotlib.text import Text
 
 import discrete
 import pdmp
 
 BLUE, RED, GREY = "#0072b2", "#d55e00", "#8a8a8a"
+HERE = pathlib.Path(__file__).parent
 FRAMES, PER_SECOND = 90, 15
+HELD = 30  #: frames for which the whole path stays
+THINNED = 15828  #: a seed at which no proposal lies close to the rate, so that accepted and rejected are told apart
 #: A correlated Gaussian, two standard deviations wide.
 TARGET = pdmp.models.Gaussian([0.0, 0.0], [[1.0, 0.6], [0.6, 1.0]])
 
@@ -48,7 +54,7 @@ def animate(path, end, name, folder, steps=False):
         point.set_data([here[0]], [here[1]])
         return line, events, point
 
-    film = FuncAnimation(figure, draw, frames=FRAMES, blit=True)
+    film = FuncAnimation(figure, draw, frames=[*range(FRAMES), *[FRAMES - 1] * HELD], blit=True)
     film.save(folder / f"{name}.gif", writer=PillowWriter(fps=PER_SECOND))
     draw(FRAMES - 1)
     figure.savefig(folder / f"{name}.png")
@@ -70,12 +76,20 @@ def films(folder):
     animate(path, path.end, "sgld", folder, steps=True)
 
 
-def thinning(folder):
-    """Proposals under a bound, of which those below the rate are events.
+def legible(axes):
+    """A legend above the axes, and no text below 8 points: the pictures of a phone are 4.2 inches wide."""
+    handles, labels = axes.get_legend_handles_labels()
+    if axes.legend_ is not None:
+        handles, labels = axes.legend_.legend_handles, [text.get_text() for text in axes.legend_.texts]
+    axes.legend(handles, labels, ncols=2, loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    for text in axes.findobj(Text):
+        text.set_fontsize(max(text.get_fontsize(), 8.0))
 
-    The rate is that of a straight line through a bimodal density, the bound is constant on pieces.
-    """
-    rng = np.random.default_rng(7)
+
+def proposed(seed):
+    """Times, rate and bound of the picture of thinning; proposals, with heights uniform between zero and the bound."""
+    rng = np.random.default_rng(seed)
     t = np.linspace(0.0, 6.0, 601)
     rate = np.maximum(1.4 * np.sin(1.3 * t) + 0.6 * t - 0.4, 0.0)
     edges = np.arange(0.0, 6.1, 1.0)
@@ -86,31 +100,58 @@ def thinning(folder):
         n = rng.poisson(height)
         places.append(a + rng.random(n))
         levels.append(height * rng.random(n))
-    places, levels = np.concatenate(places), np.concatenate(levels)
+    return t, rate, heights[piece], np.concatenate(places), np.concatenate(levels)
+
+
+def thinning(folder, seed=THINNED):
+    """Proposals under a bound, of which those below the rate are events.
+
+    The rate is that of a straight line through a bimodal density, the bound is constant on pieces.
+    """
+    t, rate, bound, places, levels = proposed(seed)
     below = levels < np.interp(places, t, rate)
-    figure, axes = plt.subplots(figsize=(7.0, 3.0), dpi=110, layout="constrained")
+    figure, axes = plt.subplots(figsize=(4.2, 3.2), dpi=220, layout="constrained")
     axes.fill_between(t, rate, color=BLUE, alpha=0.15, lw=0)
-    axes.plot(t, rate, color=BLUE, label="rate of the clock")
-    axes.plot(t, heights[piece], color=GREY, drawstyle="steps-post", label="bound")
-    axes.plot(places[~below], levels[~below], "x", color=GREY, label="proposal, thinned")
-    axes.plot(places[below], levels[below], "o", color=RED, label="proposal, accepted: an event")
+    axes.plot(t, rate, color=BLUE, label="rate")
+    axes.plot(t, bound, color=GREY, drawstyle="steps-post", label="bound")
     axes.vlines(places[below], 0.0, levels[below], color=RED, lw=0.8)
+    axes.plot(places[below], levels[below], "o", color=RED, ms=5, label="accepted: an event")
+    axes.plot(places[~below], levels[~below], "x", color="black", ms=6, label="rejected: thinned")
     axes.set(xlabel="time", ylabel="rate", xlim=(0.0, 6.0), ylim=(0.0, None))
-    axes.legend(frameon=False, fontsize=8)
-    axes.spines[["top", "right"]].set_visible(False)
+    legible(axes)
     figure.savefig(folder / "thinning.png")
     plt.close(figure)
 
 
-def predicted(folder):
-    """The rate of the Stochastic Bouncy Particle Sampler under its predicted bound, with proposals."""
+def predicted_process():
+    """The Stochastic Bouncy Particle Sampler on a small logistic regression."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 4))
     y = rng.random(300) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))
     batches = pdmp.gradients.Minibatch(pdmp.models.LogisticRegression(X, y, prior_scale=1.0), size=60)
-    axes = pdmp.plots.rate_and_bound(pdmp.SBPS(batches, k=2.0), proposals=25, seed=3)
-    axes.figure.savefig(folder / "predicted.png", dpi=110)
-    plt.close(axes.figure)
+    return pdmp.SBPS(batches, k=2.0)
+
+
+def predicted(folder):
+    """The rate of the Stochastic Bouncy Particle Sampler under its predicted bound, with proposals."""
+    figure, axes = plt.subplots(figsize=(4.2, 3.2), dpi=220, layout="constrained")
+    pdmp.plots.rate_and_bound(predicted_process(), proposals=16, seed=3, ax=axes)
+    legible(axes)
+    figure.savefig(folder / "predicted.png")
+    plt.close(figure)
+
+
+def taught(folder):
+    """The pictures of the page for teaching, by the code on that page."""
+    page = (HERE / "start" / "teaching.md").read_text(encoding="utf-8")
+    space, here = {}, os.getcwd()
+    try:
+        os.chdir(folder)
+        for code in re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+            exec(compile(code, "teaching.md", "exec"), space)
+    finally:
+        os.chdir(here)
+        plt.close("all")
 
 
 def draw_all(folder: pathlib.Path) -> None:
@@ -122,7 +163,8 @@ def draw_all(folder: pathlib.Path) -> None:
         thinning(folder)
     if not (folder / "predicted.png").exists():
         predicted(folder)
+    taught(folder)  # always, as its code is on a page
 
 
 if __name__ == "__main__":
-    draw_all(pathlib.Path(__file__).parent / "_generated")
+    draw_all(HERE / "_generated")

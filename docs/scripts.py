@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pathlib
 import re
+import tomllib
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 INDEX = """# Examples
@@ -12,8 +13,12 @@ INDEX = """# Examples
 The scripts of `examples/`, which run by themselves: `python examples/NAME.py`. Those of `examples/papers` repeat the
 figures of five papers; [what was found](../evidence/papers.md) is on a page of its own.
 
+| script | what it shows |
+|---|---|
+{lines}
+
 ```{{toctree}}
-:maxdepth: 1
+:hidden:
 {names}
 ```
 """
@@ -42,12 +47,24 @@ def pictures(path: pathlib.Path) -> list[pathlib.Path]:
     return [picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))]
 
 
+def descriptions() -> dict[str, str]:
+    """What each of those pictures shows, in words."""
+    return tomllib.loads((EXAMPLES / "papers" / "pictures.toml").read_text(encoding="utf-8"))
+
+
+def summary(path: pathlib.Path) -> str:
+    """The first paragraph of what a script says of itself."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+
+
 def page(path: pathlib.Path) -> str:
     """In Markdown."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     # Four spaces after a list are no block of code in Markdown.
     text = re.sub(r"^    (python .*)$", r"```sh\n\1\n```", ast.get_docstring(tree), flags=re.MULTILINE)
-    shown = "\n\n".join(f"![{p.stem}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path))
+    told = descriptions()
+    shown = "\n\n".join(f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path))
     where = path.relative_to(EXAMPLES.parent).as_posix()
     title = path.stem.replace("_", " ")
     return PAGE.format(
@@ -63,7 +80,8 @@ def write_all(folder: pathlib.Path) -> None:
     """The index and the pages; what has not changed is left alone, so that a second build is fast."""
     folder.mkdir(exist_ok=True)
     wanted = {f"{path.stem}.md": page(path) for path in scripts()}
-    wanted["index.md"] = INDEX.format(names="\n".join(path.stem for path in scripts()))
+    lines = "\n".join(f"| [{path.stem}]({path.stem}.md) | {summary(path)} |" for path in scripts())
+    wanted["index.md"] = INDEX.format(lines=lines, names="\n".join(path.stem for path in scripts()))
     for name, text in wanted.items():
         place = folder / name
         if not place.exists() or place.read_text(encoding="utf-8") != text:

@@ -601,6 +601,11 @@ def compare(
     SamplingError
         If the reference fails. A sampler that fails has a row of NaN and a note.
 
+    See Also
+    --------
+    pdmp.reference : The long run that errors are measured by.
+    pdmp.plots.compare : Draws what is returned.
+
     Examples
     --------
     >>> import numpy as np

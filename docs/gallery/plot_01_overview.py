@@ -2,7 +2,8 @@
 What one looks at first
 =======================
 
-The path of a coordinate, its marginal, whether chains agree, and how fast the path forgets: ``run.plot()``.
+A row for each coordinate: its path; its marginal; ranks of the draws of each chain among all, within the grey band
+where chains agree; and the autocorrelation, how fast the path forgets. All from ``run.plot()``.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 A path and its events
 =====================
 
-Bounces and refreshments of the Bouncy Particle Sampler, in two coordinates. Events have markers by kind.
+Bounces and refreshments of the Bouncy Particle Sampler, in two coordinates. Events have markers by kind. The path
+fills the Gaussian, which is long along one diagonal; on the right are its two coordinates in time.
 """
 
 import pdmp

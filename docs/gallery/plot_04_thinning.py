@@ -2,8 +2,9 @@
 A rate and its bound
 ====================
 
-Proposals come at the bound, and are events with probability rate / bound. Here the bound is exact, and never
-exceeded.
+The rate of a bounce (shaded) grows along each straight piece of path, and vanishes when the velocity is reflected.
+Proposals come at the bound (the lines), and are events with probability rate / bound: orange dots, the others are
+thinned. Here the bound is exact, and never exceeded.
 """
 
 import numpy as np

@@ -2,7 +2,8 @@
 Pairs
 =====
 
-Level sets, draws and correlations.
+Each coordinate on the diagonal, a histogram for each chain; below it draws of each pair with level sets that hold
+50, 90 and 99 % of them; above it correlations.
 """
 
 import numpy as np

@@ -2,7 +2,9 @@
 Tuning by successive halving
 ============================
 
-Which settings were dropped in which round, and the Stein discrepancies of those that went on.
+Each line is a setting: its Stein discrepancy (the distance of its draws from the posterior) after the data passes
+that it has had. A line ends where its setting was dropped; a third of the settings goes on after each round. The
+blue one is chosen.
 """
 
 import numpy as np

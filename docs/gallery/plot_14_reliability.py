@@ -2,7 +2,8 @@
 Are predicted probabilities right?
 ==================================
 
-Frequencies of the label against its predicted probability.
+How often a prediction is right, against how sure it is: on the dashed line the two agree. Below is how many
+predictions there are of each confidence. ECE and MCE are the mean and the largest distance from the line.
 """
 
 import numpy as np

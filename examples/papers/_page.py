@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import tomllib
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).parent
@@ -169,7 +170,8 @@ def own_figure() -> str:
     if about is None:
         return text + "No full run yet.\n"
     lines = [(row["what"], row["measured"], row["criterion"]) for row in about["criteria"]]
-    pictures = "".join(f"\n![{OWN}](results/{OWN}{end}.png)\n" for end in ("", "_seconds"))
+    told = tomllib.loads((HERE / "pictures.toml").read_text(encoding="utf-8"))
+    pictures = "".join(f"\n![{told[name]}](results/{name}.png)\n" for name in (OWN, f"{OWN}_seconds"))
     return text + pictures + "\n" + table(("what", "found", "criterion"), lines)
 
 

@@ -89,6 +89,10 @@ def auto(
     UserWarning
         If paths end apart, so that there may be modes that no chain starts from.
 
+    See Also
+    --------
+    pdmp.sample : Runs it.
+
     Examples
     --------
     >>> import pdmp

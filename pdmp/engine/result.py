@@ -67,6 +67,10 @@ def load(path: str | os.PathLike) -> Run:
     ValueError
         If the file is damaged, or not a saved run.
 
+    See Also
+    --------
+    pdmp.Run : What is returned, and its method ``save``.
+
     Examples
     --------
     >>> import pdmp

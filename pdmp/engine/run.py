@@ -167,6 +167,12 @@ def sample(
     SamplingError
         If a chain fails; its attribute ``run`` has what was sampled before.
 
+    See Also
+    --------
+    pdmp.auto : The process that is chosen for a model, to look at or to change.
+    pdmp.regression : A posterior from a formula and a table.
+    pdmp.compare : Several samplers on one model, at equal cost.
+
     Examples
     --------
     >>> import pdmp

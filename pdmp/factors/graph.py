@@ -191,6 +191,18 @@ def from_networkx(graph: nx.Graph, dim: int, factors: int | None = None) -> Fact
     ValueError
         For a node without its attributes, an edge between two factors or two variables, coordinates that are missing,
         repeated or too large, and factors of the model that are missing, repeated or without a gradient.
+
+    Examples
+    --------
+    >>> import networkx, pdmp
+    >>> graph = networkx.Graph()
+    >>> for j in range(3):
+    ...     graph.add_node(f"x{j}", bipartite=1, index=j)
+    >>> for f in range(2):
+    ...     graph.add_node(f"f{f}", bipartite=0, terms=[f])
+    ...     graph.add_edges_from([(f"f{f}", f"x{f}"), (f"f{f}", f"x{f + 1}")])
+    >>> pdmp.factors.from_networkx(graph, dim=3).scope(1)
+    array([1, 2])
     """
     import networkx as nx
 

@@ -130,6 +130,11 @@ def regression(
     RuntimeError
         If a pass over the data has lost worker after worker of a Dask cluster.
 
+    See Also
+    --------
+    pdmp.sample : Any other model.
+    pdmp.models.priors.Normal : One of the priors.
+
     Notes
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the

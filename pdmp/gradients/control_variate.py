@@ -109,6 +109,10 @@ class ControlVariate(Provider):
         that was not found, or that lies far from the mean. Each chain has its own; each move is one pass over the
         data, and counts as one. After the warm-up the anchors stay (`pdmp.gradients.anchors`).
 
+    See Also
+    --------
+    pdmp.gradients.Minibatch : Without the anchor.
+
     Notes
     -----
     One call counts n data terms. `gradient_and_projection` and `gradient_and_sd` estimate the variance from the

@@ -43,6 +43,11 @@ class Minibatch(Provider):
     seed : int, default 0
         Seed of the permutation of ``"reshuffle"``; the chains share it.
 
+    See Also
+    --------
+    pdmp.gradients.ControlVariate : Less noise near the mode.
+    pdmp.gradients.Full : No noise.
+
     Notes
     -----
     `gradient_and_projection` estimates the variance of G = v·∇U by c² = w² n f s², s² the sample variance of v·∇Uᵢ over

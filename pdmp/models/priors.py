@@ -63,14 +63,30 @@ class Prior:
 
 @dataclass(frozen=True)
 class Flat(Prior):
-    """A constant: no prior."""
+    """A constant: no prior.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.Flat()
+    Flat()
+    """
 
     kind = FLAT
 
 
 @dataclass(frozen=True)
 class Normal(Prior):
-    """N(mean, sd²)."""
+    """N(mean, sd²).
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> narrow = pdmp.models.priors.Normal(0.0, 0.1)
+    >>> narrow
+    Normal(mean=0.0, sd=0.1)
+    >>> fit = pdmp.regression('visits ~ age', table, 'poisson', priors={'age': narrow})  # doctest: +SKIP
+    """
 
     mean: float
     sd: float
@@ -80,7 +96,14 @@ class Normal(Prior):
 
 @dataclass(frozen=True)
 class StudentT(Prior):
-    """Student's t law with `degrees` degrees of freedom around `mean`."""
+    """Student's t law with `degrees` degrees of freedom around `mean`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.StudentT(4.0, 0.0, 2.5)
+    StudentT(degrees=4.0, mean=0.0, scale=2.5)
+    """
 
     degrees: float
     mean: float
@@ -91,7 +114,14 @@ class StudentT(Prior):
 
 @dataclass(frozen=True)
 class HalfNormal(Prior):
-    """|N(0, scale²)|."""
+    """|N(0, scale²)|.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.HalfNormal(1.0)
+    HalfNormal(scale=1.0)
+    """
 
     scale: float
 
@@ -100,7 +130,14 @@ class HalfNormal(Prior):
 
 @dataclass(frozen=True)
 class HalfStudentT(Prior):
-    """The absolute value of `scale` times Student's t with `degrees` degrees of freedom."""
+    """The absolute value of `scale` times Student's t with `degrees` degrees of freedom.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.HalfStudentT(3.0, 2.5)
+    HalfStudentT(degrees=3.0, scale=2.5)
+    """
 
     degrees: float
     scale: float
@@ -110,7 +147,14 @@ class HalfStudentT(Prior):
 
 @dataclass(frozen=True)
 class HalfCauchy(Prior):
-    """`HalfStudentT` with one degree of freedom."""
+    """`HalfStudentT` with one degree of freedom.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.HalfCauchy(5.0)
+    HalfCauchy(scale=5.0)
+    """
 
     scale: float
 
@@ -122,7 +166,14 @@ class HalfCauchy(Prior):
 
 @dataclass(frozen=True)
 class Exponential(Prior):
-    """The exponential law with the mean `scale`."""
+    """The exponential law with the mean `scale`.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.Exponential(2.0)
+    Exponential(scale=2.0)
+    """
 
     scale: float
 
@@ -134,7 +185,14 @@ class Exponential(Prior):
 
 @dataclass(frozen=True)
 class Gamma(Prior):
-    """The gamma law with this shape and scale: mean shape · scale."""
+    """The gamma law with this shape and scale: mean shape · scale.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.priors.Gamma(2.0, 0.5)
+    Gamma(shape=2.0, scale=0.5)
+    """
 
     shape: float
     scale: float
@@ -152,6 +210,14 @@ class BetaBernoulli:
     ----------
     .. [1] Scott & Berger (2010), Bayes and empirical-Bayes multiplicity adjustment in the variable-selection problem,
        Ann. Statist. 38.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> uniform = pdmp.models.priors.BetaBernoulli(1, 1)
+    >>> fit = pdmp.regression(
+    ...     'visits ~ age + dose', table, 'poisson', select='all', priors={'inclusion': uniform}
+    ... )  # doctest: +SKIP
     """
 
     a: float = 1.0

@@ -59,7 +59,14 @@ class Transform:
 
 @dataclass(frozen=True)
 class Identity(Transform):
-    """y = x."""
+    """y = x.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.transforms.Identity().constrain([1.0])
+    array([1.])
+    """
 
     def label(self, name):
         return name
@@ -67,7 +74,17 @@ class Identity(Transform):
 
 @dataclass(frozen=True)
 class Log(Transform):
-    """y = lower + eˣ > lower."""
+    """y = lower + eˣ > lower.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> log = pdmp.models.transforms.Log(lower=1.0)
+    >>> log.constrain([0.0])
+    array([2.])
+    >>> log.unconstrain([2.0])
+    array([0.])
+    """
 
     lower: float = 0.0
 
@@ -91,7 +108,14 @@ class Log(Transform):
 
 @dataclass(frozen=True)
 class Upper(Transform):
-    """y = upper - eˣ < upper."""
+    """y = upper - eˣ < upper.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.transforms.Upper(upper=3.0).constrain([0.0])
+    array([2.])
+    """
 
     upper: float = 0.0
 
@@ -113,7 +137,14 @@ class Upper(Transform):
 
 @dataclass(frozen=True)
 class Interval(Transform):
-    """y = lower + (upper - lower) / (1 + e⁻ˣ); the logit's inverse, for a probability."""
+    """y = lower + (upper - lower) / (1 + e⁻ˣ); the logit's inverse, for a probability.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.transforms.Interval(0.0, 4.0).constrain([0.0])
+    array([2.])
+    """
 
     lower: float = 0.0
     upper: float = 1.0
@@ -142,7 +173,14 @@ class Interval(Transform):
 
 @dataclass(frozen=True)
 class Ordered(Transform):
-    """y₀ = x₀, yₖ = yₖ₋₁ + exp(xₖ), along the last axis: ascending numbers."""
+    """y₀ = x₀, yₖ = yₖ₋₁ + exp(xₖ), along the last axis: ascending numbers.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.transforms.Ordered().constrain([1.0, 0.0, 0.0])
+    array([1., 2., 3.])
+    """
 
     def constrain(self, x):
         steps = np.array(x, float)
@@ -167,7 +205,14 @@ class Ordered(Transform):
 
 @dataclass(frozen=True)
 class Simplex(Transform):
-    """y = softmax(x₁, …, xₙ, -Σxₖ) along the last axis: n + 1 probabilities from n numbers."""
+    """y = softmax(x₁, …, xₙ, -Σxₖ) along the last axis: n + 1 probabilities from n numbers.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.models.transforms.Simplex().constrain([0.0, 0.0, 0.0])
+    array([0.25, 0.25, 0.25, 0.25])
+    """
 
     def constrain(self, x):
         x = np.asarray(x, float)

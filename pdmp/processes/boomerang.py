@@ -104,6 +104,11 @@ class Boomerang(Walls, Process):
         For a covariance that is not positive definite, shapes that do not fit, a rate that is negative, and bounds
         that the model does not support.
 
+    See Also
+    --------
+    pdmp.BPS : The same on straight lines.
+    pdmp.FactorisedBoomerang : A clock for each coordinate.
+
     Examples
     --------
     >>> import pdmp

@@ -112,6 +112,12 @@ class BPS(Walls, ExactGradient):
     ValueError
         For a rate, an option or a mass that is not one of these, or thinning that the model does not support.
 
+    See Also
+    --------
+    pdmp.ForwardEventChain : Bounces at random, which need little refreshment.
+    pdmp.LocalBPS : A clock for each factor of a sparse model.
+    pdmp.SBPS : With mini-batches, approximately.
+
     Examples
     --------
     >>> import pdmp

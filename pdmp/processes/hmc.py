@@ -154,6 +154,11 @@ class HMC(Process):
         For a step or a duration that is not positive, a mass that is not one of these, or a target acceptance outside
         (0, 1).
 
+    See Also
+    --------
+    pdmp.auto : Learns its step and mass before the run.
+    discrete.MALA : One step at a time.
+
     Examples
     --------
     >>> import pdmp

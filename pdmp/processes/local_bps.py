@@ -95,6 +95,11 @@ class LocalBPS(Walls, Process):
         potential or its coordinates, factors without a gradient, or, when a run starts, factors that do not add up to
         the potential or depend on more than their coordinates.
 
+    See Also
+    --------
+    pdmp.BPS : One clock for the sum of all factors.
+    pdmp.factors.from_networkx : A graph of one's own.
+
     Examples
     --------
     >>> import pdmp

@@ -229,6 +229,12 @@ class SBPS(Process):
     TypeError, ValueError
         For batches that are not independent or too small to estimate their variance, and for values out of range.
 
+    See Also
+    --------
+    pdmp.LipschitzSBPS : The same under a bound that is certain.
+    pdmp.gradients.Minibatch : The estimates that it takes.
+    pdmp.plots.rate_and_bound : Draws the predicted bound.
+
     Examples
     --------
     >>> import numpy as np, pdmp

@@ -49,6 +49,11 @@ class StickyZigZag(Sticky):
         For probabilities, rates or densities out of range, a model whose slab density is not known, or nothing that
         sticks.
 
+    See Also
+    --------
+    pdmp.StickyBPS : The same for the Bouncy Particle Sampler.
+    pdmp.diagnostics.inclusion : Inclusion probabilities with errors.
+
     Notes
     -----
     A run that starts with coordinates at exactly 0 has these frozen.

@@ -97,6 +97,12 @@ class ZigZag(Walls, ExactGradient):
         For thinning or batches that the model has no bounds for, speeds that are not positive, negative rates, a mass
         that is not positive definite, or a mass beside speeds or batches.
 
+    See Also
+    --------
+    pdmp.gradients.ControlVariate : One datum a proposal, without bias.
+    pdmp.StickyZigZag : Coefficients that may be zero.
+    pdmp.BPS : All coordinates change at each event.
+
     Examples
     --------
     >>> import numpy as np, pdmp

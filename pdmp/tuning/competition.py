@@ -379,6 +379,12 @@ def mamba(
     pdmp.SamplingError
         If all arms fail.
 
+    See Also
+    --------
+    pdmp.tuning.grid : The settings.
+    pdmp.tuning.grid_search : By a score of one's own.
+    pdmp.plots.tuning : Draws what is returned.
+
     Examples
     --------
     >>> import pdmp

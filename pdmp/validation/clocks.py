@@ -261,6 +261,10 @@ def check_clocks(
     pdmp.SamplingError
         If the process fails during the run.
 
+    See Also
+    --------
+    pdmp.validation.calibrate : Whether posteriors cover the parameters that data were made with.
+
     Examples
     --------
     >>> import pdmp

@@ -2,7 +2,7 @@
 
 from tests.mutations.bugs import Bug
 
-CLAIMS = "tests/site/test_claims.py"
+CLAIMS, PAGES, IMAGES = "tests/site/test_claims.py", "tests/site/test_pages.py", "docs/images.py"
 RUN, SUMMARY, CLI = "pdmp/engine/run.py", "pdmp/diagnostics/summary.py", "pdmp/cli.py"
 
 BUGS = [
@@ -28,5 +28,20 @@ BUGS = [
         ("mini-batches: a way of drawing has gone", "pdmp/gradients/minibatch.py", '("iid", "distinct", "reshuffle", "epoch"))', '("iid", "distinct", "epoch"))', "test_ways_of_drawing"),
         ("the discrepancy leaves out the pairs", "pdmp/diagnostics/stein/kernel_discrepancy.py", "off = 2.0 * float(np.dot(weights, pairs", "off = 0.0 * float(np.dot(weights, pairs", "test_a_discrepancy_hardly_sees_the_width_of_a_narrow_posterior"),
         ("importing takes matplotlib", "pdmp/errors.py", "import numpy as np\n", "import matplotlib  # noqa: F401\nimport numpy as np\n", "test_what_the_import_imports"),
+        ("the picture of thinning with another seed", "docs/drawings.py", "THINNED = 15828", "THINNED = 7", "test_marks_of_the_picture_of_thinning_are_told_apart"),
+        ("a bounce turns back", "pdmp/native/velocities.py", "        c = 2.0 * along / square\n        for j in range(v.shape[0]):\n            v[j] -= c * a[j]", "        c = 2.0 * along / square\n        for j in range(v.shape[0]):\n            v[j] = -v[j]", "test_without_refreshment_a_path_keeps_its_distance_from_the_centre"),
+        ("other level sets of pairs", "pdmp/plots/densities.py", "MASSES = (0.99, 0.9, 0.5)", "MASSES = (0.95, 0.9, 0.5)", "test_level_sets_of_pairs"),
+        ("the gallery searches among fewer steps", "docs/gallery/plot_13_tuning.py", "np.geomspace(1e-4, 1e-2, 9)", "np.geomspace(1e-4, 1e-2, 6)", "test_the_search_of_the_picture"),
+    ]
+] + [
+    Bug(f"pages: {name}", file, old, new, (f"{PAGES}::{test}",))
+    for name, file, old, new, test in [
+        ("wide pictures are shrunk", IMAGES, "min-width: {LEAST * inches:.0f}px", "min-width: 0px", "test_wide_pictures_scroll_and_narrow_ones_do_not"),
+        ("pictures with half the pixels", IMAGES, "NORMAL, LEAST = 110, 86", "NORMAL, LEAST = 110, 43", "test_wide_pictures_scroll_and_narrow_ones_do_not"),
+        ("files that do not say their resolution are thought finer", IMAGES, "DPI = 110", "DPI = 220", "test_wide_pictures_scroll_and_narrow_ones_do_not"),
+        ("films move for everybody", IMAGES, "prefers-reduced-motion: reduce", "prefers-reduced-motion: no-preference", "test_wide_pictures_scroll_and_narrow_ones_do_not"),
+        ("pictures of one page have one description", IMAGES, 'GALLERY.get(found[1] + (found[2] or ""))', 'GALLERY.get(found[1] + "_001")', "test_pictures_of_the_gallery_are_described"),
+        ("a picture's name stands for its description", "docs/scripts.py", "![{told[p.stem]}]", "![{p.stem}]", "test_every_script_of_the_examples_has_a_page"),
+        ("scripts in a list say nothing", "docs/scripts.py", "| {summary(path)} |", "| |", "test_every_script_of_the_examples_has_a_page"),
     ]
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from pdmp import cli, comparison
 from pdmp.diagnostics import summary
 from pdmp.engine import checkpoint, run
 from pdmp.formulas import families, fitting, sources
+from pdmp.plots import densities
 from tests.checks import assert_exponential
 from tests.registry import installed  # noqa: F401
 from tests.site import pages
@@ -629,17 +630,64 @@ def test_what_is_always_in():
     assert found[0] == 1.0 and 0.0 < found[1] < 1.0
 
 
+def drawn(monkeypatch):
+    """The module that draws the pictures of the pages."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    return importlib.import_module("drawings")
+
+
 def test_most_proposals_of_the_picture_are_thinned(monkeypatch):
     """Of the page's process, on the page's data."""
-    tree = ast.parse((ROOT / "docs" / "drawings.py").read_text(encoding="utf-8"))
-    (predicted,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "predicted")
-    drawn = {}
-    monkeypatch.setattr(
-        pdmp.plots, "rate_and_bound", lambda process, **given: drawn.update(process=process) or given["none"]
-    )
-    space = {"pdmp": pdmp, "np": np}
-    exec(compile(ast.Module([predicted], []), "drawings", "exec"), space)
-    with pytest.raises(KeyError):
-        space["predicted"](None)
-    found = pdmp.sample(drawn["process"], proposals=700, seed=3).stats
+    found = pdmp.sample(drawn(monkeypatch).predicted_process(), proposals=700, seed=3).stats
     assert found["thinned"] > 300 and found["events"]["bounce"] < 0.4 * found["thinned"]
+
+
+def test_marks_of_the_picture_of_thinning_are_told_apart(monkeypatch):
+    """Each is a tenth of the axis at least from the line that decides, the rate, and lies below the bound."""
+    drawings = drawn(monkeypatch)
+    t, rate, bound, places, levels = drawings.proposed(drawings.THINNED)
+    there = np.interp(places, t, rate)
+    assert np.all(rate <= bound) and np.all(levels < bound[np.searchsorted(t, places)])
+    assert np.min(np.abs(levels - there)) > 0.1 and (levels < there).sum() > 4 and (levels > there).sum() > 4
+
+
+def test_without_refreshment_a_path_keeps_its_distance_from_the_centre():
+    """BPS on a round Gaussian: x₀v₁ - x₁v₀ is the same all along, and |x| at least that by |v|; not if refreshed."""
+    around = pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])
+    with pytest.warns(UserWarning, match="without refreshment"):
+        run = pdmp.sample(pdmp.BPS(around, refresh_rate=0.0), events=40, initial=[1.5, 0.0], seed=4)
+    path = run.trajectories[0]
+    x, v = path.positions, path.velocities
+    momentum = x[:, 0] * v[:, 1] - x[:, 1] * v[:, 0]
+    radius = abs(momentum[0]) / np.hypot(*v[0])
+    assert len(x) > 30 and radius > 1.0 and np.allclose(momentum, momentum[0], rtol=1e-10)
+    distance = np.hypot(*path.at(np.linspace(0.0, path.end, 4_000)).T)
+    assert radius * (1.0 - 1e-9) < distance.min() < 1.01 * radius
+    run = pdmp.sample(pdmp.BPS(around, refresh_rate=0.5), events=150, initial=[1.5, 0.0], seed=4)
+    path = run.trajectories[0]
+    assert np.hypot(*path.at(np.linspace(0.0, path.end, 4_000)).T).min() < 0.3 * radius
+
+
+def test_level_sets_of_pairs():
+    (said,) = re.findall(r"level sets that hold (.*?) % of them", " ".join(prose("gallery/plot_07_pairs.py").values()))
+    assert [float(x) / 100.0 for x in re.findall(r"\d+", said)] == sorted(densities.MASSES)
+
+
+def test_the_search_of_the_picture():
+    """By the code of the gallery, without drawing: what the page says of the picture's dots and lines."""
+    code = (ROOT / "docs" / "gallery" / "plot_13_tuning.py").read_text(encoding="utf-8")
+    space = {}
+    exec(code.replace("pdmp.plots.tuning(found)", "").replace("print(found)", ""), space)
+    found = space["found"]
+    rounds = {r: [row for row in found.table if row["round"] == r] for r in {row["round"] for row in found.table}}
+    first, last = rounds[min(rounds)], rounds[max(rounds)]
+    passes, whole = read("howto/tuning.md", r"after ([\d.]+) data passes, .* Three went on to (\d+) passes")
+    assert len(rounds) == 2 and len(first) == 9 and len(last) == 3
+    assert all(np.isclose(row["spent"], passes, rtol=0.01) for row in first)
+    assert all(np.isclose(row["spent"], whole, rtol=0.01) for row in last)
+    best = min(last, key=lambda row: row["score"])
+    assert best["step"] == found.best["step"]
+    before = {row["step"]: row["score"] for row in first}
+    assert sum(before[row["step"]] < before[best["step"]] for row in last) >= 1
+    assert best["score"] < before[best["step"]]
+    assert all(row["score"] > before[row["step"]] for row in last if row is not best)

@@ -142,11 +142,68 @@ def test_every_script_of_the_examples_has_a_page(monkeypatch, tmp_path):
     index = (tmp_path / "index.md").read_text(encoding="utf-8")
     assert len(scripts.scripts()) > 20 and not (tmp_path / "gone.md").exists()
     for path in scripts.scripts():
+        (told,) = re.findall(rf"^\| \[{path.stem}\]\({path.stem}\.md\) \| (.*) \|$", index, re.MULTILINE)
+        assert len(told) > 20
         page = (tmp_path / f"{path.stem}.md").read_text(encoding="utf-8")
         assert f"\n{path.stem}\n" in index and f"literalinclude}} ../../{path.relative_to(ROOT)}\n" in page
         first = int(page.partition(":lines: ")[2].partition("-")[0])
         lines = path.read_text(encoding="utf-8").splitlines()
         assert lines[first - 3].endswith('"""') and lines[first - 1].startswith(("import ", "from "))
     shown = (tmp_path / "sepsis.md").read_text(encoding="utf-8")
-    assert shown.count("![sepsis_") == 3 and "\n```sh\npython examples/papers/sepsis.py" in shown
+    assert (
+        len(re.findall(r"^!\[.{40,}\]\(.*sepsis_\w+\.png\)$", shown, re.MULTILINE)) == 3
+        and "\n```sh\npython examples/papers/sepsis.py" in shown
+    )
     assert "![" not in (tmp_path / "own_model.md").read_text(encoding="utf-8")  # it draws nothing
+
+
+@pytest.mark.exact
+def test_pictures_of_scripts_are_described(monkeypatch):
+    """All of them, each in words of its own, and nothing that is not there any more."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import scripts
+
+    there = {picture.stem for path in scripts.scripts() for picture in scripts.pictures(path)}
+    told = scripts.descriptions()
+    assert set(told) == there and len(set(told.values())) == len(told)
+    assert all(len(text.split()) > 8 and "]" not in text for text in told.values())
+
+
+@pytest.fixture
+def images(monkeypatch):
+    pytest.importorskip("PIL")
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import images
+
+    return images
+
+
+@pytest.mark.exact
+def test_pictures_of_the_gallery_are_described(images):
+    names = {path.stem.removeprefix("plot_") for path in (ROOT / "docs" / "gallery").glob("plot_*.py")}
+    assert {re.sub(r"_\d{3}$", "", name) for name in images.GALLERY} == names
+    first = images.described("../_images/sphx_glr_plot_12_comparison_001.png")
+    second = images.described("../_images/sphx_glr_plot_12_comparison_002.png")
+    assert first.startswith("Errors of the means") and second.startswith("Paths of three samplers")
+    assert images.described("../_images/sphx_glr_plot_07_pairs_001.png") == images.GALLERY["07_pairs"]
+    assert images.described("../_images/thinning.png") == ""
+
+
+@pytest.mark.exact
+def test_wide_pictures_scroll_and_narrow_ones_do_not(images, tmp_path):
+    """At 110 pixels an inch where there is room, and 86 at least, at which 7.5 points are 9 pixels."""
+    from PIL import Image
+
+    for name, pixels, dpi in (("wide", 2_000, 200), ("narrow", 800, 200), ("sphx_glr_plot_07_pairs_001", 1_100, None)):
+        Image.new("RGB", (pixels, 10)).save(tmp_path / f"{name}.png", **({"dpi": (dpi, dpi)} if dpi else {}))
+    wide, narrow, pairs = (
+        images.improved(f'<img alt="a" src="_images/{name}.png" />', tmp_path / f"{name}.png")
+        for name in ("wide", "narrow", "sphx_glr_plot_07_pairs_001")
+    )
+    assert wide.startswith('<a class="scrolls" href="_images/wide.png"><img style="width: min(100%, 1100px); min-')
+    assert "; min-width: 860px; max-width: none" in wide and images.LEAST * 7.5 / 72.0 > 8.9
+    assert narrow == '<img style="width: min(100%, 440px)" alt="a" src="_images/narrow.png" />'
+    assert images.GALLERY["07_pairs"].split(",")[0] in pairs and "min-width: 860px" in pairs
+    film = images.improved('<img alt="a" src="_images/bps.gif" />', tmp_path / "bps.gif")
+    assert 'reduce)" srcset="_images/bps.png" /><img' in film and film.startswith("<picture>")
+    assert images.improved('<img alt="" src="x_thumb.png" />', tmp_path / "x.png") == '<img alt="" src="x_thumb.png" />'

@@ -5,6 +5,7 @@ Built into a folder of its own, or taken from ``PDMP_SITE``. In Chromium, if the
 
 import functools
 import http.server
+import json
 import os
 import pathlib
 import re
@@ -25,7 +26,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --enable-logging=stderr --virtual-time-budget=8000 --dump-dom"
+    "--disable-component-update --disable-sync --enable-logging=stderr --dump-dom"
 )
 #: What the theme itself tells the console on every page.
 THEME = ("[PST]", "Got invalid theme mode", "Changed to", "active link")
@@ -53,11 +54,12 @@ class Links(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.links, self.anchors = [], set()
+        self.links, self.anchors, self.images = [], set(), []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         found = dict(attributes)
+        self.images += [found] if tag == "img" else []
         self.anchors |= {found[name] for name in ("id", "name") if found.get(name)}
         self.links += [found[name] for name in ("href", "src") if found.get(name)]
 
@@ -91,6 +93,31 @@ def test_nothing_is_fetched_from_elsewhere(site):
         ), page
 
 
+def test_every_image_is_described(site):
+    """In words of its own, no name of a file; but small ones of the gallery, whose title stands below."""
+    seen = 0
+    for page in site.rglob("*.html"):
+        if {"_static", "_modules"} & set(page.relative_to(site).parts):
+            continue
+        for image in Links(page.read_text(encoding="utf-8")).images:
+            if "_static/" in image["src"]:
+                continue  # of the theme
+            words = (image.get("alt") or "").split()
+            seen += len(words) > 0
+            assert "thumb" in image["src"] or len(words) >= 6, (page, image)
+            if image["src"].endswith(".png") and "thumb" not in image["src"]:
+                assert "width: min(100%" in image["style"], (page, image)
+    assert seen > 50
+
+
+def test_films_are_still_where_no_motion_is_wanted(site):
+    for name in ("index", "ideas/index"):
+        text = (site / f"{name}.html").read_text(encoding="utf-8")
+        stills = re.findall(r'<source media="\(prefers-reduced-motion: reduce\)" srcset="([^"]*\.png)" /><img', text)
+        assert len(stills) == text.count('.gif"') == 4
+        assert all((site / name).parent.joinpath(still).resolve().is_file() for still in stills)
+
+
 @pytest.fixture(scope="module")
 def address(site):
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -104,11 +131,10 @@ def address(site):
     server.server_close()
 
 
-def loaded(url, folder):
-    """The page's DOM after its scripts, and what its console has said."""
-    done = subprocess.run(
-        [CHROMIUM, *OPTIONS.split(), f"--user-data-dir={folder}", url], capture_output=True, text=True, timeout=120
-    )
+def loaded(url, folder, milliseconds=8_000):
+    """The page's DOM after its scripts, which have this time of the browser's clock, and what its console has said."""
+    options = [*OPTIONS.split(), f"--virtual-time-budget={milliseconds}", f"--user-data-dir={folder}"]
+    done = subprocess.run([CHROMIUM, *options, url], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-1_000:]
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     return done.stdout, [line for line in said if not any(text in line for text in THEME)]
@@ -127,3 +153,34 @@ def test_a_page_loads_without_an_error(page, address, tmp_path):
 def test_the_search_finds(address, tmp_path):
     dom, console = loaded(f"{address}/search.html?q=boomerang", tmp_path)
     assert "pdmp.Boomerang" in re.sub("<[^>]*>", "", dom.partition('id="search-results"')[2]) and not console
+
+
+#: Asks each page in turn, in a frame as wide as a phone, whether it can be scrolled sideways.
+PHONE = """<!DOCTYPE html><title>phone</title><pre id="found"></pre><script>
+const pages = {pages}, frame = document.createElement("iframe");
+frame.width = 390; frame.height = 800; document.body.append(frame);
+let k = 0;
+frame.onload = () => setTimeout(() => {{
+  const root = frame.contentDocument.documentElement;
+  found.textContent += `${{pages[k]}} ${{root.scrollWidth}} ${{root.clientWidth}}\n`;
+  if (++k < pages.length) frame.src = pages[k];
+}}, 50);
+frame.src = pages[0];
+</script>"""
+
+
+@browser
+def test_no_page_scrolls_sideways_on_a_phone(site, address, tmp_path):
+    """Wide tables, pictures and code scroll in boxes of their own."""
+    names = sorted(p.relative_to(site).as_posix() for p in site.rglob("*.html"))
+    names = [n for n in names if not n.startswith(("_", "reference/generated", "phone", "search", "genindex", "py-"))]
+    page = site / "phone.html"
+    page.write_text(PHONE.format(pages=json.dumps(names)), encoding="utf-8")
+    try:
+        dom, _ = loaded(f"{address}/phone.html", tmp_path, 60_000)
+    finally:
+        page.unlink()
+    found = re.findall(r"^(?:<.*>)?(\S+\.html) (\d+) (\d+)$", dom, re.MULTILINE)
+    assert [name for name, _, _ in found] == names and len(names) > 70
+    wide = [line for line in found if int(line[1]) > int(line[2]) + 1 or int(line[2]) > 390]
+    assert not wide, wide

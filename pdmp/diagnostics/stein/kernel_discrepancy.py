@@ -59,6 +59,11 @@ def ksd(
     UserWarning
         For fewer draws than dimensions and for constant coordinates.
 
+    See Also
+    --------
+    pdmp.diagnostics.fssd : Linear in the number of draws.
+    pdmp.diagnostics.stein_thin : The draws that represent the others.
+
     Notes
     -----
     O(P² d) operations, O(P d) memory. Gorham & Mackey (2017), eq. 6 and section 4; Liu, Lee & Jordan (2016), eq. 14.

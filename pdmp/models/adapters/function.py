@@ -371,6 +371,11 @@ def from_function(
         If the function does not return a number and a gradient of shape (dim,), finite at `initial`, or if the two
         differ by more than 10⁻³ in the comparison of slopes. What the function itself raises comes through.
 
+    See Also
+    --------
+    pdmp.models.from_jax : A log density that JAX differentiates.
+    pdmp.Model : A model as a class, with its data.
+
     Examples
     --------
     >>> import numpy as np, pdmp
