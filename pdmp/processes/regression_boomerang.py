@@ -17,8 +17,8 @@ flow. As K is 0 at the mode, and of independent priors, all rates vanish as the 
 their sum is of the order 1 / √N a turn, and what remains are refreshments.
 
 A row sees x by η = (z, a, c) alone, its linear predictor and the dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ. In the
-norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with S = Bᵢᵀ Σ Bᵢ, third derivatives of the loss bounded by T exp(g·|η - η̂|), and
-matrices of absolute values |S|,
+norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with S = Bᵢᵀ Σ Bᵢ, third derivatives of the loss bounded by T exp(g·|η - η̂|),
+and |S| the matrix of absolute values,
 
     |ρᵢₖ| <= mₖ φ(|y|),    mₖ² = tr(Tₖ|S|Tₖ|S|),    φ(r) = (e^{γr} - 1 - γr) / γ²,    γ² = gᵀ|S|g,
     |v·Rᵢ| <= Λᵢ |w| φ(|y|),    Λᵢ² = mᵀ|S|m,    |w|² = vᵀ Σ⁻¹ v,
@@ -318,14 +318,13 @@ class RegressionBoomerang(Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         """The rates of the clocks, from all rows."""
-        loss = np.zeros(3)
-        self.known(x, scratch)
-        out[ROW], out[KNOWN], out[REFRESHMENT] = 0.0, 0.0, self.refresh_rate
+        rows, known = 0.0, 0.0
         for i in range(self.model.n_data):
-            out[ROW] += positive(self.along(x, v, i, loss))
+            rows += positive(self.along(x, v, i, out))
+        self.known(x, scratch)
         for j in range(x.shape[0]):
-            out[KNOWN] += v[j] * scratch[j]
-        out[KNOWN] = positive(out[KNOWN])
+            known += v[j] * scratch[j]
+        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive(known), self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -374,8 +373,14 @@ def _sums(model, files, first, anchor):
 
 def weighed(model, anchor, root):
     """Λᵢ of all rows (N,), and the largest γ, for the reference of covariance LLᵀ, `root` L."""
-    weights = np.zeros(model.n_data)
-    return weights, float(_weigh(model.native, anchor, root, weights))
+    weights, rows, third, square = (
+        np.zeros(model.n_data),
+        np.zeros((3, len(root))),
+        np.zeros((3, 3, 3)),
+        np.zeros((3, 3)),
+    )
+    largest = _weigh(model.native, anchor, root, weights, rows, third, square, square.copy(), np.zeros((2, 3)))
+    return weights, float(largest)
 
 
 def _weigh_block(block, files, first, anchor, root, table, name):
@@ -389,11 +394,10 @@ def _weigh_block(block, files, first, anchor, root, table, name):
 
 
 @entry
-def _weigh(model, anchor, root, weights):
-    """Λᵢ, and the largest γ, which is returned."""
-    d, n = root.shape[0], 1 + model.n_dispersions
-    rows, cross, third = np.zeros((3, d)), np.zeros((3, 3)), np.zeros((3, 3, 3))
-    product, norms, rates, largest = np.zeros((3, 3)), np.zeros(3), np.zeros(3), 0.0
+def _weigh(model, anchor, root, weights, rows, third, cross, product, vectors):
+    """Λᵢ, and the largest γ, which is returned; scratch from `rows` on."""
+    d, n, largest = root.shape[0], 1 + model.n_dispersions, 0.0
+    norms, rates = vectors[0], vectors[1]  # mₖ and g
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
     rates[0], rates[1], rates[2] = model.likelihood.growth(a, c)
     for k in range(1, n):
