@@ -16,8 +16,8 @@ Each row is a factor of its own, whose rate has the difference v·Rᵢ from that
 flow. As K is 0 at the mode, and of independent priors, all rates vanish as the posterior becomes normal: with N rows
 their sum is of the order 1 / √N a turn, and what remains are refreshments.
 
-A row sees x by η = (z, a, c) alone, its linear predictor and the dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ. In the
-norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with S = Bᵢᵀ Σ Bᵢ, third derivatives of the loss bounded by T exp(g·|η - η̂|),
+A row sees x by η = (z, a, c) alone, its linear predictor and the dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ. In
+the norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with S = Bᵢᵀ Σ Bᵢ, third derivatives of the loss bounded by T exp(g·|η - η̂|),
 and |S| the matrix of absolute values,
 
     |ρᵢₖ| <= mₖ φ(|y|),    mₖ² = tr(Tₖ|S|Tₖ|S|),    φ(r) = (e^{γr} - 1 - γr) / γ²,    γ² = gᵀ|S|g,

@@ -19,6 +19,7 @@ from pdmp.models.priors import (
     StudentT,
     derivative,
     potential,
+    second_derivative,
     second_derivative_bound,
     second_derivative_bound_until,
 )
