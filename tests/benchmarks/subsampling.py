@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.subsampling [--quick] [--sizes 1000 10000 …] [--features normal t]
     python -m tests.benchmarks.subsampling --ratio        importance against uniform draws, N = 10⁵, side by side
-    python -m tests.benchmarks.subsampling --boomerang    Boomerang against Zig-Zag on regressions of counts and Student-t
+    python -m tests.benchmarks.subsampling --boomerang    Boomerang against Zig-Zag, regressions of two families
 
 Model: d features without intercept, a prior of scale 10, labels drawn from it at coefficients that are standard normal
 over √d. Features: "normal" are standard normal; "t" are Student's t with five degrees of freedom, over their standard
@@ -11,8 +11,8 @@ deviation. They are generated in blocks into a `numpy.memmap`, and stored for th
 Data terms per flip, nanoseconds per proposal (data drawn at random from all N: memory latency is part of it), min-ESS
 over coordinates, per second and per pass over the data. Set-up (the mode, the alias table) and compilation are apart.
 
-"--boomerang": an intercept and nine standard normal columns, each pair with the correlation that is stated; ESS of means
-and of standard deviations, the smallest of all coordinates, by the seconds of the processor.
+"--boomerang": counts and Student-t responses; an intercept and nine standard normal columns, each pair with the stated
+correlation; ESS of means and of standard deviations, the smallest of all coordinates, by seconds of the processor.
 """
 
 import argparse
@@ -155,7 +155,9 @@ def regression(law, n, d, correlation, seed=0):
 def boomerang(d, proposals, n=100_000):
     """The table of "--boomerang"."""
     print(f"N = {n:,}, {d} coefficients, {proposals:,} proposals each; rows a unit of time, ESS a CPU second")
-    print(f"{'law':>14} {'corr.':>6} {'process':>16} {'rows':>7} {'ns/prop':>8} {'of means':>9} {'of sds':>9} {'both':>9}")
+    print(
+        f"{'law':>14} {'corr.':>6} {'process':>16} {'rows':>7} {'ns/prop':>8} {'of means':>9} {'of sds':>9} {'both':>9}"
+    )
     for law in (PoissonLaw, StudentTLaw):
         for correlation in (0.0, 0.9):
             model = regression(law, n, d, correlation)

@@ -54,7 +54,7 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
 
 
 def test_one_row_a_proposal_on_ellipses(table):
-    """Means and standard deviations of the sub-sampled Boomerang, against weighted draws of the normal approximation."""
+    """Means and standard deviations of the sub-sampled Boomerang, and of weighted draws of the normal approximation."""
     X = np.column_stack([np.ones(ROWS), table.x, table.x + 0.3 * table.z])
     model = MixedRegression(X, table.c, PoissonLaw(), ["Intercept", "x", "w"], [Normal(0.0, 2.0)] * 3, intercept=0)
     process = RegressionBoomerang(model)
