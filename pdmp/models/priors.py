@@ -271,6 +271,25 @@ def derivative(kind, a, b, c, x):
 
 
 @inlined
+def second_derivative(kind, a, b, c, x):
+    """Its second derivative by x."""
+    if kind == NORMAL:
+        return 1.0 / (b * b)
+    if kind == STUDENT_T:
+        square, scale = (x - b) * (x - b), a * c * c
+        return (a + 1.0) * (scale - square) / ((scale + square) * (scale + square))
+    if kind == HALF_NORMAL:
+        z = exp(x) / a
+        return 2.0 * z * z
+    if kind == HALF_STUDENT_T:
+        q = exp(2.0 * (x - math.log(b))) / a
+        return 2.0 * (a + 1.0) * q / ((1.0 + q) * (1.0 + q))
+    if kind == GAMMA:
+        return exp(x) / b
+    return 0.0
+
+
+@inlined
 def second_derivative_bound(kind, a, b, c):
     """At least the second derivative by x, for every x; infinite for positive numbers, where there is none."""
     if kind == FLAT:

@@ -3,6 +3,7 @@
     python -m tests.benchmarks.subsampling [--quick] [--sizes 1000 10000 …] [--features normal t]
     python -m tests.benchmarks.subsampling --ratio        importance against uniform draws, N = 10⁵, side by side
     python -m tests.benchmarks.subsampling --disk 100000000 --folder FOLDER     features in a file (4 GB), not in memory
+    python -m tests.benchmarks.subsampling --boomerang    Boomerang against Zig-Zag, regressions of two families
 
 Model: d features without intercept, a prior of scale 10, labels drawn from it at coefficients that are standard normal
 over √d. Features: "normal" are standard normal; "t" are Student's t with five degrees of freedom, over their standard
@@ -13,9 +14,13 @@ over coordinates, per second and per pass over the data. Set-up (the mode, the a
 
 "--disk": the file is read once, forgotten by the operating system's cache, and used as a user would: the model, its
 process with the mode and the alias table, and a run until every mean and standard deviation has 400 effective draws.
+
+"--boomerang": counts and Student-t responses; an intercept and nine standard normal columns, each pair with the stated
+correlation; ESS of means and of standard deviations, the smallest of all coordinates, by seconds of the processor.
 """
 
 import argparse
+import math
 import os
 import pathlib
 import statistics
@@ -26,6 +31,12 @@ import numpy as np
 
 import pdmp
 from pdmp.gradients import ControlVariate
+from pdmp.models.priors import Gamma, HalfStudentT, Normal
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.likelihoods import PoissonLaw, StudentTLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_zigzag import RegressionZigZag
 
 BLOCK = 2**18
 
@@ -174,6 +185,46 @@ def ratio(d, features, proposals, pairs=5, n=100_000):
     )
 
 
+def regression(law, n, d, correlation, seed=0):
+    """Counts or Student-t responses with coefficients of half the size of standard normals over √d."""
+    rng = np.random.default_rng(seed)
+    columns = math.sqrt(1.0 - correlation) * rng.standard_normal((n, d - 1))
+    X = np.column_stack([np.ones(n), columns + math.sqrt(correlation) * rng.standard_normal((n, 1))])
+    z = X @ (0.5 * rng.standard_normal(d) / math.sqrt(d))
+    y = rng.poisson(np.exp(z)) if law is PoissonLaw else z + rng.standard_t(4.0, n)
+    spreads = [HalfStudentT(4.0, 2.0), Gamma(2.0, 10.0)] if law is StudentTLaw else []
+    names = [f"x{j}" for j in range(d)]
+    return MixedRegression(X, y, law(), names, [Normal(0.0, 2.5)] * d, [], spreads, intercept=0)
+
+
+def boomerang(d, proposals, n=100_000):
+    """The table of "--boomerang"."""
+    print(f"N = {n:,}, {d} coefficients, {proposals:,} proposals each; rows a unit of time, ESS a CPU second")
+    print(
+        f"{'law':>14} {'corr.':>6} {'process':>16} {'rows':>7} {'ns/prop':>8} {'of means':>9} {'of sds':>9} {'both':>9}"
+    )
+    for law in (PoissonLaw, StudentTLaw):
+        for correlation in (0.0, 0.9):
+            model = regression(law, n, d, correlation)
+            found = laplace(model)
+            contestants = [("Zig-Zag", RegressionZigZag(model, found.mean, found.sd))]
+            contestants += [
+                (f"Boomerang {rate:g}", RegressionBoomerang(model, found.mean, rate)) for rate in (0.25, 1.0)
+            ]
+            for name, process in contestants:
+                pdmp.sample(process, proposals=1_000, seed=1, progress=False)
+                began = time.process_time()
+                run = pdmp.sample(process, proposals=proposals, seed=1, warmup=0.05, progress=False)
+                seconds = time.process_time() - began
+                ess = {key: float(np.min(value)) / seconds for key, value in run.effective_draws().items()}
+                print(
+                    f"{law.__name__:>14} {correlation:>6} {name:>16} {run.stats['data_terms'] / run.end[0]:>7.2f} "
+                    f"{1e9 * seconds / proposals:>8.0f} {ess['mean']:>9,.0f} {ess['sd']:>9,.0f} "
+                    f"{min(ess.values()):>9,.0f}",
+                    flush=True,
+                )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10**k for k in range(3, 8)])
@@ -184,9 +235,13 @@ def main():
     parser.add_argument("--disk", type=int, metavar="N", help="only N data in a file")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("subsampling"), help="of that file")
     parser.add_argument("--ratio", action="store_true", help="only importance against uniform draws")
+    parser.add_argument("--boomerang", action="store_true", help="only Boomerang against Zig-Zag")
     args = parser.parse_args()
     if args.quick:
         args.sizes, args.proposals = [n for n in args.sizes if n <= 100_000], args.proposals // 10
+    if args.boomerang:
+        boomerang(args.dim, args.proposals // 10)
+        return
     for features in args.features:
         if args.disk:
             disk(args.disk, args.dim, features, args.folder)

@@ -14,6 +14,7 @@ from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions import blocks, mixed
 from pdmp.models.regressions.laplace import laplace
+from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
@@ -189,6 +190,16 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     for a, b in zip(found[0], found[1], strict=True):
         assert np.allclose(a, b, rtol=1e-6, atol=1e-8)
     at = found[0].mean, found[0].sd
+    if "|" not in formula:
+        one, other, third = (RegressionBoomerang(model, at[0]) for model in (memory, alone, spread))
+        for name in ("pull", "at_anchor", "weights", "growth", "total"):
+            assert np.array_equal(getattr(other, name), getattr(third, name)), name
+            assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12), name
+        assert np.array_equal(other.tables.table, third.tables.table)
+        assert np.allclose(other.reference.covariance, one.reference.covariance, rtol=1e-9)
+        assert other.tables.totals[0] == pytest.approx(one.weights.sum(), rel=1e-12)
+        run = pdmp.sample(other, initial=at[0], events=8, seed=1, progress=False)
+        assert run.stats["bound_violations"] == 0
     memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
     for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name

@@ -19,6 +19,7 @@ from pdmp.models.priors import (
     StudentT,
     derivative,
     potential,
+    second_derivative,
     second_derivative_bound,
     second_derivative_bound_until,
 )
@@ -366,6 +367,11 @@ def test_priors(prior, law):
             (potential(*scaled.coded(), p + h) - potential(*scaled.coded(), p - h)) / (2 * h) for p in points
         ]
         assert np.allclose(slopes, by_differences, atol=1e-7)
+        bends = [second_derivative(*scaled.coded(), p) for p in points]
+        by_differences = [
+            (derivative(*scaled.coded(), p + h) - derivative(*scaled.coded(), p - h)) / (2 * h) for p in points
+        ]
+        assert np.allclose(bends, by_differences, atol=1e-7)
     assert np.all(np.diff(slopes) <= second_derivative_bound(*scaled.coded()) * np.diff(points) + 1e-12)
     until = np.array([second_derivative_bound_until(*scaled.coded(), p) for p in points[1:]])
     assert np.all(np.abs(np.diff(slopes)) <= until * np.diff(points) + 1e-12)

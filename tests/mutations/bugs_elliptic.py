@@ -7,6 +7,17 @@ SAMPLERS = ("tests/processes/test_boomerang.py",)
 CONSERVED, SINUSOID = "pdmp/thinning/conserved.py", "pdmp/thinning/sinusoid.py"
 BOOMERANG, FACTORISED = "pdmp/processes/boomerang.py", "pdmp/processes/factorised_boomerang.py"
 REFERENCE, BOUNDS = "pdmp/processes/gaussian_reference.py", "pdmp/processes/gaussian_bounds.py"
+ROWS = "pdmp/processes/regression_boomerang.py"
+ROW_TESTS = "tests/processes/test_regression_boomerang.py"
+BALANCE, PATH, MAXIMUM, WEIGHTS = (
+    f"{ROW_TESTS}::test_{name}"
+    for name in (
+        "rates_balance_the_flow",
+        "no_rate_is_above_its_bound_along_a_path",
+        "the_bound_of_rows_is_the_maximum_over_a_turn",
+        "weights_of_rows_by_matrices",
+    )
+)
 
 BUGS = [
     Bug(*bug)
@@ -58,5 +69,30 @@ BUGS = [
         ("narrow: any width", "pdmp/thinning/narrow.py", "width[0] = min(width[0], self.widest)", "width[0] = width[0]", SAMPLERS),
         ("models: half the bound on terms", "pdmp/models/regressions/logistic_signed.py", "return 0.25 * self.term_gradient_norms(root, first, last) ** 2", "return 0.1 * self.term_gradient_norms(root, first, last) ** 2", SAMPLERS),
         ("models: Lipschitz norms without the units", "pdmp/models/numerical.py", " * np.linalg.norm(root / scale[:, None], 2)", "", SAMPLERS),
+    ]
+]  # fmt: skip
+
+BUGS += [
+    Bug(f"regression boomerang: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("remainders of first order", ROWS, "(zz * dz + za * da + zc * dc)", "0.0", BALANCE),
+        ("a dispersion's remainder without the predictor", ROWS, "(za * dz + aa * da + ac * dc)", "(aa * da + ac * dc)", BALANCE),
+        ("rows without their weight", ROWS, "loss[k] *= weight", "loss[k] *= 1.0", BALANCE),
+        ("the second dispersion is the first", ROWS, "self.dim - self.model.n_dispersions + k] += loss[1 + k]", "self.dim - self.model.n_dispersions] += loss[1 + k]", BALANCE),
+        ("the prior is not in the reference", ROWS, "out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])", "out[j] = self.pull[j]", BALANCE),
+        ("the reference has no prior", ROWS, "precision = hessian + np.diag(self.curvature)", "precision = hessian", BALANCE),
+        ("priors are flat at the anchor", "pdmp/models/priors.py", "return 2.0 * (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "return (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "tests/models/test_mixed_regression.py::test_priors"),
+        ("the bound of where the path is now", ROWS, "middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)", "middle, swing = 0.5 * (y + w), 0.5 * abs(y - w)", MAXIMUM),
+        ("the bound at the farthest point alone", ROWS, "u = min(4.0 / 3.0 * middle, farthest)", "u = farthest", MAXIMUM),
+        ("the bound of the whole energy", ROWS, "farthest = middle + swing\n", "farthest = 2.0 * middle\n", MAXIMUM),
+        ("the known part rises by its cosine alone", ROWS, "return math.hypot(sine, cosine) + rest", "return abs(cosine) + rest", PATH),
+        ("priors that are not normal have no remainder", ROWS, "rest += 0.5 * square * (largest + self.curvature[j])", "rest += 0.0 * square * largest", PATH),
+        ("rows are drawn without their dispersions", ROWS, "square += norms[k] * cross[k, m] * norms[m]", "square += norms[0] * cross[0, 0] * norms[0] / (n * n)", WEIGHTS),
+        ("growth without the dispersions", ROWS, "growth += rates[k] * cross[k, m] * rates[m]", "growth += rates[0] * cross[0, 0] * rates[0] / (n * n)", WEIGHTS),
+        ("a bound for the variances alone", ROWS, "cross[k, m] = abs(total)", "cross[k, m] = abs(total) if k == m else 0.0", WEIGHTS),
+        ("the chance of a row is forgotten", ROWS, "* (self.total / self.weights[row])", "* self.total", f"{ROW_TESTS}::test_proposals_have_the_true_rates"),
+        ("bounces off the whole of the row's last gradient", ROWS, "memory.gradient[j] = 0.0", "memory.gradient[j] *= 1.0", f"{ROW_TESTS}::test_bounces"),
+        ("bounces of half the size", ROWS, "state.v[j] -= 2.0 * dot / square", "state.v[j] -= dot / square", f"{ROW_TESTS}::test_bounces"),
+        ("bounds from before the refreshment", ROWS, "if memory.since[0] != state.moved[0]:", "if math.isnan(memory.since[0]):", f"{ROW_TESTS}::test_bounds_belong_to_the_last_event"),
     ]
 ]  # fmt: skip

@@ -323,6 +323,8 @@ def test_power_of_the_event_counts():
 def resolve(name):
     thing = importlib.import_module(name.partition(".")[0])
     for part in name.split(".")[1:]:
+        if not hasattr(thing, part) and hasattr(thing, "__path__"):  # a module that nothing imports by itself
+            importlib.import_module(f"{thing.__name__}.{part}")
         thing = getattr(thing, part)
     return thing
 

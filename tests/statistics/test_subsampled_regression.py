@@ -8,6 +8,10 @@ pytest.importorskip("formulae")
 
 import pdmp  # noqa: E402
 from pdmp.formulas import fitting  # noqa: E402
+from pdmp.models.priors import Normal  # noqa: E402
+from pdmp.models.regressions.likelihoods import PoissonLaw  # noqa: E402
+from pdmp.models.regressions.mixed import MixedRegression  # noqa: E402
+from pdmp.processes.regression_boomerang import RegressionBoomerang  # noqa: E402
 from pdmp.processes.regression_zigzag import RegressionZigZag  # noqa: E402
 
 ROWS, GROUPS = 6_000, 20
@@ -47,3 +51,28 @@ def test_one_row_a_proposal_has_the_posterior_of_all_rows(family, table, monkeyp
         assert np.abs((a.mean(axis=0) - b.mean(axis=0)) / sd).max() < RESOLUTION * np.sqrt(2.0 / least)
         least = min(np.min(one["sd"]), np.min(other["sd"]))
         assert np.abs(a.std(axis=0) / sd - 1.0).max() < RESOLUTION * np.sqrt(1.0 / least)
+
+
+def test_one_row_a_proposal_on_ellipses(table):
+    """Means and standard deviations of the sub-sampled Boomerang, and of weighted draws of the normal approximation."""
+    X = np.column_stack([np.ones(ROWS), table.x, table.x + 0.3 * table.z])
+    model = MixedRegression(X, table.c, PoissonLaw(), ["Intercept", "x", "w"], [Normal(0.0, 2.0)] * 3, intercept=0)
+    process = RegressionBoomerang(model)
+    run = pdmp.sample(process, initial=process.anchor, time=20_000.0, seed=1, warmup=0.01, progress=False)
+    assert run.stats["bound_violations"] == 0 and run.stats["events"]["bounce"] > 100
+    draws = process.anchor + np.random.default_rng(2).standard_normal((4_000, 3)) @ process.reference.root.T
+    normal = 0.5 * np.einsum("ij,jk,ik->i", draws - process.anchor, process.reference.precision, draws - process.anchor)
+    log_weights = normal - np.array([model.potential(x) for x in draws])
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    least = 1.0 / np.sum(weights**2)
+    assert least > 3_900
+    mean = weights @ draws
+    sd = np.sqrt(weights @ (draws - mean) ** 2)
+    effective = run.effective_draws()
+    error = RESOLUTION * np.sqrt(1.0 / least + 1.0 / np.min(effective["mean"]))
+    assert error < 0.1
+    assert np.abs((run.mean() - mean) / sd).max() < error
+    error = RESOLUTION * np.sqrt(0.5 / least + 0.5 / np.min(effective["sd"]))
+    assert error < 0.1
+    assert np.abs(np.sqrt(run.var()) / sd - 1.0).max() < error

@@ -16,9 +16,9 @@ class               law of y                                      e^a           
 Compiled methods take y as `Likelihood.stored` keeps it: labels are ±1. Constants that depend on y alone are left out
 there, and are in `log_density`.
 
-Exact sub-sampling (`pdmp.processes.regression_zigzag`) needs the second derivatives by (z, a, b), `curvatures`, and
-bounds on the third ones around any point: `third_bounds` at the point, and `growth`, the rates at which these grow
-exponentially with the distance from it.
+Exact sub-sampling (`pdmp.processes.regression_zigzag`, `pdmp.processes.regression_boomerang`) needs the second
+derivatives by (z, a, b), `curvatures`, and bounds on the third ones around any point: `third_bounds` at the point, and
+`growth`, the rates at which these grow exponentially with the distance from it.
 """
 
 from __future__ import annotations
