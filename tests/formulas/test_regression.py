@@ -18,6 +18,7 @@ from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky_groups import StickyGroups
 
@@ -358,6 +359,32 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     model = made("c ~ x", "poisson")[0]
     assert "say too little for the bounds" in fitting.sample_model(model, 1, False, {})[1][0]
     assert asked["process"] is model
+
+
+@pytest.mark.parametrize(("response", "family"), [("c", "poisson"), ("b", "bernoulli")])
+def test_correlated_coefficients_have_a_reference(response, family, monkeypatch):
+    """From a condition number of 10 on; not if a turn would look at as many rows as there are; never with spikes."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 12)
+    data = pandas.concat([table()] * 20, ignore_index=True)
+    rng = np.random.default_rng(3)
+    for noise, turns in ((0.25, True), (5.0, False)):
+        data["u"] = data["x"] + noise * data["x"].std() * rng.standard_normal(len(data))
+        model = made(f"{response} ~ x + u", family, data=data)[0]
+        covariance = np.linalg.inv(model.hessian(model.mode()))
+        correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+        assert (np.linalg.cond(correlation) > 10.0) == turns
+        assert fitting.condition(covariance) == pytest.approx(np.linalg.cond(correlation))
+        process, starts, _ = fitting.subsampled(model, False)
+        assert isinstance(process, RegressionBoomerang) == turns
+        assert starts(5, rng).shape == (5, 3)
+        if turns:
+            assert np.allclose(process.anchor, model.mode(), atol=1e-3) and process.refresh_rate == np.sqrt(2.0)
+            fit = pdmp.regression(f"{response} ~ x + u", data, family, events=40, chains=2, seed=1, progress=False)
+            assert "sampled by the Boomerang sampler, as coefficients are correlated, exact" in fit.notes[-1]
+            selected = made(f"{response} ~ x + u", family, data=data, select="all")[0]
+            assert not isinstance(fitting.subsampled(selected, True)[0], RegressionBoomerang)
+            monkeypatch.setattr(RegressionBoomerang, "expected_data", len(data))
+            assert not isinstance(fitting.subsampled(model, False)[0], RegressionBoomerang)
 
 
 def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(monkeypatch):

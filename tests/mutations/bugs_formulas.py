@@ -772,3 +772,15 @@ BUGS += [
         ),
     ]
 ]
+
+REFERENCE = f"{TESTS}::test_correlated_coefficients_have_a_reference"
+BUGS += [
+    Bug(f"formulas: {name}", FITTING, old, new, (REFERENCE,))
+    for name, old, new in [
+        ("the condition of the covariance", "covariance * np.outer(scale, scale)", "covariance"),
+        ("the Boomerang is never taken for labels", "    if condition(covariance) > CORRELATED:", "    if False:"),
+        ("the Boomerang is always taken for counts", "not model.n_groups and condition(found.covariance) > CORRELATED", "not model.n_groups"),
+        ("the Boomerang is taken however many rows it looks at", "turning if turning.expected_data < model.n_data else process", "turning"),
+        ("the Boomerang refreshes at its default rate", "RegressionBoomerang(model, found.mean, REFRESH_RATE)", "RegressionBoomerang(model, found.mean)"),
+    ]
+]  # fmt: skip
