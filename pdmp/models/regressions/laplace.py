@@ -102,7 +102,7 @@ class _Rows:
     def curvature(self, x):
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
         model, rows = self.model, np.zeros(self.model.n_data)
-        _row_curvatures(model.native, x, rows)
+        row_curvatures(model.native, x, rows)
         p, K = model.n_fixed, model.n_groups
         if not K:
             return gram(model.X, rows), np.zeros((0, 0, 0)), np.zeros((p, 0))
@@ -166,7 +166,8 @@ def _definite(matrix):
 
 
 @entry
-def _row_curvatures(model, x, out):
+def row_curvatures(model, x, out):
+    """ℓ'' of each row by its linear predictor, times its weight."""
     a, c = model.first_dispersion(x), model.second_dispersion(x)
     for i in range(model.n_data):
         value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
