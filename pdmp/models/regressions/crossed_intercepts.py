@@ -18,8 +18,8 @@ q + c, and leaves β₀ and the effects as they are, their law is that of `Mixed
 References
 ----------
 Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixed models, Biometrika 82. Liu & Wu
-(1999), Parameter expansion for data augmentation, JASA 94 (shifts as a group). Papaspiliopoulos, Roberts & Zanella (2020),
-Scalable inference for crossed random effects models, Biometrika 107 (why β₀ is slow, and that it alone is).
+(1999), Parameter expansion for data augmentation, JASA 94 (shifts as a group). Papaspiliopoulos, Roberts & Zanella
+(2020), Scalable inference for crossed random effects models, Biometrika 107 (why the mean is what is slow).
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def row_curvatures(model, x, out):
 
 def _log_spread(model, column, square):
     """log τ of a group column at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection."""
-    place, count = model.n_fixed + column, model.first[1] - model.first[0]
+    place, count = model.n_fixed + column, model.first[column + 1] - model.first[column]
     kind, n = model.kinds[place], model.numbers[place]
     low, high = -30.0, 30.0
     while high - low > 1e-9:

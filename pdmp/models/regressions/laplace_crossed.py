@@ -33,9 +33,11 @@ ROUNDS = 200  #: most of them
 def laplace_crossed(model: CrossedIntercepts) -> Laplace | None:
     """The approximation at the mode, or None where it was not found.
 
-    As `laplace` of `GroupIntercepts`: the mode of all others given τ, and τ by EM steps. The variances of effects are
-    those given the means and all effects that share no row with them, and what the uncertainty of the others adds;
-    exact sub-sampling needs no more than their size.
+    As `laplace` of `GroupIntercepts`: the mode of all others given τ, and τ by EM steps. But of the dispersions it is
+    the mode with the effects integrated out, by half the logarithm of the determinant of their Hessian, of which the
+    diagonal is used: at the joint mode σ is too small by the share of the coefficients in the number of rows, which is
+    many posterior standard deviations. The variances of effects are those given the means and all effects that share no
+    row with them, and what the uncertainty of the others adds; exact sub-sampling needs no more than their size.
     """
     p, K = model.n_fixed, model.n_groups
     first, stop = int(model.first[0]), int(model.first[-1])
@@ -44,6 +46,7 @@ def laplace_crossed(model: CrossedIntercepts) -> Laplace | None:
     x = model.initial.copy()
     for _ in range(STEPS):
         gradient, curvature = model.gradient(x), _Curvature(model, x, dense)
+        gradient[laws] += curvature.spread_slopes(laws)
         border = curvature.border[:, effects]
         solved = curvature.solve(np.vstack([gradient[effects], border]))
         share = solved[1:]
@@ -54,9 +57,10 @@ def laplace_crossed(model: CrossedIntercepts) -> Laplace | None:
         step[effects] = solved[0] - step[dense] @ share
         decrement = math.sqrt(max(gradient @ step, 0.0))
         step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
-        now = model.potential(x)
+        now = model.potential(x) + curvature.spread(x[laws])
         for _ in range(HALVINGS):
-            if model.potential(x - step) <= now + 1e-9 * (1.0 + abs(now)):
+            there = model.potential(x - step) + curvature.spread(x[laws] - step[laws])
+            if there <= now + 1e-9 * (1.0 + abs(now)):
                 break
             step *= 0.5
         else:
@@ -80,7 +84,9 @@ def laplace_crossed(model: CrossedIntercepts) -> Laplace | None:
     covariance, sd = np.linalg.inv(schur), np.zeros(model.dim)
     sd[dense] = np.sqrt(np.diag(covariance))
     sd[effects] = np.sqrt(variances + np.einsum("ig,ij,jg->g", share, covariance, share))
-    sd[p : p + K] = 1.0 / np.sqrt(2.0 * np.diff(model.first))
+    for k in range(K):  # the information on log τ, without that in the effects which the rows leave open
+        own = variances[model.first[k] - first : model.first[k + 1] - first] * math.exp(-2.0 * x[p + k])
+        sd[p + k] = 1.0 / math.sqrt(2.0 * np.sum(np.maximum(1.0 - own, 0.1) ** 2))
     return Laplace(x, sd, dense, covariance)
 
 
@@ -91,13 +97,12 @@ class _Curvature:
         from scipy import sparse
 
         p, K, first = model.n_fixed, model.n_groups, int(model.first[0])
-        groups, rows = np.diff(model.first), np.zeros(model.n_data)
-        row_curvatures(model.native, x, rows)
-        rows = np.maximum(rows, 0.0)
-        precision = np.exp(-2.0 * x[p : p + K])
+        groups, rows = np.diff(model.first), _rows(model, x)
+        self.model, self.x, precision = model, x, np.exp(-2.0 * x[p : p + K])
         self.parts = [slice(a - first, b - first) for a, b in zip(model.first[:-1], model.first[1:], strict=True)]
         level = model.level - model.first[:-1]
-        self.diagonal = np.concatenate([np.bincount(level[:, k], rows, groups[k]) + precision[k] for k in range(K)])
+        self.level, self.prior = level, np.repeat(precision, groups)
+        self.diagonal = self.of_groups(rows) + self.prior
         self.crossed = {
             (k, q): sparse.csr_matrix((rows, (level[:, k], level[:, q])), shape=(groups[k], groups[q]))
             for k in range(K)
@@ -124,6 +129,28 @@ class _Curvature:
         for n, difference in enumerate(_Rows(model).differences(x, DIFFERENCE), p + K - 1):
             hessian[n] = difference
             hessian[: p + K - 1, dense[n]] = difference[dense[: p + K - 1]]
+
+    def of_groups(self, rows):
+        """Sums over the rows of each group of each grouping, (groups of all,)."""
+        return np.concatenate(
+            [np.bincount(g, rows, s.stop - s.start) for g, s in zip(self.level.T, self.parts, strict=True)]
+        )
+
+    def spread(self, laws):
+        """½ Σ log Dₑ with other dispersions, which is ½ log det of the effects' Hessian but for their crossing."""
+        if not len(laws):
+            return 0.0
+        x = self.x.copy()
+        x[len(x) - len(laws) :] = laws
+        return 0.5 * float(np.sum(np.log(self.of_groups(_rows(self.model, x)) + self.prior)))
+
+    def spread_slopes(self, laws):
+        """Its derivatives by the dispersions."""
+        found = []
+        for k in range(len(laws)):
+            step = DIFFERENCE * (np.arange(len(laws)) == k)
+            found.append((self.spread(self.x[laws] + step) - self.spread(self.x[laws] - step)) / (2.0 * DIFFERENCE))
+        return np.array(found)
 
     def product(self, y):
         """The Hessian of the effects times the rows of y (n, groups of all)."""
@@ -157,3 +184,10 @@ class _Curvature:
             known[self.parts[k]] += squares @ (1.0 / self.diagonal[self.parts[q]])
             known[self.parts[q]] += squares.T @ (1.0 / self.diagonal[self.parts[k]])
         return 1.0 / np.maximum(self.diagonal - known, 0.1 * self.diagonal)
+
+
+def _rows(model, x):
+    """ℓ'' of the rows, 0 where it is negative."""
+    rows = np.zeros(model.n_data)
+    row_curvatures(model.native, x, rows)
+    return np.maximum(rows, 0.0)
