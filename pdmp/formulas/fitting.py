@@ -49,8 +49,8 @@ SUBSAMPLED_GROUPS = (
     "fixed columns where they have at least 50"
 )
 CROSSED_GROUPS = (
-    ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the groups "
-    "of each have at least 10 rows"
+    ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the "
+    "groups of each have at least 10 rows"
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1

@@ -11,7 +11,10 @@ jump   vⱼ ← -vⱼ
 As in `pdmp.processes.regression_zigzag` the gradient of the data is expanded at the anchor x̂, and what single rows add
 to the expansion is looked at row by row. For the shared coordinates, β and the dispersions, the expansion is
 
-    Gⱼ = Σᵢ [∂ⱼUᵢ(x̂) + Σₗ Hᵢⱼₗ (xₗ - x̂ₗ)],     l over all coordinates.
+    Gⱼ = Σᵢ [∂ⱼUᵢ(x̂) + Σₗ Hᵢⱼₗ (xₗ - x̂ₗ) + θᵢⱼ Σₖ (x - x̂)²],     l over all coordinates,
+
+the last sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂). (Without it all rows say of σ that they fit worse than
+at the anchor, by as much as there are coefficients, and σ would flip G / √N times as often as it needs.)
 
 For the coefficient of group g of grouping k, j = (k, g), that sum would have an entry for each group of the other
 groupings that shares a row with it, and a flip would change the sums of all of these. So l is over the shared
@@ -19,8 +22,8 @@ coordinates and j itself alone there, and the rows keep the rest,
 
     Tᵢⱼ = Rᵢⱼ + ℓ''ᵢ(x̂) Cᵢₖ,     Cᵢₖ = Σ_{q ≠ k} (x - x̂) of the coefficient of row i in grouping q,
 
-with Rᵢⱼ the remainder of second order; Tᵢⱼ = Rᵢⱼ for the shared ones. The rates balance the flow whatever is left to
-the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
+with Rᵢⱼ the remainder of second order; Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)² for the shared ones. The rates balance the flow
+whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
 
 Let D_q be the largest distance |x - x̂| / σ of all coefficients of grouping q. As each changes by 1 a unit of time at
 most, D_q at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
@@ -30,6 +33,7 @@ row i in groupings other than k,
     |Tᵢⱼ| <= Lᵢⱼ φᵢ(r) + |ℓ''ᵢ(x̂)| Sᵢₖ D,     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,  D = max D_q,
           <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D / D̂),     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |ℓ''ᵢ(x̂)| Sᵢₖ D̂,
 
+and likewise with ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂² and the ratio D² / D̂² for the shared ones,
 with r̂ and D̂ typical values, φᵢ(r) = (e^{γr} - 1 - γr) / γ² for the γ of row i, and γ the largest of the group's rows:
 the ratio φ_γ(r) / φ_γ(r̂) increases with γ where r > r̂, and is at most (r / r̂)² elsewhere. One alias table for each
 group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ φᵢ(r̂) belong to the clocks of the
@@ -67,6 +71,7 @@ from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, SPREAD_CHORD
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
 
+THIRD_DIFFERENCE = 1e-3  #: for third derivatives
 RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
 
 #: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
@@ -85,9 +90,7 @@ class Memory(NamedTuple):
     slopes: np.ndarray  #: (m,)
     flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
     sums: np.ndarray  #: (K, 8)
-    cross: (
-        np.ndarray
-    )  #: (m, 2) what the coefficients add to G of the shared coordinates at the time of the sums; its slope
+    cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
     reach: np.ndarray  #: (K + 1,) D of each grouping when it was computed last, and when that was
 
 
@@ -137,6 +140,8 @@ class CrossedZigZag(Process):
     inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
     border: np.ndarray  #: (E, m) of these and the coefficients of all E groups
     own: np.ndarray  #: (E,) of the coefficients, the diagonal
+    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each group
+    bulge_rises: np.ndarray  #: (m,) the largest slope of Σθd² where no d is above σ
     rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
     own_rises: np.ndarray  #: (E,) and of the coefficients, gauges included
     prior_horizon: float
@@ -202,6 +207,7 @@ class CrossedZigZag(Process):
         self.root_of_speeds = np.array([math.sqrt(s @ s) for s in by_grouping])
         self.pace_of_means = float(self.speed[self.means].sum())
 
+        self.bulge = np.zeros((self.groups, len(self.shared)))
         self.pull, self.inner, self.border, self.own = (
             np.zeros(model.dim),
             np.zeros((len(self.shared),) * 2),
@@ -222,6 +228,7 @@ class CrossedZigZag(Process):
             self.inner,
             self.border,
             self.own,
+            self.bulge,
             weights,
             self.rate_of_growth,
             np.zeros(len(self.shared)),
@@ -236,7 +243,9 @@ class CrossedZigZag(Process):
         gauges = np.array([model.share[self.grouping == k] @ s for k, s in enumerate(by_grouping)])
         stiffness = (model.stiffness * gauges)[self.grouping] * model.share
         self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + stiffness
-        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
+        self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
+        rises = self.rises + self.bulge_rises * self.typical_reach
+        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))
         with np.errstate(divide="ignore"):
             self.horizon = np.minimum(math.log(CHORD) / (self.rate_of_growth * self.pace), 1.0 / self.pace)
         fastest = self.speed[self.spread : self.first_effect].max()
@@ -277,6 +286,8 @@ class CrossedZigZag(Process):
             sums[k, TIME] = now
         for k in range(memory.cross.shape[0]):
             memory.cross[k, 0] += memory.cross[k, 1] * s
+            memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
+            memory.cross[k, 3] += memory.cross[k, 4] * s
 
     @compiled
     def renew(self, state, now):
@@ -295,7 +306,7 @@ class CrossedZigZag(Process):
     @compiled
     def known(self, state, k, now):
         """G of the k-th shared coordinate; the shared ones are in the memory, and the sums are those of `now`."""
-        total = self.pull[self.shared[k]] + state.memory.cross[k, 0]
+        total = self.pull[self.shared[k]] + state.memory.cross[k, 0] + state.memory.cross[k, 2]
         for q in range(self.shared.shape[0]):
             total += self.inner[k, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
         return total
@@ -354,12 +365,12 @@ class CrossedZigZag(Process):
 
     @compiled
     def multiple(self, growth, r, reach):
-        """max(φ(r) / φ(r̂), D / D̂): by what the weights ω are multiplied."""
-        share = r / self.typical_distance
+        """max(φ(r) / φ(r̂), D / D̂, D² / D̂²): by what the weights ω are multiplied."""
+        share, far = r / self.typical_distance, reach / self.typical_reach
         square = share * share
         if r > self.typical_distance:
             square *= shape(growth * r) / shape(growth * self.typical_distance)
-        return max(square, reach / self.typical_reach)
+        return max(square, far, far * far)
 
     @compiled
     def propose_row(self, state, e, now, rng):
@@ -370,10 +381,10 @@ class CrossedZigZag(Process):
             square += self.place(state, self.shared[q], now)
         square += self.place(state, j, now)
         for q in range(self.slots):
+            far = memory.reach[q] + (now - memory.reach[self.slots])
+            reach = max(reach, far)
             if q != k:
-                far = memory.reach[q] + (now - memory.reach[self.slots])
                 square += far * far
-                reach = max(reach, far)
 
         speed, mean = self.speed[j], self.means[k]
         sign = 1.0 if state.v[j] >= 0.0 else -1.0
@@ -405,6 +416,11 @@ class CrossedZigZag(Process):
     def propose_prior(self, state, i, now, rng):
         memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
         self.advance_sums(memory, now)
+        self.renew(state, now)
+        reach = 0.0
+        for k in range(self.slots):
+            reach = max(reach, memory.reach[k])
+        reach += (now - memory.reach[self.slots]) + horizon
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
         for k in range(self.shared.shape[0]):
@@ -412,7 +428,7 @@ class CrossedZigZag(Process):
             x, speed = memory.here[j], self.speed[j]
             memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
             bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
-            memory.slopes[k] = speed * (speed * bound + self.rises[k])
+            memory.slopes[k] = speed * (speed * bound + self.rises[k] + self.bulge_rises[k] * reach)
             level += memory.known[k]
             rise += memory.slopes[k]
         memory.clocks[i, START] = now
@@ -498,8 +514,10 @@ class CrossedZigZag(Process):
         state.counts[DATA] += 1
         for q in range(self.slots):
             self.place(state, self.model.level[i, q], now)
-        first, by_a, by_c, bend = bounds_of_row(self.model, self.anchor, i, self.scale, self.typical_distance)
-        part = own_part(self.model, self.speed, self.scale, self.typical_reach, i, k, first, bend)
+        own, bend, first, by_a, by_c = bounds_of_row(
+            self.model, self.anchor, i, self.scale, self.typical_distance, self.typical_reach
+        )
+        part = own_part(self.model, self.speed, self.scale, self.typical_reach, i, k, own, bend)
         whole = part
         if k == 0:
             for n in range(self.shared.shape[0]):
@@ -526,12 +544,18 @@ class CrossedZigZag(Process):
         z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
         z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
         zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc = z - z0, a - a0, c - c0
+        dz, da, dc, square = z - z0, a - a0, c - c0, 0.0
+        tz, ta, tc = thirds(model, there, i)
+        for q in range(self.slots):
+            d = x[model.level[i, q]] - there[model.level[i, q]]
+            square += d * d
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
         if j == own and model.n_dispersions > 0:
             value = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
+            value -= ta * square
         elif j > own:
             value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
+            value -= tc * square
         else:
             if j >= model.n_fixed:
                 for q in range(self.slots):
@@ -539,7 +563,7 @@ class CrossedZigZag(Process):
                         dz -= x[model.level[i, q]] - there[model.level[i, q]]
             value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
             if j < model.n_fixed:
-                value *= model.design.feature(i, j)
+                value = (value - tz * square) * model.design.feature(i, j)
         return weight * value
 
     @compiled
@@ -566,6 +590,7 @@ class CrossedZigZag(Process):
             sums[k, GAUGE_SLOPE] -= 2.0 * v * self.model.share[e]
             for n in range(self.shared.shape[0]):
                 state.memory.cross[n, 1] -= 2.0 * self.border[e, n] * v
+                state.memory.cross[n, 3] -= 2.0 * self.bulge[e, n] * v * (self.at(state, j, now) - self.anchor[j])
         state.v[j] = -state.v[j]
         return 0
 
@@ -584,6 +609,7 @@ class CrossedZigZag(Process):
             for k in range(m):
                 scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
                 scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
+                scratch[self.shared[k]] += self.bulge[e, k] * (x[j] - self.anchor[j]) ** 2
         model.add_prior_gradient(x, scratch)
         for j in range(x.shape[0]):
             out[j] = positive(v[j] * scratch[j])
@@ -619,7 +645,7 @@ class CrossedZigZag(Process):
             slopes=np.zeros(m),
             flipping=np.zeros(1, np.int64),
             sums=np.zeros((self.slots, 8)),
-            cross=np.zeros((m, 2)),
+            cross=np.zeros((m, 5)),
             reach=np.full(self.slots + 1, -math.inf),
         )
 
@@ -630,8 +656,9 @@ class CrossedZigZag(Process):
             own = self.grouping == k
             d, w, share = x[own] - self.anchor[self.means[k]], v[own], self.model.share[own]
             sums[k] = 0.0, d.sum(), w.sum(), d @ d, d @ w, w @ w, share @ x[own], share @ w
-        state.memory.cross[:, 0] = (x - self.anchor[effects]) @ self.border
-        state.memory.cross[:, 1] = v @ self.border
+        d = x - self.anchor[effects]
+        parts = d @ self.border, v @ self.border, d * d @ self.bulge, d * v @ self.bulge, v * v @ self.bulge
+        state.memory.cross[:] = np.stack(parts, axis=1)
 
 
 @inlined
@@ -643,29 +670,52 @@ def shape(y):
 
 
 @inlined
-def bounds_of_row(model, anchor, i, scale, r):
-    """φᵢ(r) times the bounds of row i on remainders by z, a and c; |ℓ''ᵢ|."""
-    first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
-    phi = 0.5 * r * r * shape(growth * r)
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
-    weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-    return first * phi, by_a * phi, by_c * phi, abs(weight * zz)
+def thirds(model, anchor, i):
+    """Half the derivatives of ℓ''ᵢ by z, a and c, by differences: exact are the rates with any numbers."""
+    law, y, h = model.likelihood, model.target[i], THIRD_DIFFERENCE
+    z, a, c, s = model.margin(anchor, i), model.first_dispersion(anchor), model.second_dispersion(anchor), 0.25 / h
+    tz, ta, tc = s * (law.second_derivative(z + h, y, a, c) - law.second_derivative(z - h, y, a, c)), 0.0, 0.0
+    if model.n_dispersions > 0:
+        ta = s * (law.second_derivative(z, y, a + h, c) - law.second_derivative(z, y, a - h, c))
+    if model.n_dispersions > 1:
+        tc = s * (law.second_derivative(z, y, a, c + h) - law.second_derivative(z, y, a, c - h))
+    return tz, ta, tc
 
 
 @inlined
-def own_part(model, speed, scale, reach, i, k, first, bend):
+def bounds_of_row(model, anchor, i, scale, r, reach):
+    """Bounds at r̂ and D̂: of Rᵢ by z; |ℓ''ᵢ|; and of Tᵢ of the shared coordinates, by z, a and c."""
+    first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
+    phi, square = 0.5 * r * r * shape(growth * r), 0.0
+    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
+    zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+    tz, ta, tc = thirds(model, anchor, i)
+    for q in range(model.n_groups):
+        square += scale[model.level[i, q]] * scale[model.level[i, q]]
+    weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+    square *= weight * reach * reach
+    return (
+        first * phi,
+        abs(weight * zz),
+        first * phi + abs(tz) * square,
+        by_a * phi + abs(ta) * square,
+        by_c * phi + abs(tc) * square,
+    )
+
+
+@inlined
+def own_part(model, speed, scale, reach, i, k, own, bend):
     """σⱼ ωᵢⱼ of the coefficient of row i in grouping k."""
     others = 0.0
     for q in range(model.n_groups):
         if q != k:
             others += scale[model.level[i, q]]
-    return speed[model.level[i, k]] * (first + bend * others * reach)
+    return speed[model.level[i, k]] * (own + bend * others * reach)
 
 
 @inlined
 def shared_part(model, speed, shared, i, n, first, by_a, by_c):
-    """σⱼ Lᵢⱼ φᵢ(r̂) of the n-th shared coordinate."""
+    """σⱼ ωᵢⱼ of the n-th shared coordinate."""
     j, fixed = shared[n], shared.shape[0] - model.n_dispersions
     if n < fixed:
         return speed[j] * abs(model.design.feature(i, j)) * first
@@ -673,7 +723,7 @@ def shared_part(model, speed, shared, i, n, first, by_a, by_c):
 
 
 @entry
-def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, weights, growth, features):
+def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, weights, growth, features):
     """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
@@ -698,18 +748,22 @@ def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, 
             inner[fixed, fixed + 1] += weight * ac
             inner[fixed + 1, fixed] += weight * ac
             inner[fixed + 1, fixed + 1] += weight * cc
-        first, by_a, by_c, bend = bounds_of_row(model, anchor, i, scale, r)
+        remainder, bend, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
+        tz, ta, tc = thirds(model, anchor, i)
         _, _, _, fastest = model.remainder_bounds(anchor, i, scale)
         for k in range(model.n_groups):
             e = model.level[i, k] - model.first[0]
             own[e] += weight * zz
             for q in range(fixed):
                 border[e, q] += weight * zz * features[q]
+                bulge[e, q] += weight * tz * features[q]
             if m > fixed:
                 border[e, fixed] += weight * za
+                bulge[e, fixed] += weight * ta
             if m > fixed + 1:
                 border[e, fixed + 1] += weight * zc
+                bulge[e, fixed + 1] += weight * tc
             growth[e] = max(growth[e], fastest)
-            weights[k, i] = own_part(model, speed, scale, reach, i, k, first, bend)
+            weights[k, i] = own_part(model, speed, scale, reach, i, k, remainder, bend)
         for n in range(m):
             weights[0, i] += shared_part(model, speed, shared, i, n, first, by_a, by_c)
