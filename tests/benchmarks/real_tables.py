@@ -3,10 +3,10 @@
     PDMP_DATA=FOLDER python -m tests.benchmarks.real_tables movielens [--full] [--time UNITS]
 
 "movielens": rating ~ 1 + (1 | user) + (1 | item) of MovieLens 1M, gaussian: 1,000,209 ratings by 6,040 users of 3,706
-films. By `pdmp.regression` with its defaults; with ``--full`` by Hamiltonian Monte Carlo with the gradients of all rows,
-on effects that are not centred at means, as `pdmp.regression` samples what it does not sub-sample. What is printed is
-the processors' time, which says more than the clock where others use them too. ``--time`` ends the run after so many
-units of time (trajectories, of Hamiltonian Monte Carlo), and prints how many effective draws that gives.
+films. By `pdmp.regression` with its defaults; with ``--full`` by Hamiltonian Monte Carlo with the gradients of all
+rows, as `pdmp.regression` samples what it does not sub-sample. What is printed is the processors' time, which says more
+than the clock where others use them too. ``--time`` ends the run after so many units of time (of one chain), and prints
+how many effective draws that gives.
 """
 
 import argparse

@@ -41,7 +41,7 @@ class CrossedIntercepts(MixedRegression):
 
     Parameters
     ----------
-    *args, **options
+    X, y, likelihood, columns, priors, groups, *args, intercept, coded, **options
         Of `MixedRegression` in memory, with an intercept and ``"1|g"`` of two or more groupings.
 
     Raises
@@ -63,14 +63,16 @@ class CrossedIntercepts(MixedRegression):
     share: np.ndarray
     stiffness: np.ndarray
 
-    def __init__(self, *args, groups=(), intercept=None, coded=None, **options) -> None:
+    def __init__(
+        self, X, y, likelihood, columns, priors, groups=(), *args, intercept=None, coded=None, **options
+    ) -> None:
         if coded is not None or not are_crossed(groups, intercept):
             raise ValueError(
                 "crossed intercepts are for rows in memory, a fixed intercept and two groupings or more, "
                 "(1 | g) + (1 | h)."
             )
         self._further = tuple(f"mean of {g.name}" for g in groups[1:])
-        super().__init__(*args, groups=groups, intercept=intercept, **options)
+        super().__init__(X, y, likelihood, columns, priors, groups, *args, intercept=intercept, **options)
         self.centred[:] = 1
         last = self.dim - self.n_dispersions
         self.means = np.r_[intercept, last - len(self._further) : last].astype(np.int64)
