@@ -37,7 +37,7 @@ BUGS = [
         ("the gauge is not in the rate", ZIGZAG, "return total + self.model.stiffness[k] * self.model.share[e] * gauge", "return total", RATES),
         ("the gauge stands still", ZIGZAG, "sums[k, GAUGE_SLOPE] -= 2.0 * v * self.model.share[e]", "sums[k, GAUGE_SLOPE] -= 0.0", SUMS),
         ("squares forget a flip", ZIGZAG, "state.memory.cross[n, 3] -= 2.0 *", "state.memory.cross[n, 3] -= 1.0 *", SUMS),
-        ("the crossing is not in the bound", ZIGZAG, "(own + bend * others * reach)", "(own + 0.0 * others * reach)", HOLD),
+        ("the crossing is not in the bound", ZIGZAG, "(own + bend * others * reach)", "(own + 0.0 * others * reach)", RATES),
         ("distances do not grow", ZIGZAG, "far = memory.reach[q] + (now - memory.reach[self.slots])", "far = memory.reach[q]", HOLD),
         ("distances stay as they were", ZIGZAG, "if not now - reach[self.slots] < RENEWAL:", "if reach[self.slots] < 0.0:", SUMS),
         ("the largest distance is the last", ZIGZAG, "if not far <= reach[self.grouping[e]]:", "if True:", SUMS),
