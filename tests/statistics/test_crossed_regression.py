@@ -64,5 +64,5 @@ def test_the_law_of_normal_observations():
         assert run.stats["bound_violations"] == 0
         means.append(run.mean())
         variances.append(run.var())
-    assert_unbiased(np.array(means), mean, resolution=0.6 * np.sqrt(variance))
-    assert_unbiased(np.array(variances), variance, resolution=1.5 * variance)  # of so few groups τ has long tails
+    assert_unbiased(np.array(means), mean, resolution=0.8 * np.sqrt(variance))
+    assert_unbiased(np.array(variances), variance, resolution=2.5 * variance)  # of so few groups τ has long tails
