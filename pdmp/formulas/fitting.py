@@ -25,12 +25,15 @@ from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbe
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import StickyZigZag, ZigZag
+from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import Sticky
@@ -50,6 +53,12 @@ SUBSAMPLED_GROUPS = (
 #: Condition number of the posterior's correlations from which on the Boomerang, whose reference has them, takes less
 #: than the Zig-Zag process; it refreshes so often that means and standard deviations are known about equally well.
 CORRELATED, REFRESH_RATE = 10.0, math.sqrt(2.0)
+CROSSED_GROUPS = (
+    ", or, in memory and without `select`, intercepts of crossed groupings, (1 | g) + (1 | h), where half of the "
+    "groups of each have at least 10 rows"
+)
+#: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
+CROSSED_SHARE = 0.1
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -147,9 +156,11 @@ def regression(
     10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
     columns, where half of them have at least 50. Their cost does not grow with the number of rows, but for set-up, a
     few passes over them. Without groups, and where the correlations of the coefficients have a condition number above
-    10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those read in batches. Other group effects, and tables
-    whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of
-    the summary say which it was.
+    10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those
+    read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so by
+    `pdmp.processes.crossed_zigzag`, where half of the groups of each have at least 10 rows, and a unit of time looks at
+    fewer than a tenth of all rows. Other group effects, and tables whose rows say too little of a dispersion, are
+    sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -272,6 +283,8 @@ def make_model(
         or (len(groups) == 1 and totals.rows >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
     ) and has_intercepts(groups, design, rows):
         kind = GroupIntercepts
+    elif select is None and rows is None and totals.rows >= SUBSAMPLED_ROWS and has_crossed(groups, design):
+        kind = CrossedIntercepts
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
     coded = None
@@ -309,6 +322,11 @@ def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | N
     if rows is not None:
         return rows.are_fixed(means)
     return all(np.array_equal(g.value, design.X[:, j]) for g, j in zip(groups[1:], means[1:], strict=True))
+
+
+def has_crossed(groups: Sequence[GroupColumn], design: Design) -> bool:
+    """Whether the effects are those that `CrossedIntercepts` is for, and the data say what each is."""
+    return are_crossed(groups, design.intercept) and min(g.usual_rows for g in groups) >= INTERCEPT_ROWS
 
 
 def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
@@ -448,6 +466,7 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
     name = {
         RegressionZigZag: "the Zig-Zag process",
         RegressionBoomerang: "the Boomerang sampler, as coefficients are correlated",
+        CrossedZigZag: "the Zig-Zag process",
         Sticky: "the sticky Zig-Zag process",
         StickyGroups: "the sticky Zig-Zag process, terms of several columns entering and leaving by reversible jumps",
     }.get(type(process), f"pdmp.{type(process).__name__}")
@@ -466,13 +485,26 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
 
     The process is None where there is none, and the text is then the reason.
     """
+    if isinstance(model, CrossedIntercepts):
+        found = laplace_crossed(model)
+        if found is None:
+            return None, None, "the mode was not found, give proper priors"
+        process: Any = CrossedZigZag(model, found.mean, found.sd)
+        if process.expected_data > CROSSED_SHARE * model.n_data:
+            return None, None, "there are too few for the number of groups"
+        return (
+            process,
+            found.draws,
+            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode, in which "
+            "the effects of different groupings are left to the rows",
+        )
     if not isinstance(model, FixedEffectsRegression):
         if model.n_groups and not isinstance(model, GroupIntercepts):
-            return None, None, f"that is for {SUBSAMPLED_GROUPS}"
+            return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
         found = laplace(model)
         if found is None:
             return None, None, "the mode was not found, give proper priors"
-        process: Any = RegressionZigZag(model, found.mean, found.sd)
+        process = RegressionZigZag(model, found.mean, found.sd)
         if process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
         if selects and model.together:

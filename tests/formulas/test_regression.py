@@ -17,7 +17,9 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.inclusion import inclusion_of_units
 from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky_groups import StickyGroups
@@ -457,12 +459,41 @@ def test_which_effects_are_subsampled(monkeypatch):
         assert isinstance(model, GroupIntercepts)
         places = [0, 1, 2][: effects.count("+") + 1]
         assert model.means.tolist() == places and np.all(original(model)[:, 3] == pytest.approx(table().e))
-    for effects in ("(1 + e | g)", "(0 + x | g)", "(1 | g) + (1 | h)", "(1 + x | g) + (1 | h)"):
+    for effects in ("(1 + e | g)", "(0 + x | g)", "(1 + x | g) + (1 | h)"):
         assert type(made(f"c ~ x + {effects}", "poisson")[0]) is mixed.MixedRegression
     assert type(made("c ~ 0 + x + (1 + x | g)", "poisson")[0]) is mixed.MixedRegression
     monkeypatch.setattr(fitting, "SLOPE_ROWS", N)
     assert type(made("c ~ x + (1 + x | g)", "poisson")[0]) is mixed.MixedRegression
     assert type(made("c ~ x + (1 | g)", "poisson")[0]) is GroupIntercepts
+
+
+def test_crossed_intercepts_are_subsampled(monkeypatch):
+    """Where rows, and rows of the groups of each grouping, are as many as asked, and they say enough."""
+    formula, limits = "c ~ x + (1 | g) + (1 | h)", {"SUBSAMPLED_ROWS": N, "INTERCEPT_ROWS": 5}  # 8 and 5 rows a group
+    for over in (None, *limits):
+        for name, value in limits.items():
+            monkeypatch.setattr(fitting, name, value + (name == over))
+        model = made(formula, "poisson")[0]
+        assert type(model) is (CrossedIntercepts if over is None else mixed.MixedRegression)
+    for name, value in limits.items():
+        monkeypatch.setattr(fitting, name, value)
+    assert type(made("c ~ 0 + x + (1 | g) + (1 | h)", "poisson")[0]) is mixed.MixedRegression
+    with pytest.raises(ValueError, match="`select` is for regressions without group effects, or with effects of one"):
+        made(formula, "poisson", select="all")
+    model = made("c ~ x + (1 + x | g) + (1 | h)", "poisson")[0]
+    assert "or, in memory and without `select`, intercepts of crossed groupings" in fitting.subsampled(model, False)[2]
+    model = made(formula, "poisson")[0]
+    process, _, said = fitting.subsampled(model, False)
+    assert process is None and said == "there are too few for the number of groups"
+    data = pandas.concat([table()] * 40, ignore_index=True)
+    fit = pdmp.regression(formula, data, "poisson", events=200, chains=2, seed=1, progress=False)
+    process = fit.run.process
+    assert isinstance(process, CrossedZigZag) and process.slots == 2
+    assert any("sampled by the Zig-Zag process, exact: one row a proposal" in note for note in fit.notes)
+    assert "effects 1|h of 5 groups are centred" in fit.notes
+    assert fit.run.stats["bound_violations"] == 0 and fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
+    natural = fit.model.constrain(process.anchor)
+    assert natural["Intercept"] == pytest.approx(fit.run.constrain(fit.run.draws(20))["Intercept"].mean(), abs=1.5)
 
 
 def test_chains_start_apart(monkeypatch):

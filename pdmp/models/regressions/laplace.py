@@ -102,7 +102,7 @@ class _Rows:
     def curvature(self, x):
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
         model, rows = self.model, np.zeros(self.model.n_data)
-        _row_curvatures(model.native, x, rows)
+        row_curvatures(model.native, x, rows)
         p, K = model.n_fixed, model.n_groups
         if not K:
             return gram(model.X, rows), np.zeros((0, 0, 0)), np.zeros((p, 0))
@@ -166,7 +166,8 @@ def _definite(matrix):
 
 
 @entry
-def _row_curvatures(model, x, out):
+def row_curvatures(model, x, out):
+    """ℓ'' of each row by its linear predictor, times its weight."""
     a, c = model.first_dispersion(x), model.second_dispersion(x)
     for i in range(model.n_data):
         value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
@@ -175,7 +176,7 @@ def _row_curvatures(model, x, out):
 
 def _log_spread(model, column, square):
     """log τ of a group column at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection."""
-    place, count = model.n_fixed + column, model.first[1] - model.first[0]
+    place, count = model.n_fixed + column, model.first[column + 1] - model.first[column]
     kind, n = model.kinds[place], model.numbers[place]
     low, high = -30.0, 30.0
     while high - low > 1e-9:

@@ -127,6 +127,8 @@ class MixedRegression(Model):
     n_groups: int
     n_dispersions: int
 
+    _further: tuple[str, ...] = ()  # names of coordinates between the effects and the dispersions, of derived models
+
     def __init__(
         self,
         X: ArrayLike,
@@ -172,7 +174,7 @@ class MixedRegression(Model):
         self.kinds = np.array([code[0] for code in coded], np.int64)
         self.numbers = np.array([code[1:] for code in coded]).reshape(-1, 3)
 
-        dim = int(self.first[-1]) + self.n_dispersions
+        dim = int(self.first[-1]) + len(self._further) + self.n_dispersions
         start = np.zeros(dim)
         if intercept is not None:
             start[intercept] = inside[intercept].typical()
@@ -181,6 +183,7 @@ class MixedRegression(Model):
         variables: dict[str, tuple[int, ...]] = {f"standardised {name}": () for name in self.columns}
         variables |= {f"log {g.sd_name}": () for g in groups}
         variables |= {f"standardised {g.name}": (len(g.levels),) for g in groups}
+        variables |= {f"standardised {name}": () for name in self._further}
         variables |= {f"log {name}": () for name in likelihood.dispersions}
         super().__init__(dim=dim, n_data=n, variables=variables, initial=start)
         self.inclusion, self.model_prior = None, model_prior

@@ -1,0 +1,769 @@
+r"""The Zig-Zag process of a regression with the intercepts of crossed groupings: exact, at one row a proposal.
+
+=====  =================================================================================================
+flow   straight lines, x + v s, |vⱼ| = σⱼ the speed of coordinate j
+clock  one for each group of each grouping; one for the priors of β and the dispersions; one for each
+       mean mₖ and one for each log τₖ
+rate   of coordinate j: Σᵢ (vⱼ Tᵢⱼ)₊ + (vⱼ [∂ⱼprior(x) + Gⱼ])₊, as below
+jump   vⱼ ← -vⱼ
+=====  =================================================================================================
+
+As in `pdmp.processes.regression_zigzag` the gradient of the data is expanded at the anchor x̂, and what single rows add
+to the expansion is looked at row by row. For the shared coordinates, β and the dispersions, the expansion is
+
+    Gⱼ = Σᵢ [∂ⱼUᵢ(x̂) + Σₗ Hᵢⱼₗ (xₗ - x̂ₗ) + θᵢⱼ Σₖ (x - x̂)²],     l over all coordinates,
+
+the last sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂). (Without it all rows say of σ that they fit worse than
+at the anchor, by as much as there are coefficients, and σ would flip G / √N times as often as it needs.)
+
+For the coefficient of group g of grouping k, j = (k, g), that sum would have an entry for each group of the other
+groupings that shares a row with it, and a flip would change the sums of all of these. So l is over the shared
+coordinates and j itself alone there, and the rows keep the rest,
+
+    Tᵢⱼ = Rᵢⱼ + ℓ''ᵢ(x̂) Cᵢₖ,     Cᵢₖ = Σ_{q ≠ k} (x - x̂) of the coefficient of row i in grouping q,
+
+with Rᵢⱼ the remainder of second order; Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)² for the shared ones. The rates balance the flow
+whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
+
+Let D_q be the largest distance |x - x̂| / σ of all coefficients of grouping q. As each changes by 1 a unit of time at
+most, D_q at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
+each group. Then with the bounds of `MixedRegression.remainder_bounds`, and Sᵢₖ the sum of σ over the coefficients of
+row i in groupings other than k,
+
+    |Tᵢⱼ| <= Lᵢⱼ φᵢ(r) + |ℓ''ᵢ(x̂)| Sᵢₖ D,     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,  D = max D_q,
+          <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D / D̂),     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |ℓ''ᵢ(x̂)| Sᵢₖ D̂,
+
+and likewise with ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂² and the ratio D² / D̂² for the shared ones,
+with r̂ and D̂ typical values, φᵢ(r) = (e^{γr} - 1 - γr) / γ² for the γ of row i, and γ the largest of the group's rows:
+the ratio φ_γ(r) / φ_γ(r̂) increases with γ where r > r̂, and is at most (r / r̂)² elsewhere. One alias table for each
+group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ φᵢ(r̂) belong to the clocks of the
+first grouping. The bounds are convex in r and D, which are at most linear in time, so that their chords over a horizon
+are bounds.
+
+A proposal or a flip costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
+`CrossedIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
+time. No rate is ever above its bound.
+
+References
+----------
+Bierkens, Fearnhead & Roberts (2019), The Zig-Zag process and super-efficient sampling for Bayesian analysis of big
+data, Ann. Statist. 47, section 5 (control variates). Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle
+Sampler, JASA 113, section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunson (2020), Biometrika 107 (importance).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.gradients.alias import AliasTables
+from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.native.arguments import per_coordinate
+from pdmp.native.classes import compiled, entry, inlined, positive
+from pdmp.native.vectors import exp
+from pdmp.process import DATA, HORIZON, Process, last_moved
+from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, SPREAD_CHORD
+from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.bound import draw_component
+
+THIRD_DIFFERENCE = 1e-3  #: for third derivatives
+RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
+
+#: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
+#: part that is known; the row of the proposal.
+START, LEVEL, SLOPE, KNOWN, KNOWN_SLOPE, ROW = range(6)
+#: `Memory.sums`, of d = w - m̂ with m̂ the anchor of the mean: their time, Σd, Σv, Σd², Σdv, Σv², the gauge, its slope.
+TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED, GAUGE, GAUGE_SLOPE = range(8)
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    here: np.ndarray  #: (d,) position at the proposal, of the coordinates that it needs
+    clocks: np.ndarray  #: (clocks, 6)
+    known: np.ndarray  #: (m,) bounds of the clock of priors, coordinate by coordinate, when it was drawn
+    slopes: np.ndarray  #: (m,)
+    flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
+    sums: np.ndarray  #: (K, 8)
+    cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
+    reach: np.ndarray  #: (K + 1,) D of each grouping when it was computed last, and when that was
+
+
+class CrossedZigZag(Process):
+    """Zig-Zag process of a regression with crossed intercepts, sub-sampled exactly.
+
+    Parameters
+    ----------
+    model : CrossedIntercepts
+        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
+    anchor : array_like, shape (dim,), optional
+        Where the gradient of all rows is known; that of `laplace_crossed` when omitted.
+    speed : array_like, shape (dim,), optional
+        σ, best the posterior's standard deviations; those of `laplace_crossed` when omitted.
+
+    Raises
+    ------
+    TypeError
+        For another model.
+    ValueError
+        For speeds that are not positive, or if the mode is not found.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> from pdmp.models.priors import HalfNormal, Normal
+    >>> from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+    >>> from pdmp.models.regressions.likelihoods import PoissonLaw
+    >>> from pdmp.models.regressions.mixed import GroupColumn
+    >>> from pdmp.processes.crossed_zigzag import CrossedZigZag
+    >>> i, one = np.arange(60), np.ones(60)
+    >>> groups = [
+    ...     GroupColumn("1|g", "g", (0, 1, 2), i % 3, one, HalfNormal(1.0)),
+    ...     GroupColumn("1|h", "h", (0, 1, 2, 3), i // 3 % 4, one, HalfNormal(1.0)),
+    ... ]
+    >>> model = CrossedIntercepts(
+    ...     one[:, None], i % 5, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], groups=groups, intercept=0
+    ... )
+    >>> run = pdmp.sample(CrossedZigZag(model), events=200, seed=1)
+    >>> run.stats["data_terms"] <= run.stats["proposals"]
+    True
+    """
+
+    model: object
+    anchor: np.ndarray
+    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
+    inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
+    border: np.ndarray  #: (E, m) of these and the coefficients of all E groups
+    own: np.ndarray  #: (E,) of the coefficients, the diagonal
+    bulge: np.ndarray  #: (E, m) Σ θ over the rows of each group
+    bulge_rises: np.ndarray  #: (m,) the largest slope of Σθd² where no d is above σ
+    rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
+    own_rises: np.ndarray  #: (E,) and of the coefficients, gauges included
+    prior_horizon: float
+    speed: np.ndarray
+    scale: np.ndarray  #: units of distances from the anchor
+    shared: np.ndarray  #: (m,) the coordinates of which all rows depend
+    priors: np.ndarray  #: (m,) places of their priors
+    tables: object
+    rate_of_growth: np.ndarray  #: (E,) γ
+    horizon: np.ndarray  #: (E,)
+    pace: float  #: |σ / scale| of the coordinates of a row
+    groups: int  #: E
+    slots: int  #: K, the groupings
+    grouping: np.ndarray  #: (E,)
+    first_effect: int
+    spread: int  #: place of the first log τ
+    means: np.ndarray  #: (K,) places
+    pace_of_means: float  #: the largest |dβ₀/dt|
+    sum_of_speeds: np.ndarray  #: (K,) Σσ over the groups
+    root_of_speeds: np.ndarray  #: (K,) root of Σσ²
+    typical_distance: float  #: r̂
+    typical_reach: float  #: D̂
+
+    events = ("flip",)
+    local = True
+
+    def __init__(
+        self, model: CrossedIntercepts, anchor: ArrayLike | None = None, speed: ArrayLike | None = None
+    ) -> None:
+        if not isinstance(model, CrossedIntercepts):
+            raise TypeError(f"CrossedZigZag takes CrossedIntercepts, got a {type(model).__name__}.")
+        if anchor is None or speed is None:
+            found = laplace_crossed(model)
+            if found is None:
+                raise ValueError("`anchor` and `speed` must be given: the posterior's mode was not found.")
+            anchor, speed = found.mean if anchor is None else anchor, found.sd if speed is None else speed
+        self.model = model
+        self.anchor = model.check(anchor, "anchor")
+        self.speed = per_coordinate("speed", speed, model.dim)
+        p, K = model.n_fixed, model.n_groups
+        self.spread, self.first_effect, self.slots, self.means = p, int(model.first[0]), K, model.means
+        self.groups = int(model.first[-1]) - self.first_effect
+        sizes = np.diff(model.first)
+        self.grouping = np.repeat(np.arange(K), sizes)
+        fixed = np.setdiff1d(np.arange(p), self.means)
+        laws = np.arange(model.dim - model.n_dispersions, model.dim)
+        self.shared = np.r_[fixed, laws].astype(np.int64)
+        self.priors = np.r_[fixed, p + K + np.arange(len(laws))].astype(np.int64)
+
+        effects = slice(self.first_effect, self.first_effect + self.groups)
+        sigma, sigmas = self.speed[self.shared], self.speed[effects]
+        self.scale = self.speed.copy()
+        if len(fixed):  # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary
+            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
+            inner = math.sqrt(float(np.mean(np.sum(self.speed[model.level] ** 2, axis=1))))
+            self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
+        of_shared = float(np.sum((sigma / self.scale[self.shared]) ** 2))
+        self.pace = math.sqrt(of_shared + K)
+        self.typical_reach = math.sqrt(2.0 * math.log(self.groups)) + RENEWAL
+        self.typical_distance = math.sqrt(of_shared + 1.0 + (K - 1) * self.typical_reach**2)
+        by_grouping = [sigmas[self.grouping == k] for k in range(K)]
+        self.sum_of_speeds = np.array([s.sum() for s in by_grouping])
+        self.root_of_speeds = np.array([math.sqrt(s @ s) for s in by_grouping])
+        self.pace_of_means = float(self.speed[self.means].sum())
+
+        self.bulge = np.zeros((self.groups, len(self.shared)))
+        self.pull, self.inner, self.border, self.own = (
+            np.zeros(model.dim),
+            np.zeros((len(self.shared),) * 2),
+            np.zeros((self.groups, len(self.shared))),
+            np.zeros(self.groups),
+        )
+        self.rate_of_growth = np.zeros(self.groups)
+        weights = np.zeros((K, model.n_data))
+        _survey(
+            model.native,
+            self.anchor,
+            self.speed,
+            self.scale,
+            self.shared,
+            self.typical_distance,
+            self.typical_reach,
+            self.pull,
+            self.inner,
+            self.border,
+            self.own,
+            self.bulge,
+            weights,
+            self.rate_of_growth,
+            np.zeros(len(self.shared)),
+        )
+        items = np.argsort(model.level, axis=0, kind="stable").T
+        level = np.take_along_axis(model.level.T, items, axis=1).ravel()
+        places = np.searchsorted(level, np.arange(effects.start, effects.stop + 1))
+        self.tables = AliasTables(items.ravel(), places, np.take_along_axis(weights, items, axis=1).ravel())
+        if not all(np.all(np.isfinite(part)) for part in (self.tables.totals, self.pull, self.inner, self.own)):
+            raise ValueError("`anchor`: the bounds of single rows are not finite there.")
+        self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
+        gauges = np.array([model.share[self.grouping == k] @ s for k, s in enumerate(by_grouping)])
+        stiffness = (model.stiffness * gauges)[self.grouping] * model.share
+        self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + stiffness
+        self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
+        rises = self.rises + self.bulge_rises * self.typical_reach
+        self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))
+        with np.errstate(divide="ignore"):
+            self.horizon = np.minimum(math.log(CHORD) / (self.rate_of_growth * self.pace), 1.0 / self.pace)
+        fastest = self.speed[self.spread : self.first_effect].max()
+        self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
+        clocks = self.groups + 1 + 2 * K
+        super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
+
+    # -- compiled: positions, sums ----------------------------------------------------------------------------------
+
+    @compiled
+    def at(self, state, j, now):
+        """Coordinate j at the time `now`."""
+        return self.flow.position(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
+
+    @compiled
+    def place(self, state, j, now):
+        """Write it into the memory; returns the square of its distance from the anchor."""
+        x = self.at(state, j, now)
+        state.memory.here[j] = x
+        z = (x - self.anchor[j]) / self.scale[j]
+        return z * z
+
+    @compiled
+    def prior_derivative(self, q, x):
+        n = self.model.numbers
+        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
+
+    @compiled
+    def advance_sums(self, memory, now):
+        """Bring the sums over the groups to the time `now`."""
+        sums = memory.sums
+        s = now - sums[0, TIME]
+        for k in range(self.slots):
+            sums[k, FIRST] += sums[k, VELOCITY] * s
+            sums[k, SQUARE] += (2.0 * sums[k, PRODUCT] + sums[k, SPEED] * s) * s
+            sums[k, PRODUCT] += sums[k, SPEED] * s
+            sums[k, GAUGE] += sums[k, GAUGE_SLOPE] * s
+            sums[k, TIME] = now
+        for k in range(memory.cross.shape[0]):
+            memory.cross[k, 0] += memory.cross[k, 1] * s
+            memory.cross[k, 2] += (2.0 * memory.cross[k, 3] + memory.cross[k, 4] * s) * s
+            memory.cross[k, 3] += memory.cross[k, 4] * s
+
+    @compiled
+    def renew(self, state, now):
+        """Compute the largest distances D, where that was long ago."""
+        reach = state.memory.reach
+        if not now - reach[self.slots] < RENEWAL:
+            for k in range(self.slots):
+                reach[k] = 0.0
+            for e in range(self.groups):
+                j = self.first_effect + e
+                far = abs(self.at(state, j, now) - self.anchor[j]) / self.scale[j]
+                if not far <= reach[self.grouping[e]]:  # a coordinate that is not a number is seen
+                    reach[self.grouping[e]] = far
+            reach[self.slots] = now
+
+    @compiled
+    def known(self, state, k, now):
+        """G of the k-th shared coordinate; the shared ones are in the memory, and the sums are those of `now`."""
+        total = self.pull[self.shared[k]] + state.memory.cross[k, 0] + state.memory.cross[k, 2]
+        for q in range(self.shared.shape[0]):
+            total += self.inner[k, q] * (state.memory.here[self.shared[q]] - self.anchor[self.shared[q]])
+        return total
+
+    @compiled
+    def known_own(self, state, e, now):
+        """G of the coefficient of group e, and the gauge's derivative; positions are in the memory."""
+        j, k, here = self.first_effect + e, self.grouping[e], state.memory.here
+        total = self.pull[j] + self.own[e] * (here[j] - self.anchor[j])
+        for q in range(self.shared.shape[0]):
+            total += self.border[e, q] * (here[self.shared[q]] - self.anchor[self.shared[q]])
+        gauge = state.memory.sums[k, GAUGE] + state.memory.sums[k, GAUGE_SLOPE] * (now - state.memory.sums[k, TIME])
+        return total + self.model.stiffness[k] * self.model.share[e] * gauge
+
+    @compiled
+    def size(self, k):
+        """Groups of grouping k."""
+        return self.model.first[k + 1] - self.model.first[k]
+
+    @compiled
+    def excess(self, state, k, now):
+        """-Σu of grouping k."""
+        self.advance_sums(state.memory, now)
+        b = self.at(state, self.means[k], now) - self.anchor[self.means[k]]
+        return self.size(k) * b - state.memory.sums[k, FIRST]
+
+    @compiled
+    def square_sum(self, state, k, now):
+        """Σu²."""
+        self.advance_sums(state.memory, now)
+        b, sums = self.at(state, self.means[k], now) - self.anchor[self.means[k]], state.memory.sums
+        return positive(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
+
+    @compiled
+    def overall(self, state, now):
+        """β₀."""
+        total = 0.0
+        for k in range(self.slots):
+            total += self.at(state, self.means[k], now)
+        return total
+
+    # -- compiled: the four words -----------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i < self.groups:
+            return self.propose_row(state, i, now, rng)
+        if i == self.groups:
+            return self.propose_prior(state, i, now, rng)
+        if i <= self.groups + self.slots:
+            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
+        else:
+            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
+        s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
+        return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def multiple(self, growth, r, reach):
+        """max(φ(r) / φ(r̂), D / D̂, D² / D̂²): by what the weights ω are multiplied."""
+        share, far = r / self.typical_distance, reach / self.typical_reach
+        square = share * share
+        if r > self.typical_distance:
+            square *= shape(growth * r) / shape(growth * self.typical_distance)
+        return max(square, far, far * far)
+
+    @compiled
+    def propose_row(self, state, e, now, rng):
+        memory, horizon, growth = state.memory, self.horizon[e], self.rate_of_growth[e]
+        row, j, k, square, reach = memory.clocks, self.first_effect + e, self.grouping[e], 0.0, 0.0
+        self.renew(state, now)
+        for q in range(self.shared.shape[0]):
+            square += self.place(state, self.shared[q], now)
+        square += self.place(state, j, now)
+        for q in range(self.slots):
+            far = memory.reach[q] + (now - memory.reach[self.slots])
+            reach = max(reach, far)
+            if q != k:
+                square += far * far
+
+        speed, mean = self.speed[j], self.means[k]
+        sign = 1.0 if state.v[j] >= 0.0 else -1.0
+        known = sign * self.known_own(state, e, now)
+        # precision * effect, each factor at its worst
+        s, turn = self.at(state, self.spread + k, now), self.speed[self.spread + k] * horizon
+        low, high = exp(-2.0 * (s + turn)), exp(-2.0 * (s - turn))
+        u = sign * (memory.here[j] - self.at(state, mean, now))
+        known += (high if u > 0.0 else low) * u
+        row[e, KNOWN] = speed * positive(known)
+        row[e, KNOWN_SLOPE] = speed * (self.own_rises[e] + high * (speed + self.speed[mean]))
+
+        r, total = math.sqrt(square), self.tables.totals[e]
+        if not growth * (r + self.pace * horizon) < OVERFLOW:
+            return math.nan, HORIZON
+        begin = self.multiple(growth, r, reach)
+        end = self.multiple(growth, r + self.pace * horizon, reach + horizon)
+        row[e, LEVEL], row[e, SLOPE] = total * begin, total * (end - begin) / horizon
+        row[e, START] = now
+        if total > 0.0:
+            i = self.tables.draw(e, rng)
+            row[e, ROW] = i
+            self.model.fetch(i)
+        level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
+        s = first_arrival(level, rise, rng.standard_exponential())
+        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def propose_prior(self, state, i, now, rng):
+        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
+        self.advance_sums(memory, now)
+        self.renew(state, now)
+        reach = 0.0
+        for k in range(self.slots):
+            reach = max(reach, memory.reach[k])
+        reach += (now - memory.reach[self.slots]) + horizon
+        for k in range(self.shared.shape[0]):
+            self.place(state, self.shared[k], now)
+        for k in range(self.shared.shape[0]):
+            j, q = self.shared[k], self.priors[k]
+            x, speed = memory.here[j], self.speed[j]
+            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
+            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
+            memory.slopes[k] = speed * (speed * bound + self.rises[k] + self.bulge_rises[k] * reach)
+            level += memory.known[k]
+            rise += memory.slopes[k]
+        memory.clocks[i, START] = now
+        s = first_arrival(level, rise, rng.standard_exponential())
+        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+
+    @compiled
+    def bound_of_mean(self, state, k, now):
+        """A bound on the rate of the k-th mean, and for how long it holds."""
+        j, q, n = self.means[k], self.means[0], self.model.numbers
+        speed, sign = self.speed[j], 1.0 if state.v[j] >= 0.0 else -1.0
+        curvature = second_derivative_bound(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2])
+        s, turn = self.at(state, self.spread + k, now), self.speed[self.spread + k]
+        fastest, excess = self.size(k) * speed + self.sum_of_speeds[k], self.excess(state, k, now)
+        slope = curvature * self.pace_of_means + exp(-2.0 * s) * (fastest + 2.0 * turn * abs(excess))
+        h = 1.0 / max(1.0, math.sqrt(speed * slope))
+        total = sign * self.prior_derivative(q, self.overall(state, now)) + curvature * self.pace_of_means * h
+        top = sign * excess + fastest * h
+        top *= exp(-2.0 * (s - turn * h)) if top > 0.0 else exp(-2.0 * (s + turn * h))
+        return speed * positive(total + top), h
+
+    @compiled
+    def bound_of_spread(self, state, k, now):
+        """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
+        j, n = self.spread + k, self.size(k)
+        speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
+        fastest = self.root_of_speeds[k] + math.sqrt(float(n)) * self.speed[self.means[k]]
+        sign = 1.0 if state.v[j] >= 0.0 else -1.0
+        slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
+        h = 1.0 / max(1.0, math.sqrt(slope))
+        end = s + sign * speed * h
+        size = positive(root - sign * fastest * h)
+        return speed * positive(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        if state.bounds[i] == HORIZON:
+            return 0.0
+        if i < self.groups:
+            return self.rate_of_row(state, i, now, rng)
+        memory = state.memory
+        if i == self.groups:
+            s, total = now - memory.clocks[i, START], 0.0
+            for k in range(self.shared.shape[0]):
+                memory.known[k] += memory.slopes[k] * s
+                total += memory.known[k]
+            k = draw_component(memory.known, rng.random() * total)
+            j = self.shared[k]
+            memory.flipping[0] = j
+            self.advance_sums(memory, now)
+            for q in range(self.shared.shape[0]):
+                self.place(state, self.shared[q], now)
+            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
+            return positive(state.v[j] * partial) * (total / memory.known[k])
+        k = i - self.groups - 1
+        if k < self.slots:
+            j = self.means[k]
+            partial = self.prior_derivative(self.means[0], self.overall(state, now))
+            partial += exp(-2.0 * self.at(state, self.spread + k, now)) * self.excess(state, k, now)
+        else:
+            k -= self.slots
+            j = self.spread + k
+            s = self.at(state, j, now)
+            partial = self.prior_derivative(j, s) + self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now)
+        memory.flipping[0] = j
+        return positive(state.v[j] * partial)
+
+    @compiled
+    def rate_of_row(self, state, e, now, rng):
+        memory, row, j = state.memory, state.memory.clocks, self.first_effect + e
+        s = now - row[e, START]
+        data, known = row[e, LEVEL] + row[e, SLOPE] * s, row[e, KNOWN] + row[e, KNOWN_SLOPE] * s
+        total, k = data + known, self.grouping[e]
+        for q in range(self.shared.shape[0]):
+            self.place(state, self.shared[q], now)
+        memory.flipping[0] = j
+        if rng.random() * total >= data:
+            self.place(state, j, now)
+            u = memory.here[j] - self.at(state, self.means[k], now)
+            partial = self.known_own(state, e, now) + exp(-2.0 * self.at(state, self.spread + k, now)) * u
+            return positive(state.v[j] * partial) * (total / known)
+        i = int(row[e, ROW])
+        state.counts[DATA] += 1
+        for q in range(self.slots):
+            self.place(state, self.model.level[i, q], now)
+        own, bend, first, by_a, by_c = bounds_of_row(
+            self.model, self.anchor, i, self.scale, self.typical_distance, self.typical_reach
+        )
+        part = own_part(self.model, self.speed, self.scale, self.typical_reach, i, k, own, bend)
+        whole = part
+        if k == 0:
+            for n in range(self.shared.shape[0]):
+                whole += shared_part(self.model, self.speed, self.shared, i, n, first, by_a, by_c)
+            rest = rng.random() * whole - part
+            n = 0
+            while rest >= 0.0 and n < self.shared.shape[0]:
+                j = self.shared[n]
+                part = shared_part(self.model, self.speed, self.shared, i, n, first, by_a, by_c)
+                rest -= part
+                n += 1
+        memory.flipping[0] = j
+        if part == 0.0:
+            return 0.0
+        # The row is drawn in proportion to `whole`, then the coordinate to `part`: both together to `part`.
+        share = data * part / self.tables.totals[e]
+        return positive(state.v[j] * self.rest_of(memory.here, i, j)) * (total / share)
+
+    @compiled
+    def rest_of(self, x, i, j):
+        """Tᵢⱼ."""
+        model, y, there = self.model, self.model.target[i], self.anchor
+        law, own = model.likelihood, self.dim - model.n_dispersions
+        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
+        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
+        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
+        dz, da, dc, square = z - z0, a - a0, c - c0, 0.0
+        tz, ta, tc = thirds(model, there, i)
+        for q in range(self.slots):
+            d = x[model.level[i, q]] - there[model.level[i, q]]
+            square += d * d
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        if j == own and model.n_dispersions > 0:
+            value = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
+            value -= ta * square
+        elif j > own:
+            value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
+            value -= tc * square
+        else:
+            if j >= model.n_fixed:
+                for q in range(self.slots):
+                    if model.level[i, q] != j:
+                        dz -= x[model.level[i, q]] - there[model.level[i, q]]
+            value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
+            if j < model.n_fixed:
+                value = (value - tz * square) * model.design.feature(i, j)
+        return weight * value
+
+    @compiled
+    def touches(self, state, i):
+        return state.memory.flipping[0], state.memory.flipping[0] + 1
+
+    @compiled
+    def coordinate(self, k):
+        return k
+
+    @compiled
+    def channel(self, state, i):
+        return state.memory.flipping[0]
+
+    @compiled
+    def jump(self, state, clock, now, rng):
+        j, sums = state.memory.flipping[0], state.memory.sums
+        e = j - self.first_effect
+        if 0 <= e < self.groups:
+            self.advance_sums(state.memory, now)
+            k, v = self.grouping[e], state.v[j]
+            sums[k, PRODUCT] -= 2.0 * v * (self.at(state, j, now) - self.anchor[self.means[k]])
+            sums[k, VELOCITY] -= 2.0 * v
+            sums[k, GAUGE_SLOPE] -= 2.0 * v * self.model.share[e]
+            for n in range(self.shared.shape[0]):
+                state.memory.cross[n, 1] -= 2.0 * self.border[e, n] * v
+                state.memory.cross[n, 3] -= 2.0 * self.bulge[e, n] * v * (self.at(state, j, now) - self.anchor[j])
+        state.v[j] = -state.v[j]
+        return 0
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """The rate of each coordinate, from all rows."""
+        model, m = self.model, self.shared.shape[0]
+        for j in range(x.shape[0]):
+            scratch[j] = self.pull[j]
+        for k in range(m):
+            for q in range(m):
+                scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+        for e in range(self.groups):
+            j = self.first_effect + e
+            scratch[j] += self.own[e] * (x[j] - self.anchor[j])
+            for k in range(m):
+                scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
+                scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
+                scratch[self.shared[k]] += self.bulge[e, k] * (x[j] - self.anchor[j]) ** 2
+        model.add_prior_gradient(x, scratch)
+        for j in range(x.shape[0]):
+            out[j] = positive(v[j] * scratch[j])
+        for i in range(model.n_data):
+            for k in range(m):
+                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k]))
+            for k in range(self.slots):
+                j = model.level[i, k]
+                out[j] += positive(v[j] * self.rest_of(x, i, j))
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def expected_data(self) -> float:
+        """Rows looked at in a unit of time, about: where the distances have their typical values."""
+        return float(self.tables.totals.sum())
+
+    def channels(self) -> list[str]:
+        return [f"coordinate {j}" for j in range(self.dim)]
+
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], self.dim) * self.speed
+
+    def describe_bound(self) -> str:
+        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
+
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
+        m = len(self.shared)
+        return Memory(
+            here=self.anchor.copy(),
+            clocks=np.zeros((self.clocks, 6)),
+            known=np.zeros(m),
+            slopes=np.zeros(m),
+            flipping=np.zeros(1, np.int64),
+            sums=np.zeros((self.slots, 8)),
+            cross=np.zeros((m, 5)),
+            reach=np.full(self.slots + 1, -math.inf),
+        )
+
+    def prepare(self, state) -> None:
+        effects = slice(self.first_effect, self.first_effect + self.groups)
+        x, v, sums = state.x[effects], state.v[effects], state.memory.sums
+        for k in range(self.slots):
+            own = self.grouping == k
+            d, w, share = x[own] - self.anchor[self.means[k]], v[own], self.model.share[own]
+            sums[k] = 0.0, d.sum(), w.sum(), d @ d, d @ w, w @ w, share @ x[own], share @ w
+        d = x - self.anchor[effects]
+        parts = d @ self.border, v @ self.border, d * d @ self.bulge, d * v @ self.bulge, v * v @ self.bulge
+        state.memory.cross[:] = np.stack(parts, axis=1)
+
+
+@inlined
+def shape(y):
+    """φ(r) / (r² / 2) with y = γr: 2 (e^y - 1 - y) / y², increasing from 1."""
+    if y < 0.1:
+        return 1.0 + y * (1 / 3 + y * (1 / 12 + y * (1 / 60 + y * (1 / 360 + y * (1 / 2520 + y / 20160)))))
+    return 2.0 * (math.expm1(y) - y) / (y * y)
+
+
+@inlined
+def thirds(model, anchor, i):
+    """Half the derivatives of ℓ''ᵢ by z, a and c, by differences: exact are the rates with any numbers."""
+    law, y, h = model.likelihood, model.target[i], THIRD_DIFFERENCE
+    z, a, c, s = model.margin(anchor, i), model.first_dispersion(anchor), model.second_dispersion(anchor), 0.25 / h
+    tz, ta, tc = s * (law.second_derivative(z + h, y, a, c) - law.second_derivative(z - h, y, a, c)), 0.0, 0.0
+    if model.n_dispersions > 0:
+        ta = s * (law.second_derivative(z, y, a + h, c) - law.second_derivative(z, y, a - h, c))
+    if model.n_dispersions > 1:
+        tc = s * (law.second_derivative(z, y, a, c + h) - law.second_derivative(z, y, a, c - h))
+    return tz, ta, tc
+
+
+@inlined
+def bounds_of_row(model, anchor, i, scale, r, reach):
+    """Bounds at r̂ and D̂: of Rᵢ by z; |ℓ''ᵢ|; and of Tᵢ of the shared coordinates, by z, a and c."""
+    first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
+    phi, square = 0.5 * r * r * shape(growth * r), 0.0
+    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
+    zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+    tz, ta, tc = thirds(model, anchor, i)
+    for q in range(model.n_groups):
+        square += scale[model.level[i, q]] * scale[model.level[i, q]]
+    weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+    square *= weight * reach * reach
+    return (
+        first * phi,
+        abs(weight * zz),
+        first * phi + abs(tz) * square,
+        by_a * phi + abs(ta) * square,
+        by_c * phi + abs(tc) * square,
+    )
+
+
+@inlined
+def own_part(model, speed, scale, reach, i, k, own, bend):
+    """σⱼ ωᵢⱼ of the coefficient of row i in grouping k."""
+    others = 0.0
+    for q in range(model.n_groups):
+        if q != k:
+            others += scale[model.level[i, q]]
+    return speed[model.level[i, k]] * (own + bend * others * reach)
+
+
+@inlined
+def shared_part(model, speed, shared, i, n, first, by_a, by_c):
+    """σⱼ ωᵢⱼ of the n-th shared coordinate."""
+    j, fixed = shared[n], shared.shape[0] - model.n_dispersions
+    if n < fixed:
+        return speed[j] * abs(model.design.feature(i, j)) * first
+    return speed[j] * (by_a if n == fixed else by_c)
+
+
+@entry
+def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, weights, growth, features):
+    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
+    model.add_block_gradient(anchor, 0, model.n_data, pull)
+    m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
+    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
+    for i in range(model.n_data):
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        for k in range(fixed):
+            features[k] = model.design.feature(i, shared[k])
+        for k in range(fixed):
+            for q in range(fixed):
+                inner[k, q] += weight * zz * features[k] * features[q]
+            if m > fixed:
+                inner[k, fixed] += weight * za * features[k]
+                inner[fixed, k] += weight * za * features[k]
+            if m > fixed + 1:
+                inner[k, fixed + 1] += weight * zc * features[k]
+                inner[fixed + 1, k] += weight * zc * features[k]
+        if m > fixed:
+            inner[fixed, fixed] += weight * aa
+        if m > fixed + 1:
+            inner[fixed, fixed + 1] += weight * ac
+            inner[fixed + 1, fixed] += weight * ac
+            inner[fixed + 1, fixed + 1] += weight * cc
+        remainder, bend, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
+        tz, ta, tc = thirds(model, anchor, i)
+        _, _, _, fastest = model.remainder_bounds(anchor, i, scale)
+        for k in range(model.n_groups):
+            e = model.level[i, k] - model.first[0]
+            own[e] += weight * zz
+            for q in range(fixed):
+                border[e, q] += weight * zz * features[q]
+                bulge[e, q] += weight * tz * features[q]
+            if m > fixed:
+                border[e, fixed] += weight * za
+                bulge[e, fixed] += weight * ta
+            if m > fixed + 1:
+                border[e, fixed + 1] += weight * zc
+                bulge[e, fixed + 1] += weight * tc
+            growth[e] = max(growth[e], fastest)
+            weights[k, i] = own_part(model, speed, scale, reach, i, k, remainder, bend)
+        for n in range(m):
+            weights[0, i] += shared_part(model, speed, shared, i, n, first, by_a, by_c)

@@ -1,0 +1,52 @@
+"""Planted bugs of crossed intercepts: the model, its approximation at the mode, the sub-sampled Zig-Zag process."""
+
+from tests.mutations.bugs import Bug
+
+MODEL, LAPLACE, ZIGZAG, FITTING = (
+    "pdmp/models/regressions/crossed_intercepts.py",
+    "pdmp/models/regressions/laplace_crossed.py",
+    "pdmp/processes/crossed_zigzag.py",
+    "pdmp/formulas/fitting.py",
+)
+TESTS = "tests/processes/test_crossed_zigzag.py"
+SAME_LAW, BALANCE, RATES, HOLD, SUMS, MODE = (
+    f"{TESTS}::{name}"
+    for name in (
+        "test_the_law_is_that_of_mixed_regression",
+        "test_rates_balance_the_flow",
+        "test_proposals_have_the_true_rates_and_bounds",
+        "test_bounds_hold_whatever_flips_in_between",
+        "test_sums_are_those_of_the_path",
+        "test_the_approximation_is_at_the_mode",
+    )
+)
+CHOSEN = "tests/formulas/test_regression.py::test_crossed_intercepts_are_subsampled"
+
+BUGS = [
+    Bug(f"crossed: {name}", file, old, new, (test,), *needs)
+    for name, file, old, new, test, *needs in [
+        ("the intercept is the first mean", MODEL, "for k in range(self.n_groups):\n total += x[self.means[k]]", "for k in range(1):\n total += x[self.means[k]]", SAME_LAW),
+        ("the gauge is no square", MODEL, "total += 0.5 * self.stiffness[k] * (gauge * gauge)", "total += 0.5 * self.stiffness[k] * abs(gauge)", SAME_LAW),
+        ("the gauge has no gradient", MODEL, "+ pull * self.share[j - self.first[0]]", "", SAME_LAW),
+        ("means do not feel their effects", MODEL, "out[self.means[k]] -= precision * u", "out[self.means[k]] -= 0.0 * u", SAME_LAW),
+        ("the intercept is not the sum in natural units", MODEL, "means.sum(axis=-1)", "means[..., 0]", SAME_LAW),
+        ("the crossing is nobody's", ZIGZAG, "dz -= x[model.level[i, q]] - there[model.level[i, q]]", "dz -= 0.0", BALANCE),
+        ("the diagonal is the crossing's", ZIGZAG, "if model.level[i, q] != j:", "if model.level[i, q] == j:", BALANCE),
+        ("squares have no known part", ZIGZAG, "+ state.memory.cross[k, 2]", "", RATES),
+        ("squares are left to no row", ZIGZAG, "value -= ta * square", "value -= 0.0 * square", BALANCE),
+        ("the gauge is not in the rate", ZIGZAG, "return total + self.model.stiffness[k] * self.model.share[e] * gauge", "return total", RATES),
+        ("the gauge stands still", ZIGZAG, "sums[k, GAUGE_SLOPE] -= 2.0 * v * self.model.share[e]", "sums[k, GAUGE_SLOPE] -= 0.0", SUMS),
+        ("squares forget a flip", ZIGZAG, "state.memory.cross[n, 3] -= 2.0 *", "state.memory.cross[n, 3] -= 1.0 *", SUMS),
+        ("the crossing is not in the bound", ZIGZAG, "(own + bend * others * reach)", "(own + 0.0 * others * reach)", RATES),
+        ("distances do not grow", ZIGZAG, "far = memory.reach[q] + (now - memory.reach[self.slots])", "far = memory.reach[q]", HOLD),
+        ("distances stay as they were", ZIGZAG, "if not now - reach[self.slots] < RENEWAL:", "if reach[self.slots] < 0.0:", SUMS),
+        ("the largest distance is the last", ZIGZAG, "if not far <= reach[self.grouping[e]]:", "if True:", SUMS),
+        ("spreads have the groups of all", ZIGZAG, "return self.model.first[k + 1] - self.model.first[k]", "return self.groups", RATES),
+        ("other means do not move the intercept", ZIGZAG, "total = sign * self.prior_derivative(q, self.overall(state, now))", "total = sign * self.prior_derivative(q, self.at(state, j, now))", HOLD),
+        ("effects of few rows are all spread", LAPLACE, "+ variances[own.start - first : own.stop - first]", "", MODE),
+        ("dispersions at the joint mode", LAPLACE, "gradient[laws] += curvature.spread_slopes(laws)", "gradient[laws] += 0.0", MODE),
+        ("spreads of the first grouping's groups", "pdmp/models/regressions/laplace.py", "model.first[column + 1] - model.first[column]", "model.first[1] - model.first[0]", MODE),
+        ("too few rows are enough", FITTING, "if process.expected_data > CROSSED_SHARE * model.n_data:", "if False:", CHOSEN, "formulae"),
+        ("crossed groups of few rows", FITTING, "min(g.usual_rows for g in groups) >= INTERCEPT_ROWS", "min(g.usual_rows for g in groups) >= 1", CHOSEN, "formulae"),
+    ]
+]  # fmt: skip

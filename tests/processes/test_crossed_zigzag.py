@@ -1,0 +1,404 @@
+"""Sub-sampled Zig-Zag of regressions with crossed intercepts: its law of the shifts, rates, bounds, sums and laws."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+import pdmp
+from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT, derivative
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.laplace import _log_spread
+from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.models.regressions.likelihoods import (
+    LogitLaw,
+    NegativeBinomialLaw,
+    NormalLaw,
+    PoissonLaw,
+    ProbitLaw,
+    StudentTLaw,
+)
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.processes.crossed_zigzag import CrossedZigZag, shape
+
+pytestmark = pytest.mark.exact
+
+DISPERSIONS = {"sigma": HalfStudentT(4.0, 2.0), "nu": Gamma(2.0, 10.0), "alpha": HalfCauchy(1.0)}
+LAWS = {law.__name__: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}
+SIZES = 3, 4, 2  #: groups of the groupings
+
+
+def regression(law, groupings=2, n=36, columns=2, sort=None, kind=CrossedIntercepts):
+    """A model with weights and an offset; groups of several sizes, not every pair of which has a row."""
+    rng = np.random.default_rng(12)
+    X = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)])[:, :columns]
+    level = [np.minimum(rng.integers(0, size + 1, n), size - 1) for size in SIZES[:groupings]]
+    for g, size in zip(level, SIZES[:groupings], strict=True):
+        g[:size] = np.arange(size)
+    z = 0.4 + 0.1 * (X[:, -1] - X[:, -1].mean()) + sum(0.5 * np.cos((3.0 + k) * g) for k, g in enumerate(level))
+    if law in (LogitLaw, ProbitLaw):
+        y = (rng.random(n) < special.expit(z)).astype(float)
+    elif law is PoissonLaw:
+        y = rng.poisson(np.exp(z))
+    elif law is NegativeBinomialLaw:
+        y = rng.poisson(np.exp(z) * rng.gamma(1.5, 1.0 / 1.5, n))
+    else:
+        y = z + (rng.standard_t(4.0, n) if law is StudentTLaw else rng.standard_normal(n))
+    offset, weights = rng.normal(0.0, 0.1, n), rng.uniform(0.5, 1.5, n)
+    order = {None: np.arange(n), "y": np.argsort(y), "g": np.argsort(level[0]), "h": np.argsort(level[1])}[sort]
+    groups = [
+        GroupColumn(f"1|{name}", name, tuple(range(size)), g[order], np.ones(n), HalfNormal(1.5 + 0.1 * size))
+        for name, size, g in zip("ghk", SIZES, level, strict=False)
+    ]
+    likelihood = law()
+    return kind(
+        X[order],
+        y[order],
+        likelihood,
+        ["Intercept", "x"][:columns],
+        [Normal(0.0, 2.0), StudentT(3.0, 0.0, 1.0)][:columns],
+        groups=groups,
+        dispersion_priors=[DISPERSIONS[name] for name in likelihood.dispersions],
+        intercept=0,
+        offset=offset[order],
+        weights=weights[order],
+    )
+
+
+CASES = [(law, 2) for law in LAWS.values()] + [(NormalLaw, 3), (PoissonLaw, 3)]
+NAMES = [f"{law.__name__}, {groupings} groupings" for law, groupings in CASES]
+
+
+def somewhere(process, rng, far=1.0):
+    return process.anchor + far * process.speed * rng.standard_normal(process.dim), process.velocity(None, rng)
+
+
+@pytest.mark.parametrize(("law", "groupings"), CASES, ids=NAMES)
+def test_the_law_is_that_of_mixed_regression(law, groupings):
+    """U of the coefficients is U of the effects and a normal law of the gauges, whatever the shifts."""
+    model, usual = regression(law, groupings), regression(law, groupings, kind=MixedRegression)
+    usual.centred[:] = 1
+    model.check_gradient()
+    rng, first, last = np.random.default_rng(0), model.first[0], model.first[-1]
+    assert model.dim == usual.dim + groupings - 1 and np.all(model.stiffness[1:] > 0.0)
+    found = []
+    for _ in range(4):
+        u = usual.initial + 0.5 * rng.standard_normal(usual.dim)
+        shifts = rng.standard_normal(groupings - 1)
+        x = np.r_[u[:last], np.zeros(groupings - 1), u[last:]]
+        x[model.means] = np.r_[u[0] - shifts.sum(), shifts]
+        gauges = 0.0
+        for k in range(groupings):
+            own = slice(model.first[k], model.first[k + 1])
+            x[own] += x[model.means[k]]
+            gauges += 0.5 * model.stiffness[k] * (model.share[own.start - first : own.stop - first] @ x[own]) ** 2
+        found.append(model.potential(x) - usual.potential(u) - gauges)
+        for name, value in usual.constrain(u).items():
+            assert np.allclose(model.constrain(x)[name], value)
+        assert np.allclose(model.margins(x), usual.margins(u))
+    # A shift moves each gauge by itself: their law is normal whatever the rest, and integrates to a constant.
+    assert np.allclose(found, 0.0, atol=1e-8)
+    for k in range(1, groupings):
+        assert model.share[model.first[k] - first : model.first[k + 1] - first].sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("law", "groupings"), CASES, ids=NAMES)
+def test_rates_balance_the_flow(law, groupings):
+    """λⱼ(x, v) - λⱼ(x, Fⱼv) = vⱼ ∂ⱼU(x), and no anchor changes that."""
+    model = regression(law, groupings)
+    rng, found = np.random.default_rng(0), laplace_crossed(model)
+    for move in (0.0, 0.5):
+        process = CrossedZigZag(model, found.mean + move * found.sd, found.sd)
+        x, v = somewhere(process, rng)
+        rates, scratch = np.zeros((2, model.dim)), np.zeros(model.dim)
+        process.native.true_rates(x, v, scratch, rates[0])
+        process.native.true_rates(x, -v, scratch, rates[1])
+        expected = v * model.gradient(x)
+        np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
+
+
+class Fixed:
+    """A generator whose numbers are given in advance."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+    def standard_exponential(self):
+        return 1e-3
+
+
+def state_at(process, x, v, at):
+    """At x at the time `at`, and begun at the time 0."""
+    state = process.begin(x, np.random.default_rng(0))
+    state.x[:], state.v[:], state.moved[:] = x - at * v, v, 0.0
+    process.prepare(state)
+    return state
+
+
+@pytest.mark.parametrize(("law", "groupings"), CASES, ids=NAMES)
+def test_proposals_have_the_true_rates_and_bounds(law, groupings):
+    """Each row and coordinate in turn: chance × rate adds up to `true_rates`, below the bound all along the horizon."""
+    model = regression(law, groupings)
+    process, rng = CrossedZigZag(model), np.random.default_rng(1)
+    native, m = process.native, len(process.shared)
+    for far in (0.3, 2.0):
+        x, v = somewhere(process, rng, far)
+        out, scratch, found = np.zeros(model.dim), np.zeros(model.dim), np.zeros(model.dim)
+        native.true_rates(x, v, scratch, out)
+        for i in range(process.clocks):
+            horizon = process.horizon[i] if i < process.groups else process.prior_horizon
+            if i > process.groups:
+                _, horizon = limit_of(process, i)(state_at(process, x, v, 0.0), 0.0)
+            now = 0.7 * horizon
+            state = state_at(process, x, v, now)
+            memory = state.memory
+            native.clock(state, i, 0.0, Fixed(0.5, 0.5))
+            state.bounds[i] = 1.0
+            if i < process.groups:
+                line, total = memory.clocks[i], process.tables.totals[i]
+                data, known = line[1] + line[2] * now, line[3] + line[4] * now
+                k, level = process.grouping[i], process.first_effect + i
+                rows, weights = np.flatnonzero(model.level[:, k] == level), 0.0
+                for row in rows:
+                    memory.clocks[i, 5] = row
+                    parts = weights_of(process, row, k)
+                    weights += parts.sum()
+                    for n, part in enumerate(parts):
+                        if part > 0.0:
+                            uniform = Fixed(0.0, (parts[:n].sum() + 0.5 * part) / parts.sum())
+                            rate = native.rate(state, i, now, uniform)
+                            assert memory.flipping[0] == (level if n == 0 else process.shared[n - 1])
+                            assert rate <= (data + known) * (1.0 + 1e-9)
+                            found[memory.flipping[0]] += rate * data / (data + known) * part / total
+                assert weights == pytest.approx(total, rel=1e-12)  # rows are drawn in proportion
+                if known > 0.0:
+                    memory.clocks[i, 1:3] = 0.0
+                    rate = native.rate(state, i, now, Fixed(0.5))
+                    assert memory.flipping[0] == level and rate <= known * (1.0 + 1e-9)
+                    found[level] += rate
+            elif i == process.groups:
+                bounds = memory.known + memory.slopes * now
+                for k in range(m):
+                    if bounds[k] > 1e-12 * bounds.sum():
+                        state = state_at(process, x, v, now)
+                        native.clock(state, i, 0.0, Fixed())
+                        state.bounds[i] = 1.0
+                        uniform = Fixed((bounds[:k].sum() + 0.5 * bounds[k]) / bounds.sum())
+                        rate = native.rate(state, i, now, uniform)
+                        assert state.memory.flipping[0] == process.shared[k]
+                        assert rate <= bounds.sum() * (1.0 + 1e-9)
+                        found[process.shared[k]] += rate * bounds[k] / bounds.sum()
+            else:
+                top, length = limit_of(process, i)(state_at(process, x, v, now), 0.0)
+                rate = native.rate(state, i, now, None)
+                assert now > length or rate <= top * (1.0 + 1e-9)
+                found[memory.flipping[0]] += rate
+        np.testing.assert_allclose(found, out, rtol=1e-8, atol=1e-9 * np.abs(out).max())
+
+
+def weights_of(process, row, k):
+    """σⱼ ωᵢⱼ of a row's coordinates in the clock of its group in grouping k, from the bounds of the model alone."""
+    model, anchor, speed = process.model, process.anchor, process.speed
+    first, by_a, by_c, growth = model.native.remainder_bounds(anchor, row, process.scale)
+    r, levels = process.typical_distance, model.level[row]
+    phi = (math.exp(growth * r) - 1.0 - growth * r) / growth**2 if growth * r > 1e-3 else 0.5 * r * r
+    a, c = model.native.first_dispersion(anchor), model.native.second_dispersion(anchor)
+    law, y, z, h = model.likelihood.native, model.target[row], model.native.margin(anchor, row), 1e-3
+    bend = law.curvatures(z, y, a, c)[0]
+    steps = [(h, 0.0, 0.0), (0.0, h, 0.0), (0.0, 0.0, h)]
+    thirds = [
+        abs(law.second_derivative(z + dz, y, a + da, c + dc) - law.second_derivative(z - dz, y, a - da, c - dc))
+        * model.weight[row]
+        / (4.0 * h)
+        for dz, da, dc in steps
+    ]
+    square = np.sum(speed[levels] ** 2) * process.typical_reach**2
+    others = speed[np.delete(levels, k)].sum()
+    parts = [speed[levels[k]] * (first * phi + abs(model.weight[row] * bend) * others * process.typical_reach)]
+    if k == 0:
+        fixed = len(process.shared) - model.n_dispersions
+        by = [first * phi + thirds[0] * square, by_a * phi + thirds[1] * square, by_c * phi + thirds[2] * square]
+        parts += [speed[j] * abs(model.X[row, j]) * by[0] for j in process.shared[:fixed]]
+        parts += [speed[j] * one for j, one in zip(process.shared[fixed:], by[1:], strict=False)]
+    return np.array(parts)
+
+
+def limit_of(process, i):
+    """The bound of clock i, of a mean or a spread: a function of state and time."""
+    k = i - process.groups - 1
+    if k < process.slots:
+        return lambda state, now: process.native.bound_of_mean(state, k, now)
+    return lambda state, now: process.native.bound_of_spread(state, k - process.slots, now)
+
+
+@pytest.mark.parametrize(("law", "groupings"), [(PoissonLaw, 2), (NormalLaw, 2), (LogitLaw, 3)])
+def test_bounds_hold_whatever_flips_in_between(law, groupings):
+    """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""
+    model = regression(law, groupings)
+    process, rng = CrossedZigZag(model), np.random.default_rng(2)
+    native, worst = process.native, np.zeros(4)
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    for _ in range(12):
+        x, v = somewhere(process, rng, rng.uniform(0.0, 2.0))
+        before = rng.uniform(0.0, 0.24)
+        for i in range(process.clocks):
+            state = state_at(process, x, v, before)
+            outwards = np.sign(x - process.anchor) * process.speed / v  # as far as anything can go
+            far_away = rng.random() < 0.5
+            ways = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
+            earlier = state_at(process, x - before * ways * v, v, 0.0)
+            native.renew(earlier, 0.0)
+            state.memory.reach[:] = earlier.memory.reach
+            native.clock(state, i, before, Fixed(0.5, 0.5))
+            line, own = state.memory.clocks[i], []
+            if i < process.groups:
+                end, own = process.horizon[i], [process.first_effect + i]
+            elif i == process.groups:
+                end, bounds, slopes = process.prior_horizon, state.memory.known, state.memory.slopes
+            else:
+                top, end = limit_of(process, i)(state, before)
+                k = i - process.groups - 1
+                own = [process.means[k] if k < process.slots else process.spread + k - process.slots]
+            flips = outwards if far_away else rng.choice([-1.0, 1.0], model.dim)
+            flips[own] = 1.0  # a coordinate's own clock is drawn anew when it flips
+            t = rng.uniform(0.0, end)
+            there, velocity = x + t * flips * v, v * rng.choice([-1.0, 1.0], model.dim)
+            velocity[own] = v[own]
+            after = state_at(process, there, velocity, 0.0)
+            after.memory.here[:] = there
+            prior, out = np.zeros(model.dim), np.zeros(model.dim)
+            model.native.add_prior_gradient(there, prior)
+            native.true_rates(there, velocity, np.zeros(model.dim), out)
+            if i < process.groups:
+                (j,), data, known = own, line[1] + line[2] * t, line[3] + line[4] * t
+                k, total = process.grouping[i], process.tables.totals[i]
+                u = there[j] - there[process.means[k]]
+                partial = native.known_own(after, i, 0.0) + math.exp(-2.0 * there[process.spread + k]) * u
+                pairs = [(velocity[j] * partial, known, 0)]
+                for row in np.flatnonzero(model.level[:, k] == j):
+                    for n, part in enumerate(weights_of(process, row, k)):
+                        q = j if n == 0 else process.shared[n - 1]
+                        pairs.append((velocity[q] * native.rest_of(there, row, q), data * part / total, 1))
+            elif i == process.groups:
+                pairs = []
+                for k, j in enumerate(process.shared):
+                    slope = native.prior_derivative(process.priors[k], there[j]) + native.known(after, k, 0.0)
+                    pairs.append((velocity[j] * slope, bounds[k] + slopes[k] * t, 2))
+            else:
+                pairs = [(out[own[0]], top, 3)]
+            for rate, bound, what in pairs:
+                assert rate <= bound * (1.0 + 1e-9)
+                worst[what] = max(worst[what], rate / bound) if bound > 0.0 else worst[what]
+            if i < process.groups:  # the multiple of the weights, from the positions of all coefficients
+                far = np.abs(there - process.anchor)[effects] / process.speed[effects]
+                far = np.array([far[process.grouping == k].max() for k in range(groupings)])
+                square = np.sum((((there - process.anchor) / process.scale)[[*process.shared, *own]]) ** 2)
+                r = math.sqrt(square + np.sum(np.delete(far, process.grouping[i]) ** 2))
+                growth, typical = process.rate_of_growth[i], process.typical_distance
+                ratio = (r / typical) ** 2 * (shape(growth * r) / shape(growth * typical) if r > typical else 1.0)
+                ratio = max(ratio, far.max() / process.typical_reach, (far.max() / process.typical_reach) ** 2)
+                assert process.tables.totals[i] * ratio <= (line[1] + line[2] * t) * (1.0 + 1e-9)
+    assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
+
+
+def test_the_shape_of_remainders():
+    y = np.geomspace(1e-9, 100.0, 200)
+    found = np.array([shape(one) for one in y])
+    series = sum(2.0 * y**k / math.factorial(k + 2) for k in range(40))
+    np.testing.assert_allclose(found, np.where(y < 5.0, series, 2.0 * (np.expm1(y) - y) / y**2), rtol=1e-11)
+    assert np.all(np.diff(found) > 0.0)
+
+
+def test_sums_are_those_of_the_path():
+    model = regression(PoissonLaw, 3)
+    process = CrossedZigZag(model)
+    state = process.begin(process.anchor, np.random.default_rng(0))
+    rng, now = np.random.default_rng(4), 0.0
+    for _ in range(80):
+        j = int(rng.integers(model.dim))
+        now += rng.exponential(0.3)
+        state.x[j] += state.v[j] * (now - state.moved[j])
+        state.moved[j], state.memory.flipping[0] = now, j
+        process.native.jump(state, 0, now, None)
+    x = state.x + state.v * (now - state.moved)
+    for k in range(3):
+        own = slice(model.first[k], model.first[k + 1])
+        u = x[own] - x[model.means[k]]
+        assert process.native.excess(state, k, now) == pytest.approx(-u.sum(), rel=1e-9)
+        assert process.native.square_sum(state, k, now) == pytest.approx(u @ u, rel=1e-9)
+        assert state.memory.sums[k, 6] == pytest.approx(model.native.gauge(x, k), rel=1e-9, abs=1e-12)
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    away, speeds = (x - process.anchor)[effects], state.v[effects]
+    expected = away @ process.border, speeds @ process.border, away**2 @ process.bulge, away * speeds @ process.bulge
+    np.testing.assert_allclose(state.memory.cross[:, :4].T, expected, rtol=1e-9, atol=1e-9)
+    state.memory.reach[-1] = now - 0.2
+    native, before = process.native, state.memory.reach[:3].copy()
+    native.renew(state, now)
+    assert np.array_equal(state.memory.reach[:3], before)
+    native.renew(state, now + 0.06)
+    later = np.abs(x + 0.06 * state.v - process.anchor) / process.speed
+    for k in range(3):
+        assert state.memory.reach[k] == pytest.approx(later[model.first[k] : model.first[k + 1]].max(), rel=1e-12)
+
+
+def test_each_proposal_looks_at_one_row_at_most():
+    process = CrossedZigZag(regression(PoissonLaw, 3))
+    run = pdmp.sample(process, initial=process.anchor, events=80, seed=1, progress=False)
+    assert 0 < run.stats["data_terms"] <= run.stats["proposals"] and run.stats["bound_violations"] == 0
+    assert process.expected_data == pytest.approx(process.tables.totals.sum())
+
+
+@pytest.mark.parametrize("sort", ["y", "g", "h"])
+def test_sorted_rows_are_shuffled_rows(sort):
+    """All that the process knows of the rows is the same, but for the order in which they are listed."""
+    for law in (NormalLaw, PoissonLaw):
+        one, other = (CrossedZigZag(regression(law, 3, sort=order)) for order in (None, sort))
+        for name in ("anchor", "speed", "pull", "inner", "border", "own", "own_rises", "rate_of_growth", "horizon"):
+            np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(other.tables.totals, one.tables.totals, rtol=1e-6)
+        for e in range(one.groups):  # the rows of each table are those of its group
+            rows = other.tables.table[other.tables.first[e] : other.tables.first[e + 1], 1].astype(int)
+            assert np.all(other.model.level[rows, other.grouping[e]] == other.first_effect + e)
+
+
+@pytest.mark.parametrize(("law", "groupings"), [(NormalLaw, 2), (NegativeBinomialLaw, 2), (PoissonLaw, 3)])
+def test_the_approximation_is_at_the_mode(law, groupings):
+    """Of all but the dispersions, which have the effects integrated out, and the spreads, whose EM steps have ended."""
+    model = regression(law, groupings, n=200)
+    found, p, first = laplace_crossed(model), model.n_fixed, model.first[0]
+    effects, gradient = np.arange(first, model.first[-1]), model.gradient(found.mean)
+    laws = np.arange(model.dim - model.n_dispersions, model.dim)
+    given = np.setdiff1d(np.arange(model.dim), np.r_[np.arange(p, first), laws])
+    assert np.abs((gradient * found.sd)[given]).max() < 1e-2
+    for j in laws:
+        step = 1e-4 * (np.arange(model.dim) == j)
+        hessians = [model.hessian(found.mean + sign * step)[np.ix_(effects, effects)] for sign in (1.0, -1.0)]
+        slope = 0.5 * np.subtract(*[np.linalg.slogdet(h)[1] for h in hessians]) / 2e-4
+        assert abs((gradient[j] + slope) * found.sd[j]) < 0.25  # by the diagonal of the Hessian
+        assert abs(gradient[j]) > 4.0 * abs(gradient[j] + slope)
+    for k in range(groupings):  # so few groups say little beside the prior
+        s, numbers = _log_spread(model, k, 2.0), model.numbers[p + k]
+        zero = derivative(model.kinds[p + k], *numbers, s) + SIZES[k] - 2.0 * math.exp(-2.0 * s)
+        assert zero == pytest.approx(0.0, abs=1e-6)
+        own = slice(model.first[k], model.first[k + 1])
+        square = np.mean((found.mean[own] - found.mean[model.means[k]]) ** 2 + found.sd[own] ** 2)
+        assert math.exp(found.mean[p + k]) == pytest.approx(math.sqrt(square), rel=0.5)
+    inverse = np.linalg.inv(model.hessian(found.mean)[np.ix_(given, given)])  # given τ and the dispersions
+    ratio = found.sd[given] / np.sqrt(np.diag(inverse))
+    assert np.all((ratio > 0.7) & (ratio < 2.3))  # every pair of groups has rows: the worst case for the diagonal
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="CrossedZigZag takes CrossedIntercepts, got a Gaussian"):
+        CrossedZigZag(pdmp.models.Gaussian(0.0, [1.0]))
+    n = 6
+    column = GroupColumn("1|g", "g", (0, 1), np.arange(n) % 2, np.ones(n), HalfNormal(1.0))
+    slope = GroupColumn("x|h", "h", (0, 1), np.arange(n) % 2, np.arange(n) + 1.0, HalfNormal(1.0))
+    arguments = np.ones((n, 1)), np.arange(n), PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)]
+    for groups, intercept in (([column], 0), ([column, slope], 0), ([column, column], None)):
+        with pytest.raises(ValueError, match="crossed intercepts are for rows in memory"):
+            CrossedIntercepts(*arguments, groups=groups, intercept=intercept)
