@@ -157,7 +157,6 @@ class HMC(Process):
     See Also
     --------
     pdmp.auto : Learns its step and mass before the run.
-    discrete.MALA : One step at a time.
 
     Examples
     --------
