@@ -25,7 +25,7 @@ BUGS = [
         ("stretches do not count", E, "return (stretch * long).reshape(shape)", "return long.reshape(shape)", ERRORS),
         ("chains that disagree go unseen", E, "within = np.where(differ, between, within)", "pass", ERRORS),
         ("between chains: not divided", E, "between = apart * np.sum(weights**2) / (1.0 - np.sum(weights**2))", "between = apart", ERRORS),
-        ("chains weigh the same", E, "w * w * asymptotic_variance(one, stretch, method) / length", "w * asymptotic_variance(one, stretch, method) / length", ERRORS),
+        ("chains weigh the same", E, "w * w * (stretch * one) / length", "w * (stretch * one) / length", ERRORS),
         ("the variance is by whatever method", "pdmp/engine/result.py", "asymptotic_variance(s, h, method) for s, h", "asymptotic_variance(s, h) for s, h", ERRORS),
         ("cost: of draws, not of the path", E, "    ess = run.ess(method) if ess is None else ess", "    ess = run.ess() if ess is None else ess", ERRORS),
         ("cost: of the wrong unit", E, '"per_event": stats["total_events"],', '"per_event": stats["proposals"] + 1,', ERRORS),

@@ -417,8 +417,8 @@ BUGS += [
         (
             "priors of dispersions have no curvature",
             PRIORS,
-            "return 2.0 * z * z",
-            "return z * z",
+            'up to x."""\n    if kind == HALF_NORMAL:\n        z = exp(x) / a\n        return 2.0 * z * z',
+            'up to x."""\n    if kind == HALF_NORMAL:\n        z = exp(x) / a\n        return z * z',
             f"{MODEL_TESTS}::test_priors",
         ),
         (
