@@ -34,6 +34,7 @@ FIRST_WINDOW = 120
 WINDOWS = 5  #: largest number of windows
 TOLERANCE = 0.3  #: the covariance has settled when it changes by less, see `distance`
 POINTS = 100  #: points of each window, all chains together, at which gradients are evaluated; at least four a dimension
+FEW = 10  #: different ones among them that variances are learnt from, at least, above `DENSE` dimensions
 RIDGE = 1e-3  #: variance that is added in all directions where few of many are looked for
 CUTOFF = 2.0  #: factor between a variance along a direction and what the coordinates' variances say, to be looked at
 RANK = 50  #: largest number of such directions
@@ -242,7 +243,8 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
         x, gradients = spaced_points(model, run)
         spent += gradients_of(run) + len(x)
         points = ends(run, points)
-        if not dense or len(np.unique(x, axis=0)) > model.dim:  # else hardly anything was accepted: the step adapts
+        # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
+        if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
             gaussian = fitted_gaussian(x, gradients, dense)
             change = distance(root, gaussian.root)
             root = gaussian.root if dense or change > TOLERANCE else root

@@ -82,7 +82,7 @@ BUGS = [
     Bug(
         "metric: a window without a move",
         "pdmp/automatic/metric.py",
-        "if not dense or len(np.unique(x, axis=0)) > model.dim:",
+        "if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):",
         "if True:",
         METRIC,
     ),
