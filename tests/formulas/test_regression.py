@@ -622,6 +622,23 @@ def test_selection():
     assert fit.model.prior_inclusion().tolist() == [1.0, 0.5, 0.2]
 
 
+def test_what_the_command_asks_for(tmp_path, monkeypatch):
+    table().to_csv(tmp_path / "t.csv", index=False)
+    asked = []
+
+    def regression(*given, **options):
+        asked.append((given, options))
+        raise InterruptedError
+
+    monkeypatch.setattr(cli.formulas, "regression", regression)
+    roles = {"offset": "x", "exposure": "e", "weights": "h"}
+    for select, names in (("x, w ,e", ["x", "w", "e"]), ("all", "all"), (None, None)):
+        with pytest.raises(InterruptedError):
+            cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
+        wanted = {"select": names, "ess": 90.0, "chains": 2, "seed": 7} | roles
+        assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
