@@ -417,18 +417,19 @@ class Trajectory:
         which = np.concatenate([np.arange(m), self._which[rows] - first])
         times = np.concatenate([np.zeros(m), self._times[rows]])
         start = self._x[first:last]
-        x = np.concatenate([np.zeros(m), self._xs[rows, 0] - start[which[m:]]])
+        x = np.concatenate([start, self._xs[rows, 0]])
         v = np.concatenate([self._v[first:last], self._vs[rows, 0]]) if self.moving else None
         sort = np.argsort(which, kind="stable")
         which, times, x, v = which[sort], times[sort], x[sort], None if v is None else v[sort]
-        around = None if self.centre is None else (self.centre[first:last] - start)[which]
+        # Of the positions themselves, which tell what is frozen: below they are counted from the start.
+        bend = None if v is None or self.centre is None else _bend(x, v, self.centre[first + which])
+        x = x - start[which]
 
         def integral(k, s):
             if v is None:
                 return s * x[k]
-            centre = None if around is None else around[k]
-            along, across = _integrals(s, centre)[:2]
-            return s * x[k] + along * v[k] - across * _bend(x[k], v[k], centre)
+            along, across = _integrals(s, self.centre)[:2]
+            return s * x[k] + along * v[k] - (0.0 if bend is None else across * bend[k])
 
         # Rounding may put an end on the wrong side of an event next to it, which does not change the integral.
         line = 2.0 * (self.end + 1.0)

@@ -103,6 +103,10 @@ def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], pr
     with np.errstate(all="ignore"):
         ess, rhat = draws_ess(moving, "mean"), draws_rhat(moving, "rank")
         constant = np.all(moving == moving[:1, :1], axis=(0, 1))
+        # In as often as out, an indicator is everywhere as far from its median; its ranks are linear in it.
+        even = np.isnan(rhat) & ~constant
+        if even.any():
+            rhat[even] = draws_rhat(moving[..., even], "split")
         ess, rhat = np.where(constant, np.nan, ess), np.where(constant, np.nan, rhat)
         mcse = np.sqrt(found * (1.0 - found) / ess)
         factor = found / (1.0 - found) / (np.asarray(prior) / (1.0 - np.asarray(prior)))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pdmp
+from pdmp.engine import trajectory as module
 from pdmp.engine.run import extend
 from pdmp.engine.trajectory import Trajectory, integrate_function
 from tests.toys import Ellipses, FrozenEllipses
@@ -131,6 +132,17 @@ def test_points_for_a_picture_lie_on_the_curve():
     assert np.all(np.diff(fine) > 0.0) and np.diff(fine).max() <= 0.1 * (1.0 + 1e-9)
     assert set(dense.times) <= set(fine)
     assert len(dense.refine(dense.times[:1])) == 1
+
+
+def test_stretches_of_a_local_path_in_blocks_of_coordinates(monkeypatch):
+    """Each coordinate turns about its own centre, whichever block of coordinates it is in."""
+    sparse, dense = paths()
+    about = np.array([0.5, -1.0, 0.2])
+    wanted = dense.stretches(7), *dense.square_stretches(7, about)
+    for block in (8, 8 * 60):  # one coordinate at a time, and two
+        monkeypatch.setattr(module, "BLOCK", block)
+        for found, right in zip((sparse.stretches(7), *sparse.square_stretches(7, about)), wanted, strict=True):
+            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------------------------------------------------------

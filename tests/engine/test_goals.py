@@ -378,6 +378,20 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path
 
 
 @pytest.mark.exact
+def test_chains_of_a_file_go_on_to_the_last_look_of_all():
+    """One was kept as it waited, another when it had gone on; a third had spent its budget."""
+    states = [(600, chain_module.LOOK), (750, None), (600, "proposals"), (750, chain_module.LOOK)]
+    for order in (states, states[::-1]):
+        chains = [types.SimpleNamespace(look=look, stopped=stopped) for look, stopped in order]
+        Goal(Telegraph(), 0.0, ess=10.0).resume(chains)
+        assert [c.look for c in chains] == [750] * 4
+        waits = [chain_module.LOOK if state == states[3] else None for state in order]
+        assert [c.stopped for c in chains] == [
+            state[1] if state[1] == "proposals" else w for state, w in zip(order, waits, strict=True)
+        ]
+
+
+@pytest.mark.exact
 def test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones(tmp_path, monkeypatch):
     call = {"ess": 10, "chains": 2, "seed": 1, "store": "moments"}
     looks = scripted(monkeypatch, [1.0, 1.0, 1.0, 1.0, 20.0])

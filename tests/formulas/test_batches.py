@@ -71,6 +71,16 @@ def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind
         assert np.allclose(one.constrain(x)[name], value)
 
 
+def test_an_offset_has_the_unit_of_the_response(tmp_path):
+    data = table()
+    one = made("y ~ w", "gaussian", write(data, tmp_path, "parquet"), offset="x")[0]
+    other = made("y ~ w", "gaussian", data, offset="x")[0]
+    x = other.initial + 0.3
+    assert is_mapped(one.offset) and np.allclose(one.margins(x), other.margins(x))
+    assert np.allclose(one.margins(x), one.constrain(x)["Intercept"] + one.constrain(x)["w"] * data.w + data.x)
+    assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
+
+
 def test_a_fit_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # none for rows in files
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
@@ -135,3 +145,13 @@ def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkey
     sides = t.b == "up"
     t.loc[sides.idxmax(), "sure"], t.loc[(~sides).idxmax(), "sure"] = 0.0, 1.1  # two rows on the other side
     made("b ~ sure", "bernoulli", t)  # without a warning
+
+
+def test_what_contradicts_a_separation_is_found_in_every_piece(monkeypatch):
+    monkeypatch.setattr(fitting, "SEPARATION_ROWS", 6)
+    monkeypatch.setattr(fitting, "pieces", lambda X: [slice(k, k + 4) for k in range(0, len(X), 4)])
+    for row in (12, 15):  # not among the first rows that are looked at; first and last of a piece
+        t = table()
+        t["sure"] = np.where(t.b == "up", 1.0, 0.0) + 0.1 * (np.arange(N) % 2)
+        t.loc[row, "sure"] = -1.0 if t.b[row] == "up" else 2.0
+        made("b ~ sure", "bernoulli", t)  # without a warning

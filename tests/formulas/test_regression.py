@@ -128,6 +128,17 @@ def test_sorted_rows_give_the_same_posterior(family):
         assert np.allclose(one.potential(x), other.potential(x))
 
 
+def test_categories_that_vary_between_groups_have_all_levels_without_an_intercept_of_these_groups():
+    t = table()
+    for more in ("", " + (1 | g)"):
+        groups = made(f"y ~ x + (0 + treated | h){more}")[0].groups
+        found = {g.name: g.value for g in groups if g.grouping == "h"}
+        assert list(found) == ["treated[no]|h", "treated[yes]|h"]
+        assert np.array_equal(found["treated[no]|h"], t.treated == "no")
+    groups = made("y ~ x + (1 + treated | h) + (0 + treated | g)")[0].groups
+    assert [g.name for g in groups] == ["1|h", "treated[yes]|h", "treated[no]|g", "treated[yes]|g"]
+
+
 def test_priors_by_name_and_by_default():
     t = table()
     given = {"treated": Normal(1.0, 0.5), "sd(x|g)": HalfNormal(0.3), "Intercept": Flat()}
@@ -137,6 +148,9 @@ def test_priors_by_name_and_by_default():
     assert priors["Intercept"] == Flat()
     assert priors["x"].sd == pytest.approx(2.5 * s / t.x.std(ddof=0))
     assert priors["sd(g)"].scale == pytest.approx(2.5 * s)
+    slopes = made("y ~ x + (1 + w | g)")[2]
+    assert slopes["sd(g)"].scale == pytest.approx(2.5 * s)
+    assert slopes["sd(w|g)"].scale == pytest.approx(2.5 * s / t.w.std(ddof=0))
     assert priors["sigma"].scale == pytest.approx(s)
     counts = made("c ~ x", "negative_binomial", exposure="e")[2]
     assert counts["Intercept"].mean == pytest.approx(np.log(t.c.sum() / t.e.sum()))
@@ -517,6 +531,23 @@ def test_chains_start_apart(monkeypatch):
     assert not np.any(asked["initial"] == starts)
 
 
+def test_options_come_before_those_of_sub_sampled_runs(monkeypatch):
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    asked = {}
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given))
+    model = made("b ~ x", "bernoulli")[0]
+    fitting.sample_model(model, 1, False, {"ess": None})
+    usual = {"seed": 1, "warmup": 0.2, "chains": 4, "ess": fitting.ESS, "rhat": fitting.RHAT}
+    assert len(asked.pop("initial")) == 4 and asked == usual
+    asked.clear()
+    fitting.sample_model(model, 1, False, {"chains": 1, "warmup": 0.4})
+    assert len(asked.pop("initial")) == 1 and asked == usual | {"warmup": 0.4, "chains": 1, "rhat": None}
+    asked.clear()
+    given = {"events": 50, "warmup": 0.0, "chains": 2, "initial": np.zeros(2)}
+    fitting.sample_model(model, 1, False, given)
+    assert asked == given | {"seed": 1}
+
+
 @pytest.mark.filterwarnings("ignore:.*separate the labels")
 def test_prior_probabilities_of_selection():
     model = made("b ~ x + w", "bernoulli", select={"w": 0.2, "x": 0.7})[0]
@@ -607,6 +638,14 @@ def test_the_table_of_inclusion_by_hand():
     assert "whether these are in: 'a'" in said and "'b'" not in said
     assert "within two Monte Carlo errors of 1/2, so that the median model may be another: 'c'" in said
     assert found._repr_html_().count("<tr>") == 5
+    apart = np.zeros((2, 1_000, 1))
+    apart[0] = 1.0  # always in one chain, never in the other
+    split = inclusion_of_units(Recorded(apart), ["z"], [0], [0.5])
+    assert split.rows[0]["rhat"] == np.inf and split.rows[0]["mcse"] > 0.1
+    assert any("chains disagree" in text for text in split.warnings) and len(split.warnings) == 3
+    turns = np.array([[[0.0], [1.0], [1.0], [0.0]] * 250] * 2)  # in as often as out, in every part of each chain
+    even = inclusion_of_units(Recorded(turns), ["z"], [0], [0.5])
+    assert 0.99 < even.rows[0]["rhat"] < 1.01 and not any("disagree" in text for text in even.warnings)
     slow = np.zeros((2, 1_000, 1))
     slow[:, 500:] = 1.0
     few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
@@ -640,6 +679,23 @@ def test_selection():
     assert list(found) == ["x", "w"]
     assert found["x"] > 0.7 > found["w"]
     assert fit.model.prior_inclusion().tolist() == [1.0, 0.5, 0.2]
+
+
+def test_what_the_command_asks_for(tmp_path, monkeypatch):
+    table().to_csv(tmp_path / "t.csv", index=False)
+    asked = []
+
+    def regression(*given, **options):
+        asked.append((given, options))
+        raise InterruptedError
+
+    monkeypatch.setattr(cli.formulas, "regression", regression)
+    roles = {"offset": "x", "exposure": "e", "weights": "h"}
+    for select, names in (("x, w ,e", ["x", "w", "e"]), ("all", "all"), (None, None)):
+        with pytest.raises(InterruptedError):
+            cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
+        wanted = {"select": names, "ess": 90.0, "chains": 2, "seed": 7} | roles
+        assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
 
 
 @pytest.mark.slow

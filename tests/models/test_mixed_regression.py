@@ -23,6 +23,7 @@ from pdmp.models.priors import (
     second_derivative_bound,
     second_derivative_bound_until,
 )
+from pdmp.models.regressions import design
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
@@ -318,6 +319,55 @@ def test_a_weight_of_two_is_two_rows():
     plain = mixed(PoissonLaw, weights=None)[0]
     x = model.initial + 0.2
     assert np.allclose(model.gradient(x) - plain.gradient(x), plain.term_gradients(x, [3])[0])
+
+
+def test_a_regression_of_some_of_the_rows():
+    """What a search for the mode of many rows begins with: the terms of these rows, groups and all."""
+    model = mixed(StudentTLaw)[0]
+    rows = np.array([1, 4, 5, 11, 13])
+    part, x = model.some_rows(rows), model.initial + 0.3 * np.random.default_rng(1).standard_normal(model.dim)
+    assert (part.n_data, model.n_data) == (len(rows), ROWS)
+    np.testing.assert_array_equal(part.term_gradients(x, np.arange(len(rows))), model.term_gradients(x, rows))
+    np.testing.assert_array_equal(part.pointwise_log_likelihood(x), model.pointwise_log_likelihood(x)[rows])
+
+
+@pytest.mark.parametrize("intercept", [0, None])
+def test_columns_in_a_file_are_standardised_in_place_piece_by_piece(intercept, tmp_path, monkeypatch):
+    monkeypatch.setattr(design, "PIECE", 3 * 4)  # 14 rows of 3 columns: the last piece is a shorter one
+    rng = np.random.default_rng(4)
+    X, y = columns(rng), rng.poisson(3.0, ROWS)
+    np.save(tmp_path / "X.npy", X)
+
+    def model(X):
+        return MixedRegression(X, y, PoissonLaw(), ["Intercept", "x", "w"], [Normal(0.0, 1.0)] * 3, intercept=intercept)
+
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r+")
+    other, one = model(X), model(mapped)
+    for name in ("centre", "scale", "X", "numbers"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-14, err_msg=name)
+    np.testing.assert_array_equal(mapped, one.X)
+    np.testing.assert_allclose(one.gradient([0.2, 0.1, -0.1]), other.gradient([0.2, 0.1, -0.1]), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "mode", "says"),
+    [
+        (lambda X: X, "r", "a memory-mapped `X` is standardised in place, and this one is read-only"),
+        (lambda X: X.astype(np.int64), "r+", "float32 or float64 in C order; got int64"),
+        (lambda X: X.T.copy().T, "r+", "float64 in another order"),
+        (lambda X: np.where(X == X.max(), np.nan, X), "r+", "`X` must be finite, and has 1 values"),
+    ],
+)
+def test_columns_in_a_file_that_cannot_be_standardised_stay_as_they_are(wrong, mode, says, tmp_path):
+    rng = np.random.default_rng(4)
+    np.save(tmp_path / "X.npy", wrong(columns(rng)))
+    before = (tmp_path / "X.npy").read_bytes()
+    X = np.load(tmp_path / "X.npy", mmap_mode=mode)
+    with pytest.raises(ValueError) as error:
+        MixedRegression(X, np.ones(ROWS), PoissonLaw(), ["a", "b", "c"], [Normal(0.0, 1.0)] * 3, intercept=0)
+    assert says in str(error.value) and "\n" not in str(error.value)
+    X.flush() if mode == "r+" else None
+    assert (tmp_path / "X.npy").read_bytes() == before
 
 
 def test_effects_are_centred_where_groups_are_large():

@@ -1053,6 +1053,18 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, tmp_path, monkeypatch):
 
 
 @pytest.mark.exact
+def test_newton_steps_end_after_the_one_that_is_small_enough():
+    """Of U = x² / 2 with a Hessian 5 % too large, each step leaves 1 / 21 of the distance; two leave 2 NEWTON_ERROR."""
+    model = types.SimpleNamespace(
+        n_data=10**5,
+        some_rows=lambda rows: types.SimpleNamespace(mode=lambda x: np.ones(1)),
+        hessian=lambda x: np.array([[1.05]]),
+        gradient=lambda x: x,
+    )
+    assert numerical.Numerical._mode_by_rows(model, np.zeros(1))[0] == pytest.approx(21.0**-3, rel=1e-9)
+
+
+@pytest.mark.exact
 def test_the_mode_of_many_rows_without_what_serves(monkeypatch):
     """Where some of the rows have no mode, or Newton steps lead nowhere, all rows are searched with as usual."""
     model = many_rows("logistic")

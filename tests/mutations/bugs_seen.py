@@ -87,3 +87,24 @@ BUGS += [
         ("PPMF starts at the square of the mean count", "pdmp/models/factorisations/ppmf.py", "level = 0.5 * math.log(", "level = math.log(", "models/test_factorisations.py::test_ppmf_starts_at_the_mean_count"),
     ]
 ]  # fmt: skip
+
+BUGS += [
+    Bug(f"tables: {name}", file, old, new, (f"tests/{test}",))
+    for name, file, old, new, test in [
+        ("an offset in a file keeps its unit", "pdmp/formulas/batches.py", 'files.write("offset", first, rows[:, p + 1] / response_scale)', 'files.write("offset", first, rows[:, p + 1])', "formulas/test_batches.py::test_an_offset_has_the_unit_of_the_response"),
+        ("the spread of slopes is that of intercepts", "pdmp/formulas/fitting.py", "prior=defaults.group_sd(k)", "prior=defaults.group_sd(0)", "formulas/test_regression.py::test_priors_by_name_and_by_default"),
+        ("separation is refuted in the first piece only", "pdmp/formulas/fitting.py", "            s.start + np.flatnonzero(", "            np.flatnonzero(", "formulas/test_batches.py::test_what_contradicts_a_separation_is_found_in_every_piece"),
+        ("a warm-up that was given is not used", "pdmp/formulas/fitting.py", 'options = {"warmup": 0.2, "chains": chains} | options', 'options = options | {"warmup": 0.2, "chains": chains}', "formulas/test_regression.py::test_options_come_before_those_of_sub_sampled_runs"),
+        ("chains that disagree for ever are not said", "pdmp/formulas/inclusion.py", "moving == moving[:1, :1]", "moving == moving[:, :1]", "formulas/test_regression.py::test_the_table_of_inclusion_by_hand"),
+        ("values of effects of other rows", "pdmp/models/regressions/mixed.py", '"offset", "weight", "level", "value"):\n            values', '"offset", "weight", "level"):\n            values', "models/test_mixed_regression.py::test_a_regression_of_some_of_the_rows"),
+        ("each piece of a file counts alike", "pdmp/models/regressions/mixed.py", "mean += X[s].sum(axis=0) / n", "mean += X[s].mean(axis=0) / len(rows)", "models/test_mixed_regression.py::test_columns_in_a_file_are_standardised_in_place_piece_by_piece"),
+        ("a file is standardised before it is looked at", "pdmp/models/regressions/mixed.py", "X = read_design(X)[0]  # before anything is written", "pass", "models/test_mixed_regression.py::test_columns_in_a_file_that_cannot_be_standardised_stay_as_they_are"),
+        ("chains of a file go on to the first look", "pdmp/engine/goals.py", "look = max(c.look for c in chains)\n        if look == NEVER", "look = min(c.look for c in chains)\n        if look == NEVER", "engine/test_goals.py::test_chains_of_a_file_go_on_to_the_last_look_of_all"),
+        ("blocks turn about the centre of the first", "pdmp/engine/trajectory.py", "around = None if self.centre is None else self.centre[first + which]", "around = None if self.centre is None else self.centre[which]", "engine/test_elliptic_paths.py::test_stretches_of_a_local_path_in_blocks_of_coordinates"),
+        ("frozen coordinates turn between ends", "pdmp/engine/trajectory.py", "bend = None if v is None or self.centre is None else _bend(x, v, self.centre[first + which])\n        x = x - start[which]\n", "x = x - start[which]\n        bend = None if v is None or self.centre is None else _bend(x, v, (self.centre[first:last] - start)[which])\n", "engine/test_elliptic_paths.py::test_stretches_of_a_local_path_in_blocks_of_coordinates"),
+        ("no R-hat of what is in as often as out", "pdmp/formulas/inclusion.py", "if even.any():", "if False:", "formulas/test_regression.py::test_the_table_of_inclusion_by_hand"),
+        ("the last Newton step is not made", "pdmp/models/numerical.py", "            x = x - step\n            if size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR:\n                return x\n", "            if size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR:\n                return x\n            x = x - step\n", "models/test_regressions.py::test_newton_steps_end_after_the_one_that_is_small_enough"),
+        ("names of the command keep their blanks", "pdmp/cli.py", '[name.strip() for name in select.split(",")]', 'select.split(",")', "formulas/test_regression.py::test_what_the_command_asks_for"),
+        ("an intercept of other groups", "pdmp/formulas/design.py", 't.expr.name == "Intercept" and t.factor.name == term.factor.name for t', 't.expr.name == "Intercept" for t', "formulas/test_regression.py::test_categories_that_vary_between_groups_have_all_levels_without_an_intercept_of_these_groups"),
+    ]
+]  # fmt: skip

@@ -104,7 +104,8 @@ class MixedRegression(Model):
     Raises
     ------
     ValueError
-        For a coefficient that may be 0 and whose prior is not `Normal`.
+        For a coefficient that may be 0 and whose prior is not `Normal`; and for a memory-mapped `X` that is read-only
+        or cannot be read where it is, which then stays as it was.
 
     Attributes
     ----------
@@ -203,7 +204,13 @@ class MixedRegression(Model):
 
     def _keep(self, X, y, offset, weights, scale_response):
         """The rows, standardised, in memory, or `X` in the file where it is."""
-        X, intercept, groups = X if is_mapped(X) else np.array(X, dtype=float), self.intercept, self.groups
+        intercept, groups = self.intercept, self.groups
+        if is_mapped(X):
+            X = read_design(X)[0]  # before anything is written
+            if not X.flags.writeable:
+                raise ValueError("a memory-mapped `X` is standardised in place, and this one is read-only.")
+        else:
+            X = np.array(X, dtype=float)
         n = len(X)
         self.y = y = read_vector("y", y, n)
         self.response_centre = float(y.mean()) if scale_response and intercept is not None else 0.0
