@@ -74,21 +74,6 @@ BUGS = [
 ]  # fmt: skip
 
 BUGS += [
-    Bug(f"papers: {name}", file, old, new, (f"tests/{test}",))
-    for name, file, old, new, test in [
-        ("redrawn under the settings of a preset", "examples/papers/_common.py", '        settings = about["settings"]\n', '        about["settings"] = settings\n', "examples/test_papers.py::test_an_interrupted_script_is_resumed"),
-        ("pieces keep those before them", "examples/papers/_common.py", '"points": table.points[before:]', '"points": table.points', "examples/test_papers.py::test_an_interrupted_script_is_resumed"),
-        ("pieces of other settings are resumed", "examples/papers/_common.py", 'if found.get("settings") == kept["settings"]:', 'if found.get("settings"):', "examples/test_papers.py::test_pieces_of_other_settings_are_not_resumed"),
-        ("a reduced run counts as full", "examples/papers/_page.py", 'if about is None or about["preset"] != "full":', "if about is None:", "examples/test_papers.py::test_a_reduced_run_is_no_full_run"),
-        ("scores of other batches than the run's", "examples/papers/_mamba.py", "scores(problem.provider(False, share), x, seed=seed + 1)", "scores(problem.provider(False, problem.shares[0]), x, seed=seed + 1)", "tuning/test_options.py::test_discrepancies_are_of_the_batches_of_the_run"),
-        ("bands of the runs' own mean", "examples/papers/_mamba.py", "curves.std(axis=0, ddof=1)", "curves.std(axis=0)", "tuning/test_options.py::test_curves_and_measures_of_several_runs"),
-        ("published SBPS without a preconditioner", "pdmp/processes/sbps.py", "            precondition=precondition,\n            noise=", "            precondition=None,\n            noise=", "processes/test_sbps_options.py::test_the_published_settings_take_the_others"),
-        ("SBPS is known without its matrix", "pdmp/processes/sbps.py", "return self._scale, self._matrix", "return (self._scale,)", "processes/test_sbps_options.py::test_a_checkpoint_knows_the_matrix"),
-        ("PPMF starts at the square of the mean count", "pdmp/models/factorisations/ppmf.py", "level = 0.5 * math.log(", "level = math.log(", "models/test_factorisations.py::test_ppmf_starts_at_the_mean_count"),
-    ]
-]  # fmt: skip
-
-BUGS += [
     Bug(f"tables: {name}", file, old, new, (f"tests/{test}",))
     for name, file, old, new, test in [
         ("an offset in a file keeps its unit", "pdmp/formulas/batches.py", 'files.write("offset", first, rows[:, p + 1] / response_scale)', 'files.write("offset", first, rows[:, p + 1])', "formulas/test_batches.py::test_an_offset_has_the_unit_of_the_response"),
@@ -106,5 +91,20 @@ BUGS += [
         ("the last Newton step is not made", "pdmp/models/numerical.py", "            x = x - step\n            if size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR:\n                return x\n", "            if size * min(size / last if np.isfinite(last) else 1.0, 1.0) < NEWTON_ERROR:\n                return x\n            x = x - step\n", "models/test_regressions.py::test_newton_steps_end_after_the_one_that_is_small_enough"),
         ("names of the command keep their blanks", "pdmp/cli.py", '[name.strip() for name in select.split(",")]', 'select.split(",")', "formulas/test_regression.py::test_what_the_command_asks_for"),
         ("an intercept of other groups", "pdmp/formulas/design.py", 't.expr.name == "Intercept" and t.factor.name == term.factor.name for t', 't.expr.name == "Intercept" for t', "formulas/test_regression.py::test_categories_that_vary_between_groups_have_all_levels_without_an_intercept_of_these_groups"),
+    ]
+]  # fmt: skip
+
+BUGS += [
+    Bug(f"papers: {name}", file, old, new, (f"tests/{test}",))
+    for name, file, old, new, test in [
+        ("redrawn under the settings of a preset", "examples/papers/_common.py", '        settings = about["settings"]\n', '        about["settings"] = settings\n', "examples/test_papers.py::test_an_interrupted_script_is_resumed"),
+        ("pieces keep those before them", "examples/papers/_common.py", '"points": table.points[before:]', '"points": table.points', "examples/test_papers.py::test_an_interrupted_script_is_resumed"),
+        ("pieces of other settings are resumed", "examples/papers/_common.py", 'if found.get("settings") == kept["settings"]:', 'if found.get("settings"):', "examples/test_papers.py::test_pieces_of_other_settings_are_not_resumed"),
+        ("a reduced run counts as full", "examples/papers/_page.py", 'if about is None or about["preset"] != "full":', "if about is None:", "examples/test_papers.py::test_a_reduced_run_is_no_full_run"),
+        ("scores of other batches than the run's", "examples/papers/_mamba.py", "scores(problem.provider(False, share), x, seed=seed + 1)", "scores(problem.provider(False, problem.shares[0]), x, seed=seed + 1)", "tuning/test_options.py::test_discrepancies_are_of_the_batches_of_the_run"),
+        ("bands of the runs' own mean", "examples/papers/_mamba.py", "curves.std(axis=0, ddof=1)", "curves.std(axis=0)", "tuning/test_options.py::test_curves_and_measures_of_several_runs"),
+        ("published SBPS without a preconditioner", "pdmp/processes/sbps.py", "            precondition=precondition,\n            noise=", "            precondition=None,\n            noise=", "processes/test_sbps_options.py::test_the_published_settings_take_the_others"),
+        ("SBPS is known without its matrix", "pdmp/processes/sbps.py", "return self._scale, self._matrix", "return (self._scale,)", "processes/test_sbps_options.py::test_a_checkpoint_knows_the_matrix"),
+        ("PPMF starts at the square of the mean count", "pdmp/models/factorisations/ppmf.py", "level = 0.5 * math.log(", "level = math.log(", "models/test_factorisations.py::test_ppmf_starts_at_the_mean_count"),
     ]
 ]  # fmt: skip
