@@ -434,7 +434,7 @@ def fit(
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
 
     Needs formulae: pip install 'pdmp[formula]'. From 50,000 rows on they are sub-sampled, exactly, but for
-    groups that are small, crossed or have slopes. Large files and folders are read in batches.
+    groups that are small, and crossed ones with few rows. Large files and folders are read in batches.
 
     Example: pdmp fit "visits ~ age + (1 | clinic)" table.csv --family poisson
     """

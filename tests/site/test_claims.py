@@ -260,6 +260,11 @@ def test_sizes_of_tables():
     assert read("howto/large_data.md", r"files from (\d+) MB on") == [sources.LARGE_FILE / 2**20]
 
 
+def test_shape_of_predictions():
+    (draws,) = read("start/table.md", r"\(([\d,]+), rows\)")
+    assert draws == inspect.signature(pdmp.formulas.fit.Fit.predict).parameters["draws"].default
+
+
 def test_seconds():
     assert read("howto/checkpoint.md", r"written every (\d+) seconds") == [checkpoint.CHECKPOINT_SECONDS]
     (segment,) = read("howto/cluster.md", r"segments of `segment` seconds, (\d+) by default")
