@@ -343,7 +343,8 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
     if not np.any(np.isfinite(elbos)):
         raise ValueError(
             f"no path from around `initial` of {type(model).__name__} leads to a place where it looks like a density: "
-            "give `initial=` another point, or U has the wrong sign: it is minus the log density. For parameters with bounds use `transforms=`, or pdmp.Bounded."
+            "give `initial=` another point, or U has the wrong sign: it is minus the log density. For parameters with "
+            "bounds use `transforms=`, or pdmp.Bounded."
         )
     behind = _behind(paths)
     weights = np.where(behind, 0.0, np.exp(elbos - elbos.max()))
