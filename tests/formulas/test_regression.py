@@ -500,6 +500,12 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
     model = made(formula, "poisson")[0]
     process, _, said = fitting.subsampled(model, False)
     assert process is None and said == "there are too few for the number of groups"
+    for share, taken in ((0.099, True), (0.101, False)):  # a tenth of all rows
+        monkeypatch.setattr(CrossedZigZag, "expected_data", share * model.n_data)
+        assert (fitting.subsampled(model, False)[0] is not None) == taken
+    monkeypatch.undo()
+    for name, value in limits.items():
+        monkeypatch.setattr(fitting, name, value)
     data = pandas.concat([table()] * 40, ignore_index=True)
     fit = pdmp.regression(formula, data, "poisson", events=200, chains=2, seed=1, progress=False)
     process = fit.run.process
@@ -509,6 +515,14 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
     assert fit.run.stats["bound_violations"] == 0 and fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
     natural = fit.model.constrain(process.anchor)
     assert natural["Intercept"] == pytest.approx(fit.run.constrain(fit.run.draws(20))["Intercept"].mean(), abs=1.5)
+
+
+def test_what_the_pilot_took_is_counted(monkeypatch):
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
+    monkeypatch.setattr(fitting, "with_pilot", lambda process, starts, seed: (process, 2.3))
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", events=20, chains=1, seed=1, progress=False)
+    assert fit.run.stats["preparation_gradients"] == 3
 
 
 def test_chains_start_apart(monkeypatch):

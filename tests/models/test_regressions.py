@@ -1050,6 +1050,7 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, tmp_path, monkeypatch):
         rtol=1e-8,  # differences of large sums
     )
     assert part.n_data == 3 and model.n_data == 2_000
+    assert_allclose(part.y, model.y[rows])
 
 
 @pytest.mark.exact

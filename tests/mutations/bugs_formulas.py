@@ -784,3 +784,12 @@ BUGS += [
         ("the Boomerang refreshes at its default rate", "RegressionBoomerang(model, found.mean, REFRESH_RATE)", "RegressionBoomerang(model, found.mean)"),
     ]
 ]  # fmt: skip
+
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("the pilot is not counted", FITTING, "process.preparation_gradients = math.ceil(passes)", "process.preparation_gradients = 0", f"{TESTS}::test_what_the_pilot_took_is_counted"),
+        ("crossed groups however many rows they look at", FITTING, "process.expected_data > CROSSED_SHARE * model.n_data", "process.expected_data > model.n_data", f"{TESTS}::test_crossed_intercepts_are_subsampled"),
+        ("responses of other rows", "pdmp/models/regressions/glm.py", "other.y, other.target = self.y[rows], self.target[rows]", "other.y, other.target = self.y, self.target[rows]", "tests/models/test_regressions.py::test_the_mode_of_many_rows_takes_a_few_passes"),
+    ]
+]  # fmt: skip

@@ -27,7 +27,7 @@ BUGS = [
         ("squares: marks of the first event only", M, "integrals.marks[row, d + j] = integrals.second[j] + second", "integrals.marks[row, d + j] = integrals.second[j]"),
         ("squares: a line's ends alone", T, "return h * (square + product) / 3.0,", "return h * square / 2.0,"),
         ("squares: an ellipse from its vertex", T, "-np.arctan2(v, bend)", "0.0 * v"),
-        ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(sort < count, np.arange(len(sort)), 0))", "row = np.where(sort < count, np.arange(len(sort)), 0)"),
+        ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(is_end, 0, np.arange(len(sort))))", "row = np.where(is_end, 0, np.arange(len(sort)))"),
         ("interrupted at a look", D, "if chain.stopped == LOOK:  # interrupted there", "if False:"),
         ("no bar in notebooks", D, "wanted = in_notebook() or (", "wanted = ("),
     ]
