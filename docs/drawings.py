@@ -154,6 +154,15 @@ def taught(folder):
         plt.close("all")
 
 
+def started(folder):
+    """What `run.plot` shows of the first posterior, by the code on the first page."""
+    page = (HERE / "start" / "index.md").read_text(encoding="utf-8")
+    code, space = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1], {}
+    exec(compile(code, "index.md", "exec"), space)
+    plt.gcf().savefig(folder / "start.png", dpi=110)
+    plt.close("all")
+
+
 def draw_all(folder: pathlib.Path) -> None:
     """Whatever is not there yet."""
     folder.mkdir(exist_ok=True)
@@ -163,7 +172,8 @@ def draw_all(folder: pathlib.Path) -> None:
         thinning(folder)
     if not (folder / "predicted.png").exists():
         predicted(folder)
-    taught(folder)  # always, as its code is on a page
+    taught(folder)  # these always, as their code is on a page
+    started(folder)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,12 @@ GALLERY = {
         "Histograms of three coefficients on the diagonal, clouds of draws with level sets below it, and "
         "correlations above it."
     ),
-    "08_ranks": (
+    "08_ranks_001": (
         "For each of two coordinates the ranks of three chains, step lines that stay within a grey band around 1."
+    ),
+    "08_ranks_002": (
+        "For the first coordinate the ranks of two chains are all low and those of the third all high, far outside the "
+        "grey band; for the second they are within it."
     ),
     "09_autocorrelation": (
         "Autocorrelations of two coordinates against the lag: both fall from 1, become negative, and end near 0."

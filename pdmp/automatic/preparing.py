@@ -172,7 +172,9 @@ def describe(process: Process, metric: Metric) -> str:
     shape = "far from normal" if metric.residual > FAR else "near normal"
     who = f"{type(process).__name__} in a metric learnt by windows of HMC"
     if isinstance(process, HMC):
-        who = f"Hamiltonian Monte Carlo with step {process.step:.2g} in paths of {process.duration:g}"
+        longest = 1 + int(2.0 * process.duration / process.step)
+        steps = f"1 to {longest} steps" if longest > 1 else "one step"
+        who = f"Hamiltonian Monte Carlo, paths of {steps} of {process.step:.2g}"
     return (
         f"{who}: {kind} learnt in "
         f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "

@@ -9,6 +9,7 @@ import numpy as np
 
 from pdmp.diagnostics import events, monte_carlo_error
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
@@ -17,6 +18,7 @@ WARM = 1.3  #: configurational temperature above which a summary warns, if it is
 #: Effective draws below which a summary warns. With as many, two standard errors of a mean are a tenth of the
 #: posterior's standard deviation, and R-hat and the errors are reliable (the recommendation of Vehtari et al., 2021).
 FEW = 400.0
+ENDS = (0.025, 0.975)  #: probabilities below the ends of the intervals
 LARGE = 1.05  #: R-hat above which a summary warns
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
@@ -39,14 +41,15 @@ class Summary:
     ----------
     rows : list of dict
         With the keys `COLUMNS`, as for ``pandas.DataFrame``. ess and mcse are those of the exact time average; those of
-        natural parameters such as σ, where x has log σ, are of draws.
+        natural parameters such as σ, where x has log σ, are of draws. "2.5%" and "97.5%" are quantiles of draws, NaN
+        for a run that has kept none.
     warnings : list of str
         What is wrong and what to change, a sentence each.
     note : str
         The text below the table.
     """
 
-    COLUMNS = ("name", "mean", "sd", "mcse", "ess", "rhat")
+    COLUMNS = ("name", "mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat")
     SHOWN = 60  #: rows that are printed
 
     def __init__(self, rows, cost="", notes=(), warnings=()):
@@ -58,7 +61,10 @@ class Summary:
 
     def _table(self):
         """The rows that are shown, as text, the names of the columns first."""
-        forms = {"mean": "{:.4g}", "sd": "{:.4g}", "mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
+        forms = dict.fromkeys(("mean", "sd", "2.5%", "97.5%"), "{:.4g}")
+        forms |= {"mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
+        if all(math.isnan(row["2.5%"]) for row in self.rows):  # no draws are kept
+            del forms["2.5%"], forms["97.5%"]
         rows = [[row["name"], *(forms[c].format(row[c]) for c in forms)] for row in self.rows[: self.SHOWN]]
         return [["", *forms], *rows]
 
@@ -76,7 +82,7 @@ class Summary:
 
     def __repr__(self):
         table = self._table()
-        widths = [max(len(line[k]) for line in table) for k in range(len(self.COLUMNS))]
+        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
         lines = []
         for line in table:
             first, *rest = (cell for cell in line)
@@ -98,7 +104,8 @@ def summarise(run):
     with np.errstate(all="ignore"):
         ess = np.where(mcse > 0.0, (sd / mcse) ** 2, np.nan)
     names = run.names()
-    columns = zip(names, *(a.tolist() for a in (mean, sd, mcse, ess, rhat)), strict=True)
+    low, high = np.full((2, run.dim), np.nan) if draws is None else run.quantile(ENDS)
+    columns = zip(names, *(a.tolist() for a in (mean, sd, low, high, mcse, ess, rhat)), strict=True)
     rows = [dict(zip(Summary.COLUMNS, row, strict=True)) for row in columns]
     rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
@@ -128,7 +135,7 @@ def natural_rows(run, names, draws):
     sd = np.sqrt(weights @ ((x - mean) ** 2).mean(axis=1))
     with np.errstate(all="ignore"):
         ess = draws_ess(x, "mean")
-        found = (mean, sd, sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
+        found = (mean, sd, *quantiles(ENDS, *ordered(x, lengths)), sd / np.sqrt(ess), ess, draws_rhat(x, "rank"))
     return [
         dict(zip(Summary.COLUMNS, row, strict=True)) for row in zip(columns, *(a.tolist() for a in found), strict=True)
     ]
@@ -202,8 +209,8 @@ def find_warnings(run, names, sd, ess, rhat, loose):
         k = high[np.argmax(rhat[high])]
         found.append(
             f"R-hat above {LARGE} for {_some(names, high)} (largest {rhat[k]:.3g}, of {names[k]}): the chains, or "
-            "their halves, have not seen the same: there may be several modes, or the run is too short. Look at "
-            "`pdmp.plots.ranks(run)`, and run longer, with a longer warm-up."
+            "their halves, have not seen the same. Look at `pdmp.plots.ranks(run)`: chains that drift want a longer "
+            "run and warm-up; chains that stay apart are in separate modes, and a longer run does not help."
         )
     if stats["bound_violations"]:
         bound = events.bounds(run)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.data.memory import check_size
-from pdmp.diagnostics import monte_carlo_error
+from pdmp.diagnostics import monte_carlo_error, pooled
 from pdmp.diagnostics.effective_size import batch_ess, batch_rhat, draws_ess, draws_rhat
 from pdmp.diagnostics.stein import scores, stein_thin
 from pdmp.diagnostics.summary import summarise
@@ -688,20 +688,20 @@ class Run:
 
     def _sorted(self, name):
         """Sorted draws (n, ...) of x, or of a parameter, of all chains, and the share of time at or below each."""
-        draws = self.draws(self._grid_size() or 4 * DIAGNOSTIC_DRAWS // max(self.chains, 1))
+        chains = max(self.chains, 1)
+        most = max(min(4 * DIAGNOSTIC_DRAWS // chains, DIAGNOSTIC_NUMBERS // (chains * max(self.dim, 1))), 50)
+        draws = self.draws(self._grid_size() or most)
         values = draws if name is None else self._parameter(name, draws)
-        count = values.shape[0] * values.shape[1]
-        lengths = np.array([r.length for r in self._records])
-        weights = np.repeat(lengths / lengths.sum() / values.shape[1], values.shape[1])
-        values = values.reshape(count, -1)
-        order = np.argsort(values, axis=0)
-        return np.take_along_axis(values, order, axis=0), np.cumsum(weights[order], axis=0), weights[order]
+        values = values.reshape(*values.shape[:2], -1)
+        return pooled.ordered(values, [r.length for r in self._records])
 
     def _shape(self, name):
         return (self.dim,) if name is None else self._parameter(name, np.zeros((1, self.dim))).shape[1:]
 
     def quantile(self, q: ArrayLike, name: str | None = None) -> np.ndarray:
-        """Quantiles of each coordinate of x, or of the parameter `name`, from 16,000 draws; see also `__getitem__`.
+        """Quantiles of each coordinate of x, or of the parameter `name`, from draws; see also `__getitem__`.
+
+        There are 16,000 draws, and fewer in more than 1,250 dimensions.
 
         Parameters
         ----------
@@ -726,9 +726,7 @@ class Run:
         if q.ndim > 1 or q.size == 0 or not np.all((q >= 0.0) & (q <= 1.0)):
             raise ValueError(f"`q` must be one or several probabilities in [0, 1], got {q.tolist()}.")
         values, share, weights = self._sorted(name)
-        middle = share - 0.5 * weights
-        found = np.array([np.interp(q, middle[:, j], values[:, j]) for j in range(values.shape[1])])
-        return np.moveaxis(found, 0, -1).reshape((*q.shape, *self._shape(name)))
+        return pooled.quantiles(q, values, share, weights).reshape((*q.shape, *self._shape(name)))
 
     def hdi(self, prob: float = 0.95, name: str | None = None) -> np.ndarray:
         """The shortest interval that has probability `prob`, of each coordinate or of the parameter `name`.
@@ -955,9 +953,10 @@ class Run:
         return transforms.split(draws, self.variables, self.transforms)
 
     def summary(self) -> Summary:
-        """A `Summary`: mean, sd, Monte Carlo standard error, ESS and R-hat of each coordinate, and warnings.
+        """A `Summary`: mean, sd, 95 % interval, Monte Carlo error, ESS and R-hat of each coordinate, and warnings.
 
-        Errors and ESS are those of the exact path, see `mcse`; a warning says what is wrong and what to change.
+        Errors and ESS are those of the exact path, see `mcse`; the ends of the interval
+        are quantiles, see `quantile`. A warning says what is wrong and what to change.
         """
         return summarise(self)
 

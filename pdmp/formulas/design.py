@@ -127,6 +127,15 @@ class Design:
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
         return np.column_stack(parts)
 
+    def baselines(self) -> list[str]:
+        """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
+        said = []
+        for term in self._fixed:
+            if term.kind == "categoric":
+                without = [level for level in term.components[0].levels if f"{term.name}[{level}]" not in self.columns]
+                said += [f"{term.name} is relative to {level}" for level in without]
+        return said
+
     def _check_finite(self, X, table):
         for j in np.flatnonzero(~np.all(np.isfinite(X), axis=0)):
             row = int(np.flatnonzero(~np.isfinite(X[:, j]))[0])

@@ -25,24 +25,6 @@ if TYPE_CHECKING:
 UNSEEN = ("error", "zero", "draw")
 
 
-class FitSummary(Summary):
-    """The table of a regression, in the units of the data; prints as text.
-
-    Attributes
-    ----------
-    rows : list of dict
-        With the keys `COLUMNS`; "2.5%" and "97.5%" are quantiles.
-    """
-
-    COLUMNS = ("name", "mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat")
-
-    def _table(self):
-        forms = dict.fromkeys(("mean", "sd", "2.5%", "97.5%"), "{:.4g}")
-        forms |= {"mcse": "{:.2g}", "ess": "{:.0f}", "rhat": "{:.3f}"}
-        rows = [[row["name"], *(forms[c].format(row[c]) for c in forms)] for row in self.rows[: self.SHOWN]]
-        return [["", *forms], *rows]
-
-
 class Fit:
     """A regression that was sampled; `pdmp.regression` makes it.
 
@@ -92,7 +74,7 @@ class Fit:
         """1,000 draws of a parameter, (chains, 1000, *shape), by its name in the summary, or ``"1|g"``."""
         return self.run[name]
 
-    def summary(self, effects: bool = False) -> FitSummary:
+    def summary(self, effects: bool = False) -> Summary:
         """Mean, sd, 95 % interval, Monte Carlo error, ESS and R-hat of each parameter; priors, notes and warnings.
 
         Parameters
@@ -113,13 +95,13 @@ class Fit:
         sd = x.std(axis=(0, 1))
         parts = (x.mean(axis=(0, 1)), sd, low, high, sd / np.sqrt(ess), ess, rhat)
         rows = [
-            dict(zip(FitSummary.COLUMNS, row, strict=True))
+            dict(zip(Summary.COLUMNS, row, strict=True))
             for row in zip(columns, *(part.tolist() for part in parts), strict=True)
         ]
         head = f"{self.formula}, {self.family.name} with the {self.family.link} link, {self.model.n_data:,} rows"
         at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
         priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
-        return FitSummary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
+        return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
 
     def predict(
         self,

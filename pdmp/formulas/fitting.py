@@ -245,6 +245,7 @@ def make_model(
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
+    notes += design.baselines()
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
@@ -445,12 +446,14 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
     """Sample the model by the process that suits it; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
     if not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
-        return sample(model, seed=seed, **options), []
+        run = sample(model, seed=seed, **options)
+        return run, [f"each gradient is from all rows: {run.note}"]
     process, starts, said = subsampled(model, selects)
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")
-        return sample(model, seed=seed, **options), [f"rows are not sub-sampled: {said}; each gradient is of all rows"]
+        run = sample(model, seed=seed, **options)
+        return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
     if type(process) is RegressionZigZag:
         first = process
         process, passes = with_pilot(process, starts, seed)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from pdmp.data.formats import listed
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -145,7 +147,10 @@ def check_coordinates(coordinates: Sequence[int | str], run: Run, least: int = 1
     whole = all(isinstance(k, (int, np.integer)) and 0 <= k < run.dim for k in found)
     if len(found) < least or not whole:
         some = "some" if least == 1 else f"at least {least}"
-        raise ValueError(f"`coordinates` must be {some} of 0 … {run.dim - 1}, or their names, got {given}.")
+        raise ValueError(
+            f"`coordinates` must be {some} of 0 … {run.dim - 1}, or their names, got {given}; the names are "
+            f"{listed(names)}."
+        )
     return [int(k) for k in found]
 
 

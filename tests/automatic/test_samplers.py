@@ -302,7 +302,7 @@ def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
     careful = pdmp.auto(correlated, options={"target_acceptance": 0.99}, seed=1)
     assert full.duration == diagonal.duration == careful.duration == 0.8 and careful.target_acceptance == 0.99
     assert diagonal.step < 0.5 * full.step and careful.step < 0.7 * full.step
-    assert f"step {diagonal.step:.2g} " in diagonal.choice and not diagonal.adapts
+    assert f"of {diagonal.step:.2g}:" in diagonal.choice and not diagonal.adapts
     assert diagonal.preparation_gradients > full.preparation_gradients
     run = pdmp.sample(diagonal, events=300, seed=1)
     assert run.stats["mean_acceptance"] > 0.5 and run.stats["divergences"] == 0

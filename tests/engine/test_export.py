@@ -10,6 +10,7 @@ import pytest
 
 import pdmp
 from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.diagnostics.pooled import ordered, quantiles
 from pdmp.engine import export
 from tests.toys import Coupled, Ticks, Walls
 
@@ -307,6 +308,29 @@ def test_natural_parameters_in_the_summary():
     assert rows["tau"]["mean"] == pytest.approx(mean) and rows["tau"]["sd"] == pytest.approx(sd)
     assert rows["tau"]["ess"] == pytest.approx(ess) and rows["tau"]["mcse"] == pytest.approx(sd / np.sqrt(ess))
     assert rows["tau"]["rhat"] == pytest.approx(pdmp.diagnostics.rhat(tau)[0])
+    for j, name in enumerate(list(rows)[:3]):
+        ends = [rows[name]["2.5%"], rows[name]["97.5%"]]
+        assert ends == list(run.quantile([0.025, 0.975])[:, j])
+        assert ends == pytest.approx(np.quantile(run.draws(8_000)[..., j], [0.025, 0.975]), abs=0.05 * rows[name]["sd"])
+    # The draws of the shorter chain count for less.
+    pooled, each = tau.ravel(), np.repeat(weights / tau.shape[1], tau.shape[1])
+    order = np.argsort(pooled)
+    upto = np.cumsum(each[order])
+    for end, q in (("2.5%", 0.025), ("97.5%", 0.975)):
+        assert rows["tau"][end] == pytest.approx(np.interp(q, upto - 0.5 * each[order], pooled[order]))
+
+
+@pytest.mark.exact
+def test_intervals_pool_chains_by_their_lengths():
+    draws = np.stack([np.full((50, 1), 1.0), np.full((50, 1), 2.0), np.full((50, 1), 3.0)])
+    parts = ordered(draws, [1.0, 1.0, 8.0])
+    assert quantiles(0.5, *parts) == 3.0 and quantiles(np.array([0.05, 0.15]), *parts)[:, 0].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.exact
+def test_a_summary_without_draws_has_no_intervals():
+    moments = pdmp.sample(Ticks(), steps=200, seed=1, store="moments").summary()
+    assert np.isnan(moments.rows[0]["2.5%"]) and "%" not in repr(moments).splitlines()[0]
 
 
 @pytest.mark.exact
@@ -319,6 +343,6 @@ def test_tables_of_html():
     assert text.startswith("<p>&lt;Run: ZigZag on FunctionModel") and text.count("<tr>") == 4
     assert "&lt;b&gt;[0]" in text and "<b>" not in text and "<pre>" in text
     row = run.summary().rows[0]
-    assert f"<td>{row['mean']:.4g}</td><td>{row['sd']:.4g}</td>" in text
+    assert f"<td>{row['mean']:.4g}</td><td>{row['sd']:.4g}</td><td>{row['2.5%']:.4g}</td>" in text
     failed = pdmp.sample(Ticks(), steps=1, seed=1, warmup=0.99)
     assert failed._repr_html_().startswith("<p>") and "<table>" not in failed._repr_html_()

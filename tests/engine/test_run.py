@@ -502,7 +502,7 @@ def test_summary_and_stats():
     run = pdmp.sample(Ticks(), steps=2_000, chains=2, seed=13)
     table = run.summary()
     assert [row["name"] for row in table.rows] == ["beta[0]", "beta[1]", "sigma"]
-    assert repr(table).splitlines()[0].split() == ["mean", "sd", "mcse", "ess", "rhat"]
+    assert repr(table).splitlines()[0].split() == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
     assert len(repr(table).splitlines()) == 6 and "per data pass" in repr(table)
     assert "fewer than 400 effective draws of beta[0], beta[1], sigma" in repr(table).splitlines()[-1]
     row = table.rows[2]

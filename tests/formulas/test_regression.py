@@ -364,17 +364,34 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     again = pdmp.regression("b ~ x", data, "bernoulli", **options)
     assert np.array_equal(again.run.mean(), fit.run.mean())
     asked = {}
-    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+
+    def note(process, **given):
+        asked.update(process=process)
+        return SimpleNamespace(note="by HMC")
+
+    monkeypatch.setattr(fitting, "sample", note)
     model = made("c ~ x + (1 | g)", "poisson")[0]
-    assert (
-        "rows are not sub-sampled: that is for effects of one grouping, (1 | g)"
-        in fitting.sample_model(model, 1, False, {})[1][0]
-    )
+    said = fitting.sample_model(model, 1, False, {})[1][0]
+    assert "rows are not sub-sampled: that is for effects of one grouping, (1 | g)" in said
+    assert said.endswith("each gradient is from all rows: by HMC")
     assert asked["process"] is model
     monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
     model = made("c ~ x", "poisson")[0]
     assert "say too little for the bounds" in fitting.sample_model(model, 1, False, {})[1][0]
     assert asked["process"] is model
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N + 1)
+    said = fitting.sample_model(made("c ~ x", "poisson")[0], 1, False, {})[1]
+    assert said == ["each gradient is from all rows: by HMC"]
+
+
+def test_levels_that_others_are_compared_with_are_said():
+    """Not where a category has all its columns, nor of an interaction."""
+    for formula, said in [
+        ("c ~ x * treated", ["treated is relative to no"]),
+        ("c ~ 0 + treated", []),
+        ("c ~ x + C(g)", ["C(g) is relative to a"]),
+    ]:
+        assert [note for note in made(formula, "poisson")[3] if "relative" in note] == said
 
 
 @pytest.mark.parametrize(("response", "family"), [("c", "poisson"), ("b", "bernoulli")])

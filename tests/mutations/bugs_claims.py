@@ -12,7 +12,7 @@ BUGS = [
         ("another R-hat by default", RUN, "= 400, 1.05, 100_000", "= 400, 1.5, 100_000", "test_defaults_of_a_run"),
         ("fewer draws without a warning", SUMMARY, "FEW = 400.0", "FEW = 40.0", "test_thresholds_of_warnings"),
         ("a larger R-hat without a warning", SUMMARY, "LARGE = 1.05", "LARGE = 1.5", "test_thresholds_of_warnings"),
-        ("columns of a summary in another order", SUMMARY, '("name", "mean", "sd", "mcse", "ess", "rhat")', '("name", "mean", "mcse", "sd", "ess", "rhat")', "test_columns_of_the_summary"),
+        ("columns of a summary in another order", SUMMARY, '("name", "mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat")', '("name", "mean", "mcse", "2.5%", "97.5%", "sd", "ess", "rhat")', "test_columns_of_the_summary"),
         ("checkpoints every five minutes", "pdmp/engine/checkpoint.py", "CHECKPOINT_SECONDS = 30.0", "CHECKPOINT_SECONDS = 300.0", "test_seconds"),
         ("segments of a minute", "pdmp/engine/executors.py", "SEGMENT_SECONDS = 5.0", "SEGMENT_SECONDS = 60.0", "test_seconds"),
         ("tables are sub-sampled later", "pdmp/formulas/fitting.py", "SUBSAMPLED_ROWS = 50_000", "SUBSAMPLED_ROWS = 500_000", "test_sizes_of_tables"),

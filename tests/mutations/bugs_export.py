@@ -4,6 +4,7 @@ from tests.mutations.bugs import Bug
 
 EXPORT, PRINTED = ("tests/engine/test_export.py",), ("tests/native/test_representation.py",)
 E, R = "pdmp/engine/export.py", "pdmp/engine/result.py"
+Q = "pdmp/diagnostics/pooled.py"
 S, N = "pdmp/diagnostics/summary.py", "pdmp/native/representation.py"
 
 BUGS = [
@@ -14,11 +15,12 @@ BUGS = [
         ("chains and draws are mixed up", E, "np.repeat(np.arange(run.chains), n)", "np.tile(np.arange(run.chains), n)", EXPORT),
         ("any number of log-likelihoods", E, "if log_likelihood or (log_likelihood is None and count * terms <= NUMBERS):", "if log_likelihood is not False:", EXPORT),
         ("terms, not their log-likelihoods", "pdmp/models/numerical.py", "out[k, i] = -model.term_potential(points[k], i)", "out[k, i] = model.term_potential(points[k], i)", EXPORT),
-        ("draws at the starts of their parts", R, "r.warmup + np.arange(1, n + 1) * (r.length / n) for r", "r.warmup + np.arange(n) * (r.length / n) for r", EXPORT),
-        ("quantiles: chains weigh the same", R, "np.repeat(lengths / lengths.sum() / values.shape[1], values.shape[1])", "np.full(count, 1.0 / count)", EXPORT),
-        ("quantiles: ends for middles", R, "middle = share - 0.5 * weights", "middle = share", EXPORT),
+        ("quantiles: chains weigh the same", Q, "np.repeat(lengths / lengths.sum() / n, n)", "np.full(chains * n, 1.0 / (chains * n))", EXPORT),
+        ("quantiles: at the ends of the draws' shares", Q, "share - 0.5 * weights", "share", EXPORT),
+        ("intervals of 90 %", S, "ENDS = (0.025, 0.975)", "ENDS = (0.05, 0.95)", EXPORT),
+        ("intervals: columns of NaN", S, 'if all(math.isnan(row["2.5%"]) for row in self.rows):', "if False:", EXPORT),
         ("intervals: the first, not the shortest", R, "k = first[np.argmin(x[last[first]] - x[first])]", "k = first[0]", EXPORT),
-        ("natural parameters: mcse is not divided", S, "found = (mean, sd, sd / np.sqrt(ess), ess,", "found = (mean, sd, sd / ess, ess,", EXPORT),
+        ("natural parameters: mcse is not divided", S, "sd / np.sqrt(ess), ess, draws_rhat(x", "sd / ess, ess, draws_rhat(x", EXPORT),
         ("tables: names are markup", S, "head, *rows = ([html.escape(cell) for cell in row] for row in self._table())", "head, *rows = self._table()", EXPORT),
         ("printed: defaults too", N, "or not _equal(value, parameter.default)", "or True", PRINTED),
         ("printed: long arrays", N, "if np.prod(shape) > SHORT_ARRAY or len(shape) > 2:", "if len(shape) > 2:", PRINTED),

@@ -97,7 +97,8 @@ def test_the_most_correlated_coordinates(monkeypatch):
 
 @pytest.mark.parametrize("given", [[6], [-1], ["beta"], [0.5], []])
 def test_coordinates_that_are_refused(given):
-    with pytest.raises(ValueError, match=r"`coordinates` must be some of 0 … 5, or their names, got \["):
+    said = r"`coordinates` must be some of 0 … 5, or their names, got \[.*; the names are 'x\[0\]', "
+    with pytest.raises(ValueError, match=said):
         style.choose(told(), given, 2)
 
 

@@ -120,7 +120,7 @@ def test_every_state_is_held_for_the_mean_duration():
 
 
 @pytest.mark.exact
-@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths diverged")  # on some seeds one does
+@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # on some seeds one does
 def test_the_step_is_adapted_in_the_warm_up_only():
     run = pdmp.sample(pdmp.HMC(Skew()), steps=3_000, warmup=0.5, seed=1)
     assert run.stats["mean_acceptance"] == pytest.approx(0.8, abs=0.04)
@@ -186,7 +186,7 @@ def test_a_gradient_that_is_not_a_number_ends_the_run(where):
 @pytest.mark.exact
 def test_divergences_are_rejected_counted_and_said():
     narrow = pdmp.models.Gaussian([0.0], [1e6])
-    with pytest.warns(UserWarning, match="Hamiltonian paths diverged.*target_acceptance=0.95"):
+    with pytest.warns(UserWarning, match="Hamiltonian paths? diverged.*target_acceptance=0.95"):
         run = pdmp.sample(pdmp.HMC(narrow, step=0.5, duration=5.0), steps=200, initial=[1e-4], seed=1)
     assert run.stats["divergences"] > 150 and abs(run.mean()[0]) < 1.0
     assert run.stats["mean_acceptance"] < 0.1

@@ -28,6 +28,7 @@ from scipy import stats
 import discrete
 import pdmp
 from pdmp import cli, comparison
+from pdmp.automatic import metric
 from pdmp.diagnostics import summary
 from pdmp.engine import checkpoint, run
 from pdmp.formulas import families, fitting, sources
@@ -165,6 +166,8 @@ def test_defaults_of_a_run():
     )
     assert (ess, rhat, gradients) == (run.ESS, run.RHAT, run.GRADIENTS)
     assert read("README.md", r"standard deviation has ([\d,]+) effective draws") == [run.ESS]
+    accepted = read("choose/from_nuts.md", r"learnt with the metric, ([\d.]+) or ([\d.]+);")
+    assert accepted == [metric.ACCEPTANCE, metric.FAR_ACCEPTANCE]
     text = inspect.getdoc(pdmp.sample)
     assert f"{ess:.0f} effective draws and R-hat is at most {rhat}" in " ".join(text.split())
 
@@ -174,15 +177,47 @@ def test_thresholds_of_warnings():
     assert read("howto/diagnosing.md", r"warns of fewer than ([\d,]+) effective draws") == [summary.FEW]
 
 
+@pytest.mark.slow
+def test_the_first_posterior():
+    """The table on the first page is that of its code, up to the Monte Carlo errors on another processor."""
+    page = PAGES["start/index.md"].read_text(encoding="utf-8")
+    blocks = r"^```{}\n(.*?)^```$"
+    code, said = (re.search(blocks.format(k), page, re.MULTILINE | re.DOTALL)[1] for k in ("python", "text"))
+    space = {}
+    exec(code.replace("run.plot([0, 1])", ""), space)
+    head, *rows = (line.split() for line in said.splitlines())
+    found = space["run"].summary()
+    assert ["name", *head] == list(found.COLUMNS) and [row[0] for row in rows] == [row["name"] for row in found.rows]
+    for row, one in zip(rows, found.rows, strict=True):
+        shown = dict(zip(head, map(float, row[1:]), strict=True))
+        for name, width in (("mean", 4.0), ("2.5%", 15.0), ("97.5%", 15.0)):
+            assert abs(shown[name] - one[name]) < width * one["mcse"]
+        assert shown["sd"] == pytest.approx(one["sd"], rel=0.15) and 400 <= shown["ess"] < 4.0 * one["ess"]
+        assert shown["mcse"] == pytest.approx(one["mcse"], rel=0.5) and shown["rhat"] <= 1.05
+
+
+@pytest.mark.slow
+def test_passes_of_three_samplers():
+    """Effective draws of fifty passes over the data, as the page says them."""
+    page = PAGES["choose/from_sgld.md"].read_text(encoding="utf-8")
+    code = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1]
+    space = {"kept": []}
+    exec(code.replace("print(run.ess())", "kept.append(run.ess().min())"), space)
+    plain, anchored, single = space["kept"]
+    assert plain < 20.0 and 200.0 < anchored < 900.0 and 700.0 < single < 1_500.0
+
+
 def test_columns_of_the_summary():
     target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
     found = pdmp.sample(pdmp.ZigZag(target), events=60, chains=2, seed=1).summary()
     said = read("start/index.md", r"The columns of the summary: (.*?), which compares the chains")[0]
     said = said.replace("R-hat", "rhat").replace("effective draws (`ess`)", "ess")
     said = said.replace("the Monte Carlo error of the mean (`mcse`)", "mcse")
-    assert re.findall(r"\b(mean|sd|mcse|ess|rhat)\b", said) == [name for name in found.COLUMNS if name != "name"]
+    said = said.replace("the ends of an interval that has 95 % of the probability", "2.5% 97.5%")
+    columns = re.findall(r"\b(?:mean|sd|mcse|ess|rhat)\b|\b97.5%|\b2.5%", said)
+    assert columns == [name for name in found.COLUMNS if name != "name"]
     header, *_ = str(found).splitlines()
-    assert header.split() == ["mean", "sd", "mcse", "ess", "rhat"]
+    assert header.split() == ["mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat"]
     below = str(found).partition(found.rows[-1]["name"])[2]
     assert "\nleast ess " in below and " per event" in below and "\nWarning: " in below
 
