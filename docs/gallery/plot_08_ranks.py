@@ -2,8 +2,8 @@
 Ranks
 =====
 
-Ranks of the draws of each chain among all: flat where the chains agree, up to the grey band. Below the same sampler on a
-density with two modes far apart: each chain stays in one of them, and a longer run does not mend that.
+Ranks of the draws of each chain among all: flat where the chains agree, up to the grey band. Below the same sampler on
+a density with two modes far apart: each chain stays in one of them, and a longer run does not mend that.
 """
 
 import pdmp

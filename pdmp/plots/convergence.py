@@ -46,7 +46,8 @@ def ranks(
     """Plot the ranks of each chain's draws among those of all chains; they are uniform if chains agree.
 
     A line for each chain: the share of its draws in each bin of ranks, divided by the share that is expected. About
-    95 % of a line is expected in the grey band, by the effective draws. A single chain is compared in halves.
+    95 % of a line is expected in the grey band, by the effective draws within chains. A single chain is compared in
+    halves.
 
     Parameters
     ----------
@@ -83,7 +84,9 @@ def ranks(
         half = x.shape[1] // 2
         x = x[0, : 2 * half].reshape(2, half, -1)
     chains, n = x.shape[:2]
-    effective = np.fmin(run.ess("spectral")[chosen] / chains, n)
+    # Of each chain by itself: where chains are apart, all together have hardly any, and any share would be in the band.
+    effective = np.mean([one.ess("spectral")[chosen] for one in run.split()], axis=0)
+    effective = np.fmin(effective * run.chains / chains, n)
     if axes is None:
         columns = min(3, len(chosen))
         panels = many_axes(None, -(-len(chosen) // columns), columns, 3.2, 2.1).ravel()

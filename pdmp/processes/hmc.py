@@ -115,8 +115,8 @@ class HMCReport(Report):
         if stats["divergences"]:
             paths = "path" if stats["divergences"] == 1 else "paths"
             return [
-                f"{stats['divergences']:,.0f} Hamiltonian {paths} diverged: there are places where the posterior is too "
-                f"narrow for the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: {cures}"
+                f"{stats['divergences']:,.0f} Hamiltonian {paths} diverged: there are places where the posterior is "
+                f"too narrow for the step of {stats['mean_step']:.2g}, and averages may be wrong. What helps: {cures}"
             ]
         if stats["max_held"] > LONGEST_HOLD:
             return [

@@ -1,5 +1,7 @@
 """What is drawn of a run's convergence: ranks, autocorrelations in time, event rates, and all on one page."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle, StepPatch
@@ -27,7 +29,7 @@ def test_the_band_of_ranks(plane):
     """Two standard deviations of a share of independent draws, as many as are effective."""
     axes = plots.ranks(plane, [1], draws=100, bins=10).axes[0]
     (band,) = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-    effective = min(plane.ess("spectral")[1] / 2, 100.0)
+    effective = min(np.mean([chain.ess("spectral")[1] for chain in plane.split()]), 100.0)
     # The share of chain 1 among all ranks in a bin, with p = 1/10 and two chains: its deviations are half its own.
     wide = 2.0 * 10.0 * np.sqrt(0.1 * 0.9 / effective / 2.0)
     assert band.get_y() == pytest.approx(max(1.0 - wide, 0.0)) and band.get_height() == pytest.approx(
@@ -39,7 +41,7 @@ def test_shares_of_independent_draws_are_in_the_band():
     """About 95 % of them."""
     rng, inside, count = np.random.default_rng(0), 0, 0
     run = pdmp.sample(Walls(3), initial=np.zeros(3), events=60, chains=2, seed=1)
-    run.ess = lambda method: np.full(3, 1e9)
+    run.split = lambda: [SimpleNamespace(ess=lambda method: np.full(3, 1e9))] * 2
     for _ in range(10):
         x = rng.standard_normal((2, 400, 3))
         run.draws = lambda n, x=x: x
@@ -49,6 +51,21 @@ def test_shares_of_independent_draws_are_in_the_band():
             inside += np.sum((shares >= band.get_y()) & (shares <= band.get_y() + band.get_height()))
             count += shares.size
     assert inside / count == pytest.approx(0.955, abs=0.03)  # 600 independent shares: a standard error of 0.009
+
+
+def test_chains_in_separate_modes_are_outside_the_band():
+    """However few the effective draws of all together."""
+    run = pdmp.sample(Walls(3), initial=np.zeros(3), events=400, chains=3, seed=1)
+    assert plots.ranks(run, [0], draws=100).axes[0].patches  # it has a band
+    x = run.draws(100)
+    x[2] += 100.0
+    run.draws = lambda n: x
+    run.ess = lambda method: np.full(3, 2.0)
+    (axes,) = plots.ranks(run, [0], draws=100).axes
+    (band,) = [p for p in axes.patches if isinstance(p, Rectangle)]
+    assert band.get_y() + band.get_height() < 3.0 and band.get_y() > 0.0
+    shares = [p.get_data().values for p in axes.patches if isinstance(p, StepPatch)]
+    assert np.all(shares[2][-6:] == 3.0) and np.all(shares[2][:12] == 0.0)
 
 
 def test_one_chain_is_compared_in_halves(line):
