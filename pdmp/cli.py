@@ -36,6 +36,7 @@ LEAST_PASSES, MOST_PASSES = 200, 10_000
 QUICK = 10  #: divides the data passes under --quick
 TUNING = 10  #: a run has so many times the data passes of the setting that wins a tuning
 REFERENCE_ESS = 3_000
+PREDICTED_ROWS = 10_000  #: that are predicted at a time, for the memory
 #: Arguments of functions that the command has as options: messages are to name these.
 ARGUMENTS = (
     *("data_passes", "gradients", "ess", "rhat", "chains", "seed", "budget", "target"),
@@ -429,6 +430,20 @@ def fit(
         pathlib.Path | None, typer.Option(metavar="RUN.npz", help="Keep the run; pdmp.load reads it.")
     ] = None,
     picture: Annotated[pathlib.Path | None, typer.Option(metavar="FIT.png", help="Draw the intervals.")] = None,
+    draws: Annotated[
+        pathlib.Path | None,
+        typer.Option(metavar="DRAWS.csv", help="Write 1,000 draws of each chain, in the units of the data."),
+    ] = None,
+    predict: Annotated[
+        pathlib.Path | None,
+        typer.Option(metavar="NEW.csv", help="A table to predict: mean, sd and 95 % interval of what is expected."),
+    ] = None,
+    predictions: Annotated[
+        pathlib.Path, typer.Option(metavar="FILE.csv", help="Where predictions are written.")
+    ] = pathlib.Path("predictions.csv"),
+    unseen: Annotated[
+        str, typer.Option(help="For groups to predict that are not in the table: error, zero or draw their effects.")
+    ] = "error",
     as_json: Json = False,
 ):
     """Fit a Bayesian regression of a formula on a table: the posterior of each coefficient, in the data's units.
@@ -441,9 +456,13 @@ def fit(
     _check_seed(seed)
     if ess is not None and not 0.0 < ess < math.inf:
         raise UserError(f"--ess must be positive and finite, got {ess:g}.")
-    for name, path in (("save", save), ("picture", picture)):
+    predictions = None if predict is None else predictions
+    for name, path in (("save", save), ("picture", picture), ("draws", draws), ("predictions", predictions)):
         if path is not None:
             _check_file(name, path)
+    if unseen not in formulas.fit.UNSEEN:
+        raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
+    new = None if predict is None else _to_predict(predict, formula, [offset, exposure])
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     found = formulas.regression(formula, file, family, select=chosen, seed=seed, chains=chains, ess=ess, **columns)
@@ -465,7 +484,31 @@ def fit(
         matplotlib.use("Agg")
         found.plot().savefig(picture)
         typer.echo(f"written: {picture}", err=as_json)
+    if draws is not None:
+        found.to_dataframe(effects=effects).to_csv(draws, index=False)
+        typer.echo(f"written: {draws}", err=as_json)
+    if new is not None:
+        _predicted(found, new, unseen, seed).to_csv(predictions, index=False)
+        typer.echo(f"written: {predictions}", err=as_json)
     _end(found.run)
+
+
+def _to_predict(path, formula, others):
+    """The table of --predict; an error now, not after the fit, if a column is missing."""
+    model, new = formulas.design.describe(formula).model, formulas.table.read_table(path)
+    names = {name for term in (*model.common_terms, *model.group_terms) for name in term.var_names}
+    formulas.table.check_names({name for name in (*names, *others) if name}, new, "`formula`", f"--predict {path}")
+    return new
+
+
+def _predicted(found, new, unseen, seed):
+    """Mean, sd and the ends of the 95 % interval of the expected response of each row; some rows at a time."""
+    parts = []
+    for first in range(0, len(new), PREDICTED_ROWS):
+        mean = found.predict(new.iloc[first : first + PREDICTED_ROWS], unseen=unseen, seed=seed)
+        low, high = np.quantile(mean, [0.025, 0.975], axis=0)
+        parts.append(np.column_stack([mean.mean(axis=0), mean.std(axis=0), low, high]))
+    return formulas.table.import_pandas().DataFrame(np.concatenate(parts), columns=["mean", "sd", "2.5%", "97.5%"])
 
 
 @app.command("list")

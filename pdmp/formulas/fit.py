@@ -10,7 +10,7 @@ import numpy as np
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
-from pdmp.formulas.table import check_names, linear_offset, read_table
+from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
 
 if TYPE_CHECKING:
@@ -82,12 +82,7 @@ class Fit:
         effects : bool, default False
             Whether to list the effects of all groups too.
         """
-        draws = self.run.diagnostic_draws()
-        natural = self.run.constrain(draws)
-        columns = {name: natural[name] for name in self.priors}
-        if effects:
-            for g in self.model.groups:
-                columns |= {f"{g.name}[{label}]": natural[g.name][..., k] for k, label in enumerate(g.levels)}
+        columns = self._named(self.run.diagnostic_draws(), effects)
         x = np.stack(list(columns.values()), axis=-1)
         with np.errstate(all="ignore"):
             ess, rhat = draws_ess(x, "mean"), draws_rhat(x, "rank")
@@ -102,6 +97,30 @@ class Fit:
         at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
         priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
         return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
+
+    def _named(self, draws, effects):
+        """Draws (chains, n) of each parameter by its name in the summary, and of the effects of groups by their labels."""
+        natural = self.run.constrain(draws)
+        columns = {name: natural[name] for name in self.priors}
+        if effects:
+            for g in self.model.groups:
+                columns |= {f"{g.name}[{label}]": natural[g.name][..., k] for k, label in enumerate(g.levels)}
+        return columns
+
+    def to_dataframe(self, n: int = 1_000, effects: bool = False) -> Any:
+        """A ``pandas.DataFrame`` of n draws of each chain: "chain", "draw", and the parameters in the units of the data.
+
+        Parameters
+        ----------
+        n : int, default 1,000
+            Draws of each chain, equally spaced in time.
+        effects : bool, default False
+            Whether to add the effects of all groups, with the columns "1|g[label]".
+        """
+        n = count("n", n)
+        columns = {"chain": np.repeat(np.arange(self.run.chains), n), "draw": np.tile(np.arange(n), self.run.chains)}
+        named = self._named(self.run.draws(n), effects)
+        return import_pandas().DataFrame(columns | {name: values.reshape(-1) for name, values in named.items()})
 
     def predict(
         self,

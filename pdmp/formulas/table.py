@@ -89,11 +89,11 @@ def _from_any(data):
         ) from None
 
 
-def check_names(names: Iterable[str], table: Any, asked: str) -> None:
+def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`data`") -> None:
     """Raise a `ValueError` for a name that is no column, with the column that is close."""
     known = [str(name) for name in table.columns]
     for name in sorted(set(names) - set(known)):
-        raise ValueError(f"{asked} names {name!r}, and `data` has no such column{did_you_mean(name, known)}")
+        raise ValueError(f"{asked} names {name!r}, and {where} has no such column{did_you_mean(name, known)}")
 
 
 def complete_rows(table: Any, names: Iterable[str]) -> tuple[Any, str]:

@@ -729,6 +729,63 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
 
 
+def fitted_by_the_command(monkeypatch, fit):
+    """The command on a fit that exists, by its arguments."""
+
+    def run(text, formula="b ~ x + treated"):
+        asked = []
+        monkeypatch.setattr(cli.formulas, "regression", lambda *given, **options: asked.append(options) or fit)
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["fit", formula, "t.csv", *shlex.split(text)])
+        return stop.value.code, len(asked)
+
+    return run
+
+
+def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    run = fitted_by_the_command(monkeypatch, fit)
+    new = table().iloc[12:]
+    new[["treated", "x"]].to_csv("new.csv", index=False)
+    monkeypatch.setattr(cli, "PREDICTED_ROWS", 5)
+    assert run("--draws d.csv --predict new.csv --predictions p.csv") == (0, 1)
+    draws, found = pandas.read_csv("d.csv"), pandas.read_csv("p.csv")
+    assert list(draws) == ["chain", "draw", "Intercept", "x", "treated[yes]"] and len(draws) == 2 * 1_000
+    natural = fit.run.constrain(fit.run.draws(1_000))
+    assert np.allclose(draws["x"], natural["x"].ravel())
+    assert draws["chain"].tolist() == [0] * 1_000 + [1] * 1_000 and draws["draw"].tolist() == 2 * [*range(1_000)]
+    mean = fit.predict(new)
+    assert list(found) == ["mean", "sd", "2.5%", "97.5%"] and len(found) == 12
+    assert np.allclose(found["mean"], mean.mean(axis=0)) and np.allclose(found["sd"], mean.std(axis=0))
+    assert np.allclose(found[["2.5%", "97.5%"]].T, np.quantile(mean, [0.025, 0.975], axis=0))
+    new[["x"]].to_csv("less.csv", index=False)
+    for text, says in [
+        ("--predict less.csv", "`formula` names 'treated', and --predict less.csv has no such column"),
+        ("--predict new.csv --exposure e", "`formula` names 'e', and --predict new.csv has no such column"),
+        ("--predict none.csv", "there is no file 'none.csv'"),
+        ("--predict new.csv --predictions no/p.csv", "--predictions names a file in"),
+        ("--draws no/d.csv", "--draws names a file in"),
+        ("--unseen maybe", "--unseen must be one of error, zero, draw"),
+    ]:
+        capsys.readouterr()
+        assert run(text) == (2, 0)  # before the fit
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # the run is short
+def test_draws_of_effects_are_named_by_their_groups():
+    """With those of all groups, if that is asked for; unseen groups as the command is told."""
+    options = {"seed": 1, "events": 300, "chains": 2, "progress": False}
+    fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", **options)
+    assert list(fit.to_dataframe(5)) == ["chain", "draw", "Intercept", "x", "sd(g)"]
+    draws = fit.to_dataframe(5, effects=True)
+    assert list(draws)[5:] == ["1|g[a]", "1|g[b]", "1|g[c]"] and len(draws) == 10
+    assert np.allclose(draws["1|g[b]"], fit.run.constrain(fit.run.draws(5))["1|g"][..., 1].ravel())
+    new = pandas.DataFrame({"x": [0.0, 0.0], "g": ["a", "z"]})
+    zero, drawn = (cli._predicted(fit, new, unseen, 3) for unseen in ("zero", "draw"))
+    assert np.allclose(zero.iloc[0], drawn.iloc[0]) and drawn["sd"][1] > zero["sd"][1]
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
