@@ -62,6 +62,12 @@ def registered() -> dict[str, type[Process]]:
     Returns
     -------
     dict of str to class
+
+    Examples
+    --------
+    >>> from pdmp.comparison import registered
+    >>> "ZigZag" in registered()
+    True
     """
     from importlib import metadata
 
@@ -89,6 +95,15 @@ def configured(
     Returns
     -------
     dict of str to Process
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> from pdmp.comparison import configured
+    >>> X = np.random.default_rng(0).standard_normal((100, 2))
+    >>> model = pdmp.models.LogisticRegression(X, X[:, 0] > 0.0, prior_scale=1.0)
+    >>> list(configured(model, model.mode(), {"ZigZag": pdmp.ZigZag, "BPS": pdmp.BPS}))
+    ['ZigZag', 'BPS']
     """
     if size is None:
         size = min(max(model.n_data // 10, 20), 500, model.n_data)
@@ -242,6 +257,13 @@ class Reference:
         only one.
     text : str
         How it was made, in one line.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> truth = pdmp.reference(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), ess=100, seed=1)
+    >>> truth.draws.shape[1], truth.ess >= 100.0
+    (2, True)
     """
 
     mean: np.ndarray
@@ -457,6 +479,14 @@ class Comparison:
         than four standard errors; else "fine". A bias that is certain counts before a Monte Carlo error.
     rms_by_pass : dict of str to (ndarray, ndarray)
         As `errors_by_pass`, with root mean square errors over coordinates and chains.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> processes = {"BPS": pdmp.BPS(model), "Zig-Zag": pdmp.ZigZag(model)}  # doctest: +SKIP
+    >>> table = pdmp.compare(processes, data_passes=500, seed=1)  # doctest: +SKIP
+    >>> table.rows[0]["sampler"]  # doctest: +SKIP
+    'BPS'
     """
 
     rows: list[dict]

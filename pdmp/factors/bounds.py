@@ -27,7 +27,14 @@ WIDTH, LAST, CELLS, BEGIN, END, LEFT = range(6)
 
 
 class FactorInversion(Compiled):
-    """Exact arrivals for quadratic factors: nothing is thinned."""
+    """Exact arrivals for quadratic factors: nothing is thinned.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.LocalBPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])).thinning.name
+    'exact inversion'
+    """
 
     name = "exact inversion"
     exact = True
@@ -47,7 +54,16 @@ class FactorInversion(Compiled):
 
 
 class FactorAffine(Compiled):
-    """The model's bound a + b s on v·∇U_f along the path, valid for every s."""
+    """The model's bound a + b s on v·∇U_f along the path, valid for every s.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((20, 2))
+    >>> model = pdmp.models.LogisticRegression(X, X[:, 0] > 0.0, prior_scale=1.0)
+    >>> pdmp.LocalBPS(model, thinning="affine").thinning.name
+    'the bound `factor_rate_bound`'
+    """
 
     name = "the bound `factor_rate_bound`"
     exact = True
@@ -78,6 +94,12 @@ class FactorGrid(Compiled):
     ----------
     safety : float, default 6
         The margin for curvature and jumps, as in `pdmp.thinning.Grid`; at least 1.
+
+    Examples
+    --------
+    >>> from pdmp.factors.bounds import FactorGrid
+    >>> FactorGrid(safety=10.0).exact
+    False
     """
 
     safety: float

@@ -99,7 +99,7 @@ class Fit:
         return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
 
     def _named(self, draws, effects):
-        """Draws (chains, n) of each parameter by its name in the summary, and of the effects of groups by their labels."""
+        """Draws (chains, n) of the parameters by their names in the summary, and of effects by the labels of groups."""
         natural = self.run.constrain(draws)
         columns = {name: natural[name] for name in self.priors}
         if effects:
@@ -108,7 +108,7 @@ class Fit:
         return columns
 
     def to_dataframe(self, n: int = 1_000, effects: bool = False) -> Any:
-        """A ``pandas.DataFrame`` of n draws of each chain: "chain", "draw", and the parameters in the units of the data.
+        """A ``pandas.DataFrame`` of n draws of each chain: "chain", "draw", and parameters in the units of the data.
 
         Parameters
         ----------

@@ -28,6 +28,12 @@ class Recipe:
     ----------
     featured : bool, default True
         Whether a comparison that names no samplers includes this one.
+
+    Examples
+    --------
+    >>> import pdmp
+    >>> pdmp.ZigZag.recipe.featured, pdmp.HMC.recipe.featured
+    (True, False)
     """
 
     def __init__(self, featured: bool = True) -> None:

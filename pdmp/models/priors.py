@@ -27,7 +27,16 @@ FLAT, NORMAL, STUDENT_T, HALF_NORMAL, HALF_STUDENT_T, GAMMA = range(6)
 
 @dataclass(frozen=True)
 class Prior:
-    """Base of the priors; each is a frozen dataclass of its numbers."""
+    """Base of the priors; each is a frozen dataclass of its numbers.
+
+    Examples
+    --------
+    >>> from pdmp.models.priors import Normal, Prior
+    >>> isinstance(Normal(0.0, 2.0), Prior)
+    True
+    >>> Normal(1.0, 2.0).scaled(10.0)
+    Normal(mean=10.0, sd=20.0)
+    """
 
     kind: ClassVar[int]
     positive: ClassVar[bool] = False  #: whether it is of a positive number

@@ -26,6 +26,20 @@ class Transform:
     """A map from x to y of the same shape, coordinate by coordinate, unless a class says otherwise.
 
     This one is the identity.
+
+    Examples
+    --------
+    A variable between 0 and 1, of your own:
+
+    >>> import numpy as np
+    >>> from pdmp.models.transforms import Transform
+    >>> class Probability(Transform):
+    ...     def constrain(self, x):
+    ...         return 1.0 / (1.0 + np.exp(-x))
+    >>> float(Probability().constrain(np.array(0.0)))
+    0.5
+    >>> Probability().label("p")
+    'probability(p)'
     """
 
     def constrain(self, x):

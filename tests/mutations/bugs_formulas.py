@@ -793,3 +793,23 @@ BUGS += [
         ("responses of other rows", "pdmp/models/regressions/glm.py", "other.y, other.target = self.y[rows], self.target[rows]", "other.y, other.target = self.y, self.target[rows]", "tests/models/test_regressions.py::test_the_mode_of_many_rows_takes_a_few_passes"),
     ]
 ]  # fmt: skip
+
+CLI = "pdmp/cli.py"
+OUT = f"{TESTS}::test_draws_and_predictions_of_the_command"
+EFFECTS = f"{TESTS}::test_draws_of_effects_are_named_by_their_groups"
+LEVELS = f"{TESTS}::test_levels_that_others_are_compared_with_are_said"
+
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("predictions: only the first rows", CLI, "new.iloc[first : first + PREDICTED_ROWS]", "new.iloc[:PREDICTED_ROWS]", OUT),
+        ("predictions: an interval of 90 %", CLI, "np.quantile(mean, [0.025, 0.975], axis=0)", "np.quantile(mean, [0.05, 0.95], axis=0)", OUT),
+        ("predictions: unseen groups as if never told", CLI, "unseen=unseen, seed=seed)", 'unseen="zero", seed=seed)', EFFECTS),
+        ("predictions: columns are missed after the fit", CLI, "formulas.table.check_names({name for name in (*names, *others) if name}, new,", "formulas.table.check_names([], new,", OUT),
+        ("predictions: exposure is not looked for", CLI, "(*names, *others) if name}", "names if name}", OUT),
+        ("draws: chains and draws are mixed up", FIT, '"chain": np.repeat(np.arange(self.run.chains), n)', '"chain": np.tile(np.arange(self.run.chains), n)', OUT),
+        ("draws: in the coordinates that are sampled", FIT, "        natural = self.run.constrain(draws)\n        columns = {name: natural[name] for name in self.priors}", "        natural = self.run.constrain(draws)\n        columns = {name: draws[..., k] for k, name in enumerate(self.priors)}", OUT),
+        ("draws: effects of the wrong groups", FIT, "natural[g.name][..., k] for k, label in enumerate(g.levels)}", "natural[g.name][..., 0] for k, label in enumerate(g.levels)}", EFFECTS),
+        ("the level that others are compared with is the last", DESIGN, 'if f"{term.name}[{level}]" not in self.columns]', "][-1:]", LEVELS),
+    ]
+]  # fmt: skip
