@@ -16,33 +16,38 @@ to the expansion is looked at row by row. For the shared coordinates, β and the
 the last sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂). (Without it all rows say of σ that they fit worse than
 at the anchor, by as much as there are coefficients, and σ would flip G / √N times as often as it needs.)
 
-For the coefficient of group g of grouping k, j = (k, g), that sum would have an entry for each group of the other
-groupings that shares a row with it, and a flip would change the sums of all of these. So l is over the shared
-coordinates and j itself alone there, and the rows keep the rest,
+For the coefficient of group g of grouping k, j = (k, g), it is
 
-    Tᵢⱼ = Rᵢⱼ + ℓ''ᵢ(x̂) Cᵢₖ,     Cᵢₖ = Σ_{q ≠ k} (x - x̂) of the coefficient of row i in grouping q,
+    Gⱼ = Σᵢ [∂ⱼUᵢ(x̂) + Σₗ Hᵢⱼₗ (xₗ - x̂ₗ)] + Cⱼ,     l over the shared coordinates and j,
+    Cⱼ = Σₕ hⱼₕ (x - x̂)ₕ,     hⱼₕ = Σ ℓ''ᵢ(x̂) over the rows of both j and h,     h over the groups of other groupings.
 
-with Rᵢⱼ the remainder of second order; Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)² for the shared ones. The rates balance the flow
-whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
+Between flips Cⱼ is a line in time. A flip of h changes the lines of the groups that share a row with it, 16 bytes each.
+No clock is drawn anew for that: |Ċⱼ| <= Σₕ |hⱼₕ| σₕ. (Were ℓ''ᵢ(x̂) (x - x̂)ₕ left to the rows, that would be exact too,
+and a flip would cost the same for every number of rows. But the more rows a group has, the more often it would flip
+beyond what its gradient asks for, and diffuse.) What is left to the rows is the remainder of second order, Rᵢⱼ:
+
+    Tᵢⱼ = Rᵢⱼ,     and of the shared coordinates  Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)².
+
+The rates balance the flow whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
 
 Let D_q be the largest distance |x - x̂| / σ of all coefficients of grouping q. As each changes by 1 a unit of time at
 most, D_q at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
-each group. Then with the bounds of `MixedRegression.remainder_bounds`, and Sᵢₖ the sum of σ over the coefficients of
-row i in groupings other than k,
+each group. Then with the bounds of `MixedRegression.remainder_bounds`
 
-    |Tᵢⱼ| <= Lᵢⱼ φᵢ(r) + |ℓ''ᵢ(x̂)| Sᵢₖ D,     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,  D = max D_q,
-          <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D / D̂),     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |ℓ''ᵢ(x̂)| Sᵢₖ D̂,
+    |Rᵢⱼ| <= Lᵢⱼ φᵢ(r),     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,
+    |Tᵢⱼ| <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D² / D̂²),     D = max D_q,     ωᵢⱼ = Lᵢⱼ φᵢ(r̂),
+                                     of the shared ones     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂²,
 
-and likewise with ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂² and the ratio D² / D̂² for the shared ones,
 with r̂ and D̂ typical values, φᵢ(r) = (e^{γr} - 1 - γr) / γ² for the γ of row i, and γ the largest of the group's rows:
 the ratio φ_γ(r) / φ_γ(r̂) increases with γ where r > r̂, and is at most (r / r̂)² elsewhere. One alias table for each
 group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ φᵢ(r̂) belong to the clocks of the
 first grouping. The bounds are convex in r and D, which are at most linear in time, so that their chords over a horizon
 are bounds.
 
-A proposal or a flip costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
+A proposal costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
 `CrossedIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
-time. No rate is ever above its bound.
+time. A flip of a coefficient costs that and an entry of h for each group that shares a row with it; h has 12 bytes for
+each such pair and direction, at most 24 a row with two groupings. No rate is ever above its bound.
 
 References
 ----------
@@ -53,6 +58,7 @@ Sampler, JASA 113, section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunso
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -72,10 +78,12 @@ from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
 
 THIRD_DIFFERENCE = 1e-3  #: for third derivatives
+LONGEST = 4.0  #: no clock of rows waits longer than this before it is drawn anew
 RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
+RECOUNT = 64.0  #: and the lines C after this, before rounding errors of their flips add up
 
 #: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
-#: part that is known; the row of the proposal.
+#: part that is known; the row of the proposal, -1 where it is one of the known part.
 START, LEVEL, SLOPE, KNOWN, KNOWN_SLOPE, ROW = range(6)
 #: `Memory.sums`, of d = w - m̂ with m̂ the anchor of the mean: their time, Σd, Σv, Σd², Σdv, Σv², the gauge, its slope.
 TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED, GAUGE, GAUGE_SLOPE = range(8)
@@ -92,6 +100,8 @@ class Memory(NamedTuple):
     sums: np.ndarray  #: (K, 8)
     cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
     reach: np.ndarray  #: (K + 1,) D of each grouping when it was computed last, and when that was
+    across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
+    since: np.ndarray  #: (1,) when they were computed from all pairs
 
 
 class CrossedZigZag(Process):
@@ -140,10 +150,13 @@ class CrossedZigZag(Process):
     inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
     border: np.ndarray  #: (E, m) of these and the coefficients of all E groups
     own: np.ndarray  #: (E,) of the coefficients, the diagonal
+    pairs: np.ndarray  #: (P,) h, group by group: those of other groupings that share a row with it
+    pair_curvature: np.ndarray  #: (P,) hⱼₕ
+    first_pair: np.ndarray  #: (E + 1,)
     bulge: np.ndarray  #: (E, m) Σ θ over the rows of each group
     bulge_rises: np.ndarray  #: (m,) the largest slope of Σθd² where no d is above σ
     rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
-    own_rises: np.ndarray  #: (E,) and of the coefficients, gauges included
+    own_rises: np.ndarray  #: (E,) and of the coefficients, C and gauges included
     prior_horizon: float
     speed: np.ndarray
     scale: np.ndarray  #: units of distances from the anchor
@@ -215,7 +228,7 @@ class CrossedZigZag(Process):
             np.zeros(self.groups),
         )
         self.rate_of_growth = np.zeros(self.groups)
-        weights = np.zeros((K, model.n_data))
+        weights, curvature = np.zeros((K, model.n_data)), np.zeros(model.n_data)
         _survey(
             model.native,
             self.anchor,
@@ -229,6 +242,7 @@ class CrossedZigZag(Process):
             self.border,
             self.own,
             self.bulge,
+            curvature,
             weights,
             self.rate_of_growth,
             np.zeros(len(self.shared)),
@@ -239,15 +253,25 @@ class CrossedZigZag(Process):
         self.tables = AliasTables(items.ravel(), places, np.take_along_axis(weights, items, axis=1).ravel())
         if not all(np.all(np.isfinite(part)) for part in (self.tables.totals, self.pull, self.inner, self.own)):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
+        crossed = _crossed(curvature, model.level - effects.start, self.groups)
+        # Without a sign: compiled code then need not ask whether they count from the end, and walks them twice as fast.
+        self.pairs, self.pair_curvature, self.first_pair = (
+            crossed.indices.astype(np.uint32),
+            crossed.data,
+            crossed.indptr,
+        )
         self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
         gauges = np.array([model.share[self.grouping == k] @ s for k, s in enumerate(by_grouping)])
         stiffness = (model.stiffness * gauges)[self.grouping] * model.share
-        self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + stiffness
+        self.own_rises = np.abs(self.own) * sigmas + np.abs(self.border) @ sigma + abs(crossed) @ sigmas + stiffness
         self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
         rises = self.rises + self.bulge_rises * self.typical_reach
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))
+        # Within a horizon the bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time.
+        steepness = self.pace * (2.0 / self.typical_distance + self.rate_of_growth)
         with np.errstate(divide="ignore"):
-            self.horizon = np.minimum(math.log(CHORD) / (self.rate_of_growth * self.pace), 1.0 / self.pace)
+            rise = np.log(np.maximum(CHORD, 1.0 + 1.0 / self.tables.totals))
+        self.horizon = np.minimum(rise / steepness, LONGEST)
         fastest = self.speed[self.spread : self.first_effect].max()
         self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
         clocks = self.groups + 1 + 2 * K
@@ -291,7 +315,7 @@ class CrossedZigZag(Process):
 
     @compiled
     def renew(self, state, now):
-        """Compute the largest distances D, where that was long ago."""
+        """Compute the largest distances D, and the lines C, where that was long ago."""
         reach = state.memory.reach
         if not now - reach[self.slots] < RENEWAL:
             for k in range(self.slots):
@@ -302,6 +326,20 @@ class CrossedZigZag(Process):
                 if not far <= reach[self.grouping[e]]:  # a coordinate that is not a number is seen
                     reach[self.grouping[e]] = far
             reach[self.slots] = now
+        if not now - state.memory.since[0] < RECOUNT:
+            self.count_across(state, now)
+
+    @compiled
+    def count_across(self, state, now):
+        """C of all coefficients, from all pairs."""
+        state.memory.since[0] = now
+        for e in range(self.groups):
+            value, slope = 0.0, 0.0
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                j, h = self.first_effect + self.pairs[n], self.pair_curvature[n]
+                value += h * (self.at(state, j, now) - self.anchor[j])
+                slope += h * state.v[j]
+            state.memory.across[e, 0], state.memory.across[e, 1] = value, slope
 
     @compiled
     def known(self, state, k, now):
@@ -314,8 +352,9 @@ class CrossedZigZag(Process):
     @compiled
     def known_own(self, state, e, now):
         """G of the coefficient of group e, and the gauge's derivative; positions are in the memory."""
-        j, k, here = self.first_effect + e, self.grouping[e], state.memory.here
+        j, k, here, across = self.first_effect + e, self.grouping[e], state.memory.here, state.memory.across
         total = self.pull[j] + self.own[e] * (here[j] - self.anchor[j])
+        total += across[e, 0] + across[e, 1] * (now - state.memory.since[0])
         for q in range(self.shared.shape[0]):
             total += self.border[e, q] * (here[self.shared[q]] - self.anchor[self.shared[q]])
         gauge = state.memory.sums[k, GAUGE] + state.memory.sums[k, GAUGE_SLOPE] * (now - state.memory.sums[k, TIME])
@@ -365,12 +404,12 @@ class CrossedZigZag(Process):
 
     @compiled
     def multiple(self, growth, r, reach):
-        """max(φ(r) / φ(r̂), D / D̂, D² / D̂²): by what the weights ω are multiplied."""
+        """max(φ(r) / φ(r̂), D² / D̂²): by what the weights ω are multiplied."""
         share, far = r / self.typical_distance, reach / self.typical_reach
         square = share * share
         if r > self.typical_distance:
             square *= shape(growth * r) / shape(growth * self.typical_distance)
-        return max(square, far, far * far)
+        return max(square, far * far)
 
     @compiled
     def propose_row(self, state, e, now, rng):
@@ -404,13 +443,16 @@ class CrossedZigZag(Process):
         end = self.multiple(growth, r + self.pace * horizon, reach + horizon)
         row[e, LEVEL], row[e, SLOPE] = total * begin, total * (end - begin) / horizon
         row[e, START] = now
-        if total > 0.0:
+        level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
+        s = first_arrival(level, rise, rng.standard_exponential())
+        if s >= horizon:
+            return now + horizon, HORIZON
+        row[e, ROW] = -1.0
+        if rng.random() * (level + rise * s) < row[e, LEVEL] + row[e, SLOPE] * s:
             i = self.tables.draw(e, rng)
             row[e, ROW] = i
             self.model.fetch(i)
-        level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
-        s = first_arrival(level, rise, rng.standard_exponential())
-        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+        return now + s, level + rise * s
 
     @compiled
     def propose_prior(self, state, i, now, rng):
@@ -505,7 +547,7 @@ class CrossedZigZag(Process):
         for q in range(self.shared.shape[0]):
             self.place(state, self.shared[q], now)
         memory.flipping[0] = j
-        if rng.random() * total >= data:
+        if row[e, ROW] < 0.0:
             self.place(state, j, now)
             u = memory.here[j] - self.at(state, self.means[k], now)
             partial = self.known_own(state, e, now) + exp(-2.0 * self.at(state, self.spread + k, now)) * u
@@ -514,10 +556,10 @@ class CrossedZigZag(Process):
         state.counts[DATA] += 1
         for q in range(self.slots):
             self.place(state, self.model.level[i, q], now)
-        own, bend, first, by_a, by_c = bounds_of_row(
+        own, first, by_a, by_c = bounds_of_row(
             self.model, self.anchor, i, self.scale, self.typical_distance, self.typical_reach
         )
-        part = own_part(self.model, self.speed, self.scale, self.typical_reach, i, k, own, bend)
+        part = self.speed[j] * own
         whole = part
         if k == 0:
             for n in range(self.shared.shape[0]):
@@ -557,10 +599,6 @@ class CrossedZigZag(Process):
             value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
             value -= tc * square
         else:
-            if j >= model.n_fixed:
-                for q in range(self.slots):
-                    if model.level[i, q] != j:
-                        dz -= x[model.level[i, q]] - there[model.level[i, q]]
             value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
             if j < model.n_fixed:
                 value = (value - tz * square) * model.design.feature(i, j)
@@ -591,6 +629,11 @@ class CrossedZigZag(Process):
             for n in range(self.shared.shape[0]):
                 state.memory.cross[n, 1] -= 2.0 * self.border[e, n] * v
                 state.memory.cross[n, 3] -= 2.0 * self.bulge[e, n] * v * (self.at(state, j, now) - self.anchor[j])
+            across, s = state.memory.across, now - state.memory.since[0]
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                change = 2.0 * v * self.pair_curvature[n]
+                across[self.pairs[n], 0] += change * s
+                across[self.pairs[n], 1] -= change
         state.v[j] = -state.v[j]
         return 0
 
@@ -606,6 +649,9 @@ class CrossedZigZag(Process):
         for e in range(self.groups):
             j = self.first_effect + e
             scratch[j] += self.own[e] * (x[j] - self.anchor[j])
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                h = self.first_effect + self.pairs[n]
+                scratch[j] += self.pair_curvature[n] * (x[h] - self.anchor[h])
             for k in range(m):
                 scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
                 scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
@@ -647,6 +693,8 @@ class CrossedZigZag(Process):
             sums=np.zeros((self.slots, 8)),
             cross=np.zeros((m, 5)),
             reach=np.full(self.slots + 1, -math.inf),
+            across=np.zeros((self.groups, 2)),
+            since=np.full(1, -math.inf),
         )
 
     def prepare(self, state) -> None:
@@ -684,11 +732,9 @@ def thirds(model, anchor, i):
 
 @inlined
 def bounds_of_row(model, anchor, i, scale, r, reach):
-    """Bounds at r̂ and D̂: of Rᵢ by z; |ℓ''ᵢ|; and of Tᵢ of the shared coordinates, by z, a and c."""
+    """Bounds at r̂ and D̂: of Rᵢ by z; and of Tᵢ of the shared coordinates, by z, a and c."""
     first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
     phi, square = 0.5 * r * r * shape(growth * r), 0.0
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
     tz, ta, tc = thirds(model, anchor, i)
     for q in range(model.n_groups):
         square += scale[model.level[i, q]] * scale[model.level[i, q]]
@@ -696,21 +742,10 @@ def bounds_of_row(model, anchor, i, scale, r, reach):
     square *= weight * reach * reach
     return (
         first * phi,
-        abs(weight * zz),
         first * phi + abs(tz) * square,
         by_a * phi + abs(ta) * square,
         by_c * phi + abs(tc) * square,
     )
-
-
-@inlined
-def own_part(model, speed, scale, reach, i, k, own, bend):
-    """σⱼ ωᵢⱼ of the coefficient of row i in grouping k."""
-    others = 0.0
-    for q in range(model.n_groups):
-        if q != k:
-            others += scale[model.level[i, q]]
-    return speed[model.level[i, k]] * (own + bend * others * reach)
 
 
 @inlined
@@ -722,15 +757,28 @@ def shared_part(model, speed, shared, i, n, first, by_a, by_c):
     return speed[j] * (by_a if n == fixed else by_c)
 
 
+def _crossed(curvature, level, groups):
+    """hⱼₕ, a sparse matrix (E, E): of the rows' ℓ'' the sums over those of each pair of groups."""
+    from scipy import sparse
+
+    upper = sparse.csr_array((groups, groups))
+    for g, h in itertools.combinations(level.T, 2):
+        upper = upper + sparse.coo_array((curvature, (g, h)), shape=upper.shape).tocsr()
+    return (upper + upper.T).tocsr()
+
+
 @entry
-def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, weights, growth, features):
-    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
+def _survey(
+    model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, curvature, weights, growth, features
+):
+    """Of all rows: gradient, Hessian and ℓ'' at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
     for i in range(model.n_data):
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
         zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        curvature[i] = weight * zz
         for k in range(fixed):
             features[k] = model.design.feature(i, shared[k])
         for k in range(fixed):
@@ -748,7 +796,7 @@ def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, 
             inner[fixed, fixed + 1] += weight * ac
             inner[fixed + 1, fixed] += weight * ac
             inner[fixed + 1, fixed + 1] += weight * cc
-        remainder, bend, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
+        remainder, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
         tz, ta, tc = thirds(model, anchor, i)
         _, _, _, fastest = model.remainder_bounds(anchor, i, scale)
         for k in range(model.n_groups):
@@ -764,6 +812,6 @@ def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, 
                 border[e, fixed + 1] += weight * zc
                 bulge[e, fixed + 1] += weight * tc
             growth[e] = max(growth[e], fastest)
-            weights[k, i] = own_part(model, speed, scale, reach, i, k, remainder, bend)
+            weights[k, i] = speed[model.level[i, k]] * remainder
         for n in range(m):
             weights[0, i] += shared_part(model, speed, shared, i, n, first, by_a, by_c)
