@@ -305,6 +305,24 @@ def test_bounds_hold_whatever_flips_in_between(law, groupings):
     assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
 
 
+def test_shifts_change_nothing_of_means_and_spreads():
+    """Of a constant that is added to one grouping and its mean, and subtracted from another, they do not know."""
+    model = regression(PoissonLaw, 3)
+    process = CrossedZigZag(model)
+    x, v = somewhere(process, np.random.default_rng(7))
+    found = []
+    for shift in (0.0, 3.0):
+        y = x.copy()
+        for k, c in ((0, shift), (2, -shift)):
+            y[model.means[k]] += c
+            y[model.first[k] : model.first[k + 1]] += c
+        state = state_at(process, y, v, 0.0)
+        clocks = range(process.groups + 1, process.clocks)
+        state.bounds[:] = 1.0
+        found.append([(*limit_of(process, i)(state, 0.0), process.native.rate(state, i, 0.0, None)) for i in clocks])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)
+
+
 def test_the_shape_of_remainders():
     y = np.geomspace(1e-9, 100.0, 200)
     found = np.array([shape(one) for one in y])
