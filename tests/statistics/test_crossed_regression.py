@@ -1,6 +1,7 @@
 """The sub-sampled Zig-Zag process of crossed intercepts, compiled: its law of normal observations."""
 
 import numpy as np
+import pytest
 
 import pdmp
 from pdmp.models.regressions.likelihoods import NormalLaw
@@ -44,6 +45,7 @@ def exact_moments(model):
     return mean, weight @ squares - mean**2
 
 
+@pytest.mark.slow
 def test_the_law_of_normal_observations():
     """All coordinates, against the normal law given σ and τ, and quadrature over these."""
     model = regression(NormalLaw, n=60, columns=1)
@@ -52,7 +54,7 @@ def test_the_law_of_normal_observations():
     process, means, variances = CrossedZigZag(model, mean, sd), [], []
     for seed in range(12):
         start = mean + sd * np.random.default_rng(100 + seed).standard_normal(model.dim)
-        run = pdmp.sample(process, initial=start, time=2_000.0, seed=seed, warmup=0.1, progress=False)
+        run = pdmp.sample(process, initial=start, time=1_200.0, seed=seed, warmup=0.1, progress=False)
         assert run.stats["bound_violations"] == 0
         means.append(run.mean())
         variances.append(run.var())
