@@ -375,6 +375,7 @@ def test_the_crossing_is_that_of_the_path(law, groupings):
     bends, rows = np.zeros(model.n_data), np.zeros((model.n_data, process.groups))
     row_curvatures(model.native, process.anchor, bends)
     rows[np.arange(model.n_data)[:, None], model.level - process.first_effect] = 1.0
+    assert process.pairs.nbytes + process.pair_curvature.nbytes <= 12 * groupings * (groupings - 1) * model.n_data
     crossed = np.where(process.grouping[:, None] != process.grouping, rows.T @ (bends[:, None] * rows), 0.0)
     native.renew(state, now)
     for _ in range(3_000):
