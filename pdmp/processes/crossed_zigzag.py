@@ -234,7 +234,7 @@ class CrossedZigZag(AnchoredZigZag):
         self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
         gauges = np.array([model.share[self.grouping == k] @ s for k, s in enumerate(by_grouping)])
         stiffness = (model.stiffness * gauges)[self.grouping] * model.share
-        self.own_rises = np.abs(self.own) * sigmas + np.abs(self.border) @ sigma + abs(crossed) @ sigmas + stiffness
+        self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + abs(crossed) @ sigmas + stiffness
         self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
         rises = self.rises + self.bulge_rises * self.typical_reach
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))

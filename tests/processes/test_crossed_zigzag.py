@@ -422,6 +422,16 @@ def test_each_proposal_looks_at_one_row_at_most():
     assert process.expected_data == pytest.approx(process.tables.totals.sum())
 
 
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    process = CrossedZigZag(regression(PoissonLaw, 3))
+    options = {"initial": process.anchor, "seed": 1, "chains": 1, "progress": False}
+    whole = pdmp.sample(process, events=80, **options)
+    for events in (40, 80):
+        parts = pdmp.sample(process, events=events, checkpoint=tmp_path / "run", **options)
+    assert parts.stats["proposals"] == whole.stats["proposals"]
+    np.testing.assert_array_equal(parts.draws(20), whole.draws(20))
+
+
 @pytest.mark.parametrize("sort", ["y", "g", "h"])
 def test_sorted_rows_are_shuffled_rows(sort):
     """All that the process knows of the rows is the same, but for the order in which they are listed."""
