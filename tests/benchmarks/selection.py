@@ -4,6 +4,11 @@ Run as ``python -m tests.benchmarks.selection`` (``--quick`` for a try). A linea
 deviation 1, columns of which neighbours have the correlation 1/2, and coefficients of 3.5 to 12 posterior standard
 deviations in ten of the first thirty columns, of 4 in every hundredth further one; all others are 0. Both samplers
 start at 0 and have one chain. Compile time is left out.
+
+With ``--subsampled`` the sticky samplers of formulas instead, at one row a proposal: 100,000 rows, 20 columns that are
+independent or have the correlation 0.7 each with each other, a linear regression with unknown noise and a logistic one,
+and a beta-Bernoulli prior. Effective draws in a second of one processor, the fewest of uncertain indicators, and the
+fewest of the means.
 """
 
 from __future__ import annotations
@@ -16,6 +21,15 @@ import numpy as np
 
 import pdmp
 from pdmp.diagnostics.effective_size import draws_ess
+from pdmp.formulas import fitting
+from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
+from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
+from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 
 SIZES = (12.0, -10.0, 8.0, 6.0, -5.0, 4.5, -4.2, 4.0, 3.8, -3.5)  #: in posterior standard deviations, about
@@ -53,10 +67,84 @@ def measure(name, process, duration):
     )
 
 
+def regression(family, rows, correlation, d=20):
+    """A regression with an intercept, half of whose coefficients are 2.5 to 10 posterior standard deviations."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((rows, d))
+    X = math.sqrt(1.0 - correlation) * X + math.sqrt(correlation) * rng.standard_normal((rows, 1))
+    beta = np.zeros(d)
+    beta[: d // 2] = np.array([10.0, -8.0, 6.0, 5.0, -4.5, 4.0, 3.5, 3.25, -3.0, 2.5])[: d // 2]
+    beta *= (2.0 if family == "bernoulli" else 1.0) / math.sqrt(rows * (1.0 - correlation))
+    z = X @ beta
+    labels = family == "bernoulli"
+    y = (rng.random(rows) < 1.0 / (1.0 + np.exp(-z))).astype(float) if labels else z + rng.standard_normal(rows)
+    law = LogitLaw() if labels else NormalLaw()
+    return (FixedEffectsRegression if labels else MixedRegression)(
+        np.column_stack([np.ones(rows), X]),
+        y,
+        law,
+        ["Intercept", *(f"x{j}" for j in range(d))],
+        [Normal(0.0, 2.5)] * (d + 1),
+        dispersion_priors=[] if labels else [HalfStudentT(4.0, 1.0)],
+        intercept=0,
+        inclusion=np.r_[1.0, np.full(d, 0.5)],
+        model_prior=BetaBernoulli(1.0, 1.0),
+    )
+
+
+def subsampled(rows, seconds, refresh_rates, scales):
+    for family in ("gaussian", "bernoulli"):
+        for correlation in (0.0, 0.7):
+            print(f"{family}, {rows:,} rows, correlation {correlation:g}", flush=True)
+            model = regression(family, rows, correlation)
+            found = laplace(model)
+            conditional = 1.0 / np.sqrt(np.diag(np.linalg.inv(found.covariance)))
+            processes = [("Zig-Zag", fitting.subsampled(model, True)[0])]
+            for name, cls in (("BPS", RegressionBPS), ("Boomerang", MovingRegressionBoomerang)):
+                for rate in refresh_rates:
+                    for scale in scales:
+                        sd = found.sd if scale == "marginal" else conditional
+                        inner = cls(model, found.mean, rate, sd)
+                        label = f"{name}, refreshed at {rate:.2g}, {scale}"
+                        processes.append((label, Sticky(inner, model.model_prior, (), None, None)))
+            for name, process in processes:
+                line(name, process, found.mean, seconds)
+
+
+def line(name, process, start, seconds):
+    """Effective draws in a second of one processor."""
+    options = {"initial": start, "seed": 1, "progress": False, "store": "grid", "draws": 20_000}
+    began = time.process_time()
+    pdmp.sample(process, proposals=100, **options)  # compiled
+    began, proposals = time.process_time(), 30_000
+    pdmp.sample(process, proposals=proposals, **options)
+    proposals = int(proposals * seconds / max(time.process_time() - began, 1e-3))
+    began = time.process_time()
+    run = pdmp.sample(process, proposals=proposals, warmup=0.05, **options)
+    took = time.process_time() - began
+    moving = 1.0 * (run.diagnostic_draws() != 0.0)
+    p = run.inclusion()
+    unsure = np.flatnonzero((p > 0.1) & (p < 0.9))
+    ess = draws_ess(moving[..., unsure], "mean") / took if len(unsure) else np.array([np.nan])
+    means = np.min(run.effective_draws()["mean"]) / took
+    print(
+        f"  {name:36} {took:5.1f} s  {run.stats['bound_violations']} violations  {p.sum() - np.sum(p == 1.0):.2f} "
+        f"included  {len(unsure)} uncertain: at least {ess.min():.0f} a second, median {np.median(ess):.0f}; means "
+        f"{means:.0f}; {run.stats['data_passes']:.2f} passes",
+        flush=True,
+    )
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer rows, a shorter run")
+    parser.add_argument("--subsampled", action="store_true", help="the samplers of formulas, at one row a proposal")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each of these runs, about")
+    parser.add_argument("--refresh", type=float, nargs="+", default=[1.0], help="rates of their refreshments")
+    parser.add_argument("--scale", nargs="+", default=["marginal"], choices=["marginal", "conditional"])
     args = parser.parse_args(argv)
+    if args.subsampled:
+        return subsampled(5_000 if args.quick else 100_000, args.seconds, args.refresh, args.scale)
     cases = [(2_000, 40, 0.05, 30.0)] if args.quick else [(2_000, 200, 0.05, 3_000.0), (100_000, 2_000, 0.01, 300.0)]
     for rows, d, inclusion, duration in cases:
         print(f"{rows:,} rows, {d:,} columns, prior inclusion {inclusion:g}, {duration:g} units of time")
