@@ -34,6 +34,8 @@ from pdmp.processes.sticky_groups import StickyGroups
 
 SIZES = (12.0, -10.0, 8.0, 6.0, -5.0, 4.5, -4.2, 4.0, 3.8, -3.5)  #: in posterior standard deviations, about
 
+SLAB = 0.1  #: standard deviation of the coefficients that are in, of the regressions with sub-sampling
+
 
 def problem(rows, d, inclusion):
     rng = np.random.default_rng(0)
@@ -84,7 +86,7 @@ def regression(family, rows, correlation, d=20):
         y,
         law,
         ["Intercept", *(f"x{j}" for j in range(d))],
-        [Normal(0.0, 2.5)] * (d + 1),
+        [Normal(0.0, 2.5), *[Normal(0.0, SLAB)] * d],
         dispersion_priors=[] if labels else [HalfStudentT(4.0, 1.0)],
         intercept=0,
         inclusion=np.r_[1.0, np.full(d, 0.5)],
