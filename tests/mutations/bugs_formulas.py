@@ -778,10 +778,28 @@ BUGS += [
     Bug(f"formulas: {name}", FITTING, old, new, (REFERENCE,))
     for name, old, new in [
         ("the condition of the covariance", "covariance * np.outer(scale, scale)", "covariance"),
-        ("the Boomerang is never taken for labels", "    if condition(covariance) > CORRELATED:", "    if False:"),
+        ("the Boomerang is never taken for labels", "    if free and condition(covariance) > CORRELATED:", "    if False:"),
         ("the Boomerang is always taken for counts", "not model.n_groups and condition(found.covariance) > CORRELATED", "not model.n_groups"),
         ("the Boomerang is taken however many rows it looks at", "turning if turning.expected_data < model.n_data else process", "turning"),
         ("the Boomerang refreshes at its default rate", "RegressionBoomerang(model, found.mean, REFRESH_RATE)", "RegressionBoomerang(model, found.mean)"),
+    ]
+]  # fmt: skip
+
+ASKED, REFUSED = (
+    f"{TESTS}::test_the_sampler_that_is_asked_for",
+    f"{TESTS}::test_samplers_that_have_no_version_for_a_model",
+)
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "bps" else MovingRegressionBoomerang(model, anchor)', 'if sampler != "zigzag" else MovingRegressionBoomerang(model, anchor)', ASKED),
+        ("the sampler that is asked for has no prior of the models", FITTING, "return Sticky(inner, model.model_prior, (), None, None) if selects else inner", "return Sticky(inner, None, (), None, None) if selects else inner", ASKED),
+        ("the sampler that is asked for does not stick", FITTING, "return Sticky(inner, model.model_prior, (), None, None) if selects else inner", "return inner", ASKED),
+        ("a small table has full gradients whatever is asked for", FITTING, 'if sampler == "auto" and not (model.n_data', "if not (model.n_data", ASKED),
+        ("the notes name another sampler", FITTING, ".get(type(process.inner), ", ".get(type(process), ", ASKED),
+        ("groups are sampled by any sampler", FITTING, "    if model.n_groups:\n        raise ValueError(f'`sampler`", "    if False:\n        raise ValueError(f'`sampler`", REFUSED),
+        ("terms stick by columns", FITTING, "    if model.together:\n        raise ValueError(\n            f\"`sampler`", "    if False:\n        raise ValueError(\n            f\"`sampler`", REFUSED),
+        ("the command forgets the sampler", "pdmp/cli.py", '"sampler": sampler, ', '"sampler": "auto", ', f"{TESTS}::test_what_the_command_asks_for"),
     ]
 ]  # fmt: skip
 
