@@ -21,6 +21,7 @@ from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
+from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
@@ -39,7 +40,7 @@ from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky import Sticky, thawing_rates
 from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
@@ -528,12 +529,19 @@ def condition(covariance: np.ndarray) -> float:
     return float(values[-1] / max(values[0], 1e-300))
 
 
-def asked_for(sampler: str, model: MixedRegression, anchor: np.ndarray, selects: bool) -> Any:
-    """The sampler that is called "bps" or "boomerang"."""
+def asked_for(
+    sampler: str, model: MixedRegression, anchor: np.ndarray, covariance: np.ndarray, selects: bool
+) -> tuple[Any, str]:
+    """The sampler that is called "bps" or "boomerang", and what is said of it."""
+    said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
+    if selects:
+        kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
+        anchor = sparse_anchor(anchor, covariance, kappa, model.model_prior)
+        said += f" with {int(np.sum(anchor[kappa > 0.0] != 0.0)):,} of {int(np.sum(kappa > 0.0)):,} coefficients not 0"
     if sampler == "boomerang" and not selects:
-        return RegressionBoomerang(model, anchor, REFRESH_RATE)
+        return RegressionBoomerang(model, anchor, REFRESH_RATE), said
     inner = RegressionBPS(model, anchor) if sampler == "bps" else MovingRegressionBoomerang(model, anchor)
-    return Sticky(inner, model.model_prior, (), None, None) if selects else inner
+    return (Sticky(inner, model.model_prior, (), None, None) if selects else inner), said
 
 
 def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
@@ -563,7 +571,8 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return None, None, "the mode was not found, give proper priors"
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
         if sampler in ("bps", "boomerang"):
-            return asked_for(sampler, model, found.mean, selects), found.draws, said
+            process, said = asked_for(sampler, model, found.mean, found.covariance, selects)
+            return process, found.draws, said
         process = RegressionZigZag(model, found.mean, found.sd)
         if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
@@ -584,8 +593,8 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
     if sampler in ("bps", "boomerang"):
-        said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-        return asked_for(sampler, model, anchor, selects), starts, said
+        process, said = asked_for(sampler, model, anchor, covariance, selects)
+        return process, starts, said
     sd = np.sqrt(np.diag(covariance))
     provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"

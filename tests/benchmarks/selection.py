@@ -24,12 +24,8 @@ from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.formulas import fitting
 from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
-from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
-from pdmp.processes.regression_bps import RegressionBPS
-from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 
 SIZES = (12.0, -10.0, 8.0, 6.0, -5.0, 4.5, -4.2, 4.0, 3.8, -3.5)  #: in posterior standard deviations, about
@@ -94,23 +90,14 @@ def regression(family, rows, correlation, d=20):
     )
 
 
-def subsampled(rows, seconds, refresh_rates, scales):
+def subsampled(rows, seconds):
     for family in ("gaussian", "bernoulli"):
         for correlation in (0.0, 0.7):
             print(f"{family}, {rows:,} rows, correlation {correlation:g}", flush=True)
             model = regression(family, rows, correlation)
-            found = laplace(model)
-            conditional = 1.0 / np.sqrt(np.diag(np.linalg.inv(found.covariance)))
-            processes = [("Zig-Zag", fitting.subsampled(model, True)[0])]
-            for name, cls in (("BPS", RegressionBPS), ("Boomerang", MovingRegressionBoomerang)):
-                for rate in refresh_rates:
-                    for scale in scales:
-                        sd = found.sd if scale == "marginal" else conditional
-                        inner = cls(model, found.mean, rate, sd)
-                        label = f"{name}, refreshed at {rate:.2g}, {scale}"
-                        processes.append((label, Sticky(inner, model.model_prior, (), None, None)))
-            for name, process in processes:
-                line(name, process, found.mean, seconds)
+            for sampler in fitting.SAMPLERS[1:]:
+                process, starts, said = fitting.subsampled(model, True, sampler)
+                line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
 
 
 def line(name, process, start, seconds):
@@ -130,7 +117,7 @@ def line(name, process, start, seconds):
     ess = draws_ess(moving[..., unsure], "mean") / took if len(unsure) else np.array([np.nan])
     means = np.min(run.effective_draws()["mean"]) / took
     print(
-        f"  {name:36} {took:5.1f} s  {run.stats['bound_violations']} violations  {p.sum() - np.sum(p == 1.0):.2f} "
+        f"  {name:10} {took:5.1f} s  {run.stats['bound_violations']} violations  {p.sum() - np.sum(p == 1.0):.2f} "
         f"included  {len(unsure)} uncertain: at least {ess.min():.0f} a second, median {np.median(ess):.0f}; means "
         f"{means:.0f}; {run.stats['data_passes']:.2f} passes",
         flush=True,
@@ -142,11 +129,9 @@ def main(argv=None):
     parser.add_argument("--quick", action="store_true", help="fewer rows, a shorter run")
     parser.add_argument("--subsampled", action="store_true", help="the samplers of formulas, at one row a proposal")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each of these runs, about")
-    parser.add_argument("--refresh", type=float, nargs="+", default=[1.0], help="rates of their refreshments")
-    parser.add_argument("--scale", nargs="+", default=["marginal"], choices=["marginal", "conditional"])
     args = parser.parse_args(argv)
     if args.subsampled:
-        return subsampled(5_000 if args.quick else 100_000, args.seconds, args.refresh, args.scale)
+        return subsampled(5_000 if args.quick else 100_000, args.seconds)
     cases = [(2_000, 40, 0.05, 30.0)] if args.quick else [(2_000, 200, 0.05, 3_000.0), (100_000, 2_000, 0.01, 300.0)]
     for rows, d, inclusion, duration in cases:
         print(f"{rows:,} rows, {d:,} columns, prior inclusion {inclusion:g}, {duration:g} units of time")
