@@ -64,6 +64,7 @@ CROSSED_GROUPS = (
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
+STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -530,18 +531,31 @@ def condition(covariance: np.ndarray) -> float:
 
 
 def asked_for(
-    sampler: str, model: MixedRegression, anchor: np.ndarray, covariance: np.ndarray, selects: bool
-) -> tuple[Any, str]:
-    """The sampler that is called "bps" or "boomerang", and what is said of it."""
+    sampler: str, model: MixedRegression, mode: np.ndarray, covariance: np.ndarray, starts: Any, selects: bool
+) -> tuple[Any, Any, str]:
+    """The sampler that is called "bps" or "boomerang"; starts; and what is said of it, as `subsampled` returns them."""
     said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-    if selects:
-        kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
-        anchor = sparse_anchor(anchor, covariance, kappa, model.model_prior)
-        said += f" with {int(np.sum(anchor[kappa > 0.0] != 0.0)):,} of {int(np.sum(kappa > 0.0)):,} coefficients not 0"
-    if sampler == "boomerang" and not selects:
-        return RegressionBoomerang(model, anchor, REFRESH_RATE), said
-    inner = RegressionBPS(model, anchor) if sampler == "bps" else MovingRegressionBoomerang(model, anchor)
-    return (Sticky(inner, model.model_prior, (), None, None) if selects else inner), said
+    if not selects:
+        bouncing = sampler == "bps"
+        return (
+            (RegressionBPS(model, mode) if bouncing else RegressionBoomerang(model, mode, REFRESH_RATE)),
+            starts,
+            said,
+        )
+    kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
+    anchor = sparse_anchor(mode, covariance, kappa, model.model_prior)
+    others, free = (kappa > 0.0) & (anchor == 0.0), int(np.sum(kappa > 0.0))
+    share = min(0.5, STARTING / max(int(np.sum(others)), 1))
+
+    def sparse_starts(n, rng):
+        """Some of the coefficients that are 0 in the anchor are not: they leave soon, and enter late."""
+        x = starts(n, rng)
+        x[others & (rng.random(x.shape) >= share)] = 0.0
+        return x
+
+    inner = (RegressionBPS if sampler == "bps" else MovingRegressionBoomerang)(model, anchor)
+    said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
+    return Sticky(inner, model.model_prior, (), None, None), sparse_starts, said
 
 
 def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
@@ -571,8 +585,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return None, None, "the mode was not found, give proper priors"
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
         if sampler in ("bps", "boomerang"):
-            process, said = asked_for(sampler, model, found.mean, found.covariance, selects)
-            return process, found.draws, said
+            return asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
         process = RegressionZigZag(model, found.mean, found.sd)
         if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
@@ -593,8 +606,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
     if sampler in ("bps", "boomerang"):
-        process, said = asked_for(sampler, model, anchor, covariance, selects)
-        return process, starts, said
+        return asked_for(sampler, model, anchor, covariance, starts, selects)
     sd = np.sqrt(np.diag(covariance))
     provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"

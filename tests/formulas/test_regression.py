@@ -435,6 +435,10 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
         assert isinstance(process, Sticky) and (process.shape, process.other_shape) == (1.0, 3.0)
         assert process.sticking.tolist() == [1, 2] and ("sticky" if sampler != "zigzag" else "ticky") in notes[0]
         if sampler != "zigzag":
+            sparse = process.anchor[1:3] == 0.0
+            assert sparse.any() and f"with {2 - sparse.sum()} of 2 coefficients not 0" in notes[0]
+            zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
+            assert zero[:, 1:3].mean(axis=0) == pytest.approx(0.5 * sparse, abs=0.1) and not zero[:, 0].any()
             inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
             assert type(process.inner) is inner and name.removeprefix("the ") in notes[0]
     assert asked["process"].inner.refresh_rate == 1.0
