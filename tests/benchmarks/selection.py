@@ -8,7 +8,7 @@ start at 0 and have one chain. Compile time is left out.
 With ``--subsampled`` the sticky samplers of formulas instead, at one row a proposal: 100,000 rows, 20 columns that are
 independent or have the correlation 0.7 each with each other, a linear regression with unknown noise and a logistic one,
 and a beta-Bernoulli prior. Effective draws in a second of one processor, the fewest of uncertain indicators, and the
-fewest of the means.
+fewest of the means. ``--gibbs``: a linear regression of 200 columns with unknown noise, beside a Gibbs sampler.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import argparse
 import math
 import time
 
+import numba
 import numpy as np
 
 import pdmp
@@ -100,6 +101,88 @@ def subsampled(rows, seconds):
                 line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
 
 
+@numba.njit
+def gibbs(gram, pull, square, rows, prior, slab, law, sigma_prior, batches, sweeps, rng):
+    """Point-mass Gibbs sampler (George & McCulloch 1997, section 5), the first coefficient always in, σ by slices.
+
+    Each (γⱼ, βⱼ) is drawn given all others and σ, βⱼ integrated; then log σ by a slice sampler (Neal 2003, section 4).
+    `batches[k]`: what batch k has of the probabilities that γⱼ is 1 given the others.
+    """
+    d = len(pull)
+    beta, left, s, inside = np.zeros(d), pull.copy(), 0.0, 0
+    kind, a, b, c = sigma_prior
+    for sweep in range(-sweeps // 10, sweeps):
+        for j in range(d):
+            noise = math.exp(-2.0 * s)
+            variance = 1.0 / (gram[j, j] * noise + 1.0 / slab[j] ** 2)
+            mean = variance * ((left[j] + gram[j, j] * beta[j]) * noise + prior[j] / slab[j] ** 2)
+            p, others = 1.0, inside - (1 if j > 0 and beta[j] != 0.0 else 0)
+            if j > 0:
+                odds = (law[0] + others) / (law[1] + d - 2 - others) * math.sqrt(variance) / slab[j]
+                odds *= math.exp(min(0.5 * mean * mean / variance, 600.0))
+                p = odds / (1.0 + odds)
+            new = mean + math.sqrt(variance) * rng.standard_normal() if rng.random() < p else 0.0
+            if new != beta[j]:
+                left -= gram[j] * (new - beta[j])
+                beta[j] = new
+            inside = others + (1 if j > 0 and new != 0.0 else 0)
+            if sweep >= 0:
+                batches[sweep * len(batches) // sweeps, j] += p * len(batches) / sweeps
+        rest = square - np.sum(beta * (pull + left))  # |y - Xβ|²
+        width = 3.0 / math.sqrt(2.0 * rows)
+        level = log_density(s, rest, rows, kind, a, b, c) - rng.standard_exponential()
+        low = s - width * rng.random()
+        high = low + width
+        while log_density(low, rest, rows, kind, a, b, c) > level:
+            low -= width
+        while log_density(high, rest, rows, kind, a, b, c) > level:
+            high += width
+        while True:
+            there = low + (high - low) * rng.random()
+            if log_density(there, rest, rows, kind, a, b, c) > level:
+                s = there
+                break
+            low, high = (there, high) if there < s else (low, there)
+
+
+@numba.njit
+def log_density(s, rest, rows, kind, a, b, c):
+    """Of s = log σ given the sum of squares that is left, with a half-Student-t prior of σ."""
+    z = math.exp(s) / b
+    return -rows * s - 0.5 * rest * math.exp(-2.0 * s) - 0.5 * (a + 1.0) * math.log1p(z * z / a) + s
+
+
+def against_gibbs(rows, d, seconds):
+    """Inclusion probabilities of the samplers of formulas beside those of a Gibbs sampler, σ being unknown."""
+    model = regression("gaussian", rows, 0.3, d)
+    X, y, n, batches = np.asarray(model.X, float), model.target, model.numbers, np.zeros((40, d + 1))
+    gram, pull = X.T @ X, X.T @ y
+    law, sigma = (model.model_prior.a, model.model_prior.b), (int(model.kinds[-1]), *(float(v) for v in n[-1]))
+    options = (rows, n[:-1, 0].copy(), n[:-1, 1].copy(), law, sigma)
+    gibbs(gram, pull, y @ y, *options, batches.copy(), 10, np.random.default_rng(0))
+    began = time.process_time()
+    gibbs(gram, pull, y @ y, *options, batches, 100_000, np.random.default_rng(1))
+    truth, error = batches.mean(axis=0)[1:], (batches.std(axis=0, ddof=1) / math.sqrt(len(batches)))[1:]
+    print(
+        f"Gibbs {time.process_time() - began:.1f} s, errors up to {error.max():.4f}, {truth.sum():.2f} included",
+        flush=True,
+    )
+    for sampler in ("bps", "boomerang"):
+        process, starts, said = fitting.subsampled(model, True, sampler)
+        run = line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
+        found, moving = run.inclusion()[1:-1], 1.0 * (run.diagnostic_draws()[..., 1:-1] != 0.0)
+        with np.errstate(all="ignore"):
+            ess = np.nan_to_num(draws_ess(moving, "mean"), nan=np.inf)
+        p = np.clip(truth, 1e-3, 1.0 - 1e-3)
+        z = (found - truth) / np.sqrt(p * (1.0 - p) / np.where(np.isfinite(ess), ess, 1e3) + error**2)
+        j, k = np.argmax(np.abs(found - truth)), np.argmax(np.abs(z))
+        print(
+            f"  largest difference {found[j] - truth[j]:+.4f} at {truth[j]:.3f}, {abs(z[j]):.1f} standard errors; most "
+            f"standard errors {abs(z[k]):.1f}, of {found[k] - truth[k]:+.4f} at {truth[k]:.3f}",
+            flush=True,
+        )
+
+
 def line(name, process, start, seconds):
     """Effective draws in a second of one processor."""
     options = {"initial": start, "seed": 1, "progress": False, "store": "grid", "draws": 20_000}
@@ -122,14 +205,18 @@ def line(name, process, start, seconds):
         f"{means:.0f}; {run.stats['data_passes']:.2f} passes",
         flush=True,
     )
+    return run
 
 
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer rows, a shorter run")
     parser.add_argument("--subsampled", action="store_true", help="the samplers of formulas, at one row a proposal")
+    parser.add_argument("--gibbs", action="store_true", help="unknown noise, 200 columns, beside a Gibbs sampler")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each of these runs, about")
     args = parser.parse_args(argv)
+    if args.gibbs:
+        return against_gibbs(*((10_000, 20) if args.quick else (100_000, 200)), args.seconds)
     if args.subsampled:
         return subsampled(5_000 if args.quick else 100_000, args.seconds)
     cases = [(2_000, 40, 0.05, 30.0)] if args.quick else [(2_000, 200, 0.05, 3_000.0), (100_000, 2_000, 0.01, 300.0)]
