@@ -167,6 +167,9 @@ def against_gibbs(rows, d, seconds):
         f"Gibbs {time.process_time() - began:.1f} s, errors up to {error.max():.4f}, {truth.sum():.2f} included",
         flush=True,
     )
+    zigzag = fitting.subsampled(model, True, "zigzag")[0]
+    run = pdmp.sample(zigzag, initial=zigzag.anchor, proposals=600_000, seed=1, store="moments", progress=False)
+    print(f"zigzag {rows_looked_at(run):.0f} rows a unit of time, at first", flush=True)
     for sampler in ("bps", "boomerang"):
         process, starts, said = fitting.subsampled(model, True, sampler)
         run = line(sampler, process, starts(1, np.random.default_rng(0))[0], seconds)
@@ -183,12 +186,17 @@ def against_gibbs(rows, d, seconds):
         )
 
 
+def rows_looked_at(run):
+    """In a unit of time, the warm-up left out."""
+    return run.stats["data_terms"] / sum(record.length for record in run.records)
+
+
 def line(name, process, start, seconds):
     """Effective draws in a second of one processor."""
     options = {"initial": start, "seed": 1, "progress": False, "store": "grid", "draws": 20_000}
     began = time.process_time()
     pdmp.sample(process, proposals=100, **options)  # compiled
-    began, proposals = time.process_time(), 30_000
+    began, proposals = time.process_time(), 600_000
     pdmp.sample(process, proposals=proposals, **options)
     proposals = int(proposals * seconds / max(time.process_time() - began, 1e-3))
     began = time.process_time()
@@ -202,7 +210,7 @@ def line(name, process, start, seconds):
     print(
         f"  {name:10} {took:5.1f} s  {run.stats['bound_violations']} violations  {p.sum() - np.sum(p == 1.0):.2f} "
         f"included  {len(unsure)} uncertain: at least {ess.min():.0f} a second, median {np.median(ess):.0f}; means "
-        f"{means:.0f}; {run.stats['data_passes']:.2f} passes",
+        f"{means:.0f}; {rows_looked_at(run):.0f} rows a unit of time",
         flush=True,
     )
     return run
