@@ -420,6 +420,9 @@ def fit(
         str | None,
         typer.Option(metavar="A,B|all", help="Columns whose coefficients may be exactly 0: spike and slab."),
     ] = None,
+    sampler: Annotated[
+        str, typer.Option(help="auto, zigzag, bps or boomerang, at one row a proposal; sticky ones with --select.")
+    ] = "auto",
     effects: Annotated[bool, typer.Option("--effects", help="List the effects of all groups too.")] = False,
     ess: Annotated[
         float | None, typer.Option(help="Effective draws of each mean and standard deviation. [default: 400]")
@@ -465,7 +468,8 @@ def fit(
     new = None if predict is None else _to_predict(predict, formula, [offset, exposure])
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
-    found = formulas.regression(formula, file, family, select=chosen, seed=seed, chains=chains, ess=ess, **columns)
+    options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess}
+    found = formulas.regression(formula, file, family, **options, **columns)
     _say("")
     summary, inclusion = found.summary(effects), {} if chosen is None else found.inclusion()
     if as_json:

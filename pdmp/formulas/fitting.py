@@ -21,6 +21,7 @@ from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
+from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
@@ -32,11 +33,14 @@ from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.native.arguments import one_of
 from pdmp.processes import StickyZigZag, ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky import Sticky, thawing_rates
 from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
@@ -59,6 +63,8 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
+STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
 
@@ -72,6 +78,7 @@ def regression(
     weights: str | None = None,
     exposure: str | None = None,
     select: str | Sequence[str] | Mapping[str, float] | None = None,
+    sampler: str = "auto",
     seed: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     **options: Any,
@@ -115,6 +122,11 @@ def regression(
         a whole, unless its columns are named one by one. Without group effects, or with those of intercepts as below.
         ``priors={"inclusion": BetaBernoulli(1, 1)}`` has one unknown probability for all of them instead, so that
         their number has a prior of its own.
+    sampler : {"auto", "zigzag", "bps", "boomerang"}, default "auto"
+        What samples the posterior, at one row a proposal and with any number of rows: a Zig-Zag process, the Bouncy
+        Particle Sampler or the Boomerang sampler; with `select` their sticky versions. "bps" and "boomerang" are for
+        regressions without group effects, whose terms of several columns are not selected as a whole. "auto" is as in
+        the notes below. All have the same law; the summary names the one that it was.
     seed : int, optional
         The same seed gives the same fit.
     folder : path, optional
@@ -179,6 +191,7 @@ def regression(
     >>> fit.predict({"x": [5]}).mean()  # doctest: +SKIP
     """
     described, found = describe(formula), family_of(family)
+    one_of("sampler", sampler, SAMPLERS)
     from formulae.environment import Environment
 
     environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np})
@@ -197,8 +210,9 @@ def regression(
         environment,
         client_of(options.get("executor")),
         folder,
+        sampler,
     )
-    run, said = sample_model(model, seed, select is not None, options)
+    run, said = sample_model(model, seed, select is not None, options, sampler)
     said += [
         f"effects {g.name} of {len(g.levels):,} groups are {'centred' if c else 'not centred'}"
         for g, c in zip(model.groups, model.centred, strict=True)
@@ -219,6 +233,7 @@ def make_model(
     environment: Any,
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
+    sampler: str = "auto",
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
@@ -281,11 +296,17 @@ def make_model(
         kind = FixedEffectsRegression
     elif (
         select is not None
+        or sampler != "auto"
         or totals.rows >= SUBSAMPLED_ROWS
         or (len(groups) == 1 and totals.rows >= GROUPED_ROWS and len(groups[0].levels) >= MANY_GROUPS)
     ) and has_intercepts(groups, design, rows):
         kind = GroupIntercepts
-    elif select is None and rows is None and totals.rows >= SUBSAMPLED_ROWS and has_crossed(groups, design):
+    elif (
+        select is None
+        and rows is None
+        and (sampler != "auto" or totals.rows >= SUBSAMPLED_ROWS)
+        and has_crossed(groups, design)
+    ):
         kind = CrossedIntercepts
     if select is not None and groups and kind is MixedRegression:
         raise ValueError(f"`select` is for regressions without group effects, or with {SUBSAMPLED_GROUPS}.")
@@ -443,16 +464,34 @@ def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
     return found
 
 
-def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict[str, Any]) -> tuple[Run, list[str]]:
-    """Sample the model by the process that suits it; the run, and notes on how."""
+def check_sampler(model: MixedRegression, sampler: str) -> None:
+    """Refuse a sampler that has no version for the groups of a model, or for terms that are 0 as a whole."""
+    if sampler in ("auto", "zigzag"):
+        return
+    if model.n_groups:
+        raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
+    if model.together:
+        raise ValueError(
+            f"`sampler`: {sampler!r} has no jumps of terms with several columns, which `select` names: "
+            f'{listed(list(model.together))}; take "zigzag", or name their columns one by one.'
+        )
+
+
+def sample_model(
+    model: MixedRegression, seed: int, selects: bool, options: dict[str, Any], sampler: str = "auto"
+) -> tuple[Run, list[str]]:
+    """Sample the model by the process that suits it, or by the one asked for; the run, and notes on how."""
     options = {name: value for name, value in options.items() if value is not None}
-    if not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
+    check_sampler(model, sampler)
+    if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
         run = sample(model, seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.note}"]
-    process, starts, said = subsampled(model, selects)
+    process, starts, said = subsampled(model, selects, sampler)
     if process is None:
         if selects:
             raise ValueError(f"`select` cannot be sampled: {said}.")
+        if sampler != "auto":
+            raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
         run = sample(model, seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
     if type(process) is RegressionZigZag:
@@ -467,14 +506,25 @@ def sample_model(model: MixedRegression, seed: int, selects: bool, options: dict
     if "initial" not in options:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2**32 - 2,)))
         options["initial"] = starts(chains, rng)
+    name = name_of(process, sampler)
+    return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+
+
+def name_of(process: Any, sampler: str) -> str:
+    """What the notes call a process."""
     name = {
         RegressionZigZag: "the Zig-Zag process",
-        RegressionBoomerang: "the Boomerang sampler, as coefficients are correlated",
+        RegressionBPS: "the Bouncy Particle Sampler",
+        RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
         CrossedZigZag: "the Zig-Zag process",
-        Sticky: "the sticky Zig-Zag process",
         StickyGroups: "the sticky Zig-Zag process, terms of several columns entering and leaving by reversible jumps",
     }.get(type(process), f"pdmp.{type(process).__name__}")
-    return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+    if type(process) is Sticky:
+        name = {
+            RegressionBPS: "the sticky Bouncy Particle Sampler",
+            MovingRegressionBoomerang: "the sticky Boomerang sampler",
+        }.get(type(process.inner), "the sticky Zig-Zag process")
+    return name
 
 
 def condition(covariance: np.ndarray) -> float:
@@ -484,17 +534,46 @@ def condition(covariance: np.ndarray) -> float:
     return float(values[-1] / max(values[0], 1e-300))
 
 
-def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
+def asked_for(
+    sampler: str, model: MixedRegression, mode: np.ndarray, covariance: np.ndarray, starts: Any, selects: bool
+) -> tuple[Any, Any, str]:
+    """The sampler that is called "bps" or "boomerang"; starts; and what is said of it, as `subsampled` returns them."""
+    said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
+    if not selects:
+        bouncing = sampler == "bps"
+        return (
+            (RegressionBPS(model, mode) if bouncing else RegressionBoomerang(model, mode, REFRESH_RATE)),
+            starts,
+            said,
+        )
+    kappa = thawing_rates(model, model.dim, model.model_prior, None, None, "regression")
+    anchor = sparse_anchor(mode, covariance, kappa, model.model_prior)
+    others, free = (kappa > 0.0) & (anchor == 0.0), int(np.sum(kappa > 0.0))
+    share = min(0.5, STARTING / max(int(np.sum(others)), 1))
+
+    def sparse_starts(n, rng):
+        """Some of the coefficients that are 0 in the anchor are not: they leave soon, and enter late."""
+        x = starts(n, rng)
+        x[others & (rng.random(x.shape) >= share)] = 0.0
+        return x
+
+    inner = (RegressionBPS if sampler == "bps" else MovingRegressionBoomerang)(model, anchor)
+    said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
+    return Sticky(inner, model.model_prior, (), None, None), sparse_starts, said
+
+
+def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
     """The process that sub-samples the rows of a model; starts of n chains, ``starts(n, rng)``; and what is said of it.
 
     The process is None where there is none, and the text is then the reason.
     """
+    free = sampler == "auto"
     if isinstance(model, CrossedIntercepts):
         found = laplace_crossed(model)
         if found is None:
             return None, None, "the mode was not found, give proper priors"
         process: Any = CrossedZigZag(model, found.mean, found.sd)
-        if process.expected_data > CROSSED_SHARE * model.n_data:
+        if free and process.expected_data > CROSSED_SHARE * model.n_data:
             return None, None, "there are too few for the number of groups"
         return (
             process,
@@ -507,38 +586,39 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         found = laplace(model)
         if found is None:
             return None, None, "the mode was not found, give proper priors"
+        said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
+        if sampler in ("bps", "boomerang"):
+            return asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
         process = RegressionZigZag(model, found.mean, found.sd)
-        if process.expected_data > model.n_data and not selects:
+        if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
         if selects and model.together:
             process = StickyGroups(process, list(model.together.values()), model.model_prior)
         elif selects:
             process = Sticky(process, model.model_prior, (), None, None)
-        elif not model.n_groups and condition(found.covariance) > CORRELATED:
+        elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
             turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
             process = turning if turning.expected_data < model.n_data else process
-        return (
-            process,
-            found.draws,
-            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode",
-        )
+        return process, found.draws, said
     anchor = model.mode()
     if anchor is None:
         return None, None, "the mode was not found, give proper priors"
     covariance = np.linalg.inv(model.hessian(anchor))
-    sd = np.sqrt(np.diag(covariance))
-    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
 
     def starts(n, rng):
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
+    if sampler in ("bps", "boomerang"):
+        return asked_for(sampler, model, anchor, covariance, starts, selects)
+    sd = np.sqrt(np.diag(covariance))
+    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
     if selects and model.together:
         groups = list(model.together.values())
         return StickyGroups(ZigZag(provider, speed=sd), groups, model.model_prior), starts, said
     if selects:
         return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
-    if condition(covariance) > CORRELATED:
+    if free and condition(covariance) > CORRELATED:
         turning = RegressionBoomerang(model, anchor, REFRESH_RATE)
         if turning.expected_data < model.n_data:
             return turning, starts, said

@@ -54,10 +54,11 @@ from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
-from pdmp.processes.gaussian_reference import DenseReference
+from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
 from pdmp.processes.regression_zigzag import OVERFLOW, remainder, surveyed
 from pdmp.thinning.constant import constant_arrival
 
@@ -78,7 +79,183 @@ class Memory(NamedTuple):
     loss: np.ndarray  #: (3,) ρᵢ there
 
 
-class RegressionBoomerang(Process):
+class RowFactors(Process):
+    """Base of the processes that bounce off single rows: what is known at the anchor, Λᵢ, and the remainders.
+
+    A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, and `known(x, out)`, K(x).
+    """
+
+    model: object
+    reference: Compiled
+    anchor: np.ndarray
+    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
+    at_anchor: np.ndarray  #: (d,) ∇U(x̂)
+    curvature: np.ndarray  #: (d,) D
+    hessian: np.ndarray  #: (d, d) Σᵢ Hᵢ(x̂)
+    tables: object
+    weights: np.ndarray  #: (N,) Λᵢ
+    total: float  #: Σ Λᵢ
+    growth: float  #: the largest γ
+    refresh_rate: float
+
+    events = ("bounce", "refresh")
+    _required = ()
+
+    def __init__(self, model, anchor, refresh_rate, scale, flow):
+        if not isinstance(model, MixedRegression) or model.n_groups:
+            raise TypeError(
+                f"{type(self).__name__} takes a MixedRegression without groups, got a {type(model).__name__}"
+                f"{' with groups' * isinstance(model, MixedRegression)}."
+            )
+        self.refresh_rate = check_refresh_rate(refresh_rate)
+        if anchor is None:
+            found = laplace(model)
+            if found is None:
+                raise ValueError("`anchor` must be given: the posterior's mode was not found.")
+            anchor = found.mean
+        self.model = model
+        self.anchor = model.check(anchor, "anchor")
+        self.pull, self.hessian = _hessian(model, self.anchor)
+        self.curvature, self.at_anchor = np.zeros(model.dim), self.pull.copy()
+        for j in range(model.dim):
+            prior = model.kinds[j], *model.numbers[j], self.anchor[j]
+            self.curvature[j] = max(second_derivative(*prior), 0.0)
+            self.at_anchor[j] += derivative(*prior)
+        precision = self.hessian + np.diag(self.curvature)
+        if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
+            raise ValueError("`anchor`: the Hessian of the data is not finite there.")
+        self.reference = self._reference(precision, scale)
+        if model.blocks is None:
+            self.weights, self.growth = weighed(model, self.anchor, self.reference.root)
+        else:
+            self._weigh_blocks(model)
+        self.total = float(np.sum(self.weights)) if model.blocks is None else float(self.tables.totals[0])
+        if not (math.isfinite(self.total) and math.isfinite(self.growth)):
+            raise ValueError("`anchor`: the bounds of single rows are not finite there.")
+        if model.blocks is None:
+            self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
+        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]]
+        super().__init__(model.dim, 3, dependents, flow=None if flow is None else flow(self.anchor))
+
+    def _reference(self, precision, scale):
+        """N(x̂, diag(scale²)), by default of the posterior's standard deviations."""
+        if scale is None:
+            return DiagonalReference(np.diag(inverse_of(precision)).copy())
+        return DiagonalReference(per_coordinate("scale", scale, len(precision)) ** 2)
+
+    def _weigh_blocks(self, model):
+        """The weights of rows in files, block by block; they and their tables are in files as well."""
+        blocks, files, n = model.blocks, model.coded.files, model.n_data
+        table, weights = files.unused("alias"), files.unused("weights")
+        files.create(table, (n, 2))
+        files.create(weights, (n,))
+        self.growth, first, totals = 0.0, [0], []
+        for growth, rows, total in blocks.map(_weigh_block, self.anchor, self.reference.root, table, weights):
+            self.growth = max(self.growth, growth)
+            first.append(first[-1] + rows)
+            totals.append(total)
+        finite = np.isfinite(totals).all()
+        self.tables = AliasBlocks(files.mapped(table), first, np.array(totals) if finite else np.ones(len(totals)))
+        self.tables.totals[:] *= 1.0 if finite else math.nan
+        self.weights = files.mapped(weights)
+
+    # -- compiled: single rows ---------------------------------------------------------------------------------------
+
+    @compiled
+    def rate_of_row(self, state, now):
+        """The rate of the row that was drawn, by its chance, and ρᵢ in the memory."""
+        memory = state.memory
+        positions(self.flow, state, now, memory.here)
+        velocities(self.flow, state, now, memory.velocity)
+        state.counts[DATA] += 1
+        row = memory.row[0]
+        # The row is drawn in proportion to its weight.
+        return positive(self.along(memory.here, memory.velocity, row, memory.loss)) * (self.total / self.weights[row])
+
+    @compiled
+    def along(self, x, v, i, loss):
+        """v·Rᵢ(x), and in `loss` (3,) ρᵢ."""
+        model, law, y, there = self.model, self.model.likelihood, self.model.target[i], self.anchor
+        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
+        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
+        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
+        dz, da, dc = z - z0, a - a0, c - c0
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        loss[0] = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
+        total = model.design.product(v, i) * loss[0]
+        if model.n_dispersions > 0:
+            loss[1] = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
+            total += model.first_dispersion(v) * loss[1]
+        if model.n_dispersions > 1:
+            loss[2] = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
+            total += model.second_dispersion(v) * loss[2]
+        for k in range(3):
+            loss[k] *= weight
+        return weight * total
+
+    @compiled
+    def add_row(self, i, loss, out):
+        """out += Rᵢ = Bᵢ ρᵢ."""
+        self.model.design.add_row(i, loss[0], out)
+        for k in range(self.model.n_dispersions):
+            out[self.dim - self.model.n_dispersions + k] += loss[1 + k]
+
+    @compiled
+    def gradient_of_row(self, state):
+        """Rᵢ of the row that was evaluated."""
+        memory = state.memory
+        for j in range(state.v.shape[0]):
+            memory.gradient[j] = 0.0
+        self.add_row(memory.row[0], memory.loss, memory.gradient)
+
+    @compiled
+    def reflect(self, state):
+        """Off the gradient in the memory, in the metric of the reference."""
+        memory = state.memory
+        self.reference.raised(memory.gradient, memory.scratch)
+        dot, square = 0.0, 0.0
+        for j in range(state.v.shape[0]):
+            dot += state.v[j] * memory.gradient[j]
+            square += memory.scratch[j] * memory.gradient[j]
+        if math.isnan(dot + square):
+            return -1
+        if square > 0.0:
+            for j in range(state.v.shape[0]):
+                state.v[j] -= 2.0 * dot / square * memory.scratch[j]
+        return BOUNCE
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """The rates of the clocks, from all rows."""
+        rows, known = 0.0, 0.0
+        for i in range(self.model.n_data):
+            rows += positive(self.along(x, v, i, out))
+        self.known(x, scratch)
+        for j in range(x.shape[0]):
+            known += v[j] * scratch[j]
+        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive(known), self.refresh_rate
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    @property
+    def expected_data(self) -> float:
+        """Rows looked at in a unit of time, about: where position and velocity have their mean squares."""
+        r = math.sqrt(self.dim)
+        return float(self.total * r * remainder(self.growth, r))
+
+    def channels(self) -> list[str]:
+        return ["rows", "prior", "refresh"]
+
+    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        v = np.zeros(self.dim)
+        self.reference.draw(rng, v)
+        return v
+
+    def describe_bound(self) -> str:
+        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
+
+
+class RegressionBoomerang(RowFactors):
     """Boomerang sampler of a regression, sub-sampled exactly.
 
     Parameters
@@ -111,76 +288,12 @@ class RegressionBoomerang(Process):
     True
     """
 
-    model: object
-    reference: Compiled
-    anchor: np.ndarray
-    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
-    at_anchor: np.ndarray  #: (d,) K(x̂) = ∇U(x̂)
-    curvature: np.ndarray  #: (d,) D
-    tables: object
-    weights: np.ndarray  #: (N,) Λᵢ
-    total: float  #: Σ Λᵢ
-    growth: float  #: the largest γ
-    refresh_rate: float
-
-    events = ("bounce", "refresh")
-
     def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, refresh_rate: float = 1.0) -> None:
-        if not isinstance(model, MixedRegression) or model.n_groups:
-            raise TypeError(
-                f"RegressionBoomerang takes a MixedRegression without groups, got a {type(model).__name__}"
-                f"{' with groups' * isinstance(model, MixedRegression)}."
-            )
-        self.refresh_rate = check_refresh_rate(refresh_rate)
-        if anchor is None:
-            found = laplace(model)
-            if found is None:
-                raise ValueError("`anchor` must be given: the posterior's mode was not found.")
-            anchor = found.mean
-        self.model = model
-        self.anchor = model.check(anchor, "anchor")
-        self.pull, hessian = _hessian(model, self.anchor)
-        self.curvature, self.at_anchor = np.zeros(model.dim), self.pull.copy()
-        for j in range(model.dim):
-            prior = model.kinds[j], *model.numbers[j], self.anchor[j]
-            self.curvature[j] = max(second_derivative(*prior), 0.0)
-            self.at_anchor[j] += derivative(*prior)
-        precision = hessian + np.diag(self.curvature)
-        if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
-            raise ValueError("`anchor`: the Hessian of the data is not finite there.")
-        try:
-            np.linalg.cholesky(precision)
-            covariance = np.linalg.inv(precision)
-            self.reference = DenseReference(0.5 * (covariance + covariance.T))
-        except np.linalg.LinAlgError:
-            raise ValueError("`anchor`: the Hessian of data and prior is not positive definite there.") from None
-        if model.blocks is None:
-            self.weights, self.growth = weighed(model, self.anchor, self.reference.root)
-        else:
-            self._weigh_blocks(model)
-        self.total = float(np.sum(self.weights)) if model.blocks is None else float(self.tables.totals[0])
-        if not (math.isfinite(self.total) and math.isfinite(self.growth)):
-            raise ValueError("`anchor`: the bounds of single rows are not finite there.")
-        if model.blocks is None:
-            self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
-        dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]]
-        super().__init__(model.dim, 3, dependents, flow=Elliptic(self.anchor))
+        super().__init__(model, anchor, refresh_rate, None, Elliptic)
 
-    def _weigh_blocks(self, model):
-        """The weights of rows in files, block by block; they and their tables are in files as well."""
-        blocks, files, n = model.blocks, model.coded.files, model.n_data
-        table, weights = files.unused("alias"), files.unused("weights")
-        files.create(table, (n, 2))
-        files.create(weights, (n,))
-        self.growth, first, totals = 0.0, [0], []
-        for growth, rows, total in blocks.map(_weigh_block, self.anchor, self.reference.root, table, weights):
-            self.growth = max(self.growth, growth)
-            first.append(first[-1] + rows)
-            totals.append(total)
-        finite = np.isfinite(totals).all()
-        self.tables = AliasBlocks(files.mapped(table), first, np.array(totals) if finite else np.ones(len(totals)))
-        self.tables.totals[:] *= 1.0 if finite else math.nan
-        self.weights = files.mapped(weights)
+    def _reference(self, precision, scale):
+        covariance = inverse_of(precision)
+        return DenseReference(0.5 * (covariance + covariance.T))
 
     # -- compiled: bounds ---------------------------------------------------------------------------------------------
 
@@ -244,18 +357,36 @@ class RegressionBoomerang(Process):
 
     @compiled
     def rate(self, state, i, now, rng):
+        return self.rate_of_known(state, now) if i == KNOWN else self.rate_of_row(state, now)
+
+    @compiled
+    def rate_of_known(self, state, now):
+        """(v·K)₊, and K in the memory."""
         memory, total = state.memory, 0.0
         positions(self.flow, state, now, memory.here)
         velocities(self.flow, state, now, memory.velocity)
-        if i == KNOWN:
-            self.known(memory.here, memory.gradient)
-            for j in range(state.x.shape[0]):
-                total += memory.velocity[j] * memory.gradient[j]
-            return positive(total)
-        state.counts[DATA] += 1
-        row = memory.row[0]
-        # The row is drawn in proportion to its weight.
-        return positive(self.along(memory.here, memory.velocity, row, memory.loss)) * (self.total / self.weights[row])
+        self.known(memory.here, memory.gradient)
+        for j in range(state.x.shape[0]):
+            total += memory.velocity[j] * memory.gradient[j]
+        return positive(total)
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        if i == REFRESHMENT:
+            self.refresh(state, rng)
+            return REFRESH
+        self.evaluate_factor(state, i)
+        return self.reflect(state)
+
+    @compiled
+    def refresh(self, state, rng):
+        self.reference.draw(rng, state.v)
+
+    @compiled
+    def evaluate_factor(self, state, i):
+        """The gradient of the row, or of K as it was evaluated."""
+        if i == ROW:
+            self.gradient_of_row(state)
 
     @compiled
     def known(self, x, out):
@@ -265,85 +396,7 @@ class RegressionBoomerang(Process):
             out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])
             out[j] += derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
 
-    @compiled
-    def along(self, x, v, i, loss):
-        """v·Rᵢ(x), and in `loss` (3,) ρᵢ."""
-        model, law, y, there = self.model, self.model.likelihood, self.model.target[i], self.anchor
-        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
-        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
-        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc = z - z0, a - a0, c - c0
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        loss[0] = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
-        total = model.design.product(v, i) * loss[0]
-        if model.n_dispersions > 0:
-            loss[1] = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
-            total += model.first_dispersion(v) * loss[1]
-        if model.n_dispersions > 1:
-            loss[2] = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
-            total += model.second_dispersion(v) * loss[2]
-        for k in range(3):
-            loss[k] *= weight
-        return weight * total
-
-    @compiled
-    def add_row(self, i, loss, out):
-        """out += Rᵢ = Bᵢ ρᵢ."""
-        self.model.design.add_row(i, loss[0], out)
-        for k in range(self.model.n_dispersions):
-            out[self.dim - self.model.n_dispersions + k] += loss[1 + k]
-
-    @compiled
-    def jump(self, state, i, now, rng):
-        if i == REFRESHMENT:
-            self.reference.draw(rng, state.v)
-            return REFRESH
-        memory = state.memory
-        if i == ROW:
-            for j in range(state.v.shape[0]):
-                memory.gradient[j] = 0.0
-            self.add_row(memory.row[0], memory.loss, memory.gradient)
-        self.reference.raised(memory.gradient, memory.scratch)
-        dot, square = 0.0, 0.0
-        for j in range(state.v.shape[0]):
-            dot += state.v[j] * memory.gradient[j]
-            square += memory.scratch[j] * memory.gradient[j]
-        if math.isnan(dot + square):
-            return -1
-        if square > 0.0:
-            for j in range(state.v.shape[0]):
-                state.v[j] -= 2.0 * dot / square * memory.scratch[j]
-        return BOUNCE
-
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        """The rates of the clocks, from all rows."""
-        rows, known = 0.0, 0.0
-        for i in range(self.model.n_data):
-            rows += positive(self.along(x, v, i, out))
-        self.known(x, scratch)
-        for j in range(x.shape[0]):
-            known += v[j] * scratch[j]
-        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive(known), self.refresh_rate
-
     # -- Python -----------------------------------------------------------------------------------------------------
-
-    @property
-    def expected_data(self) -> float:
-        """Rows looked at in a unit of time, about: where position and velocity have their mean squares."""
-        r = math.sqrt(self.dim)
-        return float(self.total * r * remainder(self.growth, r))
-
-    def channels(self) -> list[str]:
-        return ["rows", "prior", "refresh"]
-
-    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        v = np.zeros(self.dim)
-        self.reference.draw(rng, v)
-        return v
-
-    def describe_bound(self) -> str:
-        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         d = self.dim
@@ -357,6 +410,15 @@ class RegressionBoomerang(Process):
             row=np.zeros(1, np.int64),
             loss=np.zeros(3),
         )
+
+
+def inverse_of(precision):
+    """The inverse of the Hessian at the anchor."""
+    try:
+        np.linalg.cholesky(precision)
+        return np.linalg.inv(precision)
+    except np.linalg.LinAlgError:
+        raise ValueError("`anchor`: the Hessian of data and prior is not positive definite there.") from None
 
 
 def _hessian(model, anchor):

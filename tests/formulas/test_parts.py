@@ -14,7 +14,9 @@ from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions import blocks, mixed
 from pdmp.models.regressions.laplace import laplace
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
@@ -200,6 +202,12 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         assert other.tables.totals[0] == pytest.approx(one.weights.sum(), rel=1e-12)
         run = pdmp.sample(other, initial=at[0], events=8, seed=1, progress=False)
         assert run.stats["bound_violations"] == 0
+        for which in (RegressionBPS, MovingRegressionBoomerang):
+            one, other, third = (which(model, at[0]) for model in (memory, alone, spread))
+            for name in ("hessian", "weights", "growth", "total"):
+                assert np.array_equal(getattr(other, name), getattr(third, name)), name
+                assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12), name
+            assert np.array_equal(other.tables.table, third.tables.table)
     memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
     for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name

@@ -19,9 +19,14 @@ from pdmp.models.priors import BetaBernoulli, Flat, HalfNormal, Normal
 from pdmp.models.regressions import mixed
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.laplace import laplace
+from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 
 pandas = pytest.importorskip("pandas")
@@ -52,12 +57,12 @@ def table():
     return pandas.DataFrame(found)
 
 
-def made(formula, family="gaussian", data=None, priors=None, **options):
+def made(formula, family="gaussian", data=None, priors=None, sampler="auto", **options):
     roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
     environment = Environment.capture(0).with_outer_namespace({"np": np})
     data = table() if data is None else data
     return fitting.make_model(
-        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment
+        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment, sampler=sampler
     )
 
 
@@ -421,6 +426,72 @@ def test_correlated_coefficients_have_a_reference(response, family, monkeypatch)
             assert not isinstance(fitting.subsampled(model, False)[0], RegressionBoomerang)
 
 
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+@pytest.mark.parametrize(("formula", "family"), [("b ~ x + w", "bernoulli"), ("y ~ x + w", "gaussian")])
+def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
+    """At one row a proposal whatever the number of rows, and sticky with `select`; its name is in the notes."""
+    asked = {}
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given, process=process))
+    monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))
+    law = BetaBernoulli(1.0, 3.0)
+    kinds = {
+        "zigzag": (ZigZag if family == "bernoulli" else RegressionZigZag, "Zig"),
+        "bps": (RegressionBPS, "the Bouncy Particle Sampler, exact: one row a proposal"),
+        "boomerang": (RegressionBoomerang, "the Boomerang sampler, exact: one row a proposal"),
+    }
+    model = made(formula, family)[0]
+    selected = made(formula, family, select="all", priors={"inclusion": law})[0]
+    anchor = laplace(model).mean
+    for sampler, (kind, name) in kinds.items():
+        _, notes = fitting.sample_model(model, 1, False, {}, sampler)
+        assert type(asked["process"]) is kind and name in notes[0]
+        assert np.allclose(asked["process"].anchor, anchor, atol=0.05)
+        assert asked["initial"].shape == (4, model.dim)
+        _, notes = fitting.sample_model(selected, 1, True, {}, sampler)
+        process = asked["process"]
+        assert isinstance(process, Sticky) and (process.shape, process.other_shape) == (1.0, 3.0)
+        assert process.sticking.tolist() == [1, 2] and ("sticky" if sampler != "zigzag" else "ticky") in notes[0]
+        if sampler != "zigzag":
+            sparse = process.anchor[1:3] == 0.0
+            assert sparse.any() and f"with {2 - sparse.sum()} of 2 coefficients not 0" in notes[0]
+            zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
+            assert zero[:, 1:3].mean(axis=0) == pytest.approx(0.5 * sparse, abs=0.1) and not zero[:, 0].any()
+            inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
+            assert type(process.inner) is inner and name.removeprefix("the ") in notes[0]
+    assert asked["process"].inner.refresh_rate == 1.0
+    fitting.sample_model(model, 1, False, {})
+    assert asked["process"] is model
+
+
+def test_samplers_that_have_no_version_for_a_model(monkeypatch):
+    options = {"seed": 1, "progress": False, "events": 10}
+    with pytest.raises(ValueError, match="`sampler` must be one of 'auto', 'zigzag', 'bps', 'boomerang', got 'hmc'"):
+        pdmp.regression("y ~ x", table(), sampler="hmc", **options)
+    for sampler in ("bps", "boomerang"):
+        with pytest.raises(ValueError, match=f"`sampler`: '{sampler}' is for regressions without group effects"):
+            pdmp.regression("y ~ x + (1 | g)", table(), sampler=sampler, **options)
+        with pytest.raises(ValueError, match="has no jumps of terms with several columns, which `select` names: 'g'"):
+            pdmp.regression("y ~ x + g", table(), select="all", sampler=sampler, **options)
+    with pytest.raises(ValueError, match="`sampler` cannot be 'zigzag': that is for effects of one grouping"):
+        pdmp.regression("y ~ x + (1 + w | g)", table(), sampler="zigzag", **options)
+    monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
+    assert isinstance(made("y ~ x + (1 | g)", sampler="zigzag")[0], GroupIntercepts)
+    assert not isinstance(made("y ~ x + (1 | g)")[0], GroupIntercepts)
+
+
+@pytest.mark.parametrize("sampler", ["bps", "boomerang"])
+def test_selection_by_the_sampler_that_is_asked_for(sampler):
+    fit = pdmp.regression(
+        "c ~ x + w", table(), "poisson", select="all", sampler=sampler, seed=2, events=150, chains=2, progress=False
+    )
+    assert set(fit.inclusion()) == {"x", "w"} and fit.run.stats["bound_violations"] == 0
+    assert fit.run.stats["events"]["freeze"] > 0 and "sampled by the sticky" in fit.notes[-1]
+    again = pdmp.regression(
+        "c ~ x + w", table(), "poisson", select="all", sampler=sampler, seed=2, events=150, chains=2, progress=False
+    )
+    assert np.array_equal(fit.run.mean(), again.run.mean())
+
+
 def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(monkeypatch):
     """Where rows, groups and rows of a group are as many as asked, and not where one of them is one fewer."""
     data = pandas.DataFrame({"y": np.arange(12) % 5, "g": np.repeat(list("abc"), 4), "x": np.arange(12.0)})
@@ -725,8 +796,11 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
     for select, names in (("x, w ,e", ["x", "w", "e"]), ("all", "all"), (None, None)):
         with pytest.raises(InterruptedError):
             cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
-        wanted = {"select": names, "ess": 90.0, "chains": 2, "seed": 7} | roles
+        wanted = {"select": names, "sampler": "auto", "ess": 90.0, "chains": 2, "seed": 7} | roles
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
+    with pytest.raises(InterruptedError):
+        cli.fit("c ~ x", tmp_path / "t.csv", "poisson", sampler="bps")
+    assert asked.pop()[1]["sampler"] == "bps"
 
 
 def fitted_by_the_command(monkeypatch, fit):

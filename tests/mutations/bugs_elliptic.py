@@ -80,7 +80,7 @@ BUGS += [
         ("rows without their weight", ROWS, "loss[k] *= weight", "loss[k] *= 1.0", BALANCE),
         ("the second dispersion is the first", ROWS, "self.dim - self.model.n_dispersions + k] += loss[1 + k]", "self.dim - self.model.n_dispersions] += loss[1 + k]", BALANCE),
         ("the prior is not in the reference", ROWS, "out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])", "out[j] = self.pull[j]", BALANCE),
-        ("the reference has no prior", ROWS, "precision = hessian + np.diag(self.curvature)", "precision = hessian", BALANCE),
+        ("the reference has no prior", ROWS, "precision = self.hessian + np.diag(self.curvature)", "precision = self.hessian", BALANCE),
         ("priors are flat at the anchor", "pdmp/models/priors.py", "return 2.0 * (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "return (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "tests/models/test_mixed_regression.py::test_priors"),
         ("the bound of where the path is now", ROWS, "middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)", "middle, swing = 0.5 * (y + w), 0.5 * abs(y - w)", MAXIMUM),
         ("the bound at the farthest point alone", ROWS, "u = min(4.0 / 3.0 * middle, farthest)", "u = farthest", MAXIMUM),
@@ -94,5 +94,53 @@ BUGS += [
         ("bounces off the whole of the row's last gradient", ROWS, "memory.gradient[j] = 0.0", "memory.gradient[j] *= 1.0", f"{ROW_TESTS}::test_bounces"),
         ("bounces of half the size", ROWS, "state.v[j] -= 2.0 * dot / square", "state.v[j] -= dot / square", f"{ROW_TESTS}::test_bounces"),
         ("bounds from before the refreshment", ROWS, "if memory.since[0] != state.moved[0]:", "if math.isnan(memory.since[0]):", f"{ROW_TESTS}::test_bounds_belong_to_the_last_event"),
+    ]
+]  # fmt: skip
+
+MOVING, LINES = "pdmp/processes/moving_regression_boomerang.py", "pdmp/processes/regression_bps.py"
+MOVING_TESTS = "tests/processes/test_moving_regressions.py"
+FLOW_OF_BOTH, ELLIPSE, TURN, LINE, CHORDS, INVERTED, PROPOSED, BOUNCES, STICKS = (
+    f"{MOVING_TESTS}::test_{name}"
+    for name in (
+        "rates_balance_the_flow",
+        "no_rate_is_above_its_bound_on_an_ellipse",
+        "the_bound_of_rows_is_the_maximum_over_a_turn",
+        "no_rate_is_above_its_bound_on_a_line",
+        "the_bound_on_a_line_is_a_chord",
+        "the_known_part_of_normal_priors_is_inverted",
+        "proposals_have_the_true_rates",
+        "bounces_and_refreshments",
+        "sticking",
+    )
+)
+BUGS += [
+    Bug(f"regressions that move: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("the reference is not taken off", MOVING, "np.diag(self.curvature - self.reference.sd**-2.0)", "np.diag(self.curvature)", FLOW_OF_BOTH),
+        ("the prior's curvature is counted twice", MOVING, "self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])", "self.pull[j]", FLOW_OF_BOTH),
+        ("lines without the Hessian", LINES, "out[j] += self.hessian[k, j] * y", "out[j] += 0.0 * y", FLOW_OF_BOTH),
+        ("variances for standard deviations", ROWS, "return DiagonalReference(np.diag(inverse_of(precision)).copy())", "return DiagonalReference(np.diag(inverse_of(precision)) ** 2)", FLOW_OF_BOTH),
+        ("rows near what is frozen", MOVING, "                rest += p * p\n", "                rest += 0.0\n", TURN),
+        ("the largest where nothing is frozen", MOVING, "(4.0 * middle - rest) / 3.0", "4.0 * middle / 3.0", TURN),
+        ("the largest out of reach", MOVING, "u = min(max((4.0 * middle - rest) / 3.0, middle - swing), middle + swing)", "u = (4.0 * middle - rest) / 3.0", TURN),
+        ("waves without the frozen", MOVING, "constant += self.matrix[j, k] * memory.scratch[k]", "constant += 0.0", ELLIPSE),
+        ("the second wave is half of what it is", MOVING, "waves[3] += 0.5 * (v * by_v - y * by_y)", "waves[3] += 0.25 * (v * by_v - y * by_y)", ELLIPSE),
+        ("the second wave is not in the bound", MOVING, "math.hypot(waves[0], waves[1]) + math.hypot(waves[2], waves[3]) + rest", "math.hypot(waves[0], waves[1]) + rest", ELLIPSE),
+        ("waves of priors that are not normal", MOVING, "                total += self.flow.velocity(j, state.x[j], state.v[j], s) * part\n", "                total += 0.0 * part\n", ELLIPSE),
+        ("ellipses reflect in the whole gradient", MOVING, "                gradient[j] = 0.0\n", "                pass\n", BOUNCES),
+        ("ellipses refresh what is frozen", MOVING, "            if not self.frozen(state, j):\n                state.v[j] =", "            if True:\n                state.v[j] =", BOUNCES),
+        ("ellipses bounce off the last gradient of K", MOVING, "            self.known(state.x, gradient)\n", "            pass\n", BOUNCES),
+        ("lines reflect in the whole gradient", LINES, "                gradient[j] = 0.0\n", "                pass\n", BOUNCES),
+        ("lines refresh what is frozen", LINES, "                if v[j] != 0.0:\n                    v[j] =", "                if True:\n                    v[j] =", BOUNCES),
+        ("lines refresh with unit variance", LINES, "v[j] = self.reference.sd[j] * rng.standard_normal()", "v[j] = rng.standard_normal()", BOUNCES),
+        ("a parabola without its middle term", LINES, "(2.0 * line[PRODUCT] + line[SPEED] * s) * s", "line[SPEED] * s * s", CHORDS),
+        ("a tangent for a chord", LINES, "self.total * speed * (last - level) / horizon", "0.5 * self.total * speed * (last - level) / horizon", CHORDS),
+        ("the horizon is passed", LINES, "        if not s < horizon:\n", "        if not s < 10.0 * horizon:\n", CHORDS),
+        ("rows of where the line began", LINES, "self.distance(line, since), self.distance(line, since + horizon)", "self.distance(line, 0.0), self.distance(line, horizon)", CHORDS),
+        ("the known part does not rise", LINES, "slope += self.hessian[j, k] * state.v[k]", "slope += 0.0", INVERTED),
+        ("the known part rises without its priors", LINES, "slope += v * second_derivative(", "slope += 0.0 * second_derivative(", INVERTED),
+        ("priors that are not normal do not rise", LINES, "slope += v * v * second_derivative_bound_until(", "slope += 0.0 * second_derivative_bound_until(", LINE),
+        ("priors that are not normal have no rate", LINES, "total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)", "total += 0.0", PROPOSED),
+        ("lines are those of the first event", LINES, "if state.memory.since[0] != state.moved[0]:", "if math.isnan(state.memory.since[0]):", f"{MOVING_TESTS}::test_what_is_known_belongs_to_the_last_event"),
     ]
 ]  # fmt: skip

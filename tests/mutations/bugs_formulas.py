@@ -778,10 +778,34 @@ BUGS += [
     Bug(f"formulas: {name}", FITTING, old, new, (REFERENCE,))
     for name, old, new in [
         ("the condition of the covariance", "covariance * np.outer(scale, scale)", "covariance"),
-        ("the Boomerang is never taken for labels", "    if condition(covariance) > CORRELATED:", "    if False:"),
+        ("the Boomerang is never taken for labels", "    if free and condition(covariance) > CORRELATED:", "    if False:"),
         ("the Boomerang is always taken for counts", "not model.n_groups and condition(found.covariance) > CORRELATED", "not model.n_groups"),
         ("the Boomerang is taken however many rows it looks at", "turning if turning.expected_data < model.n_data else process", "turning"),
         ("the Boomerang refreshes at its default rate", "RegressionBoomerang(model, found.mean, REFRESH_RATE)", "RegressionBoomerang(model, found.mean)"),
+    ]
+]  # fmt: skip
+
+SPARSE = "tests/formulas/test_sparse_anchor.py"
+ASKED, REFUSED = (
+    f"{TESTS}::test_the_sampler_that_is_asked_for",
+    f"{TESTS}::test_samplers_that_have_no_version_for_a_model",
+)
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "bps" else MovingRegressionBoomerang)(', 'if sampler != "zigzag" else MovingRegressionBoomerang)(', ASKED),
+        ("the sampler that is asked for has no prior of the models", FITTING, "return Sticky(inner, model.model_prior, (), None, None), sparse_starts", "return Sticky(inner, None, (), None, None), sparse_starts", ASKED),
+        ("the sampler that is asked for does not stick", FITTING, "return Sticky(inner, model.model_prior, (), None, None), sparse_starts", "return inner, sparse_starts", ASKED),
+        ("a small table has full gradients whatever is asked for", FITTING, 'if sampler == "auto" and not (model.n_data', "if not (model.n_data", ASKED),
+        ("the notes name another sampler", FITTING, ".get(type(process.inner), ", ".get(type(process), ", ASKED),
+        ("groups are sampled by any sampler", FITTING, "    if model.n_groups:\n        raise ValueError(f'`sampler`", "    if False:\n        raise ValueError(f'`sampler`", REFUSED),
+        ("terms stick by columns", FITTING, "    if model.together:\n        raise ValueError(\n            f\"`sampler`", "    if False:\n        raise ValueError(\n            f\"`sampler`", REFUSED),
+        ("chains start with all coefficients", FITTING, "Sticky(inner, model.model_prior, (), None, None), sparse_starts", "Sticky(inner, model.model_prior, (), None, None), starts", ASKED),
+        ("the anchor is the mode", FITTING, "anchor = sparse_anchor(mode, covariance, kappa, model.model_prior)", "anchor = mode", ASKED),
+        ("coefficients are chosen by their own variance", "pdmp/formulas/sparse_anchor.py", "own = np.diag(precision)[outside] - np.sum(share * across, axis=1)", "own = np.diag(precision)[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("coefficients are chosen whatever is in", "pdmp/formulas/sparse_anchor.py", "left = pull[outside] - share @ pull[inside]", "left = pull[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("coefficients are chosen without the prior of their number", "pdmp/formulas/sparse_anchor.py", "log_odds += math.log((law.a + count) / (law.b + free - 1 - count))", "log_odds += 0.0", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("the command forgets the sampler", "pdmp/cli.py", '"sampler": sampler, ', '"sampler": "auto", ', f"{TESTS}::test_what_the_command_asks_for"),
     ]
 ]  # fmt: skip
 

@@ -1,0 +1,262 @@
+r"""The Bouncy Particle Sampler of a regression with dispersions: exact, at one row a proposal.
+
+As in `pdmp.processes.regression_boomerang` the gradient is expanded at the anchor x̂, ∇U = Σᵢ Rᵢ + K; the remainders
+Rᵢ = Bᵢ ρᵢ are looked at row by row, and known is K(x) = Σᵢ ∇Uᵢ(x̂) + H (x - x̂) + ∇prior(x), with H = Σᵢ Hᵢ(x̂).
+
+=====  =================================================================================================
+flow   straight lines, x + v s, with v ~ N(0, S), S = diag(s²): as the posterior's standard deviations are
+clock  one for the rows, one for K, and one for refreshments, Poisson of constant rate
+rate   of the rows: Σᵢ (v·Rᵢ)₊, one row a proposal; of K: (v·K)₊
+jump   bounce: v ← v - 2 (v·g) Sg / (g·Sg), g the Rᵢ of the row, or K; refreshment: v ~ N(0, S)
+=====  =================================================================================================
+
+A coordinate of velocity 0 stays where it is, keeps its velocity, and leaves those of the others their law: `Sticky`
+freezes coordinates so.
+
+Rows. In the norm of S⁻¹, |v·Rᵢ| <= Λᵢ |w| φ(|y(t)|), with |w| constant between events and |y(t)|² a known parabola. As
+|y(t)| and φ are convex, so is φ(|y(t)|), and it is below its chord over a horizon, the values at both ends being exact.
+The clock draws a row in proportion to Λᵢ by an alias table.
+
+K. Between events v·K is a line in time, inverted exactly, where all priors are normal; of the others vⱼ priorⱼ'(xⱼ) is
+bounded by its value now and a bound on |priorⱼ''| over a horizon.
+
+No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
+
+References
+----------
+Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, sections 2.2 (refreshment), 2.3 (linear
+rates, thinning), 3.3 (a clock for each factor). Pakman, Gilboa, Carlson & Paninski (2017), Stochastic Bouncy Particle
+Sampler, ICML, section 4 (preconditioning). Sen, Sachs, Lu & Dunson (2020), Biometrika 107 (importance).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.classes import compiled, positive
+from pdmp.process import CERTAIN, HORIZON
+from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors
+from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, remainder
+from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.constant import constant_arrival
+
+LONGEST = 1.0  #: horizon of a clock, in which the path moves as far as the posterior is wide
+SLACK = 1e-9  #: share of the known rate that its bound is above, as both are computed with rounding
+#: `Memory.line`, at the last event: |y|², y·w and |w|² in the norm of S⁻¹; v·K but for priors that are not normal, and
+#: its slope in time.
+SQUARE, PRODUCT, SPEED, LEVEL, SLOPE = range(5)
+
+
+class Memory(NamedTuple):
+    """Beside the path."""
+
+    here: np.ndarray  #: (d,) position at the proposal
+    velocity: np.ndarray  #: (d,) velocity there
+    gradient: np.ndarray  #: (d,) of the factor that bounces
+    scratch: np.ndarray  #: (d,)
+    line: np.ndarray  #: (5,) what is known of the line on which the path is
+    since: np.ndarray  #: (1,) the event from which on it is; NaN before that is computed
+    row: np.ndarray  #: (1,) of the proposal
+    loss: np.ndarray  #: (3,) ρᵢ there
+
+
+class RegressionBPS(RowFactors):
+    """Bouncy Particle Sampler of a regression, sub-sampled exactly.
+
+    Parameters
+    ----------
+    model : MixedRegression without groups
+        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
+    anchor : array_like, shape (dim,), optional
+        Where the gradient of all rows is known; that of `pdmp.models.regressions.laplace.laplace`, the mode, when
+        omitted.
+    refresh_rate : float, default 1.0
+        Rate of the refreshments per unit of time, in which a coordinate moves by about s. 0 warns.
+    scale : array_like, shape (dim,), optional
+        s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
+
+    Raises
+    ------
+    TypeError
+        For another model.
+    ValueError
+        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> from pdmp.models.priors import Normal
+    >>> from pdmp.models.regressions.likelihoods import PoissonLaw
+    >>> from pdmp.models.regressions.mixed import MixedRegression
+    >>> from pdmp.processes.regression_bps import RegressionBPS
+    >>> model = MixedRegression(np.ones((40, 1)), np.arange(40) % 4, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)])
+    >>> run = pdmp.sample(RegressionBPS(model), events=200, seed=1)
+    >>> run.stats["data_terms"] <= run.stats["proposals"]
+    True
+    """
+
+    normal: bool  #: whether all priors are, or flat
+
+    def __init__(
+        self,
+        model: MixedRegression,
+        anchor: ArrayLike | None = None,
+        refresh_rate: float = 1.0,
+        scale: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(model, anchor, refresh_rate, scale, None)
+        self.normal = bool(np.all(model.kinds <= NORMAL))
+
+    # -- compiled: the line -----------------------------------------------------------------------------------------
+
+    @compiled
+    def see_line(self, state):
+        """What is known of the path until the next event."""
+        memory, line, n = state.memory, state.memory.line, self.model.numbers
+        for k in range(5):
+            line[k] = 0.0
+        for j in range(state.x.shape[0]):
+            sd = self.reference.sd[j]
+            memory.here[j] = state.x[j] - self.anchor[j]
+            p, q = memory.here[j] / sd, state.v[j] / sd
+            line[SQUARE] += p * p
+            line[PRODUCT] += p * q
+            line[SPEED] += q * q
+        for j in range(state.x.shape[0]):
+            v, kind = state.v[j], self.model.kinds[j]
+            if v == 0.0:
+                continue
+            level, slope = self.pull[j], 0.0
+            if kind <= NORMAL:
+                level += derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
+                slope += v * second_derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j])
+            for k in range(state.x.shape[0]):
+                level += self.hessian[j, k] * memory.here[k]
+                slope += self.hessian[j, k] * state.v[k]
+            line[LEVEL] += v * level
+            line[SLOPE] += v * slope
+        memory.since[0] = state.moved[0]
+
+    @compiled
+    def distance(self, line, s):
+        """|y| after the time s."""
+        return math.sqrt(positive(line[SQUARE] + (2.0 * line[PRODUCT] + line[SPEED] * s) * s))
+
+    # -- compiled: the four words -----------------------------------------------------------------------------------
+
+    @compiled
+    def clock(self, state, i, now, rng):
+        if i == REFRESHMENT:
+            return now + constant_arrival(self.refresh_rate, rng), CERTAIN
+        if state.memory.since[0] != state.moved[0]:
+            self.see_line(state)
+        line, since = state.memory.line, now - state.moved[0]
+        if line[SPEED] == 0.0:
+            return math.inf, CERTAIN
+        return (
+            self.propose_row(state, line, since, now, rng)
+            if i == ROW
+            else self.propose_known(state, line, since, now, rng)
+        )
+
+    @compiled
+    def propose_row(self, state, line, since, now, rng):
+        if self.total == 0.0:
+            return math.inf, CERTAIN
+        speed = math.sqrt(line[SPEED])
+        horizon = LONGEST
+        if self.growth > 0.0:
+            horizon = min(horizon, math.log(CHORD) / (self.growth * speed))
+        begin, end = self.distance(line, since), self.distance(line, since + horizon)
+        if not self.growth * max(begin, end) <= OVERFLOW:
+            return math.nan, HORIZON
+        level, last = remainder(self.growth, begin), remainder(self.growth, end)
+        level, slope = self.total * speed * level, self.total * speed * (last - level) / horizon
+        s = first_arrival(level, slope, rng.standard_exponential())
+        if not s < horizon:
+            return now + horizon, HORIZON
+        state.memory.row[0] = self.tables.draw(0, rng)
+        self.model.fetch(state.memory.row[0])
+        return now + s, level + slope * s
+
+    @compiled
+    def propose_known(self, state, line, since, now, rng):
+        level, slope, n = line[LEVEL] + line[SLOPE] * since, line[SLOPE], self.model.numbers
+        if self.normal:
+            return now + first_arrival(level, slope, rng.standard_exponential()), CERTAIN
+        size = abs(line[LEVEL]) + abs(line[SLOPE]) * since
+        for j in range(state.x.shape[0]):
+            kind, v = self.model.kinds[j], state.v[j]
+            if kind > NORMAL and v != 0.0:
+                x = state.x[j] + v * since
+                part = v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+                far = max(x, x + v * LONGEST)
+                level += part
+                slope += v * v * second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
+                size += abs(part)
+        level += SLACK * size
+        s = first_arrival(level, slope, rng.standard_exponential())
+        return (now + s, level + slope * s) if s < LONGEST else (now + LONGEST, HORIZON)
+
+    @compiled
+    def rate(self, state, i, now, rng):
+        if state.bounds[i] == HORIZON:
+            return 0.0
+        if i == ROW:
+            return self.rate_of_row(state, now)
+        line, s, n = state.memory.line, now - state.moved[0], self.model.numbers
+        total = line[LEVEL] + line[SLOPE] * s
+        for j in range(state.x.shape[0]):
+            kind, v = self.model.kinds[j], state.v[j]
+            if kind > NORMAL and v != 0.0:
+                total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)
+        return positive(total)
+
+    @compiled
+    def known(self, x, out):
+        """out = K(x)."""
+        n = self.model.numbers
+        for j in range(x.shape[0]):
+            out[j] = self.pull[j] + derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+        for k in range(x.shape[0]):
+            y = x[k] - self.anchor[k]
+            for j in range(x.shape[0]):
+                out[j] += self.hessian[k, j] * y
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        v, gradient = state.v, state.memory.gradient
+        if i == REFRESHMENT:
+            for j in range(v.shape[0]):
+                if v[j] != 0.0:
+                    v[j] = self.reference.sd[j] * rng.standard_normal()
+            return REFRESH
+        if i == ROW:
+            self.gradient_of_row(state)
+        else:
+            self.known(state.x, gradient)
+        for j in range(v.shape[0]):
+            if v[j] == 0.0:
+                gradient[j] = 0.0
+        return self.reflect(state)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
+        d = self.dim
+        return Memory(
+            here=np.zeros(d),
+            velocity=np.zeros(d),
+            gradient=np.zeros(d),
+            scratch=np.zeros(d),
+            line=np.zeros(5),
+            since=np.full(1, math.nan),
+            row=np.zeros(1, np.int64),
+            loss=np.zeros(3),
+        )

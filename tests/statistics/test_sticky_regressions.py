@@ -1,0 +1,103 @@
+"""Sub-sampled sticky BPS and Boomerang of regressions, compiled: all models enumerated, and their clocks."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pdmp
+from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
+from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
+from pdmp.processes.sticky import Sticky
+from tests.checks import assert_unbiased, run_chain
+
+BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang], ids=["BPS", "Boomerang"])
+ROWS, SLAB = 150, 0.25
+LAW = BetaBernoulli(1.0, 2.0)
+
+
+def regression(law):
+    """Three correlated columns that may be 0, beside an intercept."""
+    rng = np.random.default_rng(6)
+    X = np.column_stack([np.ones(ROWS), rng.standard_normal((ROWS, 3))])
+    X[:, 2] += 0.7 * X[:, 1]
+    z = X @ [0.2, 0.2, 0.0, -0.25]
+    labels = law is LogitLaw
+    y = (rng.random(ROWS) < special.expit(z)).astype(float) if labels else z + rng.standard_normal(ROWS)
+    return MixedRegression(
+        X,
+        y,
+        law(),
+        ["Intercept", "x", "w", "u"],
+        [Normal(0.0, 1.0), *[Normal(0.0, SLAB)] * 3],
+        dispersion_priors=[] if labels else [HalfStudentT(4.0, 1.0)],
+        intercept=0,
+        inclusion=[1.0, 0.5, 0.5, 0.5],
+        model_prior=LAW,
+    )
+
+
+def log_marginal(model, places):
+    """Log marginal likelihood of the coefficients `places`: by quadrature over log σ, or by weighted draws."""
+    X, sd = model.X[:, places], model.numbers[places, 1]
+    if isinstance(model.likelihood, NormalLaw):
+        values, vectors = np.linalg.eigh((X * sd**2) @ X.T)
+        u, grid = vectors.T @ model.target, np.linspace(-0.5, 0.5, 401)
+        variances = np.maximum(values, 0.0) + np.exp(2.0 * grid)[:, None]
+        prior = np.array([model.native.prior_potential(np.array([0.0, 0.0, 0.0, 0.0, s])) for s in grid])
+        return special.logsumexp(-0.5 * np.sum(np.log(variances) + u**2 / variances, axis=1) - prior)
+    # Importance draws from a t law about the mode, labels being -1 and 1.
+    beta, y = np.zeros(len(places)), model.target > 0.0
+    for _ in range(30):
+        p = special.expit(X @ beta)
+        hessian = (X * (p * (1.0 - p))[:, None]).T @ X + np.diag(sd**-2.0)
+        beta -= np.linalg.solve(hessian, X.T @ (p - y) + beta / sd**2)
+    proposal = stats.multivariate_t(beta, np.linalg.inv(hessian), df=8, seed=1)
+    draws = proposal.rvs(30_000).reshape(-1, len(places))
+    found = -np.logaddexp(0.0, -model.target * (draws @ X.T)).sum(axis=1)
+    found += stats.norm.logpdf(draws, scale=sd).sum(axis=1) - np.atleast_1d(proposal.logpdf(draws))
+    return special.logsumexp(found) - math.log(len(found))
+
+
+def models(model):
+    """Posterior probabilities of the sets of coefficients that are not 0; bit k stands for column k + 1."""
+    logs = []
+    for bits in range(8):
+        chosen = [k for k in range(3) if bits >> k & 1]
+        n = len(chosen)
+        prior = special.betaln(LAW.a + n, LAW.b + 3 - n)
+        logs.append(log_marginal(model, [0, *(k + 1 for k in chosen)]) + prior)
+    return special.softmax(logs)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("law", "time", "resolution"),
+    [(NormalLaw, 12_000.0, 0.08), (LogitLaw, 40_000.0, 0.045)],
+    ids=["gaussian", "labels"],
+)
+def test_all_models(law, time, resolution, kind):
+    """Of a Gaussian with unknown σ and of labels, with a prior of how many are not 0."""
+    model = regression(law)
+    truth = models(model)
+    assert np.sort(truth)[-4] > 0.02
+    process = Sticky(kind(model), LAW, (), None, None)
+    found = []
+    for child in np.random.SeedSequence(7).spawn(32):
+        record = run_chain(process, process.anchor, child, warmup=0.02, store="moments", time=time).finish()
+        assert record.accumulated["sticking"].tolist() == [1, 2, 3]
+        found.append(record.accumulated["models"] / record.length)
+    assert_unbiased(np.array(found), truth, resolution=resolution)
+
+
+@BOTH
+def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(kind):
+    model = regression(NormalLaw)
+    process = Sticky(kind(model), LAW, (), None, None)
+    check = pdmp.validation.check_clocks(process, events=15_000, seed=99)
+    assert check.p > 1e-6, check
+    assert check.resolution < 0.2
