@@ -2,6 +2,8 @@
 
 A column k is drawn uniformly. The draw is k with probability ``threshold[k]``, and else the alias of k. Vose's
 construction takes O(N): what a column of less than mean weight lacks is the share of its alias, a column of more.
+Parts of a long table are balanced each for itself, on threads; the few columns that are left of each part then are
+balanced with one another. The table is the same for every number of threads.
 
 References
 ----------
@@ -16,9 +18,11 @@ from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled, entry, helper
 from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.threads import each
 
 #: Columns of the table. One array holds all four, so that a draw touches one cache line.
 THRESHOLD, ALIAS, INVERSE, ALIAS_INVERSE = range(4)
+PART = 2**16  #: columns balanced together: they stay in the processor's cache
 
 
 class AliasTable(Compiled):
@@ -55,20 +59,35 @@ class AliasTable(Compiled):
     size: int
 
     def __init__(self, weights: ArrayLike):
-        weights = np.array(weights, dtype=float)
+        weights = np.ascontiguousarray(weights, dtype=float)
         if weights.ndim != 1 or weights.size == 0:
             raise ValueError(f"`weights` must have shape (N,) with N at least 1, got {weights.shape}.")
-        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
-        if wrong.size:
-            raise ValueError(f"`weights` must be finite and at least 0; entry {wrong[0]} is {weights[wrong[0]]}.")
-        self.total = float(weights.sum())
+        with np.errstate(over="ignore"):
+            self.total = float(weights.sum())
+        if not (weights.min() >= 0.0 and self.total < np.inf):  # also where one is NaN
+            wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+            if wrong.size:
+                raise ValueError(f"`weights` must be finite and at least 0; entry {wrong[0]} is {weights[wrong[0]]}.")
         if not 0.0 < self.total < np.inf:
             raise ValueError(f"`weights` must have a finite sum above 0, got {self.total}.")
         self.size = len(weights)
         raw = np.empty(32 * self.size + LINE, np.uint8)
         start = -raw.ctypes.data % LINE
         self.table = raw[start : start + 32 * self.size].view(float).reshape(self.size, 4)
-        _build(self.native, weights, self.total, np.empty(self.size, np.int64))
+        self._fill(weights)
+
+    def _fill(self, weights):
+        """Balance the parts, and then what is left of them."""
+        native = self.native
+
+        def part(first, stop):
+            waiting = np.empty(stop - first, np.int64)
+            low, high = _build(native, weights, self.total, waiting, first, stop)
+            return waiting[:low].copy(), waiting[high:].copy()
+
+        parts = [(first, min(first + PART, self.size)) for first in range(0, self.size, PART)]
+        low, high = zip(*each(part, parts), strict=True)
+        _balance_rest(native, np.concatenate([*low, *high]), sum(map(len, low)))
 
     @compiled
     def column(self, rng):
@@ -102,22 +121,27 @@ class AliasTable(Compiled):
 
 
 @entry
-def _build(alias_table, weights, total, waiting):
-    """Fill the table; `waiting` lists the columns below the mean from its front, and those above it from its back."""
-    n, table = weights.shape[0], alias_table.table
-    _balance(table, weights, 0, n, total, waiting)
-    for k in range(n):
+def _build(alias_table, weights, total, waiting, first, stop):
+    """Fill in the columns first … stop - 1; the columns that are left are in `waiting`, see `_balance`."""
+    table = alias_table.table
+    low, high = _balance(table, weights, first, stop, alias_table.size / total, waiting)
+    for k in range(first, stop):
         other = int(table[k, ALIAS])
         table[k, INVERSE] = total / weights[k] if weights[k] > 0.0 else 0.0
         table[k, ALIAS_INVERSE] = total / weights[other] if weights[other] > 0.0 else 0.0
+    return low, high
 
 
 @helper
-def _balance(table, weights, first, stop, total, waiting):
-    """Thresholds and aliases of the columns first … stop - 1, whose weights have this sum."""
-    low, high = first, stop
+def _balance(table, weights, first, stop, scale, waiting):
+    """Thresholds and aliases of the columns first … stop - 1, the mean of whose weights is about 1 / scale.
+
+    `waiting`, of length stop - first, lists the columns below the mean from its front, and those above it from its
+    back. Returned are the ends of what is left of both lists: of a whole table nothing is, but by rounding.
+    """
+    low, high = 0, stop - first
     for k in range(first, stop):
-        table[k, THRESHOLD] = weights[k] * ((stop - first) / total)
+        table[k, THRESHOLD] = weights[k] * scale
         table[k, ALIAS] = k
         if table[k, THRESHOLD] < 1.0:
             waiting[low] = k
@@ -125,7 +149,7 @@ def _balance(table, weights, first, stop, total, waiting):
         else:
             high -= 1
             waiting[high] = k
-    while low > first and high < stop:
+    while low > 0 and high < stop - first:
         low -= 1
         small, large = waiting[low], waiting[high]
         table[small, ALIAS] = large
@@ -134,11 +158,32 @@ def _balance(table, weights, first, stop, total, waiting):
             high += 1
             waiting[low] = large
             low += 1
-    # In exact arithmetic the thresholds of the remaining columns would be 1.
-    for k in range(high, stop):
+    return low, high
+
+
+@helper
+def _settle(table, waiting, first, stop):
+    """In exact arithmetic the thresholds of these columns of `waiting` would be 1."""
+    for k in range(first, stop):
         table[waiting[k], THRESHOLD] = 1.0
-    for k in range(first, low):
-        table[waiting[k], THRESHOLD] = 1.0
+
+
+@entry
+def _balance_rest(alias_table, rest, low):
+    """Balance columns that are left of the parts: the first `low` of `rest` are below the mean, the others above."""
+    table, high, stop = alias_table.table, low, rest.shape[0]
+    while low > 0 and high < stop:
+        low -= 1
+        small, large = rest[low], rest[high]
+        table[small, ALIAS] = large
+        table[small, ALIAS_INVERSE] = table[large, INVERSE]
+        table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
+        if table[large, THRESHOLD] < 1.0:
+            high += 1
+            rest[low] = large
+            low += 1
+    _settle(table, rest, 0, low)
+    _settle(table, rest, high, stop)
 
 
 class AliasTables(Compiled):
@@ -236,4 +281,7 @@ def _build_all(alias_table, weights, waiting):
             total += weights[k]
         alias_table.totals[g] = total
         if total > 0.0:
-            _balance(alias_table.table, weights, alias_table.first[g], alias_table.first[g + 1], total, waiting)
+            first, stop = alias_table.first[g], alias_table.first[g + 1]
+            low, high = _balance(alias_table.table, weights, first, stop, (stop - first) / total, waiting)
+            _settle(alias_table.table, waiting, 0, low)
+            _settle(alias_table.table, waiting, high, stop - first)

@@ -52,13 +52,14 @@ from numpy.typing import ArrayLike
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference
-from pdmp.processes.regression_zigzag import OVERFLOW, remainder, surveyed
+from pdmp.processes.regression_zigzag import OVERFLOW, remainder, survey_rows
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -361,18 +362,32 @@ class RegressionBoomerang(Process):
 
 def _hessian(model, anchor):
     """Σ ∇Uᵢ (d,) and Σ Hᵢ (d, d) of all rows at the anchor."""
-    if model.blocks is None:
-        return _sums(model, None, 0, anchor)
-    return model.blocks.total(_sums, anchor)
+    if model.blocks is not None:
+        return model.blocks.total(_sums, anchor)
+    if len(model.row_chunks()) > 1:
+        return Chunks(model).total(_sums, anchor)
+    return _sums(model, None, 0, anchor)
 
 
 def _sums(model, files, first, anchor):
     ones = np.ones(model.dim)
-    return surveyed(model, anchor, ones, ones, np.arange(model.dim))[:2]
+    return survey_rows(model, anchor, ones, ones, np.arange(model.dim))[:2]
 
 
 def weighed(model, anchor, root):
     """Λᵢ of all rows (N,), and the largest γ, for the reference of covariance LLᵀ, `root` L."""
+    if len(model.row_chunks()) == 1:
+        return weigh_rows(model, anchor, root)
+    weights, growth = zip(*Chunks(model).map(_weigh_chunk, anchor, root), strict=True)
+    return np.concatenate(weights), float(np.max(growth))
+
+
+def _weigh_chunk(block, files, first, *args):
+    return weigh_rows(block, *args)
+
+
+def weigh_rows(model, anchor, root):
+    """`weighed` of some rows, in one thread."""
     weights, rows, third, square = (
         np.zeros(model.n_data),
         np.zeros((3, len(root))),
@@ -384,7 +399,7 @@ def weighed(model, anchor, root):
 
 
 def _weigh_block(block, files, first, anchor, root, table, name):
-    weights, growth = weighed(block, anchor, root)
+    weights, growth = weigh_rows(block, anchor, root)
     total = float(weights.sum())
     files.write(name, first, weights)
     if math.isfinite(total):

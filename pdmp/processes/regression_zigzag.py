@@ -46,11 +46,13 @@ from numpy.typing import ArrayLike
 
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, entry, inlined, positive
+from pdmp.native.threads import added
 from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON, Process, last_moved
 from pdmp.thinning.affine import first_arrival
@@ -708,6 +710,23 @@ def _squares_of_groups(model, speed):
 
 def surveyed(model, anchor, speed, scale, shared):
     """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
+    if len(model.row_chunks()) == 1:
+        return survey_rows(model, anchor, speed, scale, shared)
+    sums, growth, weights = (), 0.0, []
+    for found in Chunks(model).map(_survey_chunk, anchor, speed, scale, shared):
+        *parts, fastest, some = found
+        sums = added([sums, parts] if sums else [parts])
+        growth = np.maximum(growth, fastest)
+        weights.append(some)
+    return (*sums, growth, np.concatenate(weights))
+
+
+def _survey_chunk(block, files, first, *args):
+    return survey_rows(block, *args)
+
+
+def survey_rows(model, anchor, speed, scale, shared):
+    """`surveyed` of some rows, in one thread."""
     m, K = len(shared), model.n_groups
     groups = int(model.first[1] - model.first[0]) if K else 1
     inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
@@ -732,7 +751,7 @@ def surveyed(model, anchor, speed, scale, shared):
 
 
 def _survey_block(block, files, first, anchor, speed, scale, shared, name):
-    *found, weights = surveyed(block, anchor, speed, scale, shared)
+    *found, weights = survey_rows(block, anchor, speed, scale, shared)
     total = float(weights.sum())
     if block.n_groups:
         files.write(name, first, weights)

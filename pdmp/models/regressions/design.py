@@ -12,8 +12,9 @@ import math
 import numpy as np
 from scipy import sparse
 
-from pdmp.native.classes import Compiled, compiled, inlined, vectorised
+from pdmp.native.classes import Compiled, compiled, entry, inlined, vectorised
 from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
 #: Rows of a large matrix that Python looks at together hold about so many numbers.
@@ -377,7 +378,7 @@ def read_design(X, dtype=None, intercept=False):
     except (TypeError, ValueError):
         raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
     _check_shape(X)
-    _check_finite(X)
+    check_finite(X)
     if intercept:
         X = with_ones(X)
     dtype = np.dtype(np.float64) if dtype is None else dtype
@@ -426,7 +427,7 @@ def _mapped(X, dtype, intercept):
         raise ValueError(f"`dtype` must be that of a memory-mapped `X`, {X.dtype}, got {dtype}; {copying}.")
     if intercept:
         raise ValueError(f"a memory-mapped `X` is not copied to add an intercept: give it a column of ones, {copying}.")
-    _check_finite(X)
+    check_finite(X)
     return X, Mapped(X, X.shape[1])
 
 
@@ -441,10 +442,14 @@ def _check_shape(X):
         raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
 
 
-def _check_finite(X):
+def check_finite(X):
     # A sum is finite only if all its numbers are, and takes a tenth of the time; where it is not, they are looked at.
-    with np.errstate(over="ignore", invalid="ignore"):
-        wrong = sum(int(np.sum(~np.isfinite(X[s]))) for s in pieces(X) if not math.isfinite(X[s].sum()))
+    def wrong(first, stop):
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = math.isfinite(X[first:stop].sum())
+        return 0 if finite else int(np.sum(~np.isfinite(X[first:stop])))
+
+    wrong = sum(each(wrong, chunks(*X.shape)))
     if wrong:
         raise ValueError(f"`X` must be finite, and has {wrong} values that are NaN or infinite.")
 
@@ -453,6 +458,14 @@ def gram(X, weights=None):
     """Xᵀ diag(weights) X, (d, d), by pieces; without weights XᵀX."""
     if sparse.issparse(X):
         return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
+    ranges = chunks(*X.shape)
+    if len(ranges) > 1:
+        parts = (
+            (lambda first, stop: products(X[first:stop]))
+            if weights is None
+            else (lambda first, stop: products(X[first:stop], weights[first:stop]))
+        )
+        return sum(each(parts, ranges))
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = None if weights is None or np.any(weights < 0.0) else np.sqrt(weights)
     for s in pieces(X, IN_CACHE):
@@ -461,6 +474,41 @@ def gram(X, weights=None):
             part = part * roots[s, None]
         total += part.T @ (part if weights is None or roots is not None else part * weights[s, None])
     return total
+
+
+def products(rows, weights=None):
+    """Σ weightsₖ rowₖ rowₖᵀ over some rows, (d, d); without BLAS, whose sums depend on its number of threads."""
+    rows, d = np.ascontiguousarray(rows, float), rows.shape[1]
+    weights = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights, float)
+    lower = np.zeros((d, d))
+    _add_products(rows, weights, np.empty((d, BLOCK)), lower)
+    return lower + np.tril(lower, -1).T
+
+
+@entry
+def _add_products(rows, weights, tile, out):
+    for start in range(0, rows.shape[0], BLOCK):
+        _add_tile(rows, weights, start, min(BLOCK, rows.shape[0] - start), tile, out)
+
+
+@vectorised
+def _add_tile(rows, weights, start, m, tile, out):
+    """The lower triangle for a block of rows, whose numbers are put column by column so that sums are vectorised."""
+    d, scaled = rows.shape[1], buffer()
+    for k in range(m):
+        for j in range(d):
+            tile[j, k] = rows[start + k, j]
+    for j in range(d):
+        for k in range(m, BLOCK):
+            tile[j, k] = 0.0
+    for j in range(d):
+        for k in range(BLOCK):
+            scaled[k] = tile[j, k] * (weights[start + k] if k < m else 0.0)
+        for q in range(j + 1):
+            total = 0.0
+            for k in range(BLOCK):
+                total += scaled[k] * tile[q, k]
+            out[j, q] += total
 
 
 def row_norms(X, root=None):

@@ -365,6 +365,10 @@ class MixedRegression(Model):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
+    def row_width(self) -> int | None:
+        # With groups, adding up what the chunks have found of each would take longer than the chunks.
+        return None if self.n_groups else self.n_fixed + 1
+
     def some_rows(self, rows: np.ndarray) -> MixedRegression:
         """The same regression of some of the rows."""
         other = copy.copy(self)
