@@ -138,7 +138,7 @@ class Blocks:
     # -- what `laplace` asks ------------------------------------------------------------------------------------------
 
     def _at(self, x):
-        """Sums at x: the terms, their gradient, the curvatures, and gradients to both sides of each dispersion."""
+        """Sums at x: the terms, their gradient, the curvatures, and the Hessian's rows of the dispersions."""
         key = x.tobytes()
         if self._look[0] != key:
             self._look = key, self.total(_terms, x)
@@ -155,13 +155,12 @@ class Blocks:
         return self._at(x)[2:5]
 
     def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
-        """Of each dispersion the central difference of ∇U along it, (d,)."""
-        there, k = self._at(x)[5], self.shell.n_dispersions
+        """Of each dispersion the derivative of ∇U along it, (d,): exact for the data, a difference for the prior."""
+        rows, k = self._at(x)[5], self.shell.n_dispersions
         for q in range(k):
             e = np.zeros(len(x))
             e[len(x) - k + q] = step
-            prior = self.shell.gradient(x + e) - self.shell.gradient(x - e)
-            yield (prior + there[2 * q] - there[2 * q + 1]) / (2.0 * step)
+            yield rows[q] + (self.shell.gradient(x + e) - self.shell.gradient(x - e)) / (2.0 * step)
 
 
 class Chunks(Blocks):
@@ -228,32 +227,23 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 def _terms(block, files, first, x):
     p, k, K = block.n_fixed, block.n_dispersions, block.n_groups
     groups = int(block.first[1] - block.first[0]) if K else 0
-    gradient, there = np.zeros(block.dim), np.zeros((2 * k, block.dim))
+    gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
     own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
-    potential = _sums(block.native, x, gradient, curvatures, own, border)
-    inner = products(block.design.data[:, :p], curvatures)
-    for q in range(k):
-        e = np.zeros(block.dim)
-        e[block.dim - k + q] = DIFFERENCE
-        _gradient(block.native, x + e, there[2 * q])
-        _gradient(block.native, x - e, there[2 * q + 1])
-    return potential, gradient, inner, own, border, there
+    potential = _sums(block.native, x, gradient, curvatures, own, border, laws)
+    return potential, gradient, products(block.design.data[:, :p], curvatures), own, border, laws
 
 
 @entry
-def _gradient(model, x, out):
-    model.add_block_gradient(x, 0, model.n_data, out)
-
-
-@entry
-def _sums(model, x, gradient, curvatures, own, border):
-    """Σ Uᵢ, returned; its gradient; ℓ'' of each row, and its sums by columns and groups."""
+def _sums(model, x, gradient, curvatures, own, border, laws):
+    """Σ Uᵢ, returned; its gradient; ℓ'' of each row, and sums by columns, groups and dispersions, effects centred."""
     model.add_block_gradient(x, 0, model.n_data, gradient)
     a, c, p, total = model.first_dispersion(x), model.second_dispersion(x), border.shape[0], 0.0
+    n = laws.shape[0]
     for i in range(model.n_data):
         total += model.term_potential(x, i)
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        w = weight * model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
+        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(x, i), model.target[i], a, c)
+        w = weight * zz
         curvatures[i] = w
         if model.n_groups > 0:
             for j in range(p):
@@ -263,4 +253,12 @@ def _sums(model, x, gradient, curvatures, own, border):
         for k in range(model.n_groups):
             for q in range(model.n_groups):
                 own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
+        for q in range(n):
+            part = weight * (za if q == 0 else zc)
+            model.design.add_row(i, part, laws[q])
+            for k in range(model.n_groups):
+                laws[q, model.level[i, k]] += part * model.value[i, k]
+            laws[q, model.dim - n] += weight * (aa if q == 0 else ac)
+            if n > 1:
+                laws[q, model.dim - 1] += weight * (ac if q == 0 else cc)
     return total

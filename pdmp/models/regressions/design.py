@@ -443,6 +443,8 @@ def _check_shape(X):
 
 
 def check_finite(X):
+    """A `ValueError` for numbers that are NaN or infinite."""
+
     # A sum is finite only if all its numbers are, and takes a tenth of the time; where it is not, they are looked at.
     def wrong(first, stop):
         with np.errstate(over="ignore", invalid="ignore"):
