@@ -283,7 +283,7 @@ class Numerical:
         standard deviations off, over which the Hessian changes little. Three or four passes over the rows find the mode
         to `NEWTON_ERROR` of a standard deviation.
         """
-        part = self.some_rows(self._spread_rows())
+        part = self.some_rows(_spread_rows(self.n_data))
         found = None if part is None else part.mode(x)
         if found is None:
             return None
@@ -304,14 +304,6 @@ class Numerical:
                 return x
             last = size
         return None
-
-    def _spread_rows(self) -> np.ndarray:
-        """Some rows from all over the data: so many that Newton's method needs two steps from their mode."""
-        n, some = self.n_data, self.n_data // SHARE_OF_ROWS
-        if some <= SOME_ROWS:
-            return np.linspace(0, n - 1, SOME_ROWS).astype(np.int64)
-        runs = np.linspace(0, n - RUN, some // RUN).astype(np.int64)
-        return (runs[:, None] + np.arange(RUN)).ravel()
 
     def mode(self, initial: ArrayLike | None = None) -> np.ndarray | None:
         """Minimum of U, shape (dim,), one of them if there are several; None when none was found.
@@ -414,6 +406,15 @@ class Numerical:
         if not 0 <= first <= last <= self.n_data:
             raise ValueError(f"`first` and `last` must lie in 0 … {self.n_data} in this order, got {first}, {last}.")
         return int(first), int(last)
+
+
+def _spread_rows(n):
+    """Some of n rows from all over the data: so many that Newton's method needs two steps or three from their mode."""
+    some = n // SHARE_OF_ROWS
+    if some <= SOME_ROWS:
+        return np.linspace(0, n - 1, SOME_ROWS).astype(np.int64)
+    runs = np.linspace(0, n - RUN, some // RUN).astype(np.int64)
+    return (runs[:, None] + np.arange(RUN)).ravel()
 
 
 @entry
