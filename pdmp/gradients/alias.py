@@ -13,11 +13,13 @@ given distribution, IEEE Trans. Softw. Eng. 17.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled, entry, helper
-from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.prefetch import LINE, ask, prefetch
 from pdmp.native.threads import each
 
 #: Columns of the table. One array holds all four, so that a draw touches one cache line.
@@ -223,6 +225,17 @@ class AliasTables(Compiled):
         self.table[:, 2] = items[self.table[:, ALIAS].astype(np.int64)]
         self.table[:, 1] = items
 
+    def queue(self) -> tuple:
+        """What `next` keeps of draws that are made ahead: nothing."""
+        return ()
+
+    @compiled
+    def next(self, g, queue, model, rng):
+        """An item of group g, a row of the model, which is fetched."""
+        i = self.draw(g, rng)
+        model.fetch(i)
+        return i
+
     @compiled
     def draw(self, g, rng):
         """An item of group g."""
@@ -230,10 +243,25 @@ class AliasTables(Compiled):
         return int(self.table[k, 1] if rng.random() < self.table[k, THRESHOLD] else self.table[k, 2])
 
 
+QUEUE = 128  #: draws from a table in a file that are made ahead
+
+
+class Queue(NamedTuple):
+    """Draws made ahead, a ring: of one half of them only the column is known."""
+
+    columns: np.ndarray  #: (ring,)
+    blocks: np.ndarray  #: (ring,) of the columns
+    numbers: np.ndarray  #: (ring,) in [0, 1), which decide between a column and its alias
+    items: np.ndarray  #: (ring,)
+    turn: np.ndarray  #: (1,) the place of the next draw; -1 while the ring is empty
+
+
 class AliasBlocks(Compiled):
     """The alias table of one group in blocks: a block is drawn in proportion to its sum, then one of its items.
 
-    Each block's table is made for itself, by `table_of_block`, where its weights are.
+    Each block's table is made for itself, by `table_of_block`, where its weights are. As no draw depends on anything
+    else, `next` draws ahead, and asks for the entries of the table, and then for the rows of the model, long before
+    they are looked at.
 
     Parameters
     ----------
@@ -243,6 +271,10 @@ class AliasBlocks(Compiled):
         Block b has the items first[b] … first[b + 1] - 1.
     totals : ndarray, shape (B,)
         Sums of the weights of the blocks.
+    asks : bool, default False
+        Whether the table is in a file that may not stay in memory.
+    further : ndarray, shape (N,), optional
+        What is looked at with an item besides the model, in such a file too.
 
     Attributes
     ----------
@@ -254,17 +286,55 @@ class AliasBlocks(Compiled):
     first: np.ndarray
     blocks: object
     totals: np.ndarray
+    asks: bool
+    further: np.ndarray
 
-    def __init__(self, table, first, totals):
+    def __init__(self, table, first, totals, asks=False, further=None):
+        self.asks, self.further = asks, np.zeros(0) if further is None else further
         self.table, self.first, self.totals = table, np.asarray(first, np.int64), np.array([np.sum(totals)])
         self.blocks = AliasTable(totals if self.totals[0] > 0.0 else np.ones(len(totals)))
 
+    def queue(self) -> Queue:
+        """Draws made ahead of one chain: none yet."""
+        numbers = [np.zeros(QUEUE, np.int64) for _ in range(3)]
+        return Queue(*numbers[:2], np.zeros(QUEUE), numbers[2], np.full(1, -1))
+
     @compiled
-    def draw(self, g, rng):
-        """An item; there is one group only."""
+    def next(self, g, queue, model, rng):
+        """An item; there is one group only. Another is begun, and the row of one half a ring ahead is fetched."""
+        ring, turn = queue.items.shape[0], queue.turn[0]
+        if turn < 0:
+            for q in range(ring):
+                self.begin(queue, q, rng)
+            for q in range(ring // 2):
+                self.finish(queue, q, model)
+            turn = 0
+        half = turn + ring // 2
+        self.finish(queue, half if half < ring else half - ring, model)
+        item = queue.items[turn]
+        self.begin(queue, turn, rng)
+        queue.turn[0] = turn + 1 if turn + 1 < ring else 0
+        return item
+
+    @compiled
+    def begin(self, queue, q, rng):
+        """Draw a column into place q of the queue, and ask for what the table has of it."""
         b, _ = self.blocks.draw(rng)
         k = self.first[b] + int(rng.random() * (self.first[b + 1] - self.first[b]))
-        return int(k if rng.random() < self.table[k, THRESHOLD] else self.first[b] + int(self.table[k, ALIAS]))
+        queue.blocks[q], queue.columns[q], queue.numbers[q] = b, k, rng.random()
+        if self.asks:
+            ask(self.table, k)
+
+    @compiled
+    def finish(self, queue, q, model):
+        """The item of place q of the queue; its row is asked for."""
+        b, k = queue.blocks[q], queue.columns[q]
+        alias = self.first[b] + int(self.table[k, ALIAS])
+        item = k if queue.numbers[q] < self.table[k, THRESHOLD] else alias
+        queue.items[q] = item
+        model.fetch(item)
+        if self.asks and self.further.shape[0] > 0:
+            ask(self.further, item)
 
 
 def table_of_block(weights: np.ndarray) -> tuple[np.ndarray, float]:

@@ -31,8 +31,14 @@ class Numerical:
 
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
+        x, native, ranges = self.check(x), self.native, self.row_chunks()
         with readable(type(self).__name__):
-            return _potential(self.native, self.check(x))
+            if len(ranges) == 1:
+                return _potential(native, x)
+            total = _prior_potential(native, x)
+            for part in each(lambda first, stop: _block_potential(native, x, first, stop), ranges):
+                total += part
+            return total
 
     def gradient(self, x: ArrayLike) -> np.ndarray:
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
@@ -62,6 +68,9 @@ class Numerical:
             for total in each(part, self.row_chunks()):
                 out += total
         return out
+
+    #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
+    in_file = False
 
     def row_width(self) -> int | None:
         """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
@@ -420,6 +429,16 @@ def _spread_rows(n):
 @entry
 def _potential(model, x):
     return model.total_potential(x)
+
+
+@entry
+def _prior_potential(model, x):
+    return model.prior_potential(x)
+
+
+@entry
+def _block_potential(model, x, first, stop):
+    return model.block_potential(x, first, stop)
 
 
 @entry

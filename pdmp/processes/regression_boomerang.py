@@ -76,6 +76,7 @@ class Memory(NamedTuple):
     bounds: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
     since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
     row: np.ndarray  #: (1,) of the proposal
+    ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (3,) ρᵢ there
 
 
@@ -179,9 +180,9 @@ class RegressionBoomerang(Process):
             first.append(first[-1] + rows)
             totals.append(total)
         finite = np.isfinite(totals).all()
-        self.tables = AliasBlocks(files.mapped(table), first, np.array(totals) if finite else np.ones(len(totals)))
+        self.weights, totals = files.mapped(weights), np.array(totals) if finite else np.ones(len(totals))
+        self.tables = AliasBlocks(files.mapped(table), first, totals, model.design.asks, self.weights)
         self.tables.totals[:] *= 1.0 if finite else math.nan
-        self.weights = files.mapped(weights)
 
     # -- compiled: bounds ---------------------------------------------------------------------------------------------
 
@@ -239,8 +240,7 @@ class RegressionBoomerang(Process):
         if bound == 0.0:
             return math.inf, CERTAIN
         if i == ROW:
-            memory.row[0] = self.tables.draw(0, rng)
-            self.model.fetch(memory.row[0])
+            memory.row[0] = self.tables.next(0, memory.ahead, self.model, rng)
         return now + constant_arrival(bound, rng), bound
 
     @compiled
@@ -356,6 +356,7 @@ class RegressionBoomerang(Process):
             bounds=np.zeros(2),
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
+            ahead=self.tables.queue(),
             loss=np.zeros(3),
         )
 

@@ -80,6 +80,7 @@ class Memory(NamedTuple):
     sums: np.ndarray  #: (K, 6)
     own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
     cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
+    ahead: tuple  #: rows drawn ahead
 
 
 class RegressionZigZag(Process):
@@ -225,7 +226,8 @@ class RegressionZigZag(Process):
             totals.append(total)
         if not self.slots:
             finite = np.isfinite(totals).all()
-            self.tables = AliasBlocks(files.mapped(name), first, np.array(totals) if finite else np.ones(len(totals)))
+            totals = np.array(totals) if finite else np.ones(len(totals))
+            self.tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks)
             self.tables.totals[:] *= 1.0 if finite else math.nan
         else:  # the rows of a group are in any block: sorted here, in memory
             group = _group_of(model)
@@ -382,9 +384,7 @@ class RegressionZigZag(Process):
         row[g, LEVEL], row[g, SLOPE] = total * begin, total * (end - begin) / horizon
         row[g, START] = now
         if total > 0.0:
-            i = self.tables.draw(g, rng)
-            row[g, ROW] = i
-            self.model.fetch(i)
+            row[g, ROW] = self.tables.next(g, memory.ahead, self.model, rng)
         level, rise = row[g, LEVEL] + row[g, PRIOR], row[g, SLOPE] + row[g, PRIOR_SLOPE]
         s = first_arrival(level, rise, rng.standard_exponential())
         return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
@@ -666,6 +666,7 @@ class RegressionZigZag(Process):
             sums=np.zeros((self.slots, 6)),
             own=np.zeros((self.groups, 2 * self.slots)),
             cross=np.zeros((m, 2)),
+            ahead=self.tables.queue(),
         )
 
     def prepare(self, state) -> None:

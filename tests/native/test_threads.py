@@ -134,9 +134,11 @@ def test_gradients_and_hessians(kind, tmp_path, on):
 
     def compute():
         both = model.gradient_and_hessian(AT)
-        return model.gradient(AT), model.data_gradient(AT), model.hessian(AT), *both
+        return model.potential(AT), model.gradient(AT), model.data_gradient(AT), model.hessian(AT), *both
 
-    gradient, data, hessian, again, curved = same_on_any(on, compute)
+    potential, gradient, data, hessian, again, curved = same_on_any(on, compute)
+    terms = [model.native.term_potential(AT, i) for i in range(N)]
+    assert_allclose(potential, model.native.prior_potential(AT) + sum(terms), rtol=1e-9)
     assert_allclose(data, model.term_gradients(AT, np.arange(N)).sum(axis=0), rtol=1e-9)
     assert_allclose(again, gradient, rtol=1e-12)
     assert_allclose(curved, hessian, rtol=1e-12)

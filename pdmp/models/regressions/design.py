@@ -12,13 +12,15 @@ import math
 import numpy as np
 from scipy import sparse
 
+from pdmp.data.memory import machine_memory
 from pdmp.native.classes import Compiled, compiled, entry, inlined, vectorised
-from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.prefetch import LINE, ask, prefetch
 from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
 #: Rows of a large matrix that Python looks at together hold about so many numbers.
 PIECE = 2**20
+KEPT_SHARE = 0.25  #: of the memory, up to which a file is expected to stay there
 IN_CACHE = 2**15  #: numbers of a piece that a few operations in a row find in the cache
 
 
@@ -136,6 +138,10 @@ class Dense(Compiled):
         prefetch(self.data, i)
 
     @compiled
+    def fetch_entry(self, values, i):
+        """Ask for the entry of row i of an array that belongs to the matrix, where that is in a file."""
+
+    @compiled
     def products(self, x, rows, start, n, out):
         """out[k] = row rows[start + k] times x, for the next 64 of the n rows."""
         _products(self.data, self.size, x, rows, start, n, out)
@@ -192,7 +198,29 @@ class Dense(Compiled):
 
 
 class Mapped(Dense):
-    """A matrix that stays in its file."""
+    """A matrix that stays in its file.
+
+    Of one that takes up more than a share of the memory, rows that will be looked at soon are asked for: the operating
+    system then reads many of them at a time. A smaller one it keeps in memory once it is read.
+    """
+
+    asks: bool
+
+    def __init__(self, data, size):
+        super().__init__(data, size)
+        self.asks = data.nbytes > KEPT_SHARE * machine_memory()
+
+    @compiled
+    def fetch(self, i):
+        if self.asks:
+            ask(self.data, i)
+        else:
+            prefetch(self.data, i)
+
+    @compiled
+    def fetch_entry(self, values, i):
+        if self.asks and values.shape[0] > 0:
+            ask(values, i)
 
     def taken(self, rows):
         return None  # a copy may not fit in memory

@@ -33,6 +33,7 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.design import (
     data_and_coordinates,
     gram,
+    is_mapped,
     name_coefficients,
     products,
     read_design,
@@ -209,6 +210,10 @@ class GaussianPrior(Model):
             out[j] += self.precision[j] * x[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    @property
+    def in_file(self) -> bool:
+        return is_mapped(self.X)
 
     def row_width(self) -> int | None:
         # With very many columns, adding up what the chunks have found would take longer than the chunks.

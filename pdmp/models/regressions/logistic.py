@@ -114,6 +114,10 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
         return self.form.total_potential(x)
 
     @compiled
+    def block_potential(self, x, first, last):
+        return self.form.block_potential(x, first, last)
+
+    @compiled
     def fetch(self, i):
         self.form.fetch(i)
 

@@ -103,7 +103,11 @@ class SignedLogistic(GaussianPrior):
 
     @compiled
     def total_potential(self, x):
-        return self.prior_potential(x) + rows_potential(self.data, x)
+        return self.prior_potential(x) + rows_potential(self.data, x, 0, self.n_data)
+
+    @compiled
+    def block_potential(self, x, first, last):
+        return rows_potential(self.data, x, first, last)
 
     @compiled
     def fetch(self, i):
