@@ -153,14 +153,19 @@ def _balance(table, weights, first, stop, scale, waiting):
             waiting[high] = k
     while low > 0 and high < stop - first:
         low -= 1
-        small, large = waiting[low], waiting[high]
-        table[small, ALIAS] = large
-        table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
-        if table[large, THRESHOLD] < 1.0:
-            high += 1
-            waiting[low] = large
+        if _give(table, waiting[low], waiting[high]):
+            waiting[low] = waiting[high]
             low += 1
+            high += 1
     return low, high
+
+
+@helper
+def _give(table, small, large):
+    """Column `large` is the alias of `small`, and gives what that lacks; whether it is below the mean then."""
+    table[small, ALIAS] = large
+    table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
+    return table[large, THRESHOLD] < 1.0
 
 
 @helper
@@ -176,14 +181,11 @@ def _balance_rest(alias_table, rest, low):
     table, high, stop = alias_table.table, low, rest.shape[0]
     while low > 0 and high < stop:
         low -= 1
-        small, large = rest[low], rest[high]
-        table[small, ALIAS] = large
-        table[small, ALIAS_INVERSE] = table[large, INVERSE]
-        table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
-        if table[large, THRESHOLD] < 1.0:
-            high += 1
-            rest[low] = large
+        table[rest[low], ALIAS_INVERSE] = table[rest[high], INVERSE]
+        if _give(table, rest[low], rest[high]):
+            rest[low] = rest[high]
             low += 1
+            high += 1
     _settle(table, rest, 0, low)
     _settle(table, rest, high, stop)
 

@@ -47,7 +47,7 @@ if config.DISABLE_JIT or not hasattr(mmap, "MADV_WILLNEED"):  # a system that ca
 
     @inlined
     def _ask(data, i):
-        pass
+        return 0
 
 else:
 
@@ -64,10 +64,11 @@ else:
             length = builder.sub(builder.add(row, stride), page)
             kind = ir.FunctionType(flag, [byte.as_pointer(), word, flag])
             function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
-            builder.call(function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)])
-            return context.get_dummy_value()
+            return builder.call(
+                function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)]
+            )
 
-        return types.none(data, i), generate
+        return types.int32(data, i), generate
 
 
 @inlined
@@ -75,8 +76,9 @@ def ask(data, i):
     """Ask the operating system for row i of an array in a file: it is read from the disk while others are looked at.
 
     Where the file is in memory already that takes a microsecond. Nothing happens on systems without ``madvise``.
+    Returns 0, or -1 where the system refuses, which is no error: the row is read when it is looked at.
     """
-    _ask(data, i)
+    return _ask(data, i)
 
 
 @inlined

@@ -713,13 +713,9 @@ def surveyed(model, anchor, speed, scale, shared):
     """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
     if len(model.row_chunks()) == 1:
         return survey_rows(model, anchor, speed, scale, shared)
-    sums, growth, weights = (), 0.0, []
-    for found in Chunks(model).map(_survey_chunk, anchor, speed, scale, shared):
-        *parts, fastest, some = found
-        sums = added([sums, parts] if sums else [parts])
-        growth = np.maximum(growth, fastest)
-        weights.append(some)
-    return (*sums, growth, np.concatenate(weights))
+    found = list(Chunks(model).map(_survey_chunk, anchor, speed, scale, shared))
+    sums = added(part[:4] for part in found)
+    return (*sums, np.max([part[4] for part in found], axis=0), np.concatenate([part[5] for part in found]))
 
 
 def _survey_chunk(block, files, first, *args):
