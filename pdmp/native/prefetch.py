@@ -64,9 +64,7 @@ else:
             length = builder.sub(builder.add(row, stride), page)
             kind = ir.FunctionType(flag, [byte.as_pointer(), word, flag])
             function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
-            return builder.call(
-                function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)]
-            )
+            return builder.call(function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)])
 
         return types.int32(data, i), generate
 

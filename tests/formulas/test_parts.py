@@ -18,6 +18,7 @@ from pdmp.models.regressions import blocks, design, mixed
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
 
@@ -271,7 +272,6 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     counts = np.bincount(items, minlength=N)
     assert np.all(np.abs(counts - 4_000 * found) < 6.0 * np.sqrt(4_000 * found) + 1.0)
 
-
     # Rows are drawn ahead, each from numbers of its own, and asked for once, half of the queue before they are used.
     assert fetched[:4_000] == items and len(fetched) == 4_000 + len(queue.items) // 2
     rng = np.random.default_rng(0)
@@ -281,6 +281,7 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
         assert item == (k if rng.random() < tables.table[k, 0] else tables.first[b] + int(tables.table[k, 1]))
 
 
+@plain_only
 @pytest.mark.parametrize("kind", [RegressionZigZag, RegressionBoomerang])
 def test_rows_of_large_files_are_asked_for(kind, tmp_path, monkeypatch):
     """The path is the same whether rows are asked for or not, and that of a run which went on is that of one run."""

@@ -495,6 +495,7 @@ def test_the_law_is_the_posterior_without_error(name):
 
 
 @pytest.mark.exact
+@plain_only
 def test_rows_of_a_file_are_drawn_far_ahead_and_asked_for(tmp_path, monkeypatch):
     """Whether they are asked for changes no path, and a run that goes on is the run that was not interrupted."""
     from pdmp.models.regressions import design
