@@ -27,7 +27,7 @@ FAR = "tests/processes/test_subsampled_zigzag.py::test_rows_of_a_file_are_drawn_
 SOME = "tests/models/test_regressions.py::test_some_of_very_many_rows"
 
 BUGS = [
-    Bug(f"threads: {name}", file, old, new, (tests,), "formulae" if "formulas" in tests else "")
+    Bug(f"passes: {name}", file, old, new, (tests,), "formulae" if "formulas" in tests else "")
     for name, file, old, new, tests in [
         ("the last chunk is lost", THREADS, "for first in range(0, n, step)]", "for first in range(0, n - step, step)]", TESTS),
         ("a row between chunks is lost", THREADS, "(first, min(first + step, n))", "(first, min(first + step - 1, n))", TESTS),
@@ -47,7 +47,7 @@ BUGS = [
         ("runs of rows beyond the last", NUMERICAL, "np.linspace(0, n - RUN, some // RUN)", "np.linspace(0, n, some // RUN)", SOME),
         ("some of very many rows are few", NUMERICAL, "if some <= SOME_ROWS:", "if n > 0:", SOME),
         ("the diagonal twice", DESIGN, "np.tril(lower, -1).T", "np.tril(lower).T", SUMS),
-        ("weights of the first block", DESIGN, "weights[start + k] if k < m else 0.0", "weights[k] if k < m else 0.0", SUMS),
+        ("weights of the first block", DESIGN, "weights[start + k] if k < m else 0.0", "weights[k] if k < m else 0.0", f"{TESTS}::test_products_of_several_blocks_of_rows"),
         ("weights of the first chunk", DESIGN, "products(X[first:stop], weights[first:stop])", "products(X[first:stop], weights[: stop - first])", SUMS),
         ("only the first chunk is looked at", DESIGN, "finite = math.isfinite(X[first:stop].sum())", "finite = math.isfinite(X[: stop - first].sum())", LOOKED),
         ("second derivatives of the first chunk", GLM, "_second_derivatives(native, x, first, stop, out[first:stop])", "_second_derivatives(native, x, 0, stop - first, out[first:stop])", TESTS),

@@ -96,6 +96,7 @@ def test_how_many_threads(monkeypatch):
     monkeypatch.setattr(threads, "config", types.SimpleNamespace(NUMBA_NUM_THREADS=1))
     assert threads.threads() == 1
     names = set()
+    monkeypatch.setattr(threads, "threads", lambda: 8)
     for few in (threads.FEWEST - 1, 1):
         list(threads.each(lambda k: names.add(threading.current_thread()), [(k,) for k in range(few)]))
     assert names == {threading.main_thread()}
@@ -105,6 +106,15 @@ def test_tuples_are_added_in_order():
     parts = [(1e16, np.array([1.0])), (1.0, np.array([2.0])), (-1e16, np.array([3.0]))]
     total, array = threads.added(iter(parts))
     assert total == (1e16 + 1.0) - 1e16 and array.tolist() == [6.0]
+
+
+def test_products_of_several_blocks_of_rows():
+    weights = np.random.default_rng(2).standard_normal(N)
+    found = design.products(FEATURES.astype(np.float32), weights)
+    X = FEATURES.astype(np.float32).astype(float)
+    assert_allclose(found, (X * weights[:, None]).T @ X, rtol=1e-10, atol=1e-10)
+    assert_allclose(design.products(X), X.T @ X, rtol=1e-12)
+    assert_array_equal(found, found.T)
 
 
 def make(kind, folder):
