@@ -298,8 +298,13 @@ class AliasBlocks(Compiled):
 
     def queue(self) -> Queue:
         """Draws made ahead of one chain: none yet."""
-        numbers = [np.zeros(QUEUE, np.int64) for _ in range(3)]
-        return Queue(*numbers[:2], np.zeros(QUEUE), numbers[2], np.full(1, -1))
+        return Queue(
+            columns=np.zeros(QUEUE, np.int64),
+            blocks=np.zeros(QUEUE, np.int64),
+            numbers=np.zeros(QUEUE),
+            items=np.zeros(QUEUE, np.int64),
+            turn=np.full(1, -1),
+        )
 
     @compiled
     def next(self, g, queue, model, rng):

@@ -474,12 +474,12 @@ def check_finite(X):
     """A `ValueError` for numbers that are NaN or infinite."""
 
     # A sum is finite only if all its numbers are, and takes a tenth of the time; where it is not, they are looked at.
-    def wrong(first, stop):
+    def count_wrong(first, stop):
         with np.errstate(over="ignore", invalid="ignore"):
             finite = math.isfinite(X[first:stop].sum())
         return 0 if finite else int(np.sum(~np.isfinite(X[first:stop])))
 
-    wrong = sum(each(wrong, chunks(*X.shape)))
+    wrong = sum(each(count_wrong, chunks(*X.shape)))
     if wrong:
         raise ValueError(f"`X` must be finite, and has {wrong} values that are NaN or infinite.")
 
