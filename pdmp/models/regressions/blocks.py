@@ -230,7 +230,7 @@ def _terms(block, files, first, x):
     gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
     own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
     potential = _sums(block.native, x, gradient, curvatures, own, border, laws)
-    return potential, gradient, products(block.design.data[:, :p], curvatures), own, border, laws
+    return potential, gradient, products(block.design.data, curvatures, p), own, border, laws
 
 
 @entry

@@ -506,9 +506,14 @@ def gram(X, weights=None):
     return total
 
 
-def products(rows, weights=None):
-    """Σ weightsₖ rowₖ rowₖᵀ over some rows, (d, d); without BLAS, whose sums depend on its number of threads."""
-    rows, d = np.ascontiguousarray(rows, float), rows.shape[1]
+def products(rows, weights=None, d=None):
+    """Σ weightsₖ rowₖ rowₖᵀ over some rows, (d, d), of their first d entries; all of them for None.
+
+    Without BLAS, whose sums depend on its number of threads.
+    """
+    d = rows.shape[1] if d is None else d
+    if not rows.flags.c_contiguous or rows.dtype not in (np.float32, np.float64):
+        rows = np.ascontiguousarray(rows, float)
     weights = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights, float)
     lower = np.zeros((d, d))
     _add_products(rows, weights, np.empty((d, BLOCK)), lower)
@@ -524,7 +529,7 @@ def _add_products(rows, weights, tile, out):
 @vectorised
 def _add_tile(rows, weights, start, m, tile, out):
     """The lower triangle for a block of rows, whose numbers are put column by column so that sums are vectorised."""
-    d, scaled = rows.shape[1], buffer()
+    d, scaled = out.shape[0], buffer()
     for k in range(m):
         for j in range(d):
             tile[j, k] = rows[start + k, j]

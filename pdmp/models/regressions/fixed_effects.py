@@ -104,7 +104,7 @@ class FixedEffectsRegression(MixedRegression):
 def _gradient_and_hessian(block, files, first, x):
     gradient, curvatures = np.zeros(block.dim), np.empty(block.n_data)
     _second_derivatives(block.native, x, gradient, curvatures)
-    return gradient, products(block.design.data[:, : block.dim], curvatures)
+    return gradient, products(block.design.data, curvatures, block.dim)
 
 
 @entry

@@ -279,7 +279,7 @@ class SignedLogistic(GaussianPrior):
         if len(self.row_chunks()) > 1:
             if x is not None:
                 return self.data_sums(x)[1]
-            return sum(each(lambda first, stop: products(self.data[first:stop, : self.dim]), self.row_chunks()))
+            return sum(each(lambda first, stop: products(self.data[first:stop], d=self.dim), self.row_chunks()))
         total = np.zeros((self.dim, self.dim))
         for rows in pieces(self.X, PIECE):
             part = self.X[rows].astype(self.data.dtype, copy=False).astype(float, copy=False)
@@ -296,7 +296,7 @@ class SignedLogistic(GaussianPrior):
         def part(first, stop):
             gradient, weights = np.zeros(self.dim), np.empty(stop - first)
             _gradient_and_weights(native, x, first, stop, gradient, weights)
-            return gradient, products(data[first:stop, : self.dim], weights)
+            return gradient, products(data[first:stop], weights, self.dim)
 
         return added(each(part, self.row_chunks()))
 
