@@ -500,6 +500,7 @@ def test_rows_of_a_file_are_drawn_far_ahead_and_asked_for(tmp_path, monkeypatch)
     """Whether they are asked for changes no path, and a run that goes on is the run that was not interrupted."""
     from pdmp.models.regressions import design
 
+    assert design.KEPT_SHARE == 0.25
     rng, asked = np.random.default_rng(3), []
     X = rng.standard_normal((300, 2))
     y = (rng.random(300) < 0.5).astype(float)
