@@ -37,6 +37,7 @@ import numpy as np
 from pdmp.errors import warn
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
+from pdmp.native.threads import cpu_count
 
 SEGMENT_SECONDS = 5.0  #: how long a worker advances a chain, by default, before it returns what it has recorded
 SEGMENT_BYTES = 32_000_000  #: of skeleton, after which it returns earlier
@@ -49,14 +50,6 @@ LOSSES = 3  #: how often each segment may be lost by a cluster that has restarte
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
 LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 LOST_DATA = ("CancelledError", "FutureCancelledError", "FuturesCancelledError")  #: of Dask
-
-
-def cpu_count():
-    """Processors that this Python process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
 
 
 def check_executor(executor):

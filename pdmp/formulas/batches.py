@@ -307,7 +307,7 @@ class Rows:
         parts = max(1, min(self.place.spread, len(where)))
         ends = [k * len(where) // parts for k in range(parts + 1)]
         items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        for results in self.place.map(_each, (function, self.files, common), items):
+        for results in self.place.each(_each, (function, self.files, common), items):
             yield from results
 
     def column(self, name):

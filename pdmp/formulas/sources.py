@@ -1,8 +1,8 @@
 """Tables in parts, the files of a folder or the partitions of a Dask DataFrame, and where their parts are read.
 
 A pass over a table is one call for each part, or for each range of rows, whose results are taken in order: in this
-process one after the other, or on the workers of a Dask cluster, where a call that was lost with its worker is made
-again.
+process, parts one after the other and ranges of coded rows on threads, or on the workers of a Dask cluster, where a
+call that was lost with its worker is made again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, check_executor
 from pdmp.formulas.table import import_pandas, unchanged
+from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
 BATCH = 2**18  #: rows
@@ -150,12 +151,16 @@ def _tables(part, names):
 class Here:
     """Passes in this process."""
 
-    spread = 1  #: into how many tasks a pass over ranges of rows is divided at least
+    spread = 2**30  #: into how many tasks a pass over ranges of rows is divided at most: each block is one
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """``function(common, *item)`` of each item, in order; `dask.delayed` objects are computed."""
         for item in items:
             yield function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+
+    def each(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
+        """The same of ranges of rows in files, on threads."""
+        return each(lambda *item: function(common, *item), items)
 
 
 class Workers:
@@ -171,7 +176,7 @@ class Workers:
 
     @property
     def spread(self) -> int:
-        """As for `Here`: a task for each thread of the workers."""
+        """As for `Here`: one for each thread of the workers."""
         return sum(worker["nthreads"] for worker in self._workers().values())
 
     def _workers(self):
@@ -207,6 +212,8 @@ class Workers:
                 futures[k] = None  # a result is kept by the cluster as long as its future
         finally:
             self._client.cancel([future for future in [*futures, shared] if future is not None])
+
+    each = map
 
     def _result(self, future):
         try:

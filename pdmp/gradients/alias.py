@@ -2,6 +2,8 @@
 
 A column k is drawn uniformly. The draw is k with probability ``threshold[k]``, and else the alias of k. Vose's
 construction takes O(N): what a column of less than mean weight lacks is the share of its alias, a column of more.
+Parts of a long table are balanced each for itself, on threads; the few columns that are left of each part then are
+balanced with one another. The table is the same for every number of threads.
 
 References
 ----------
@@ -11,14 +13,18 @@ given distribution, IEEE Trans. Softw. Eng. 17.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.native.classes import Compiled, compiled, entry, helper
-from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.prefetch import LINE, ask, prefetch
+from pdmp.native.threads import each
 
 #: Columns of the table. One array holds all four, so that a draw touches one cache line.
 THRESHOLD, ALIAS, INVERSE, ALIAS_INVERSE = range(4)
+PART = 2**16  #: columns balanced together: they stay in the processor's cache
 
 
 class AliasTable(Compiled):
@@ -55,20 +61,35 @@ class AliasTable(Compiled):
     size: int
 
     def __init__(self, weights: ArrayLike):
-        weights = np.array(weights, dtype=float)
+        weights = np.ascontiguousarray(weights, dtype=float)
         if weights.ndim != 1 or weights.size == 0:
             raise ValueError(f"`weights` must have shape (N,) with N at least 1, got {weights.shape}.")
-        wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
-        if wrong.size:
-            raise ValueError(f"`weights` must be finite and at least 0; entry {wrong[0]} is {weights[wrong[0]]}.")
-        self.total = float(weights.sum())
+        with np.errstate(over="ignore"):
+            self.total = float(weights.sum())
+        if not (weights.min() >= 0.0 and self.total < np.inf):  # also where one is NaN
+            wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+            if wrong.size:
+                raise ValueError(f"`weights` must be finite and at least 0; entry {wrong[0]} is {weights[wrong[0]]}.")
         if not 0.0 < self.total < np.inf:
             raise ValueError(f"`weights` must have a finite sum above 0, got {self.total}.")
         self.size = len(weights)
         raw = np.empty(32 * self.size + LINE, np.uint8)
         start = -raw.ctypes.data % LINE
         self.table = raw[start : start + 32 * self.size].view(float).reshape(self.size, 4)
-        _build(self.native, weights, self.total, np.empty(self.size, np.int64))
+        self._fill(weights)
+
+    def _fill(self, weights):
+        """Balance the parts, and then what is left of them."""
+        native = self.native
+
+        def part(first, stop):
+            waiting = np.empty(stop - first, np.int64)
+            low, high = _build(native, weights, self.total, waiting, first, stop)
+            return waiting[:low].copy(), waiting[high:].copy()
+
+        parts = [(first, min(first + PART, self.size)) for first in range(0, self.size, PART)]
+        low, high = zip(*each(part, parts), strict=True)
+        _balance_rest(native, np.concatenate([*low, *high]), sum(map(len, low)))
 
     @compiled
     def column(self, rng):
@@ -102,22 +123,27 @@ class AliasTable(Compiled):
 
 
 @entry
-def _build(alias_table, weights, total, waiting):
-    """Fill the table; `waiting` lists the columns below the mean from its front, and those above it from its back."""
-    n, table = weights.shape[0], alias_table.table
-    _balance(table, weights, 0, n, total, waiting)
-    for k in range(n):
+def _build(alias_table, weights, total, waiting, first, stop):
+    """Fill in the columns first … stop - 1; the columns that are left are in `waiting`, see `_balance`."""
+    table = alias_table.table
+    low, high = _balance(table, weights, first, stop, alias_table.size / total, waiting)
+    for k in range(first, stop):
         other = int(table[k, ALIAS])
         table[k, INVERSE] = total / weights[k] if weights[k] > 0.0 else 0.0
         table[k, ALIAS_INVERSE] = total / weights[other] if weights[other] > 0.0 else 0.0
+    return low, high
 
 
 @helper
-def _balance(table, weights, first, stop, total, waiting):
-    """Thresholds and aliases of the columns first … stop - 1, whose weights have this sum."""
-    low, high = first, stop
+def _balance(table, weights, first, stop, scale, waiting):
+    """Thresholds and aliases of the columns first … stop - 1, the mean of whose weights is about 1 / scale.
+
+    `waiting`, of length stop - first, lists the columns below the mean from its front, and those above it from its
+    back. Returned are the ends of what is left of both lists: of a whole table nothing is, but by rounding.
+    """
+    low, high = 0, stop - first
     for k in range(first, stop):
-        table[k, THRESHOLD] = weights[k] * ((stop - first) / total)
+        table[k, THRESHOLD] = weights[k] * scale
         table[k, ALIAS] = k
         if table[k, THRESHOLD] < 1.0:
             waiting[low] = k
@@ -125,20 +151,43 @@ def _balance(table, weights, first, stop, total, waiting):
         else:
             high -= 1
             waiting[high] = k
-    while low > first and high < stop:
+    while low > 0 and high < stop - first:
         low -= 1
-        small, large = waiting[low], waiting[high]
-        table[small, ALIAS] = large
-        table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
-        if table[large, THRESHOLD] < 1.0:
-            high += 1
-            waiting[low] = large
+        if _give(table, waiting[low], waiting[high]):
+            waiting[low] = waiting[high]
             low += 1
-    # In exact arithmetic the thresholds of the remaining columns would be 1.
-    for k in range(high, stop):
+            high += 1
+    return low, high
+
+
+@helper
+def _give(table, small, large):
+    """Column `large` is the alias of `small`, and gives what that lacks; whether it is below the mean then."""
+    table[small, ALIAS] = large
+    table[large, THRESHOLD] = (table[large, THRESHOLD] + table[small, THRESHOLD]) - 1.0
+    return table[large, THRESHOLD] < 1.0
+
+
+@helper
+def _settle(table, waiting, first, stop):
+    """In exact arithmetic the thresholds of these columns of `waiting` would be 1."""
+    for k in range(first, stop):
         table[waiting[k], THRESHOLD] = 1.0
-    for k in range(first, low):
-        table[waiting[k], THRESHOLD] = 1.0
+
+
+@entry
+def _balance_rest(alias_table, rest, low):
+    """Balance columns that are left of the parts: the first `low` of `rest` are below the mean, the others above."""
+    table, high, stop = alias_table.table, low, rest.shape[0]
+    while low > 0 and high < stop:
+        low -= 1
+        table[rest[low], ALIAS_INVERSE] = table[rest[high], INVERSE]
+        if _give(table, rest[low], rest[high]):
+            rest[low] = rest[high]
+            low += 1
+            high += 1
+    _settle(table, rest, 0, low)
+    _settle(table, rest, high, stop)
 
 
 class AliasTables(Compiled):
@@ -178,6 +227,17 @@ class AliasTables(Compiled):
         self.table[:, 2] = items[self.table[:, ALIAS].astype(np.int64)]
         self.table[:, 1] = items
 
+    def queue(self) -> tuple:
+        """What `next` keeps of draws that are made ahead: nothing."""
+        return ()
+
+    @compiled
+    def next(self, g, queue, model, rng):
+        """An item of group g, a row of the model, which is fetched."""
+        i = self.draw(g, rng)
+        model.fetch(i)
+        return i
+
     @compiled
     def draw(self, g, rng):
         """An item of group g."""
@@ -185,10 +245,25 @@ class AliasTables(Compiled):
         return int(self.table[k, 1] if rng.random() < self.table[k, THRESHOLD] else self.table[k, 2])
 
 
+QUEUE = 128  #: draws from a table in a file that are made ahead
+
+
+class Queue(NamedTuple):
+    """Draws made ahead, a ring: of one half of them only the column is known."""
+
+    columns: np.ndarray  #: (ring,)
+    blocks: np.ndarray  #: (ring,) of the columns
+    numbers: np.ndarray  #: (ring,) in [0, 1), which decide between a column and its alias
+    items: np.ndarray  #: (ring,)
+    turn: np.ndarray  #: (1,) the place of the next draw; -1 while the ring is empty
+
+
 class AliasBlocks(Compiled):
     """The alias table of one group in blocks: a block is drawn in proportion to its sum, then one of its items.
 
-    Each block's table is made for itself, by `table_of_block`, where its weights are.
+    Each block's table is made for itself, by `table_of_block`, where its weights are. As no draw depends on anything
+    else, `next` draws ahead, and asks for the entries of the table, and then for the rows of the model, long before
+    they are looked at.
 
     Parameters
     ----------
@@ -198,6 +273,10 @@ class AliasBlocks(Compiled):
         Block b has the items first[b] … first[b + 1] - 1.
     totals : ndarray, shape (B,)
         Sums of the weights of the blocks.
+    asks : bool, default False
+        Whether the table is in a file that may not stay in memory.
+    further : ndarray, shape (N,), optional
+        What is looked at with an item besides the model, in such a file too.
 
     Attributes
     ----------
@@ -209,17 +288,60 @@ class AliasBlocks(Compiled):
     first: np.ndarray
     blocks: object
     totals: np.ndarray
+    asks: bool
+    further: np.ndarray
 
-    def __init__(self, table, first, totals):
+    def __init__(self, table, first, totals, asks=False, further=None):
+        self.asks, self.further = asks, np.zeros(0) if further is None else further
         self.table, self.first, self.totals = table, np.asarray(first, np.int64), np.array([np.sum(totals)])
         self.blocks = AliasTable(totals if self.totals[0] > 0.0 else np.ones(len(totals)))
 
+    def queue(self) -> Queue:
+        """Draws made ahead of one chain: none yet."""
+        return Queue(
+            columns=np.zeros(QUEUE, np.int64),
+            blocks=np.zeros(QUEUE, np.int64),
+            numbers=np.zeros(QUEUE),
+            items=np.zeros(QUEUE, np.int64),
+            turn=np.full(1, -1),
+        )
+
     @compiled
-    def draw(self, g, rng):
-        """An item; there is one group only."""
+    def next(self, g, queue, model, rng):
+        """An item; there is one group only. Another is begun, and the row of one half a ring ahead is fetched."""
+        ring, turn = queue.items.shape[0], queue.turn[0]
+        if turn < 0:
+            for q in range(ring):
+                self.begin(queue, q, rng)
+            for q in range(ring // 2):
+                self.finish(queue, q, model)
+            turn = 0
+        half = turn + ring // 2
+        self.finish(queue, half if half < ring else half - ring, model)
+        item = queue.items[turn]
+        self.begin(queue, turn, rng)
+        queue.turn[0] = turn + 1 if turn + 1 < ring else 0
+        return item
+
+    @compiled
+    def begin(self, queue, q, rng):
+        """Draw a column into place q of the queue, and ask for what the table has of it."""
         b, _ = self.blocks.draw(rng)
         k = self.first[b] + int(rng.random() * (self.first[b + 1] - self.first[b]))
-        return int(k if rng.random() < self.table[k, THRESHOLD] else self.first[b] + int(self.table[k, ALIAS]))
+        queue.blocks[q], queue.columns[q], queue.numbers[q] = b, k, rng.random()
+        if self.asks:
+            ask(self.table, k)
+
+    @compiled
+    def finish(self, queue, q, model):
+        """The item of place q of the queue; its row is asked for."""
+        b, k = queue.blocks[q], queue.columns[q]
+        alias = self.first[b] + int(self.table[k, ALIAS])
+        item = k if queue.numbers[q] < self.table[k, THRESHOLD] else alias
+        queue.items[q] = item
+        model.fetch(item)
+        if self.asks and self.further.shape[0] > 0:
+            ask(self.further, item)
 
 
 def table_of_block(weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -236,4 +358,7 @@ def _build_all(alias_table, weights, waiting):
             total += weights[k]
         alias_table.totals[g] = total
         if total > 0.0:
-            _balance(alias_table.table, weights, alias_table.first[g], alias_table.first[g + 1], total, waiting)
+            first, stop = alias_table.first[g], alias_table.first[g + 1]
+            low, high = _balance(alias_table.table, weights, first, stop, (stop - first) / total, waiting)
+            _settle(alias_table.table, waiting, 0, low)
+            _settle(alias_table.table, waiting, high, stop - first)

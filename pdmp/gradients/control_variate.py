@@ -17,19 +17,14 @@ from pdmp.gradients.provider import Memory, Provider, at_least, clear, dot, samp
 from pdmp.models.base import Model
 from pdmp.native.arguments import flag, one_of, per_coordinate
 from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.native.threads import each
 from pdmp.process import DATA
 
 
 @entry
-def _add_data_gradient(model, x, out):
-    """Add Σᵢ ∇Uᵢ(x) to `out`."""
-    model.add_block_gradient(x, 0, model.n_data, out)
-
-
-@entry
-def _contributions(model, scale, bounds, totals, largest):
-    """totals[i] = Cᵢ, unless it is empty; largest[j] = maxᵢ scaleⱼ Lᵢⱼ."""
-    for i in range(model.n_data):
+def _contributions(model, scale, first, stop, bounds, totals, largest):
+    """totals[i] = Cᵢ for first <= i < stop, unless it is empty; largest[j] = maxᵢ scaleⱼ Lᵢⱼ."""
+    for i in range(first, stop):
         model.term_lipschitz(i, scale, bounds)
         total = 0.0
         for j in range(scale.shape[0]):
@@ -169,9 +164,7 @@ class ControlVariate(Provider):
             model.require('`draw="importance"` needs', "term_lipschitz", instead='Use draw="uniform".')
         self.renew = flag("renew", renew)
         points = _mode(model)[None] if anchor is None else _points(model, anchor)
-        gradients = np.zeros(points.shape)
-        for a, out in zip(points, gradients, strict=True):
-            _add_data_gradient(model.native, a, out)
+        gradients = np.array([model.data_gradient(a) for a in points])
         self.points, self.gradients = points, gradients
         self.anchor, self.anchor_gradient = points[0], gradients[0]
         self._set_anchors()
@@ -191,15 +184,26 @@ class ControlVariate(Provider):
 
     def contributions(self) -> np.ndarray:
         """Cᵢ = Σⱼ scaleⱼ Lᵢⱼ, shape (N,)."""
-        out = np.zeros(self.n_data)
-        _contributions(self.model.native, self.scale, np.zeros(self.dim), out, np.zeros(self.dim))
+        out = np.empty(self.n_data)
+        self._bound_terms(out)
         return out
 
     def largest(self) -> np.ndarray:
         """The largest scaleⱼ Lᵢⱼ of all data i, shape (dim,)."""
-        out = np.zeros(self.dim)
-        _contributions(self.model.native, self.scale, np.zeros(self.dim), np.zeros(0), out)
-        return out
+        return self._bound_terms(np.zeros(0))
+
+    def _bound_terms(self, totals):
+        """Write Cᵢ of each term, unless `totals` is empty; returns the largest scaleⱼ Lᵢⱼ, (dim,)."""
+        native, largest = self.model.native, np.zeros(self.dim)
+
+        def part(first, stop):
+            found = np.zeros(self.dim)
+            _contributions(native, self.scale, first, stop, np.zeros(self.dim), totals, found)
+            return found
+
+        for found in each(part, self.model.row_chunks()):
+            largest = np.maximum(largest, found)  # NaN stays
+        return largest
 
     def rescaled(self, scale: ArrayLike) -> ControlVariate:
         """The same estimator, with distances measured in units of `scale`, a number or (dim,)."""

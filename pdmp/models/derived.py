@@ -66,6 +66,14 @@ class Derived(Compiled):
         return total
 
     @compiled
+    def block_potential(self, x, first, last):
+        """Σ Uᵢ(x) over first <= i < last."""
+        total = 0.0
+        for i in range(first, last):
+            total += self.term_potential(x, i)
+        return total
+
+    @compiled
     def add_gradient(self, x, out):
         """Add ∇U(x) to `out`."""
         self.add_prior_gradient(x, out)

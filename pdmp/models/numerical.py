@@ -12,12 +12,15 @@ from pdmp.models.verification import check_bounds, check_gradient
 from pdmp.native.arguments import count, positive, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
+from pdmp.native.threads import chunks, each
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model
 
 MANY_ROWS = 100_000  #: data from which on the search for a mode begins with some of them, where the model can
-SOME_ROWS = 20_000  #: and with how many
+SOME_ROWS = 20_000  #: and with how many at least
+SHARE_OF_ROWS = 100  #: of very many rows it begins with one in so many
+RUN = 64  #: these being neighbours, so many at a time: in a file they are on one page
 NEWTON_ERROR = 1e-3  #: standard deviations of the posterior by which the mode may then be off
 NEWTON_STEPS = 8
 
@@ -28,15 +31,58 @@ class Numerical:
 
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
+        x, native, ranges = self.check(x), self.native, self.row_chunks()
         with readable(type(self).__name__):
-            return _potential(self.native, self.check(x))
+            if len(ranges) == 1:
+                return _potential(native, x)
+            total = _prior_potential(native, x)
+            for part in each(lambda first, stop: _block_potential(native, x, first, stop), ranges):
+                total += part
+            return total
 
     def gradient(self, x: ArrayLike) -> np.ndarray:
         """∇U(x), shape (dim,): the gradient of the potential, of all terms and the prior."""
+        x, out = self.check(x), np.zeros(self.dim)
+        if len(self.row_chunks()) > 1:
+            return self._prior_gradient(x) + self.data_gradient(x)
+        with readable(type(self).__name__):
+            _add_gradient(self.native, x, out)
+        return out
+
+    def _prior_gradient(self, x):
         out = np.zeros(self.dim)
         with readable(type(self).__name__):
-            _add_gradient(self.native, self.check(x), out)
+            _add_prior_gradient(self.native, x, out)
         return out
+
+    def data_gradient(self, x: ArrayLike) -> np.ndarray:
+        """Σᵢ ∇Uᵢ(x), shape (dim,): without the prior."""
+        x, native, out = self.check(x), self.native, np.zeros(self.dim)
+
+        def part(first, stop):
+            total = np.zeros(self.dim)
+            _add_data_gradient(native, x, first, stop, total)
+            return total
+
+        with readable(type(self).__name__):
+            for total in each(part, self.row_chunks()):
+                out += total
+        return out
+
+    #: Whether the data are read from a file, so that rows are asked for long before they are looked at.
+    in_file = False
+
+    def row_width(self) -> int | None:
+        """Numbers in the data of a term, where passes over all terms take them in chunks on threads; else None."""
+        return None
+
+    def row_chunks(self) -> list[tuple[int, int]]:
+        """First and stop of the terms of each chunk."""
+        return chunks(self.n_data, self.row_width())
+
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """∇U(x), (dim,), and `hessian`, (dim, dim): in one pass over the data where the model can."""
+        return self.gradient(x), self.hessian(x)
 
     def term_gradients(self, x: ArrayLike, rows: ArrayLike) -> np.ndarray:
         """∇Uᵢ(x) for i in `rows`, shape (len(rows), dim), the prior not included."""
@@ -246,18 +292,18 @@ class Numerical:
         standard deviations off, over which the Hessian changes little. Three or four passes over the rows find the mode
         to `NEWTON_ERROR` of a standard deviation.
         """
-        part = self.some_rows(np.linspace(0, self.n_data - 1, SOME_ROWS).astype(np.int64))
+        part = self.some_rows(_spread_rows(self.n_data))
         found = None if part is None else part.mode(x)
         if found is None:
             return None
         x, last = found, np.inf
-        hessian = self.hessian(x)
+        gradient, hessian = self.gradient_and_hessian(x)
         try:
             np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
             return None
-        for _ in range(NEWTON_STEPS):
-            gradient = self.gradient(x)
+        for k in range(NEWTON_STEPS):
+            gradient = gradient if k == 0 else self.gradient(x)
             step = np.linalg.solve(hessian, gradient)
             size = np.sqrt(max(float(step @ gradient), 0.0))
             if not size < 0.5 * last:  # also where it is not finite
@@ -371,14 +417,43 @@ class Numerical:
         return int(first), int(last)
 
 
+def _spread_rows(n):
+    """Some of n rows from all over the data: so many that Newton's method needs two steps or three from their mode."""
+    some = n // SHARE_OF_ROWS
+    if some <= SOME_ROWS:
+        return np.linspace(0, n - 1, SOME_ROWS).astype(np.int64)
+    runs = np.linspace(0, n - RUN, some // RUN).astype(np.int64)
+    return (runs[:, None] + np.arange(RUN)).ravel()
+
+
 @entry
 def _potential(model, x):
     return model.total_potential(x)
 
 
 @entry
+def _prior_potential(model, x):
+    return model.prior_potential(x)
+
+
+@entry
+def _block_potential(model, x, first, stop):
+    return model.block_potential(x, first, stop)
+
+
+@entry
 def _add_gradient(model, x, out):
     model.add_gradient(x, out)
+
+
+@entry
+def _add_prior_gradient(model, x, out):
+    model.add_prior_gradient(x, out)
+
+
+@entry
+def _add_data_gradient(model, x, first, stop, out):
+    model.add_block_gradient(x, first, stop, out)
 
 
 @entry

@@ -1,6 +1,8 @@
-"""Prefetching, which numba lacks: a hint to the processor to load a row that will be read soon."""
+"""Prefetching, which numba lacks: a hint to load a row that will be read soon, to the processor or from a file."""
 
 from __future__ import annotations
+
+import mmap
 
 from llvmlite import ir
 from numba import types
@@ -39,6 +41,42 @@ else:
             return context.get_dummy_value()
 
         return types.none(data, i), generate
+
+
+if config.DISABLE_JIT or not hasattr(mmap, "MADV_WILLNEED"):  # a system that cannot be asked
+
+    @inlined
+    def _ask(data, i):
+        return 0
+
+else:
+
+    @intrinsic
+    def _ask(context, data, i):
+
+        def generate(context, builder, signature, args):
+            array = context.make_array(signature.args[0])(context, builder, args[0])
+            stride = cgutils.unpack_tuple(builder, array.strides)[0]
+            word, byte, flag = stride.type, ir.IntType(8), ir.IntType(32)
+            row = builder.ptrtoint(array.data, word)
+            row = builder.add(row, builder.mul(builder.sext(args[1], word), stride))
+            page = builder.and_(row, word(-mmap.PAGESIZE))
+            length = builder.sub(builder.add(row, stride), page)
+            kind = ir.FunctionType(flag, [byte.as_pointer(), word, flag])
+            function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
+            return builder.call(function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)])
+
+        return types.int32(data, i), generate
+
+
+@inlined
+def ask(data, i):
+    """Ask the operating system for row i of an array in a file: it is read from the disk while others are looked at.
+
+    Where the file is in memory already that takes a microsecond. Nothing happens on systems without ``madvise``.
+    Returns 0, or -1 where the system refuses, which is no error: the row is read when it is looked at.
+    """
+    return _ask(data, i)
 
 
 @inlined

@@ -155,12 +155,13 @@ def columns(x, c, wide):
     return eights
 
 
-def aligned(shape, dtype):
-    """An array of zeros that starts at a cache line."""
+def aligned(shape, dtype, zeros=True):
+    """An array of zeros, or of anything, that starts at a cache line."""
     dtype = np.dtype(dtype)
     size = int(np.prod(shape)) * dtype.itemsize
     raw = np.empty(size + LINE, np.uint8)
     start = -raw.ctypes.data % LINE
     array = raw[start : start + size].view(dtype).reshape(shape)
-    array[...] = 0
+    if zeros:
+        array[...] = 0
     return array

@@ -58,6 +58,7 @@ class Memory(NamedTuple):
     bounds: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
     since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
     row: np.ndarray  #: (1,) of the proposal
+    ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (3,) ρᵢ there
     waves: np.ndarray  #: (4,) factors of cos t, sin t, cos 2t and sin 2t, t the time since then
 

@@ -52,6 +52,7 @@ from numpy.typing import ArrayLike
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
+from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.arguments import per_coordinate
@@ -59,7 +60,7 @@ from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
-from pdmp.processes.regression_zigzag import OVERFLOW, remainder, surveyed
+from pdmp.processes.regression_zigzag import OVERFLOW, remainder, survey_rows
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -76,6 +77,7 @@ class Memory(NamedTuple):
     bounds: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
     since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
     row: np.ndarray  #: (1,) of the proposal
+    ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (3,) ρᵢ there
 
 
@@ -155,9 +157,9 @@ class RowFactors(Process):
             first.append(first[-1] + rows)
             totals.append(total)
         finite = np.isfinite(totals).all()
-        self.tables = AliasBlocks(files.mapped(table), first, np.array(totals) if finite else np.ones(len(totals)))
+        self.weights, totals = files.mapped(weights), np.array(totals) if finite else np.ones(len(totals))
+        self.tables = AliasBlocks(files.mapped(table), first, totals, model.design.asks, self.weights)
         self.tables.totals[:] *= 1.0 if finite else math.nan
-        self.weights = files.mapped(weights)
 
     # -- compiled: single rows ---------------------------------------------------------------------------------------
 
@@ -351,8 +353,7 @@ class RegressionBoomerang(RowFactors):
         if bound == 0.0:
             return math.inf, CERTAIN
         if i == ROW:
-            memory.row[0] = self.tables.draw(0, rng)
-            self.model.fetch(memory.row[0])
+            memory.row[0] = self.tables.next(0, memory.ahead, self.model, rng)
         return now + constant_arrival(bound, rng), bound
 
     @compiled
@@ -408,6 +409,7 @@ class RegressionBoomerang(RowFactors):
             bounds=np.zeros(2),
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
+            ahead=self.tables.queue(),
             loss=np.zeros(3),
         )
 
@@ -423,18 +425,32 @@ def inverse_of(precision):
 
 def _hessian(model, anchor):
     """Σ ∇Uᵢ (d,) and Σ Hᵢ (d, d) of all rows at the anchor."""
-    if model.blocks is None:
-        return _sums(model, None, 0, anchor)
-    return model.blocks.total(_sums, anchor)
+    if model.blocks is not None:
+        return model.blocks.total(_sums, anchor)
+    if len(model.row_chunks()) > 1:
+        return Chunks(model).total(_sums, anchor)
+    return _sums(model, None, 0, anchor)
 
 
 def _sums(model, files, first, anchor):
     ones = np.ones(model.dim)
-    return surveyed(model, anchor, ones, ones, np.arange(model.dim))[:2]
+    return survey_rows(model, anchor, ones, ones, np.arange(model.dim))[:2]
 
 
 def weighed(model, anchor, root):
     """Λᵢ of all rows (N,), and the largest γ, for the reference of covariance LLᵀ, `root` L."""
+    if len(model.row_chunks()) == 1:
+        return weigh_rows(model, anchor, root)
+    weights, growth = zip(*Chunks(model).map(_weigh_chunk, anchor, root), strict=True)
+    return np.concatenate(weights), float(np.max(growth))
+
+
+def _weigh_chunk(block, files, first, *args):
+    return weigh_rows(block, *args)
+
+
+def weigh_rows(model, anchor, root):
+    """`weighed` of some rows, in one thread."""
     weights, rows, third, square = (
         np.zeros(model.n_data),
         np.zeros((3, len(root))),
@@ -446,7 +462,7 @@ def weighed(model, anchor, root):
 
 
 def _weigh_block(block, files, first, anchor, root, table, name):
-    weights, growth = weighed(block, anchor, root)
+    weights, growth = weigh_rows(block, anchor, root)
     total = float(weights.sum())
     files.write(name, first, weights)
     if math.isfinite(total):

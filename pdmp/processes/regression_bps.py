@@ -63,6 +63,7 @@ class Memory(NamedTuple):
     line: np.ndarray  #: (5,) what is known of the line on which the path is
     since: np.ndarray  #: (1,) the event from which on it is; NaN before that is computed
     row: np.ndarray  #: (1,) of the proposal
+    ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (3,) ρᵢ there
 
 
@@ -181,8 +182,7 @@ class RegressionBPS(RowFactors):
         s = first_arrival(level, slope, rng.standard_exponential())
         if not s < horizon:
             return now + horizon, HORIZON
-        state.memory.row[0] = self.tables.draw(0, rng)
-        self.model.fetch(state.memory.row[0])
+        state.memory.row[0] = self.tables.next(0, state.memory.ahead, self.model, rng)
         return now + s, level + slope * s
 
     @compiled
@@ -258,5 +258,6 @@ class RegressionBPS(RowFactors):
             line=np.zeros(5),
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
+            ahead=self.tables.queue(),
             loss=np.zeros(3),
         )

@@ -46,10 +46,12 @@ from numpy.typing import ArrayLike
 
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import second_derivative_bound
+from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, entry, inlined, positive
+from pdmp.native.threads import added
 from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON
 from pdmp.processes.anchored_zigzag import (
@@ -85,6 +87,7 @@ class Memory(NamedTuple):
     sums: np.ndarray  #: (K, 6), with d = M (w - ŵ, b - b̂) of the anchor (ŵ, b̂) of the means
     own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
     cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
+    ahead: tuple  #: rows drawn ahead
 
 
 class RegressionZigZag(AnchoredZigZag):
@@ -186,7 +189,8 @@ class RegressionZigZag(AnchoredZigZag):
             totals.append(total)
         if not self.slots:
             finite = np.isfinite(totals).all()
-            self.tables = AliasBlocks(files.mapped(name), first, np.array(totals) if finite else np.ones(len(totals)))
+            totals = np.array(totals) if finite else np.ones(len(totals))
+            self.tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks)
             self.tables.totals[:] *= 1.0 if finite else math.nan
         else:  # the rows of a group are in any block: sorted here, in memory
             group = _group_of(model)
@@ -308,9 +312,7 @@ class RegressionZigZag(AnchoredZigZag):
         row[g, LEVEL], row[g, SLOPE] = total * begin, total * (end - begin) / horizon
         row[g, START] = now
         if total > 0.0:
-            i = self.tables.draw(g, rng)
-            row[g, ROW] = i
-            self.model.fetch(i)
+            row[g, ROW] = self.tables.next(g, memory.ahead, self.model, rng)
         level, rise = row[g, LEVEL] + row[g, KNOWN], row[g, SLOPE] + row[g, KNOWN_SLOPE]
         s = first_arrival(level, rise, rng.standard_exponential())
         return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
@@ -480,6 +482,7 @@ class RegressionZigZag(AnchoredZigZag):
             sums=np.zeros((self.slots, 6)),
             own=np.zeros((self.groups, 2 * self.slots)),
             cross=np.zeros((m, 2)),
+            ahead=self.tables.queue(),
         )
 
     def prepare(self, state) -> None:
@@ -524,6 +527,19 @@ def _squares_of_groups(model, speed):
 
 def surveyed(model, anchor, speed, scale, shared):
     """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
+    if len(model.row_chunks()) == 1:
+        return survey_rows(model, anchor, speed, scale, shared)
+    found = list(Chunks(model).map(_survey_chunk, anchor, speed, scale, shared))
+    sums = added(part[:4] for part in found)
+    return (*sums, np.max([part[4] for part in found], axis=0), np.concatenate([part[5] for part in found]))
+
+
+def _survey_chunk(block, files, first, *args):
+    return survey_rows(block, *args)
+
+
+def survey_rows(model, anchor, speed, scale, shared):
+    """`surveyed` of some rows, in one thread."""
     m, K = len(shared), model.n_groups
     groups = int(model.first[1] - model.first[0]) if K else 1
     inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
@@ -548,7 +564,7 @@ def surveyed(model, anchor, speed, scale, shared):
 
 
 def _survey_block(block, files, first, anchor, speed, scale, shared, name):
-    *found, weights = surveyed(block, anchor, speed, scale, shared)
+    *found, weights = survey_rows(block, anchor, speed, scale, shared)
     total = float(weights.sum())
     if block.n_groups:
         files.write(name, first, weights)

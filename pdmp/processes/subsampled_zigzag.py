@@ -21,8 +21,8 @@ part, and √d = |v/σ|. Importance draws i in proportion to Cᵢ = Σⱼ σⱼ 
 batch: the clock needs no batch, and j is drawn in proportion to Bⱼ once the batch is known. Of several anchors
 (`pdmp.gradients.anchors`) the nearest to x counts, and in [·]₊ the one for which that is largest.
 
-No batch depends on the state. So batches are drawn ahead of their use, and their data are prefetched from main memory
-while others are evaluated.
+No batch depends on the state. So batches are drawn ahead of their use, and their data are prefetched from main memory,
+or from a file, while others are evaluated.
 
 References
 ----------
@@ -47,6 +47,7 @@ from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound, draw_component
 
 AHEAD = 16  #: data drawn ahead of their use
+AHEAD_IN_FILE = 128  #: and of a model whose data are read from a file
 
 
 class Memory(NamedTuple):
@@ -258,7 +259,7 @@ class SubsampledRates(Compiled):
 
     def memory(self, process, x, rng):
         d, n = process.dim, process.provider.size
-        ring = 2 * max(1, AHEAD // (2 * n))
+        ring = 2 * max(1, (AHEAD_IN_FILE if process.provider.model.in_file else AHEAD) // (2 * n))
         return Memory(
             here=np.zeros(d),
             at=np.full(1, math.nan),

@@ -5,6 +5,7 @@ import os
 import pathlib
 import pickle
 import random
+import types
 
 import numpy as np
 import pytest
@@ -12,12 +13,14 @@ import pytest
 import pdmp
 from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.totals import Totals
-from pdmp.models.regressions import blocks, mixed
+from pdmp.gradients import alias
+from pdmp.models.regressions import blocks, design, mixed
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
 
@@ -271,8 +274,47 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     RegressionZigZag(model, at.mean + 0.1, 2.0 * at.sd)  # has tables of its own
     assert np.array_equal(tables.table, table_before)
     rng = np.random.default_rng(0)
-    counts = np.bincount([tables.draw(0, rng) for _ in range(4_000)], minlength=N)
+    fetched, model, queue = [], types.SimpleNamespace(), tables.queue()
+    model.fetch = fetched.append
+    items = [tables.next(0, queue, model, rng) for _ in range(4_000)]
+    counts = np.bincount(items, minlength=N)
     assert np.all(np.abs(counts - 4_000 * found) < 6.0 * np.sqrt(4_000 * found) + 1.0)
+
+    # Rows are drawn ahead, each from numbers of its own, and asked for once, half of the queue before they are used.
+    assert fetched[:4_000] == items and len(fetched) == 4_000 + len(queue.items) // 2
+    rng = np.random.default_rng(0)
+    for item in items:
+        b, _ = tables.blocks.draw(rng)
+        k = tables.first[b] + int(rng.random() * (tables.first[b + 1] - tables.first[b]))
+        assert item == (k if rng.random() < tables.table[k, 0] else tables.first[b] + int(tables.table[k, 1]))
+
+
+@plain_only
+@pytest.mark.parametrize("kind", [RegressionZigZag, RegressionBoomerang])
+def test_rows_of_large_files_are_asked_for(kind, tmp_path, monkeypatch):
+    """The path is the same whether rows are asked for or not, and that of a run which went on is that of one run."""
+    data = folder_of(table(), tmp_path / "t")
+    asked = []
+    for module in (design, alias):
+        monkeypatch.setattr(module, "ask", lambda rows, i: asked.append((rows.shape, int(i))))
+    found = {}
+    for share in (1.0, 0.0):
+        monkeypatch.setattr(design, "KEPT_SHARE", share)
+        model = made_by("c ~ x + w", "poisson", data, {"weights": "h"})[0]
+        at = laplace(model)
+        process = kind(model, at.mean) if kind is RegressionBoomerang else kind(model, at.mean, at.sd)
+        options = {"seed": 4, "chains": 1, "initial": at.mean, "progress": False}
+        before = len(asked)
+        found[share] = pdmp.sample(process, proposals=120, **options)
+        assert (len(asked) > before) == (share == 0.0)
+        pdmp.sample(process, proposals=50, checkpoint=tmp_path / f"{share}", **options)
+        found[f"{share} resumed"] = pdmp.sample(process, proposals=120, checkpoint=tmp_path / f"{share}", **options)
+    for run in found.values():
+        assert np.array_equal(run.trajectories[0].positions, found[1.0].trajectories[0].positions)
+        assert np.array_equal(run.trajectories[0].times, found[1.0].trajectories[0].times)
+        assert len(run.trajectories[0].times) > 5
+    shapes = {shape for shape, _ in asked}
+    assert {(N, 3), (N,), (N, 2)} <= shapes and {i for _, i in asked} <= set(range(N))
 
 
 def test_a_fit(tmp_path):

@@ -1054,12 +1054,24 @@ def test_the_mode_of_many_rows_takes_a_few_passes(kind, tmp_path, monkeypatch):
 
 
 @pytest.mark.exact
+def test_some_of_very_many_rows():
+    """From all over the data; of very many one in a hundred, in runs of neighbours."""
+    rows = numerical._spread_rows(10**6)
+    assert len(rows) == numerical.SOME_ROWS and rows[0] == 0 and rows[-1] == 10**6 - 1
+    rows = numerical._spread_rows(10**7 + 3)
+    assert 0.99 < len(rows) / 10**5 <= 1.0 and rows[0] == 0 and rows[-1] == 10**7 + 2
+    steps = np.diff(rows)
+    assert np.all(steps > 0) and np.sum(steps == 1) == len(rows) * 63 // 64
+    assert np.ptp(steps[steps > 1]) <= 1
+
+
+@pytest.mark.exact
 def test_newton_steps_end_after_the_one_that_is_small_enough():
     """Of U = x² / 2 with a Hessian 5 % too large, each step leaves 1 / 21 of the distance; two leave 2 NEWTON_ERROR."""
     model = types.SimpleNamespace(
         n_data=10**5,
         some_rows=lambda rows: types.SimpleNamespace(mode=lambda x: np.ones(1)),
-        hessian=lambda x: np.array([[1.05]]),
+        gradient_and_hessian=lambda x: (x, np.array([[1.05]])),
         gradient=lambda x: x,
     )
     assert numerical.Numerical._mode_by_rows(model, np.zeros(1))[0] == pytest.approx(21.0**-3, rel=1e-9)

@@ -676,9 +676,9 @@ BUGS += [
         ),
         (
             "the last block twice",
-            BLOCKS,
-            "totals = [a + b for a, b in zip(totals, parts, strict=True)]",
-            "totals = [b + b for a, b in zip(totals, parts, strict=True)]",
+            "pdmp/native/threads.py",
+            "tuple(a + b for a, b in zip(totals, part, strict=True))",
+            "tuple(b + b for a, b in zip(totals, part, strict=True))",
             SET_UP,
         ),
         (
@@ -689,9 +689,22 @@ BUGS += [
             SET_UP,
         ),
         ("sums of where it was before", BLOCKS, "if self._look[0] != key:", "if self._look[0] is None:", SET_UP),
-        ("differences to one side", BLOCKS, "_gradient(block.native, x - e,", "_gradient(block.native, x,", SET_UP),
-        ("curvatures without weights", BLOCKS, "w = weight * model.likelihood", "w = model.likelihood", SET_UP),
-        ("slopes of blocks are intercepts", BLOCKS, "+= part * model.value[i, k]", "+= part", SET_UP),
+        ("dispersions without the prior", BLOCKS, "yield rows[q] + (self", "yield rows[q] + 0.0 * (self", SET_UP),
+        ("curvatures without weights", BLOCKS, "w = weight * zz", "w = zz", SET_UP),
+        (
+            "slopes of blocks are intercepts",
+            BLOCKS,
+            "border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]",
+            "border[j, model.level[i, k] - model.first[0]] += part",
+            SET_UP,
+        ),
+        (
+            "slopes of blocks have no part in dispersions",
+            BLOCKS,
+            "laws[q, model.level[i, k]] += part * model.value[i, k]",
+            "laws[q, model.level[i, k]] += part",
+            SET_UP,
+        ),
         (
             "products of a slope are the slope",
             BLOCKS,
@@ -745,8 +758,8 @@ BUGS += [
         (
             "every block's aliases in the first",
             ALIASES,
-            "else self.first[b] + int(self.table[k, ALIAS]))",
-            "else int(self.table[k, ALIAS]))",
+            "alias = self.first[b] + int(self.table[k, ALIAS])",
+            "alias = int(self.table[k, ALIAS])",
             DRAWN,
         ),
         (

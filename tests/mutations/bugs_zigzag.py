@@ -44,8 +44,8 @@ BUGS = [
         (
             "alias: a column that becomes small is forgotten",
             TABLE,
-            "            waiting[low] = large\n            low += 1\n    #",
-            "            waiting[low] = large\n    #",
+            "if _give(table, waiting[low], waiting[high]):\n            waiting[low] = waiting[high]\n            low += 1",
+            "if _give(table, waiting[low], waiting[high]):\n            low += 0",
             ALIAS,
         ),
         # bounds of terms

@@ -492,3 +492,36 @@ def test_the_law_is_the_posterior_without_error(name):
     found = replicate(process(name), ANCHOR, 24, seed=43, warmup=0.02, events=60_000)
     assert_unbiased((found.mean - mean) / np.sqrt(variance), 0.0, resolution=0.05)
     assert_unbiased(found.var / variance, 1.0, resolution=0.08)
+
+
+@pytest.mark.exact
+@plain_only
+def test_rows_of_a_file_are_drawn_far_ahead_and_asked_for(tmp_path, monkeypatch):
+    """Whether they are asked for changes no path, and a run that goes on is the run that was not interrupted."""
+    from pdmp.models.regressions import design
+
+    assert design.KEPT_SHARE == 0.25
+    rng, asked = np.random.default_rng(3), []
+    X = rng.standard_normal((300, 2))
+    y = (rng.random(300) < 0.5).astype(float)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr(design, "ask", lambda rows, i: asked.append(int(i)))
+    runs = {}
+    for share in (1.0, 0.0):
+        monkeypatch.setattr(design, "KEPT_SHARE", share)
+        model = LogisticRegression(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+        process = pdmp.ZigZag(ControlVariate(model, 1, anchor=[0.0, 0.0], draw="importance"))
+        options = {"seed": 4, "initial": [0.0, 0.0], "progress": False}
+        assert not asked
+        runs[share] = pdmp.sample(process, proposals=300, **options)
+        assert len(asked) == (0 if share else 300 + 64)  # a half of the ring ahead
+        asked.clear()
+        pdmp.sample(process, proposals=100, checkpoint=tmp_path / f"{share}", **options)
+        runs[share, "resumed"] = pdmp.sample(process, proposals=300, checkpoint=tmp_path / f"{share}", **options)
+        asked.clear()
+    for run in runs.values():
+        assert len(run.trajectories[0].times) > 10
+        np.testing.assert_array_equal(run.trajectories[0].positions, runs[1.0].trajectories[0].positions)
+        np.testing.assert_array_equal(run.trajectories[0].times, runs[1.0].trajectories[0].times)
+    memory = pdmp.ZigZag(ControlVariate(LogisticRegression(X, y), 1, anchor=[0.0, 0.0])).memory(np.zeros(2), rng)
+    assert len(memory.rows) == 16 and not LogisticRegression(X, y).in_file

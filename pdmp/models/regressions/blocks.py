@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pdmp.models.regressions.design import Dense
+from pdmp.models.regressions.design import Dense, products
 from pdmp.native.classes import entry
+from pdmp.native.threads import added, each
 
 if TYPE_CHECKING:
     from pdmp.models.regressions.mixed import MixedRegression
@@ -127,20 +128,17 @@ class Blocks:
         parts = max(1, min(self.place.spread, len(where)))
         ends = [k * len(where) // parts for k in range(parts + 1)]
         items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        for results in self.place.map(_blocks, (self.files, self.shell, function, args), items):
+        for results in self.place.each(_blocks, (self.files, self.shell, function, args), items):
             yield from results
 
-    def total(self, function: Callable, *args: Any) -> list[Any]:
+    def total(self, function: Callable, *args: Any) -> tuple:
         """The sum over the blocks of the tuples that the function returns, entry by entry."""
-        totals: list[Any] = []
-        for parts in self.map(function, *args):
-            totals = [a + b for a, b in zip(totals, parts, strict=True)] if totals else list(parts)
-        return totals
+        return added(self.map(function, *args))
 
     # -- what `laplace` asks ------------------------------------------------------------------------------------------
 
     def _at(self, x):
-        """Sums at x: the terms, their gradient, the curvatures, and gradients to both sides of each dispersion."""
+        """Sums at x: the terms, their gradient, the curvatures, and the Hessian's rows of the dispersions."""
         key = x.tobytes()
         if self._look[0] != key:
             self._look = key, self.total(_terms, x)
@@ -154,16 +152,40 @@ class Blocks:
 
     def curvature(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
-        return tuple(self._at(x)[2:5])
+        return self._at(x)[2:5]
 
     def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
-        """Of each dispersion the central difference of ∇U along it, (d,)."""
-        there, k = self._at(x)[5], self.shell.n_dispersions
+        """Of each dispersion the derivative of ∇U along it, (d,): exact for the data, a difference for the prior."""
+        rows, k = self._at(x)[5], self.shell.n_dispersions
         for q in range(k):
             e = np.zeros(len(x))
             e[len(x) - k + q] = step
-            prior = self.shell.gradient(x + e) - self.shell.gradient(x - e)
-            yield (prior + there[2 * q] - there[2 * q + 1]) / (2.0 * step)
+            yield rows[q] + (self.shell.gradient(x + e) - self.shell.gradient(x - e)) / (2.0 * step)
+
+
+class Chunks(Blocks):
+    """The same of a model in memory without groups, whose rows are views.
+
+    Parameters
+    ----------
+    model : MixedRegression
+    """
+
+    def __init__(self, model: MixedRegression) -> None:
+        self.model = model
+        self.shell = rows_of(model, 0, 0)
+        self._look = (None, None)
+
+    def map(self, function: Callable, *args: Any) -> Iterator[Any]:
+        def part(first, stop):
+            return function(rows_of(self.model, first, stop), None, first, *args)
+
+        return each(part, self.model.row_chunks())
+
+
+def rows_of(model: MixedRegression, first: int, stop: int) -> MixedRegression:
+    """The model of rows first … stop - 1 alone, of a model in memory; nothing is copied."""
+    return _shell(model, *(a[first:stop] for a in _rows_of(model)))
 
 
 DIFFERENCE = 1e-4  #: step of differences along a dispersion
@@ -205,38 +227,38 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
 def _terms(block, files, first, x):
     p, k, K = block.n_fixed, block.n_dispersions, block.n_groups
     groups = int(block.first[1] - block.first[0]) if K else 0
-    gradient, there = np.zeros(block.dim), np.zeros((2 * k, block.dim))
-    products, own, border = np.zeros((p, p)), np.zeros((groups, K, K)), np.zeros((p, K * groups))
-    potential = _sums(block.native, x, gradient, products, own, border)
-    for q in range(k):
-        e = np.zeros(block.dim)
-        e[block.dim - k + q] = DIFFERENCE
-        _gradient(block.native, x + e, there[2 * q])
-        _gradient(block.native, x - e, there[2 * q + 1])
-    return potential, gradient, products, own, border, there
+    gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
+    own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
+    potential = _sums(block.native, x, gradient, curvatures, own, border, laws)
+    return potential, gradient, products(block.design.data, curvatures, p), own, border, laws
 
 
 @entry
-def _gradient(model, x, out):
-    model.add_block_gradient(x, 0, model.n_data, out)
-
-
-@entry
-def _sums(model, x, gradient, products, own, border):
-    """Σ Uᵢ, returned; its gradient, and ℓ'' by columns and groups: no BLAS, whose sums depend on its threads."""
+def _sums(model, x, gradient, curvatures, own, border, laws):
+    """Σ Uᵢ, returned; its gradient; ℓ'' of each row, and sums by columns, groups and dispersions, effects centred."""
     model.add_block_gradient(x, 0, model.n_data, gradient)
-    a, c, p, total = model.first_dispersion(x), model.second_dispersion(x), products.shape[0], 0.0
+    a, c, p, total = model.first_dispersion(x), model.second_dispersion(x), border.shape[0], 0.0
+    n = laws.shape[0]
     for i in range(model.n_data):
         total += model.term_potential(x, i)
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        w = weight * model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
-        for j in range(p):
-            part = w * model.design.feature(i, j)
-            for q in range(p):
-                products[j, q] += part * model.design.feature(i, q)
-            for k in range(model.n_groups):
-                border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
+        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(x, i), model.target[i], a, c)
+        w = weight * zz
+        curvatures[i] = w
+        if model.n_groups > 0:
+            for j in range(p):
+                part = w * model.design.feature(i, j)
+                for k in range(model.n_groups):
+                    border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
         for k in range(model.n_groups):
             for q in range(model.n_groups):
                 own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
+        for q in range(n):
+            part = weight * (za if q == 0 else zc)
+            model.design.add_row(i, part, laws[q])
+            for k in range(model.n_groups):
+                laws[q, model.level[i, k]] += part * model.value[i, k]
+            laws[q, model.dim - n] += weight * (aa if q == 0 else ac)
+            if n > 1:
+                laws[q, model.dim - 1] += weight * (ac if q == 0 else cc)
     return total

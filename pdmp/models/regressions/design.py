@@ -12,12 +12,15 @@ import math
 import numpy as np
 from scipy import sparse
 
-from pdmp.native.classes import Compiled, compiled, inlined, vectorised
-from pdmp.native.prefetch import LINE, prefetch
+from pdmp.data.memory import machine_memory
+from pdmp.native.classes import Compiled, compiled, entry, inlined, vectorised
+from pdmp.native.prefetch import LINE, ask, prefetch
+from pdmp.native.threads import chunks, each
 from pdmp.native.vectors import BLOCK, add8, aligned, buffer, dot
 
 #: Rows of a large matrix that Python looks at together hold about so many numbers.
 PIECE = 2**20
+KEPT_SHARE = 0.25  #: of the memory, up to which a file is expected to stay there
 IN_CACHE = 2**15  #: numbers of a piece that a few operations in a row find in the cache
 
 
@@ -135,6 +138,10 @@ class Dense(Compiled):
         prefetch(self.data, i)
 
     @compiled
+    def fetch_entry(self, values, i):
+        """Ask for the entry of row i of an array that belongs to the matrix, where that is in a file."""
+
+    @compiled
     def products(self, x, rows, start, n, out):
         """out[k] = row rows[start + k] times x, for the next 64 of the n rows."""
         _products(self.data, self.size, x, rows, start, n, out)
@@ -191,7 +198,29 @@ class Dense(Compiled):
 
 
 class Mapped(Dense):
-    """A matrix that stays in its file."""
+    """A matrix that stays in its file.
+
+    Of one that takes up more than a share of the memory, rows that will be looked at soon are asked for: the operating
+    system then reads many of them at a time. A smaller one it keeps in memory once it is read.
+    """
+
+    asks: bool
+
+    def __init__(self, data, size):
+        super().__init__(data, size)
+        self.asks = data.nbytes > KEPT_SHARE * machine_memory()
+
+    @compiled
+    def fetch(self, i):
+        if self.asks:
+            ask(self.data, i)
+        else:
+            prefetch(self.data, i)
+
+    @compiled
+    def fetch_entry(self, values, i):
+        if self.asks and values.shape[0] > 0:
+            ask(values, i)
 
     def taken(self, rows):
         return None  # a copy may not fit in memory
@@ -377,7 +406,7 @@ def read_design(X, dtype=None, intercept=False):
     except (TypeError, ValueError):
         raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
     _check_shape(X)
-    _check_finite(X)
+    check_finite(X)
     if intercept:
         X = with_ones(X)
     dtype = np.dtype(np.float64) if dtype is None else dtype
@@ -426,7 +455,7 @@ def _mapped(X, dtype, intercept):
         raise ValueError(f"`dtype` must be that of a memory-mapped `X`, {X.dtype}, got {dtype}; {copying}.")
     if intercept:
         raise ValueError(f"a memory-mapped `X` is not copied to add an intercept: give it a column of ones, {copying}.")
-    _check_finite(X)
+    check_finite(X)
     return X, Mapped(X, X.shape[1])
 
 
@@ -441,10 +470,16 @@ def _check_shape(X):
         raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
 
 
-def _check_finite(X):
+def check_finite(X):
+    """A `ValueError` for numbers that are NaN or infinite."""
+
     # A sum is finite only if all its numbers are, and takes a tenth of the time; where it is not, they are looked at.
-    with np.errstate(over="ignore", invalid="ignore"):
-        wrong = sum(int(np.sum(~np.isfinite(X[s]))) for s in pieces(X) if not math.isfinite(X[s].sum()))
+    def count_wrong(first, stop):
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = math.isfinite(X[first:stop].sum())
+        return 0 if finite else int(np.sum(~np.isfinite(X[first:stop])))
+
+    wrong = sum(each(count_wrong, chunks(*X.shape)))
     if wrong:
         raise ValueError(f"`X` must be finite, and has {wrong} values that are NaN or infinite.")
 
@@ -453,6 +488,14 @@ def gram(X, weights=None):
     """Xᵀ diag(weights) X, (d, d), by pieces; without weights XᵀX."""
     if sparse.issparse(X):
         return (X.T @ (X if weights is None else sparse.diags_array(weights) @ X)).toarray()
+    ranges = chunks(*X.shape)
+    if len(ranges) > 1:
+        parts = (
+            (lambda first, stop: products(X[first:stop]))
+            if weights is None
+            else (lambda first, stop: products(X[first:stop], weights[first:stop]))
+        )
+        return sum(each(parts, ranges))
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = None if weights is None or np.any(weights < 0.0) else np.sqrt(weights)
     for s in pieces(X, IN_CACHE):
@@ -461,6 +504,46 @@ def gram(X, weights=None):
             part = part * roots[s, None]
         total += part.T @ (part if weights is None or roots is not None else part * weights[s, None])
     return total
+
+
+def products(rows, weights=None, d=None):
+    """Σ weightsₖ rowₖ rowₖᵀ over some rows, (d, d), of their first d entries; all of them for None.
+
+    Without BLAS, whose sums depend on its number of threads.
+    """
+    d = rows.shape[1] if d is None else d
+    if not rows.flags.c_contiguous or rows.dtype not in (np.float32, np.float64):
+        rows = np.ascontiguousarray(rows, float)
+    weights = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights, float)
+    lower = np.zeros((d, d))
+    _add_products(rows, weights, np.empty((d, BLOCK)), lower)
+    return lower + np.tril(lower, -1).T
+
+
+@entry
+def _add_products(rows, weights, tile, out):
+    for start in range(0, rows.shape[0], BLOCK):
+        _add_tile(rows, weights, start, min(BLOCK, rows.shape[0] - start), tile, out)
+
+
+@vectorised
+def _add_tile(rows, weights, start, m, tile, out):
+    """The lower triangle for a block of rows, whose numbers are put column by column so that sums are vectorised."""
+    d, scaled = out.shape[0], buffer()
+    for k in range(m):
+        for j in range(d):
+            tile[j, k] = rows[start + k, j]
+    for j in range(d):
+        for k in range(m, BLOCK):
+            tile[j, k] = 0.0
+    for j in range(d):
+        for k in range(BLOCK):
+            scaled[k] = tile[j, k] * (weights[start + k] if k < m else 0.0)
+        for q in range(j + 1):
+            total = 0.0
+            for k in range(BLOCK):
+                total += scaled[k] * tile[q, k]
+            out[j, q] += total
 
 
 def row_norms(X, root=None):

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.priors import derivative, second_derivative_bound
-from pdmp.models.regressions.design import gram
+from pdmp.models.regressions.blocks import Chunks
+from pdmp.models.regressions.design import gram, products
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, entry
 
@@ -80,14 +81,36 @@ class FixedEffectsRegression(MixedRegression):
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, (dim, dim); of a Student-t prior a bound instead."""
+        if len(self.row_chunks()) > 1:
+            return self.data_sums(self.check(x))[1] + self._prior_hessian()
         out = np.zeros(self.n_data)
-        _second_derivatives(self.native, self.check(x), out)
-        prior = [second_derivative_bound(k, *row) for k, row in zip(self.kinds, self.numbers, strict=True)]
-        return gram(self.X, out) + np.diag(prior)
+        _second_derivatives(self.native, self.check(x), np.zeros(self.dim), out)
+        return gram(self.X, out) + self._prior_hessian()
+
+    def _prior_hessian(self):
+        return np.diag([second_derivative_bound(k, *row) for k, row in zip(self.kinds, self.numbers, strict=True)])
+
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        if len(self.row_chunks()) == 1:
+            return super().gradient_and_hessian(x)
+        gradient, hessian = self.data_sums(self.check(x))
+        return gradient + self._prior_gradient(self.check(x)), hessian + self._prior_hessian()
+
+    def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows."""
+        return Chunks(self).total(_gradient_and_hessian, x)
+
+
+def _gradient_and_hessian(block, files, first, x):
+    gradient, curvatures = np.zeros(block.dim), np.empty(block.n_data)
+    _second_derivatives(block.native, x, gradient, curvatures)
+    return gradient, products(block.design.data, curvatures, block.dim)
 
 
 @entry
-def _second_derivatives(model, x, out):
+def _second_derivatives(model, x, gradient, out):
+    """Of each row, ℓ'' times its weight; adds the gradient of all terms to `gradient`."""
+    model.add_block_gradient(x, 0, model.n_data, gradient)
     for i in range(model.n_data):
         value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], 0.0, 0.0)
         out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value

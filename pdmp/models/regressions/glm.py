@@ -33,13 +33,16 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.design import (
     data_and_coordinates,
     gram,
+    is_mapped,
     name_coefficients,
+    products,
     read_design,
     row_norms,
     with_ones,
 )
 from pdmp.native.classes import Compiled, compiled, entry, positive, readable, vectorised
 from pdmp.native.explanations import explained_methods
+from pdmp.native.threads import CHUNK, added, chunks, each
 from pdmp.native.vectors import BLOCK, buffer
 
 #: Up to so many dimensions XᵀX is kept, for bounds on directional curvatures.
@@ -207,6 +210,15 @@ class GaussianPrior(Model):
             out[j] += self.precision[j] * x[j]
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    @property
+    def in_file(self) -> bool:
+        return is_mapped(self.X)
+
+    def row_width(self) -> int | None:
+        # With very many columns, adding up what the chunks have found would take longer than the chunks.
+        numbers = self.X.nnz if sparse.issparse(self.X) else self.X.size
+        return max(numbers // max(self.n_data, 1), 1) if self.dim <= CHUNK // 16 else None
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """A factor for each datum, on the coordinates where its features are not zero; one for each prior."""
@@ -480,14 +492,38 @@ class GeneralisedLinear(LinearPredictions, GaussianPrior):
 
     def second_derivatives(self, x: ArrayLike) -> np.ndarray:
         """ℓ'' of each term at x, shape (N,)."""
-        out = np.zeros(self.n_data)
+        out, x, native = np.zeros(self.n_data), self.check(x), self.native
+
+        def part(first, stop):
+            _second_derivatives(native, x, first, stop, out[first:stop])
+
         with readable(type(self).__name__):
-            _second_derivatives(self.native, self.check(x), out)
+            for _ in each(part, self.row_chunks()):
+                pass
         return out
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(ℓ'') X + diag(prior_scale⁻²)."""
         return gram(self.X, self.second_derivatives(x)) + np.diag(self.precision)
+
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        own = type(self).hessian is not GeneralisedLinear.hessian
+        if own or sparse.issparse(self.X) or len(self.row_chunks()) == 1:
+            return super().gradient_and_hessian(x)
+        gradient, hessian = self.data_sums(self.check(x))
+        return gradient + self._prior_gradient(self.check(x)), hessian + np.diag(self.precision)
+
+    def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows, which are dense."""
+        native = self.native
+
+        def part(first, stop):
+            gradient, weights = np.zeros(self.dim), np.empty(stop - first)
+            _gradient_and_second_derivatives(native, x, first, stop, gradient, weights)
+            return gradient, products(self.X[first:stop], weights)
+
+        with readable(type(self).__name__):
+            return added(each(part, self.row_chunks()))
 
 
 class BoundedHessian(GeneralisedLinear):
@@ -502,7 +538,7 @@ class BoundedHessian(GeneralisedLinear):
     def settle(self) -> None:
         """Keep Σ high aᵢaᵢᵀ where it is small; to be called when `target` and parameters are set."""
         if self.dim <= min(GRAM, self.n_data):
-            self.gram = gram(self.X, self.all_second_derivative_bounds()[1])
+            self.gram = self._bounding_products()
 
     @compiled
     def second_derivative_bounds(self, y):
@@ -563,6 +599,17 @@ class BoundedHessian(GeneralisedLinear):
 
     # -- Python ---------------------------------------------------------------------------------------------------
 
+    def _bounding_products(self):
+        """Σ highᵢ aᵢaᵢᵀ, (d, d)."""
+        if sparse.issparse(self.X) or len(self.row_chunks()) == 1:
+            return gram(self.X, self.all_second_derivative_bounds()[1])
+
+        def part(first, stop):
+            high = self.second_derivative_bounds(self.target[first:stop])[1]
+            return products(self.X[first:stop], np.broadcast_to(high, stop - first))
+
+        return sum(each(part, self.row_chunks()))
+
     def all_second_derivative_bounds(self) -> np.ndarray:
         """Bounds on ℓ'' of each term, two arrays (N,)."""
         return np.array([np.broadcast_to(bound, self.n_data) for bound in self.second_derivative_bounds(self.target)])
@@ -574,9 +621,9 @@ class BoundedHessian(GeneralisedLinear):
 
     def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²) plus Σ lowᵢ aᵢaᵢᵀ, and plus Σ highᵢ aᵢaᵢᵀ, (d, d) each."""
-        prior, (low, high) = np.diag(self.precision), self.all_second_derivative_bounds()
+        prior, low = np.diag(self.precision), self.all_second_derivative_bounds()[0]
         least = gram(self.X, low) if np.any(low) else np.zeros((self.dim, self.dim))
-        return prior + least, prior + (self.gram if self.gram.size else gram(self.X, high))
+        return prior + least, prior + (self.gram if self.gram.size else self._bounding_products())
 
 
 class BoundedGradient(BoundedHessian):
@@ -629,9 +676,16 @@ class BoundedGradient(BoundedHessian):
 
 
 @entry
-def _second_derivatives(model, x, out):
-    for i in range(model.n_data):
-        out[i] = model.second_derivative(model.margin(x, i), model.target[i])
+def _second_derivatives(model, x, first, stop, out):
+    for i in range(first, stop):
+        out[i - first] = model.second_derivative(model.margin(x, i), model.target[i])
+
+
+@entry
+def _gradient_and_second_derivatives(model, x, first, stop, gradient, out):
+    model.add_block_gradient(x, first, stop, gradient)
+    for i in range(first, stop):
+        out[i - first] = model.second_derivative(model.margin(x, i), model.target[i])
 
 
 def read_vector(name, values, n):
@@ -652,8 +706,17 @@ def read_labels(y, n):
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"`y` must have shape ({n},), one label for each row of `X`, got {labels.shape}.")
-    low, high = (labels.min(), labels.max()) if labels.dtype.kind in "biuf" else (None, None)
-    if low is not None and np.all((labels == low) | (labels == high)):
+    ranges = chunks(n, 1)
+    low = high = None
+    if labels.dtype.kind in "biuf":
+        ends = list(each(lambda first, stop: (labels[first:stop].min(), labels[first:stop].max()), ranges))
+        low, high = np.min([least for least, _ in ends]), np.max([most for _, most in ends])
+
+    def both(first, stop):
+        some = labels[first:stop]
+        return bool(np.all((some == low) | (some == high)))
+
+    if low is not None and all(each(both, ranges)):
         values = {low.item(), high.item()}
     else:  # sorting takes longer than all else that is done with many rows
         values = set(np.unique(labels).tolist())
@@ -661,7 +724,14 @@ def read_labels(y, n):
         raise ValueError(f"`y` must have labels in {{0, 1}} or {{-1, +1}}, got {sorted(values, key=str)[:5]}.")
     if len(values) == 1:
         raise ValueError(f"`y` must have both classes, and all {len(labels)} labels are {values.pop()}.")
-    return (labels > 0).astype(float)
+    read = np.empty(n)
+
+    def write(first, stop):
+        read[first:stop] = labels[first:stop] > 0
+
+    for _ in each(write, ranges):
+        pass
+    return read
 
 
 def read_counts(y, n):

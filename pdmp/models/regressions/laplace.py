@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative_bound
-from pdmp.models.regressions.blocks import DIFFERENCE
+from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.mixed import MixedRegression
@@ -43,7 +43,7 @@ def laplace(model: MixedRegression) -> Laplace | None:
     effects with the variances that the approximation gives them (an EM step): the joint density has no mode, as it
     grows without bound where all effects are equal and τ is 0.
     """
-    grouped, rows = isinstance(model, GroupIntercepts), _Rows(model) if model.blocks is None else model.blocks
+    grouped, rows = isinstance(model, GroupIntercepts), _rows_of(model)
     first, stop = int(model.first[0]), int(model.first[-1])
     effects = np.arange(first, stop)
     dense = np.setdiff1d(np.arange(model.dim), np.r_[effects, np.arange(model.n_fixed, first)])
@@ -93,8 +93,15 @@ def laplace(model: MixedRegression) -> Laplace | None:
     return Laplace(x, sd, dense, covariance)
 
 
+def _rows_of(model):
+    """What is asked of the rows: in files, in memory on threads, or in memory."""
+    if model.blocks is not None:
+        return model.blocks
+    return Chunks(model) if len(model.row_chunks()) > 1 else _Rows(model)
+
+
 class _Rows:
-    """What `laplace` asks of the rows of a model in memory; of those in files `blocks.Blocks` tells."""
+    """What `laplace` asks of the rows of a model in memory; of others `blocks.Blocks` tells."""
 
     def __init__(self, model):
         self.model, self.potential, self.gradient = model, model.potential, model.gradient

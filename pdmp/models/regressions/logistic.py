@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pdmp.models.base import Model
-from pdmp.models.regressions.design import name_coefficients, stays, with_ones
+from pdmp.models.regressions.design import check_finite, name_coefficients, stays, with_ones
 from pdmp.models.regressions.glm import GaussianPrior, LinearPredictions, read_labels, read_prior
 from pdmp.models.regressions.logistic_signed import SignedLogistic, signed_rows
 from pdmp.models.regressions.logistic_terms import LogisticRows, expit
@@ -112,6 +112,10 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
     @compiled
     def total_potential(self, x):
         return self.form.total_potential(x)
+
+    @compiled
+    def block_potential(self, x, first, last):
+        return self.form.block_potential(x, first, last)
 
     @compiled
     def fetch(self, i):
@@ -222,6 +226,13 @@ class LogisticRegression(LinearPredictions, GaussianPrior):
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(p (1 - p)) X + diag(prior_scale⁻²)."""
         return self.form.hessian(x)
 
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        own = type(self).hessian is not LogisticRegression.hessian
+        if own or not isinstance(self.X, np.ndarray) or len(self.row_chunks()) == 1:
+            return super().gradient_and_hessian(x)
+        gradient, hessian = self.form.data_sums(self.check(x))
+        return gradient + self._prior_gradient(self.check(x)), hessian + np.diag(self.form.precision)
+
     def hessian_bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """diag(prior_scale⁻²) and that plus ¼ XᵀX, (d, d) each: p (1 - p) lies between 0 and ¼."""
         return self.form.hessian_bounds()
@@ -251,8 +262,7 @@ def _check_data(X, y):
         raise ValueError(f"`X` must be a matrix of numbers, got {type(X).__name__}.") from None
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"`X` must have shape (N, d) with N and d at least 1, got {X.shape}.")
-    if not np.all(np.isfinite(X)):
-        raise ValueError(f"`X` must be finite, and has {np.sum(~np.isfinite(X))} values that are NaN or infinite.")
+    check_finite(X)
     labels = read_labels(y, len(X))
     if np.min(y) < 0:
         logger.info("Labels -1 and +1 are kept as 0 and 1.")

@@ -163,15 +163,15 @@ def add_rows_gradient(data, x, first, last, out):
 
 
 @vectorised
-def rows_potential(data, x):
-    """Σ log(1 + exp(-z)) = Σ max(-z, 0) + log Π (1 + exp(-|z|)), one logarithm for the product of a block.
+def rows_potential(data, x, first, last):
+    """Σ log(1 + exp(-z)) = Σ max(-z, 0) + log Π (1 + exp(-|z|)), one logarithm for the product of a block of rows.
 
     A term below 1e-16 rounds to zero; the sum's absolute error is of that order for each term.
     """
     margins, wide = buffer(), buffer()
-    d, n, total = x.shape[0], data.shape[0], 0.0
-    for start in range(0, n, BLOCK):
-        m = min(BLOCK, n - start)
+    d, total = x.shape[0], 0.0
+    for start in range(first, last, BLOCK):
+        m = min(BLOCK, last - start)
         for k in range(m):
             margins[k] = 0.0
         for c in range(0, d, BLOCK):

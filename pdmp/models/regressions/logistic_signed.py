@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.models.regressions.design import pieces
+from pdmp.models.regressions.design import pieces, products
 from pdmp.models.regressions.glm import GaussianPrior
 from pdmp.models.regressions.logistic_rays import (
     AT,
@@ -40,8 +40,9 @@ from pdmp.models.regressions.logistic_rows import (
     rows_potential,
 )
 from pdmp.models.regressions.logistic_terms import expit_of_minus, softplus_of_minus
-from pdmp.native.classes import compiled, positive
+from pdmp.native.classes import compiled, entry, positive
 from pdmp.native.prefetch import LINE, prefetch
+from pdmp.native.threads import added, chunks, each
 from pdmp.native.vectors import BLOCK, aligned
 
 #: A batch is copied if its copy has at most so many numbers.
@@ -102,7 +103,11 @@ class SignedLogistic(GaussianPrior):
 
     @compiled
     def total_potential(self, x):
-        return self.prior_potential(x) + rows_potential(self.data, x)
+        return self.prior_potential(x) + rows_potential(self.data, x, 0, self.n_data)
+
+    @compiled
+    def block_potential(self, x, first, last):
+        return rows_potential(self.data, x, first, last)
 
     @compiled
     def fetch(self, i):
@@ -271,6 +276,10 @@ class SignedLogistic(GaussianPrior):
 
     def _weighted_gram(self, x):
         """Xᵀ W X with W = 1, or diag(p (1 - p)) at `x`, in pieces; X as it is stored."""
+        if len(self.row_chunks()) > 1:
+            if x is not None:
+                return self.data_sums(x)[1]
+            return sum(each(lambda first, stop: products(self.data[first:stop], d=self.dim), self.row_chunks()))
         total = np.zeros((self.dim, self.dim))
         for rows in pieces(self.X, PIECE):
             part = self.X[rows].astype(self.data.dtype, copy=False).astype(float, copy=False)
@@ -279,6 +288,17 @@ class SignedLogistic(GaussianPrior):
                 part = part * (np.sqrt(small) / (1.0 + small))[:, None]  # p (1 - p), the same for -z
             total += part.T @ part
         return total
+
+    def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows."""
+        data, native = self.data, self.native
+
+        def part(first, stop):
+            gradient, weights = np.zeros(self.dim), np.empty(stop - first)
+            _gradient_and_weights(native, x, first, stop, gradient, weights)
+            return gradient, products(data[first:stop], weights, self.dim)
+
+        return added(each(part, self.row_chunks()))
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """Hessian of U at `x`, shape (d, d): Xᵀ diag(p (1 - p)) X + diag(prior_scale⁻²)."""
@@ -299,8 +319,20 @@ class SignedLogistic(GaussianPrior):
         return prior, prior + 0.25 * gram
 
 
+@entry
+def _gradient_and_weights(model, x, first, stop, gradient, out):
+    """Add the gradient of the terms first … stop - 1 to `gradient`; out[i - first] = p (1 - p) of each."""
+    model.add_block_gradient(x, first, stop, gradient)
+    for i in range(first, stop):
+        p = expit_of_minus(model.margin(x, i))
+        out[i - first] = p * (1.0 - p)
+
+
 class TiledLogistic(SignedLogistic):
     """What `SignedLogistic.rearranged` makes: data[t, j, k] is signed feature j of datum 64 t + k."""
+
+    def row_width(self) -> None:
+        return None  # `X` is in another order than `data`
 
     @compiled
     def feature(self, i, j):
@@ -452,9 +484,15 @@ def signed_rows(X: np.ndarray, y: np.ndarray, dtype: np.dtype) -> np.ndarray:
         float64 or float32.
     """
     d, row = X.shape[1], LINE // dtype.itemsize
-    data = aligned((len(X), -(-d // row) * row), dtype)
-    with np.errstate(over="ignore"):
-        np.multiply(X, (2.0 * y - 1.0)[:, None], out=data[:, :d], casting="same_kind")
-    if not np.all(np.isfinite(data[:, :d])):
+    data = aligned((len(X), -(-d // row) * row), dtype, zeros=False)
+
+    def write(first, stop):
+        some, signs = data[first:stop], 2.0 * y[first:stop] - 1.0
+        with np.errstate(over="ignore"):
+            np.multiply(X[first:stop], signs[:, None], out=some[:, :d], casting="same_kind")
+        some[:, d:] = 0.0
+        return dtype == np.float64 or bool(np.all(np.isfinite(some[:, :d])))
+
+    if not all(list(each(write, chunks(*X.shape)))):
         raise ValueError(f"`X` has values beyond the range of dtype={dtype}.")
     return data

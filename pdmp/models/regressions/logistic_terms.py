@@ -107,7 +107,8 @@ class LogisticRows(LogisticTerms):
         offset: ArrayLike | None = None,
     ) -> None:
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
-        self.target = 2.0 * self.y - 1.0
+        self.target = 2.0 * self.y
+        self.target -= 1.0  # in place, as there may be very many
         self.settle()
 
     def read_target(self, y: ArrayLike, n: int) -> np.ndarray:

@@ -292,6 +292,9 @@ class MixedRegression(Model):
     @compiled
     def fetch(self, i):
         self.design.fetch(i)
+        self.design.fetch_entry(self.target, i)
+        self.design.fetch_entry(self.offset, i)
+        self.design.fetch_entry(self.weight, i)
 
     @compiled
     def remainder_bounds(self, anchor, i, scale):
@@ -364,6 +367,14 @@ class MixedRegression(Model):
                 out[self.n_fixed + k] += (self.first[k + 1] - self.first[k]) - total
 
     # -- Python ---------------------------------------------------------------------------------------------------
+
+    @property
+    def in_file(self) -> bool:
+        return is_mapped(self.X)
+
+    def row_width(self) -> int | None:
+        # With groups, adding up what the chunks have found of each would take longer than the chunks.
+        return None if self.n_groups else self.n_fixed + 1
 
     def some_rows(self, rows: np.ndarray) -> MixedRegression:
         """The same regression of some of the rows."""

@@ -1,0 +1,66 @@
+"""Passes over many rows on threads: in chunks of a fixed size, whose results are taken in their order.
+
+The size of a chunk does not depend on the number of threads, so a sum over rows is bitwise the same for every number
+of them. Compiled code releases the lock of Python's interpreter, and so do NumPy's loops over large arrays.
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from numba import config
+
+CHUNK = 2**18  #: numbers in the rows of a chunk, about
+WHOLE = 64  #: rows of a chunk are a multiple of it, as compiled loops take so many together
+FEWEST = 4  #: chunks from which on threads pay what it takes to start them
+
+
+def cpu_count() -> int:
+    """Processors that this Python process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+def threads() -> int:
+    """How many threads a pass takes: one for each processor, and at most ``NUMBA_NUM_THREADS`` of the environment."""
+    return max(1, min(cpu_count(), config.NUMBA_NUM_THREADS))
+
+
+def chunks(n: int, width: int | None) -> list[tuple[int, int]]:
+    """First and stop of the chunks of n rows of so many numbers; all rows in one for None."""
+    if width is None or n == 0:
+        return [(0, n)]
+    step = max(CHUNK // max(width, 1) // WHOLE, 1) * WHOLE
+    return [(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+def added(parts: Iterable[tuple]) -> tuple:
+    """Sums of the entries of tuples, in their order."""
+    totals: tuple = ()
+    for part in parts:
+        totals = tuple(a + b for a, b in zip(totals, part, strict=True)) if totals else part
+    return totals
+
+
+def each(function: Callable[..., Any], items: Iterable[tuple]) -> Iterator[Any]:
+    """``function(*item)`` of each item, in order, on threads; a few of them ahead of the one that is taken."""
+    items = list(items)
+    workers = min(threads(), len(items))
+    if workers == 1 or len(items) < FEWEST:
+        for item in items:
+            yield function(*item)
+        return
+    with concurrent.futures.ThreadPoolExecutor(workers, thread_name_prefix="pdmp-rows") as pool:
+        waiting: collections.deque = collections.deque()
+        for item in items:
+            waiting.append(pool.submit(function, *item))
+            if len(waiting) > 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

@@ -1,0 +1,278 @@
+"""Passes over rows on threads: chunks, their order, and that no number depends on how many threads there are."""
+
+import math
+import threading
+import time
+import types
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+import pdmp
+from pdmp.gradients import ControlVariate, alias
+from pdmp.models.priors import Gamma, HalfStudentT, Normal
+from pdmp.models.regressions import design, glm
+from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native import threads
+from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_zigzag import RegressionZigZag
+
+pytestmark = pytest.mark.exact
+N = 500  # seven chunks of 64 rows, and one of 52
+RNG = np.random.default_rng(5)
+FEATURES = RNG.standard_normal((N, 3)) * [1.0, 0.5, 2.0] + [0.0, 1.0, 0.0]
+LABELS = (RNG.random(N) < 1.0 / (1.0 + np.exp(-FEATURES @ [0.5, -1.0, 0.2]))).astype(float)
+AT = np.array([0.2, -0.5, 0.1])
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """``on(k)``: chunks of 64 rows on k threads; ``on(0)``: all rows in one."""
+    monkeypatch.setattr(threads, "FEWEST", 1)
+
+    def set_threads(k):
+        monkeypatch.setattr(threads, "CHUNK", 10 if k else 10**9)
+        monkeypatch.setattr(alias, "PART", 64 if k else 10**9)
+        monkeypatch.setattr(threads, "threads", lambda: max(k, 1))
+
+    return set_threads
+
+
+def same_on_any(on, compute, rtol=1e-10):
+    """Arrays of `compute()`: bitwise the same for 1, 2 and 8 threads, and about those of one pass over all rows."""
+    found = {}
+    for k in (0, 1, 2, 8):
+        on(k)
+        found[k] = [np.asarray(a, float) for a in compute()]
+    for one, two, eight, whole in zip(found[1], found[2], found[8], found[0], strict=True):
+        assert_array_equal(one, two)
+        assert_array_equal(one, eight)
+        assert_allclose(one, whole, rtol=rtol, atol=1e-12 * np.abs(whole).max(initial=0.0))
+    return found[8]
+
+
+def test_chunks_are_all_rows_once_and_in_order(monkeypatch):
+    monkeypatch.setattr(threads, "CHUNK", 1_000)
+    monkeypatch.setattr(threads, "threads", lambda: 3)
+    for n, width in ((1, 3), (128, 7), (129, 7), (500, 7), (500, 2_000)):
+        step = max(1_000 // width // 64, 1) * 64
+        expected = [(first, min(first + step, n)) for first in range(0, n, step)]
+        assert threads.chunks(n, width) == expected
+        assert [i for first, stop in expected for i in range(first, stop)] == list(range(n))
+    assert threads.chunks(10**6, None) == [(0, 10**6)] and threads.chunks(0, 3) == [(0, 0)]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_results_are_taken_in_order_and_not_far_ahead(monkeypatch, workers):
+    monkeypatch.setattr(threads, "threads", lambda: workers)
+    begun, names = [], set()
+
+    def slow_at_first(k):
+        begun.append(k)
+        names.add(threading.current_thread())
+        time.sleep(0.02 if k % 4 == 0 else 0.0)
+        return k
+
+    results = threads.each(slow_at_first, [(k,) for k in range(40)])
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    assert len(begun) <= 3 + 2 * workers + 1
+    assert list(results) == list(range(3, 40))
+    assert len(names) <= workers and (threading.main_thread() in names) == (workers == 1)
+
+
+def test_an_error_in_a_chunk_is_raised(monkeypatch):
+    monkeypatch.setattr(threads, "threads", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        list(threads.each(lambda k: 1 // (k - 5), [(k,) for k in range(20)]))
+
+
+def test_how_many_threads(monkeypatch):
+    assert 1 <= threads.threads() <= threads.cpu_count()
+    monkeypatch.setattr(threads, "config", types.SimpleNamespace(NUMBA_NUM_THREADS=1))
+    assert threads.threads() == 1
+    names = set()
+    monkeypatch.setattr(threads, "threads", lambda: 8)
+    for few in (threads.FEWEST - 1, 1):
+        list(threads.each(lambda k: names.add(threading.current_thread()), [(k,) for k in range(few)]))
+    assert names == {threading.main_thread()}
+
+
+def test_tuples_are_added_in_order():
+    parts = [(1e16, np.array([1.0])), (1.0, np.array([2.0])), (-1e16, np.array([3.0]))]
+    total, array = threads.added(iter(parts))
+    assert total == (1e16 + 1.0) - 1e16 and array.tolist() == [6.0]
+
+
+def test_products_of_several_blocks_of_rows():
+    weights = np.random.default_rng(2).standard_normal(N)
+    found = design.products(FEATURES.astype(np.float32), weights)
+    X = FEATURES.astype(np.float32).astype(float)
+    assert_allclose(found, (X * weights[:, None]).T @ X, rtol=1e-10, atol=1e-10)
+    assert_allclose(design.products(X), X.T @ X, rtol=1e-12)
+    assert_array_equal(found, found.T)
+
+
+def make(kind, folder):
+    counts = RNG.poisson(1.0 + LABELS)
+    if kind == "logistic":
+        return pdmp.models.LogisticRegression(FEATURES, LABELS)
+    if kind == "float32":
+        return pdmp.models.LogisticRegression(FEATURES, LABELS, dtype=np.float32)
+    if kind == "file":
+        np.save(folder / "X.npy", FEATURES)
+        return pdmp.models.LogisticRegression(np.load(folder / "X.npy", mmap_mode="r"), 2.0 * LABELS - 1.0)
+    if kind == "offset":
+        return pdmp.models.PoissonRegression(FEATURES, counts, offset=0.1 * FEATURES[:, 0])
+    if kind == "sparse":
+        return pdmp.models.PoissonRegression(sparse.csr_array(FEATURES * (FEATURES > 0.0)), counts)
+    law, spreads = (LogitLaw(), [])
+    model = FixedEffectsRegression(
+        FEATURES, LABELS, law, ["a", "b", "c"], [Normal(0.0, 1.0)] * 3, [], spreads, weights=1.0 + LABELS
+    )
+    return model
+
+
+@pytest.mark.parametrize("kind", ["logistic", "float32", "file", "offset", "sparse", "fixed effects"])
+def test_gradients_and_hessians(kind, tmp_path, on):
+    on(1)
+    model = make(kind, tmp_path)
+    assert len(model.row_chunks()) == 8
+
+    def compute():
+        both = model.gradient_and_hessian(AT)
+        return model.potential(AT), model.gradient(AT), model.data_gradient(AT), model.hessian(AT), *both
+
+    potential, gradient, data, hessian, again, curved = same_on_any(on, compute)
+    terms = [model.native.term_potential(AT, i) for i in range(N)]
+    assert_allclose(potential, model.native.prior_potential(AT) + sum(terms), rtol=1e-9)
+    assert_allclose(data, model.term_gradients(AT, np.arange(N)).sum(axis=0), rtol=1e-9)
+    assert_allclose(again, gradient, rtol=1e-12)
+    assert_allclose(curved, hessian, rtol=1e-12)
+    assert_allclose(hessian, pdmp.Model.hessian(model, AT), rtol=1e-5)  # by differences
+    # In the order of the chunks, and no other.
+    on(8)
+    total = np.zeros(3)
+    for first, stop in model.row_chunks():
+        part = np.zeros(3)
+        model.native.add_block_gradient(AT, first, stop, part)
+        total += part
+    if pdmp.native.decorators.numba.config.DISABLE_JIT:
+        assert_array_equal(data, total)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "float32", "file"])
+def test_what_a_model_is_made_of(kind, tmp_path, on):
+    def compute():
+        model = make(kind, tmp_path)
+        form = model.form
+        return form.gram, model.y, form.data if kind != "file" else form.target, model.hessian_bounds()[1]
+
+    found = same_on_any(on, compute)
+    assert_allclose(found[1], LABELS)
+    bound = np.eye(3) + 0.25 * FEATURES.T @ FEATURES
+    assert_allclose(found[3], bound, rtol=1e-6 if kind == "float32" else 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "file", "fixed effects"])
+def test_control_variates(kind, tmp_path, on):
+    on(0)
+    model = make(kind, tmp_path)
+
+    def compute():
+        provider = ControlVariate(model, 1, anchor=AT, draw="importance", scale=[0.5, 1.0, 2.0])
+        alias = provider.drawing.alias
+        return provider.anchor_gradient, provider.contributions(), provider.largest(), alias.probabilities()
+
+    _, contributions, largest, shares = same_on_any(on, compute)
+    bounds = model.term_partial_lipschitz(0, N, 1.0 / np.array([2.0, 1.0, 0.5])) * [0.5, 1.0, 2.0]
+    assert_allclose(contributions, bounds.sum(axis=1), rtol=1e-12)
+    assert_allclose(largest, bounds.max(axis=0), rtol=1e-12)
+    assert_allclose(shares, contributions / contributions.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "two sizes", "one is all", "zeros"])
+def test_an_alias_table_in_parts(order, on):
+    weights = np.random.default_rng(3).exponential(size=1_000)
+    if order == "sorted":
+        weights = np.sort(weights)
+    elif order == "two sizes":  # parts of small columns alone, and of large ones
+        weights = np.where(np.arange(1_000) < 700, 0.5, 3.0)
+    elif order == "one is all":
+        weights = np.where(np.arange(1_000) == 999, 1.0, 1e-9)
+    elif order == "zeros":
+        weights[::3], weights[128:256] = 0.0, 0.0
+    tables = {}
+    for k in (1, 2, 8):
+        on(k)
+        tables[k] = alias.AliasTable(weights)
+        assert_array_equal(tables[k].table, tables[1].table)
+    found = tables[8]
+    assert_allclose(found.probabilities(), weights / weights.sum(), rtol=1e-8, atol=1e-15)
+    threshold, other = found.table[:, 0], found.table[:, 1].astype(int)
+    assert np.all((threshold >= 0.0) & (threshold <= 1.0 + 1e-12))
+    possible = np.concatenate([np.flatnonzero(threshold > 0.0), other[threshold < 1.0]])
+    assert_allclose(found.table[possible, 2], weights.sum() / weights[possible], rtol=1e-12)
+    assert_allclose(found.table[:, 3], found.table[other, 2], rtol=1e-12)
+    on(0)
+    whole = alias.AliasTable(weights)
+    assert_array_equal(whole.table[:, 2], found.table[:, 2])
+
+
+def regression(law, n=N):
+    rng = np.random.default_rng(9)
+    X = np.column_stack([np.ones(n), rng.standard_normal((n, 2))])
+    z = X @ [0.3, 0.5, -0.4]
+    y = rng.poisson(np.exp(z)) if law is PoissonLaw else z + rng.standard_t(4.0, n)
+    spreads = [HalfStudentT(4.0, 2.0), Gamma(2.0, 10.0)] if law is StudentTLaw else []
+    priors = [Normal(0.0, 2.5)] * 3
+    return MixedRegression(X, y, law(), ["1", "a", "b"], priors, [], spreads, intercept=0, weights=rng.uniform(1, 2, n))
+
+
+@pytest.mark.parametrize("law", [PoissonLaw, StudentTLaw])
+def test_regressions(law, on):
+    on(0)
+    model = regression(law)
+    start = laplace(model)
+
+    def compute():
+        found = laplace(model)
+        zigzag = RegressionZigZag(model, start.mean, start.sd)
+        turning = RegressionBoomerang(model, start.mean, 1.0)
+        exact = zigzag.pull, zigzag.inner, zigzag.rate_of_growth, zigzag.tables.totals, zigzag.tables.table
+        return found.mean, *exact, turning.pull, turning.weights, turning.growth, turning.reference.root
+
+    same_on_any(on, compute, rtol=1e-7)
+    on(8)
+    # The Hessian's rows of the dispersions are exact there, and differences of gradients where rows are in one.
+    assert_allclose(laplace(model).covariance, start.covariance, rtol=1e-4, atol=1e-9)
+
+
+def test_large_data_are_looked_at_in_all_chunks(on):
+    on(8)
+    for i in (0, 63, 64, N - 1):
+        X = FEATURES.copy()
+        X[i, 1] = math.nan
+        for check in (lambda X=X: design.read_design(X), lambda X=X: pdmp.models.LogisticRegression(X, LABELS)):
+            with pytest.raises(ValueError, match="`X` must be finite, and has 1 values"):
+                check()
+        with pytest.raises(ValueError, match="labels in"):
+            glm.read_labels(np.where(np.arange(N) == i, 0.5, LABELS), N)
+        huge = FEATURES.copy()
+        huge[i, 2] = 1e300
+        with pytest.raises(ValueError, match="beyond the range"):
+            pdmp.models.LogisticRegression(huge, LABELS, dtype=np.float32)
+    one = np.where(np.arange(N) == N - 1, 1.0, 0.0)  # the only one of its class
+    assert_array_equal(glm.read_labels(one, N), one)
+    assert_array_equal(glm.read_labels(2 * one.astype(int) - 1, N), one)
+
+
+def test_second_derivatives_of_all_terms(tmp_path, on):
+    on(0)
+    model = make("offset", tmp_path)
+    (found,) = same_on_any(on, lambda: (model.second_derivatives(AT),))
+    assert_allclose(found, np.exp(FEATURES @ AT + 0.1 * FEATURES[:, 0]), rtol=1e-12)
