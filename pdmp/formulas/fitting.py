@@ -159,8 +159,9 @@ def regression(
     10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those
     read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so by
     `pdmp.processes.crossed_zigzag`, where half of the groups of each have at least 10 rows, and a unit of time looks at
-    fewer than a tenth of all rows. Other group effects, and tables whose rows say too little of a dispersion, are
-    sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with its own, for
+    which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say too little of a
+    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
 
     References
     ----------
@@ -500,8 +501,7 @@ def subsampled(model: MixedRegression, selects: bool) -> tuple[Any, Any, str]:
         return (
             process,
             found.draws,
-            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode, in which "
-            "the effects of different groupings are left to the rows",
+            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode",
         )
     if not isinstance(model, FixedEffectsRegression):
         if model.n_groups and not isinstance(model, GroupIntercepts):

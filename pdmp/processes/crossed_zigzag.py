@@ -16,33 +16,38 @@ to the expansion is looked at row by row. For the shared coordinates, β and the
 the last sum over the coefficients of row i, θᵢⱼ = ½ ∂ⱼℓ''ᵢ(x̂). (Without it all rows say of σ that they fit worse than
 at the anchor, by as much as there are coefficients, and σ would flip G / √N times as often as it needs.)
 
-For the coefficient of group g of grouping k, j = (k, g), that sum would have an entry for each group of the other
-groupings that shares a row with it, and a flip would change the sums of all of these. So l is over the shared
-coordinates and j itself alone there, and the rows keep the rest,
+For the coefficient of group g of grouping k, j = (k, g), it is
 
-    Tᵢⱼ = Rᵢⱼ + ℓ''ᵢ(x̂) Cᵢₖ,     Cᵢₖ = Σ_{q ≠ k} (x - x̂) of the coefficient of row i in grouping q,
+    Gⱼ = Σᵢ [∂ⱼUᵢ(x̂) + Σₗ Hᵢⱼₗ (xₗ - x̂ₗ)] + Cⱼ,     l over the shared coordinates and j,
+    Cⱼ = Σₕ hⱼₕ (x - x̂)ₕ,     hⱼₕ = Σ ℓ''ᵢ(x̂) over the rows of both j and h,     h over the groups of other groupings.
 
-with Rᵢⱼ the remainder of second order; Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)² for the shared ones. The rates balance the flow
-whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
+Between flips Cⱼ is a line in time. A flip of h changes the lines of the groups that share a row with it, 16 bytes each.
+No clock is drawn anew for that: |Ċⱼ| <= Σₕ |hⱼₕ| σₕ. (Were ℓ''ᵢ(x̂) (x - x̂)ₕ left to the rows, that would be exact too,
+and a flip would cost the same for every number of rows. But the more rows a group has, the more often it would flip
+beyond what its gradient asks for, and diffuse.) What is left to the rows is the remainder of second order, Rᵢⱼ:
+
+    Tᵢⱼ = Rᵢⱼ,     and of the shared coordinates  Tᵢⱼ = Rᵢⱼ - θᵢⱼ Σₖ (x - x̂)².
+
+The rates balance the flow whatever is left to the rows: their difference from those of the velocity -vⱼ is vⱼ ∂ⱼU.
 
 Let D_q be the largest distance |x - x̂| / σ of all coefficients of grouping q. As each changes by 1 a unit of time at
 most, D_q at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
-each group. Then with the bounds of `MixedRegression.remainder_bounds`, and Sᵢₖ the sum of σ over the coefficients of
-row i in groupings other than k,
+each group. Then with the bounds of `MixedRegression.remainder_bounds`
 
-    |Tᵢⱼ| <= Lᵢⱼ φᵢ(r) + |ℓ''ᵢ(x̂)| Sᵢₖ D,     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,  D = max D_q,
-          <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D / D̂),     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |ℓ''ᵢ(x̂)| Sᵢₖ D̂,
+    |Rᵢⱼ| <= Lᵢⱼ φᵢ(r),     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,
+    |Tᵢⱼ| <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D² / D̂²),     D = max D_q,     ωᵢⱼ = Lᵢⱼ φᵢ(r̂),
+                                     of the shared ones     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂²,
 
-and likewise with ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂² and the ratio D² / D̂² for the shared ones,
 with r̂ and D̂ typical values, φᵢ(r) = (e^{γr} - 1 - γr) / γ² for the γ of row i, and γ the largest of the group's rows:
 the ratio φ_γ(r) / φ_γ(r̂) increases with γ where r > r̂, and is at most (r / r̂)² elsewhere. One alias table for each
 group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ φᵢ(r̂) belong to the clocks of the
 first grouping. The bounds are convex in r and D, which are at most linear in time, so that their chords over a horizon
 are bounds.
 
-A proposal or a flip costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
+A proposal costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
 `CrossedIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
-time. No rate is ever above its bound.
+time. A flip of a coefficient costs that and an entry of h for each group that shares a row with it; h has 12 bytes for
+each such pair and direction, at most 24 a row with two groupings. No rate is ever above its bound.
 
 References
 ----------
@@ -53,6 +58,7 @@ Sampler, JASA 113, section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunso
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -60,25 +66,40 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients.alias import AliasTables
-from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
-from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, entry, inlined, positive
 from pdmp.native.vectors import exp
-from pdmp.process import DATA, HORIZON, Process, last_moved
-from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, SPREAD_CHORD
+from pdmp.process import DATA, HORIZON
+from pdmp.processes.anchored_zigzag import (
+    CHORD,
+    FIRST,
+    KNOWN,
+    KNOWN_SLOPE,
+    LEVEL,
+    OVERFLOW,
+    PRODUCT,
+    ROW,
+    SLOPE,
+    SPEED,
+    SPREAD_CHORD,
+    SQUARE,
+    START,
+    TIME,
+    VELOCITY,
+    AnchoredZigZag,
+    add_inner,
+)
 from pdmp.thinning.affine import first_arrival
-from pdmp.thinning.bound import draw_component
 
 THIRD_DIFFERENCE = 1e-3  #: for third derivatives
+LONGEST = 4.0  #: no clock of rows waits longer than this before it is drawn anew
 RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
+RECOUNT = 64.0  #: and the lines C after this, before rounding errors of their flips add up
 
-#: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
-#: part that is known; the row of the proposal.
-START, LEVEL, SLOPE, KNOWN, KNOWN_SLOPE, ROW = range(6)
-#: `Memory.sums`, of d = w - m̂ with m̂ the anchor of the mean: their time, Σd, Σv, Σd², Σdv, Σv², the gauge, its slope.
-TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED, GAUGE, GAUGE_SLOPE = range(8)
+#: Further columns of `Memory.sums`: the gauge, and its slope. The row of a proposal of the known part is -1.
+GAUGE, GAUGE_SLOPE = 6, 7
 
 
 class Memory(NamedTuple):
@@ -92,9 +113,11 @@ class Memory(NamedTuple):
     sums: np.ndarray  #: (K, 8)
     cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
     reach: np.ndarray  #: (K + 1,) D of each grouping when it was computed last, and when that was
+    across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
+    since: np.ndarray  #: (1,) when they were computed from all pairs
 
 
-class CrossedZigZag(Process):
+class CrossedZigZag(AnchoredZigZag):
     """Zig-Zag process of a regression with crossed intercepts, sub-sampled exactly.
 
     Parameters
@@ -134,70 +157,34 @@ class CrossedZigZag(Process):
     True
     """
 
-    model: object
-    anchor: np.ndarray
-    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
-    inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
-    border: np.ndarray  #: (E, m) of these and the coefficients of all E groups
-    own: np.ndarray  #: (E,) of the coefficients, the diagonal
+    own: np.ndarray  #: (E,) Hessian of the data at the anchor, of the coefficients of all E groups: its diagonal
+    pairs: np.ndarray  #: (P,) h, group by group: those of other groupings that share a row with it
+    pair_curvature: np.ndarray  #: (P,) hⱼₕ
+    first_pair: np.ndarray  #: (E + 1,)
     bulge: np.ndarray  #: (E, m) Σ θ over the rows of each group
     bulge_rises: np.ndarray  #: (m,) the largest slope of Σθd² where no d is above σ
-    rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
-    own_rises: np.ndarray  #: (E,) and of the coefficients, gauges included
-    prior_horizon: float
-    speed: np.ndarray
-    scale: np.ndarray  #: units of distances from the anchor
-    shared: np.ndarray  #: (m,) the coordinates of which all rows depend
-    priors: np.ndarray  #: (m,) places of their priors
-    tables: object
-    rate_of_growth: np.ndarray  #: (E,) γ
-    horizon: np.ndarray  #: (E,)
-    pace: float  #: |σ / scale| of the coordinates of a row
-    groups: int  #: E
-    slots: int  #: K, the groupings
+    own_rises: np.ndarray  #: (E,) the largest slope of G of the coefficients, C and gauges included
     grouping: np.ndarray  #: (E,)
-    first_effect: int
-    spread: int  #: place of the first log τ
-    means: np.ndarray  #: (K,) places
     pace_of_means: float  #: the largest |dβ₀/dt|
-    sum_of_speeds: np.ndarray  #: (K,) Σσ over the groups
-    root_of_speeds: np.ndarray  #: (K,) root of Σσ²
     typical_distance: float  #: r̂
     typical_reach: float  #: D̂
-
-    events = ("flip",)
-    local = True
 
     def __init__(
         self, model: CrossedIntercepts, anchor: ArrayLike | None = None, speed: ArrayLike | None = None
     ) -> None:
         if not isinstance(model, CrossedIntercepts):
             raise TypeError(f"CrossedZigZag takes CrossedIntercepts, got a {type(model).__name__}.")
-        if anchor is None or speed is None:
-            found = laplace_crossed(model)
-            if found is None:
-                raise ValueError("`anchor` and `speed` must be given: the posterior's mode was not found.")
-            anchor, speed = found.mean if anchor is None else anchor, found.sd if speed is None else speed
-        self.model = model
-        self.anchor = model.check(anchor, "anchor")
-        self.speed = per_coordinate("speed", speed, model.dim)
-        p, K = model.n_fixed, model.n_groups
-        self.spread, self.first_effect, self.slots, self.means = p, int(model.first[0]), K, model.means
+        fixed = self._expand(model, anchor, speed, laplace_crossed, model.means)
+        K = model.n_groups
         self.groups = int(model.first[-1]) - self.first_effect
         sizes = np.diff(model.first)
         self.grouping = np.repeat(np.arange(K), sizes)
-        fixed = np.setdiff1d(np.arange(p), self.means)
-        laws = np.arange(model.dim - model.n_dispersions, model.dim)
-        self.shared = np.r_[fixed, laws].astype(np.int64)
-        self.priors = np.r_[fixed, p + K + np.arange(len(laws))].astype(np.int64)
-
         effects = slice(self.first_effect, self.first_effect + self.groups)
         sigma, sigmas = self.speed[self.shared], self.speed[effects]
-        self.scale = self.speed.copy()
-        if len(fixed):  # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary
-            outer = math.sqrt(max(float(self.speed[fixed] ** 2 @ np.mean(np.square(model.X), axis=0)[fixed]), 1e-300))
-            inner = math.sqrt(float(np.mean(np.sum(self.speed[model.level] ** 2, axis=1))))
-            self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
+        if len(fixed):
+            self._weigh(
+                fixed, np.mean(np.square(model.X), axis=0), np.mean(np.sum(self.speed[model.level] ** 2, axis=1))
+            )
         of_shared = float(np.sum((sigma / self.scale[self.shared]) ** 2))
         self.pace = math.sqrt(of_shared + K)
         self.typical_reach = math.sqrt(2.0 * math.log(self.groups)) + RENEWAL
@@ -205,7 +192,8 @@ class CrossedZigZag(Process):
         by_grouping = [sigmas[self.grouping == k] for k in range(K)]
         self.sum_of_speeds = np.array([s.sum() for s in by_grouping])
         self.root_of_speeds = np.array([math.sqrt(s @ s) for s in by_grouping])
-        self.pace_of_means = float(self.speed[self.means].sum())
+        self.mean_speeds = self.speed[self.means]
+        self.pace_of_means = float(self.mean_speeds.sum())
 
         self.bulge = np.zeros((self.groups, len(self.shared)))
         self.pull, self.inner, self.border, self.own = (
@@ -215,7 +203,7 @@ class CrossedZigZag(Process):
             np.zeros(self.groups),
         )
         self.rate_of_growth = np.zeros(self.groups)
-        weights = np.zeros((K, model.n_data))
+        weights, curvature = np.zeros((K, model.n_data)), np.zeros(model.n_data)
         _survey(
             model.native,
             self.anchor,
@@ -229,6 +217,7 @@ class CrossedZigZag(Process):
             self.border,
             self.own,
             self.bulge,
+            curvature,
             weights,
             self.rate_of_growth,
             np.zeros(len(self.shared)),
@@ -239,39 +228,27 @@ class CrossedZigZag(Process):
         self.tables = AliasTables(items.ravel(), places, np.take_along_axis(weights, items, axis=1).ravel())
         if not all(np.all(np.isfinite(part)) for part in (self.tables.totals, self.pull, self.inner, self.own)):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
+        crossed = _crossed(curvature, model.level - effects.start, self.groups)
+        self.pair_curvature, self.first_pair = crossed.data, crossed.indptr
+        self.pairs = crossed.indices.astype(np.uint32)  # compiled code walks numbers without a sign twice as fast
         self.rises = np.abs(self.inner) @ sigma + sigmas @ np.abs(self.border)
         gauges = np.array([model.share[self.grouping == k] @ s for k, s in enumerate(by_grouping)])
         stiffness = (model.stiffness * gauges)[self.grouping] * model.share
-        self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + stiffness
+        self.own_rises = self.own * sigmas + np.abs(self.border) @ sigma + abs(crossed) @ sigmas + stiffness
         self.bulge_rises = 2.0 * sigmas**2 @ np.abs(self.bulge)
         rises = self.rises + self.bulge_rises * self.typical_reach
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))
+        # Within a horizon the bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time.
+        steepness = self.pace * (2.0 / self.typical_distance + self.rate_of_growth)
         with np.errstate(divide="ignore"):
-            self.horizon = np.minimum(math.log(CHORD) / (self.rate_of_growth * self.pace), 1.0 / self.pace)
+            rise = np.log(np.maximum(CHORD, 1.0 + 1.0 / self.tables.totals))
+        self.horizon = np.minimum(rise / steepness, LONGEST)
         fastest = self.speed[self.spread : self.first_effect].max()
         self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
         clocks = self.groups + 1 + 2 * K
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
-
-    @compiled
-    def at(self, state, j, now):
-        """Coordinate j at the time `now`."""
-        return self.flow.position(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
-
-    @compiled
-    def place(self, state, j, now):
-        """Write it into the memory; returns the square of its distance from the anchor."""
-        x = self.at(state, j, now)
-        state.memory.here[j] = x
-        z = (x - self.anchor[j]) / self.scale[j]
-        return z * z
-
-    @compiled
-    def prior_derivative(self, q, x):
-        n = self.model.numbers
-        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
 
     @compiled
     def advance_sums(self, memory, now):
@@ -291,7 +268,7 @@ class CrossedZigZag(Process):
 
     @compiled
     def renew(self, state, now):
-        """Compute the largest distances D, where that was long ago."""
+        """Compute the largest distances D, and the lines C, where that was long ago."""
         reach = state.memory.reach
         if not now - reach[self.slots] < RENEWAL:
             for k in range(self.slots):
@@ -302,6 +279,20 @@ class CrossedZigZag(Process):
                 if not far <= reach[self.grouping[e]]:  # a coordinate that is not a number is seen
                     reach[self.grouping[e]] = far
             reach[self.slots] = now
+        if not now - state.memory.since[0] < RECOUNT:
+            self.count_across(state, now)
+
+    @compiled
+    def count_across(self, state, now):
+        """C of all coefficients, from all pairs."""
+        state.memory.since[0] = now
+        for e in range(self.groups):
+            value, slope = 0.0, 0.0
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                j, h = self.first_effect + self.pairs[n], self.pair_curvature[n]
+                value += h * (self.at(state, j, now) - self.anchor[j])
+                slope += h * state.v[j]
+            state.memory.across[e, 0], state.memory.across[e, 1] = value, slope
 
     @compiled
     def known(self, state, k, now):
@@ -314,8 +305,9 @@ class CrossedZigZag(Process):
     @compiled
     def known_own(self, state, e, now):
         """G of the coefficient of group e, and the gauge's derivative; positions are in the memory."""
-        j, k, here = self.first_effect + e, self.grouping[e], state.memory.here
+        j, k, here, across = self.first_effect + e, self.grouping[e], state.memory.here, state.memory.across
         total = self.pull[j] + self.own[e] * (here[j] - self.anchor[j])
+        total += across[e, 0] + across[e, 1] * (now - state.memory.since[0])
         for q in range(self.shared.shape[0]):
             total += self.border[e, q] * (here[self.shared[q]] - self.anchor[self.shared[q]])
         gauge = state.memory.sums[k, GAUGE] + state.memory.sums[k, GAUGE_SLOPE] * (now - state.memory.sums[k, TIME])
@@ -327,18 +319,19 @@ class CrossedZigZag(Process):
         return self.model.first[k + 1] - self.model.first[k]
 
     @compiled
-    def excess(self, state, k, now):
-        """-Σu of grouping k."""
-        self.advance_sums(state.memory, now)
-        b = self.at(state, self.means[k], now) - self.anchor[self.means[k]]
-        return self.size(k) * b - state.memory.sums[k, FIRST]
+    def mean_part(self, state, k, now):
+        """The distance of the k-th mean from its anchor."""
+        return self.at(state, self.means[k], now) - self.anchor[self.means[k]]
 
     @compiled
-    def square_sum(self, state, k, now):
-        """Σu²."""
-        self.advance_sums(state.memory, now)
-        b, sums = self.at(state, self.means[k], now) - self.anchor[self.means[k]], state.memory.sums
-        return positive(sums[k, SQUARE] - 2.0 * b * sums[k, FIRST] + self.size(k) * b * b)
+    def rise(self, state, k, now):
+        """The largest slope of G of the k-th shared coordinate within its horizon."""
+        self.renew(state, now)
+        reach = 0.0
+        for q in range(self.slots):
+            reach = max(reach, state.memory.reach[q])
+        reach += (now - state.memory.reach[self.slots]) + self.prior_horizon
+        return self.rises[k] + self.bulge_rises[k] * reach
 
     @compiled
     def overall(self, state, now):
@@ -351,26 +344,13 @@ class CrossedZigZag(Process):
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
     @compiled
-    def clock(self, state, i, now, rng):
-        if i < self.groups:
-            return self.propose_row(state, i, now, rng)
-        if i == self.groups:
-            return self.propose_prior(state, i, now, rng)
-        if i <= self.groups + self.slots:
-            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
-        else:
-            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
-        s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
-        return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
-
-    @compiled
     def multiple(self, growth, r, reach):
-        """max(φ(r) / φ(r̂), D / D̂, D² / D̂²): by what the weights ω are multiplied."""
+        """max(φ(r) / φ(r̂), D² / D̂²): by what the weights ω are multiplied."""
         share, far = r / self.typical_distance, reach / self.typical_reach
         square = share * share
         if r > self.typical_distance:
             square *= shape(growth * r) / shape(growth * self.typical_distance)
-        return max(square, far, far * far)
+        return max(square, far * far)
 
     @compiled
     def propose_row(self, state, e, now, rng):
@@ -404,36 +384,16 @@ class CrossedZigZag(Process):
         end = self.multiple(growth, r + self.pace * horizon, reach + horizon)
         row[e, LEVEL], row[e, SLOPE] = total * begin, total * (end - begin) / horizon
         row[e, START] = now
-        if total > 0.0:
+        level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
+        s = first_arrival(level, rise, rng.standard_exponential())
+        if s >= horizon:
+            return now + horizon, HORIZON
+        row[e, ROW] = -1.0
+        if rng.random() * (level + rise * s) < row[e, LEVEL] + row[e, SLOPE] * s:
             i = self.tables.draw(e, rng)
             row[e, ROW] = i
             self.model.fetch(i)
-        level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
-        s = first_arrival(level, rise, rng.standard_exponential())
-        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
-
-    @compiled
-    def propose_prior(self, state, i, now, rng):
-        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
-        self.advance_sums(memory, now)
-        self.renew(state, now)
-        reach = 0.0
-        for k in range(self.slots):
-            reach = max(reach, memory.reach[k])
-        reach += (now - memory.reach[self.slots]) + horizon
-        for k in range(self.shared.shape[0]):
-            self.place(state, self.shared[k], now)
-        for k in range(self.shared.shape[0]):
-            j, q = self.shared[k], self.priors[k]
-            x, speed = memory.here[j], self.speed[j]
-            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
-            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
-            memory.slopes[k] = speed * (speed * bound + self.rises[k] + self.bulge_rises[k] * reach)
-            level += memory.known[k]
-            rise += memory.slopes[k]
-        memory.clocks[i, START] = now
-        s = first_arrival(level, rise, rng.standard_exponential())
-        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
+        return now + s, level + rise * s
 
     @compiled
     def bound_of_mean(self, state, k, now):
@@ -451,50 +411,10 @@ class CrossedZigZag(Process):
         return speed * positive(total + top), h
 
     @compiled
-    def bound_of_spread(self, state, k, now):
-        """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
-        j, n = self.spread + k, self.size(k)
-        speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
-        fastest = self.root_of_speeds[k] + math.sqrt(float(n)) * self.speed[self.means[k]]
-        sign = 1.0 if state.v[j] >= 0.0 else -1.0
-        slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
-        h = 1.0 / max(1.0, math.sqrt(slope))
-        end = s + sign * speed * h
-        size = positive(root - sign * fastest * h)
-        return speed * positive(sign * (self.prior_derivative(j, end) + n - exp(-2.0 * end) * size * size)), h
-
-    @compiled
-    def rate(self, state, i, now, rng):
-        if state.bounds[i] == HORIZON:
-            return 0.0
-        if i < self.groups:
-            return self.rate_of_row(state, i, now, rng)
-        memory = state.memory
-        if i == self.groups:
-            s, total = now - memory.clocks[i, START], 0.0
-            for k in range(self.shared.shape[0]):
-                memory.known[k] += memory.slopes[k] * s
-                total += memory.known[k]
-            k = draw_component(memory.known, rng.random() * total)
-            j = self.shared[k]
-            memory.flipping[0] = j
-            self.advance_sums(memory, now)
-            for q in range(self.shared.shape[0]):
-                self.place(state, self.shared[q], now)
-            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
-            return positive(state.v[j] * partial) * (total / memory.known[k])
-        k = i - self.groups - 1
-        if k < self.slots:
-            j = self.means[k]
-            partial = self.prior_derivative(self.means[0], self.overall(state, now))
-            partial += exp(-2.0 * self.at(state, self.spread + k, now)) * self.excess(state, k, now)
-        else:
-            k -= self.slots
-            j = self.spread + k
-            s = self.at(state, j, now)
-            partial = self.prior_derivative(j, s) + self.size(k) - exp(-2.0 * s) * self.square_sum(state, k, now)
-        memory.flipping[0] = j
-        return positive(state.v[j] * partial)
+    def slope_of_mean(self, state, k, now):
+        """The derivative by the k-th mean."""
+        pull = exp(-2.0 * self.at(state, self.spread + k, now)) * self.excess(state, k, now)
+        return self.prior_derivative(self.means[0], self.overall(state, now)) + pull
 
     @compiled
     def rate_of_row(self, state, e, now, rng):
@@ -505,7 +425,7 @@ class CrossedZigZag(Process):
         for q in range(self.shared.shape[0]):
             self.place(state, self.shared[q], now)
         memory.flipping[0] = j
-        if rng.random() * total >= data:
+        if row[e, ROW] < 0.0:
             self.place(state, j, now)
             u = memory.here[j] - self.at(state, self.means[k], now)
             partial = self.known_own(state, e, now) + exp(-2.0 * self.at(state, self.spread + k, now)) * u
@@ -514,10 +434,10 @@ class CrossedZigZag(Process):
         state.counts[DATA] += 1
         for q in range(self.slots):
             self.place(state, self.model.level[i, q], now)
-        own, bend, first, by_a, by_c = bounds_of_row(
+        own, first, by_a, by_c = bounds_of_row(
             self.model, self.anchor, i, self.scale, self.typical_distance, self.typical_reach
         )
-        part = own_part(self.model, self.speed, self.scale, self.typical_reach, i, k, own, bend)
+        part = self.speed[j] * own
         whole = part
         if k == 0:
             for n in range(self.shared.shape[0]):
@@ -539,86 +459,47 @@ class CrossedZigZag(Process):
     @compiled
     def rest_of(self, x, i, j):
         """Tᵢⱼ."""
-        model, y, there = self.model, self.model.target[i], self.anchor
-        law, own = model.likelihood, self.dim - model.n_dispersions
-        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
-        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
-        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc, square = z - z0, a - a0, c - c0, 0.0
-        tz, ta, tc = thirds(model, there, i)
-        for q in range(self.slots):
-            d = x[model.level[i, q]] - there[model.level[i, q]]
-            square += d * d
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        if j == own and model.n_dispersions > 0:
-            value = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
-            value -= ta * square
-        elif j > own:
-            value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
-            value -= tc * square
-        else:
-            if j >= model.n_fixed:
-                for q in range(self.slots):
-                    if model.level[i, q] != j:
-                        dz -= x[model.level[i, q]] - there[model.level[i, q]]
-            value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
+        model, value, own = self.model, self.remainder_by(x, i, j), self.dim - self.model.n_dispersions
+        if j < model.n_fixed or j >= own:
+            tz, ta, tc = thirds(model, self.anchor, i)
+            third = tz if j < model.n_fixed else ta if j == own else tc
+            for q in range(self.slots):
+                d = x[model.level[i, q]] - self.anchor[model.level[i, q]]
+                value -= third * (d * d)
             if j < model.n_fixed:
-                value = (value - tz * square) * model.design.feature(i, j)
-        return weight * value
+                value *= model.design.feature(i, j)
+        return (model.weight[i] if model.weight.shape[0] > 0 else 1.0) * value
 
     @compiled
-    def touches(self, state, i):
-        return state.memory.flipping[0], state.memory.flipping[0] + 1
+    def turn(self, state, e, now):
+        """What the flip of a coefficient changes in the sums, which are those of `now`, and in the lines."""
+        memory, j, k = state.memory, self.first_effect + e, self.grouping[e]
+        sums, x, change = memory.sums, self.at(state, j, now), -2.0 * state.v[j]
+        sums[k, PRODUCT] += change * (x - self.anchor[self.means[k]])
+        sums[k, VELOCITY] += change
+        sums[k, GAUGE_SLOPE] += change * self.model.share[e]
+        for n in range(self.shared.shape[0]):
+            memory.cross[n, 1] += change * self.border[e, n]
+            memory.cross[n, 3] += change * self.bulge[e, n] * (x - self.anchor[j])
+        across, s = memory.across, now - memory.since[0]
+        for n in range(self.first_pair[e], self.first_pair[e + 1]):
+            rise = change * self.pair_curvature[n]
+            across[self.pairs[n], 0] -= rise * s
+            across[self.pairs[n], 1] += rise
 
     @compiled
-    def coordinate(self, k):
-        return k
-
-    @compiled
-    def channel(self, state, i):
-        return state.memory.flipping[0]
-
-    @compiled
-    def jump(self, state, clock, now, rng):
-        j, sums = state.memory.flipping[0], state.memory.sums
-        e = j - self.first_effect
-        if 0 <= e < self.groups:
-            self.advance_sums(state.memory, now)
-            k, v = self.grouping[e], state.v[j]
-            sums[k, PRODUCT] -= 2.0 * v * (self.at(state, j, now) - self.anchor[self.means[k]])
-            sums[k, VELOCITY] -= 2.0 * v
-            sums[k, GAUGE_SLOPE] -= 2.0 * v * self.model.share[e]
-            for n in range(self.shared.shape[0]):
-                state.memory.cross[n, 1] -= 2.0 * self.border[e, n] * v
-                state.memory.cross[n, 3] -= 2.0 * self.bulge[e, n] * v * (self.at(state, j, now) - self.anchor[j])
-        state.v[j] = -state.v[j]
-        return 0
-
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        """The rate of each coordinate, from all rows."""
-        model, m = self.model, self.shared.shape[0]
-        for j in range(x.shape[0]):
-            scratch[j] = self.pull[j]
-        for k in range(m):
-            for q in range(m):
-                scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+    def add_of_groups(self, x, out):
+        """What the expansion has of the coefficients of groups."""
         for e in range(self.groups):
             j = self.first_effect + e
-            scratch[j] += self.own[e] * (x[j] - self.anchor[j])
-            for k in range(m):
-                scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
-                scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
-                scratch[self.shared[k]] += self.bulge[e, k] * (x[j] - self.anchor[j]) ** 2
-        model.add_prior_gradient(x, scratch)
-        for j in range(x.shape[0]):
-            out[j] = positive(v[j] * scratch[j])
-        for i in range(model.n_data):
-            for k in range(m):
-                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k]))
-            for k in range(self.slots):
-                j = model.level[i, k]
-                out[j] += positive(v[j] * self.rest_of(x, i, j))
+            d = x[j] - self.anchor[j]
+            out[j] += self.own[e] * d
+            for n in range(self.first_pair[e], self.first_pair[e + 1]):
+                h = self.first_effect + self.pairs[n]
+                out[j] += self.pair_curvature[n] * (x[h] - self.anchor[h])
+            for k in range(self.shared.shape[0]):
+                out[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
+                out[self.shared[k]] += self.border[e, k] * d + self.bulge[e, k] * (d * d)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -626,15 +507,6 @@ class CrossedZigZag(Process):
     def expected_data(self) -> float:
         """Rows looked at in a unit of time, about: where the distances have their typical values."""
         return float(self.tables.totals.sum())
-
-    def channels(self) -> list[str]:
-        return [f"coordinate {j}" for j in range(self.dim)]
-
-    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.choice([-1.0, 1.0], self.dim) * self.speed
-
-    def describe_bound(self) -> str:
-        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         m = len(self.shared)
@@ -647,6 +519,8 @@ class CrossedZigZag(Process):
             sums=np.zeros((self.slots, 8)),
             cross=np.zeros((m, 5)),
             reach=np.full(self.slots + 1, -math.inf),
+            across=np.zeros((self.groups, 2)),
+            since=np.full(1, -math.inf),
         )
 
     def prepare(self, state) -> None:
@@ -684,11 +558,9 @@ def thirds(model, anchor, i):
 
 @inlined
 def bounds_of_row(model, anchor, i, scale, r, reach):
-    """Bounds at r̂ and D̂: of Rᵢ by z; |ℓ''ᵢ|; and of Tᵢ of the shared coordinates, by z, a and c."""
+    """Bounds at r̂ and D̂: of Rᵢ by z; and of Tᵢ of the shared coordinates, by z, a and c."""
     first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
     phi, square = 0.5 * r * r * shape(growth * r), 0.0
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
     tz, ta, tc = thirds(model, anchor, i)
     for q in range(model.n_groups):
         square += scale[model.level[i, q]] * scale[model.level[i, q]]
@@ -696,21 +568,10 @@ def bounds_of_row(model, anchor, i, scale, r, reach):
     square *= weight * reach * reach
     return (
         first * phi,
-        abs(weight * zz),
         first * phi + abs(tz) * square,
         by_a * phi + abs(ta) * square,
         by_c * phi + abs(tc) * square,
     )
-
-
-@inlined
-def own_part(model, speed, scale, reach, i, k, own, bend):
-    """σⱼ ωᵢⱼ of the coefficient of row i in grouping k."""
-    others = 0.0
-    for q in range(model.n_groups):
-        if q != k:
-            others += scale[model.level[i, q]]
-    return speed[model.level[i, k]] * (own + bend * others * reach)
 
 
 @inlined
@@ -722,33 +583,33 @@ def shared_part(model, speed, shared, i, n, first, by_a, by_c):
     return speed[j] * (by_a if n == fixed else by_c)
 
 
+def _crossed(curvature, level, groups):
+    """hⱼₕ, a sparse matrix (E, E): of the rows' ℓ'' the sums over those of each pair of groups."""
+    from scipy import sparse
+
+    upper = sparse.csr_array((groups, groups))
+    for g, h in itertools.combinations(level.T, 2):
+        upper = upper + sparse.coo_array((curvature, (g, h)), shape=upper.shape).tocsr()
+    return (upper + upper.T).tocsr()
+
+
 @entry
-def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, weights, growth, features):
-    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
+def _survey(
+    model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, curvature, weights, growth, features
+):
+    """Of all rows: gradient, Hessian and ℓ'' at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
     for i in range(model.n_data):
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        curvatures = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        zz, za, zc = curvatures[:3]
+        curvature[i] = weight * zz
         for k in range(fixed):
             features[k] = model.design.feature(i, shared[k])
-        for k in range(fixed):
-            for q in range(fixed):
-                inner[k, q] += weight * zz * features[k] * features[q]
-            if m > fixed:
-                inner[k, fixed] += weight * za * features[k]
-                inner[fixed, k] += weight * za * features[k]
-            if m > fixed + 1:
-                inner[k, fixed + 1] += weight * zc * features[k]
-                inner[fixed + 1, k] += weight * zc * features[k]
-        if m > fixed:
-            inner[fixed, fixed] += weight * aa
-        if m > fixed + 1:
-            inner[fixed, fixed + 1] += weight * ac
-            inner[fixed + 1, fixed] += weight * ac
-            inner[fixed + 1, fixed + 1] += weight * cc
-        remainder, bend, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
+        add_inner(inner, features, fixed, weight, curvatures)
+        remainder, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
         tz, ta, tc = thirds(model, anchor, i)
         _, _, _, fastest = model.remainder_bounds(anchor, i, scale)
         for k in range(model.n_groups):
@@ -764,6 +625,6 @@ def _survey(model, anchor, speed, scale, shared, r, reach, pull, inner, border, 
                 border[e, fixed + 1] += weight * zc
                 bulge[e, fixed + 1] += weight * tc
             growth[e] = max(growth[e], fastest)
-            weights[k, i] = own_part(model, speed, scale, reach, i, k, remainder, bend)
+            weights[k, i] = speed[model.level[i, k]] * remainder
         for n in range(m):
             weights[0, i] += shared_part(model, speed, shared, i, n, first, by_a, by_c)

@@ -45,26 +45,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
-from pdmp.models.priors import derivative, second_derivative_bound, second_derivative_bound_until
+from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, entry, inlined, positive
 from pdmp.native.vectors import exp
-from pdmp.process import DATA, HORIZON, Process, last_moved
+from pdmp.process import DATA, HORIZON
+from pdmp.processes.anchored_zigzag import (
+    CHORD,
+    FIRST,
+    KNOWN,
+    KNOWN_SLOPE,
+    LEVEL,
+    OVERFLOW,
+    PRODUCT,
+    ROW,
+    SLOPE,
+    SPEED,
+    SPREAD_CHORD,
+    SQUARE,
+    START,
+    TIME,
+    VELOCITY,
+    AnchoredZigZag,
+    add_inner,
+)
 from pdmp.thinning.affine import first_arrival
-from pdmp.thinning.bound import draw_component
-
-CHORD = 1.5  #: a horizon ends where e^{γr} may have grown by this factor
-SPREAD_CHORD = 1.2  #: and where τ² may have changed by this one
-OVERFLOW = 300.0  #: γr above which φ is not computed: the path is lost
-
-#: Columns of `Memory.clocks`: when the clock was drawn; the bound of the remainders' part then, and its slope; those of
-#: the part that is known; the row of the proposal.
-START, LEVEL, SLOPE, PRIOR, PRIOR_SLOPE, ROW = range(6)
-#: `Memory.sums`, of d = M (w - ŵ, b - b̂) with (ŵ, b̂) the anchor of the means: their time, Σd, Σv, Σd², Σdv, Σv².
-TIME, FIRST, VELOCITY, SQUARE, PRODUCT, SPEED = range(6)
 
 
 class Memory(NamedTuple):
@@ -75,12 +82,12 @@ class Memory(NamedTuple):
     known: np.ndarray  #: (m,) bounds of the clock of priors, coordinate by coordinate, when it was drawn
     slopes: np.ndarray  #: (m,)
     flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
-    sums: np.ndarray  #: (K, 6)
+    sums: np.ndarray  #: (K, 6), with d = M (w - ŵ, b - b̂) of the anchor (ŵ, b̂) of the means
     own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
     cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
 
 
-class RegressionZigZag(Process):
+class RegressionZigZag(AnchoredZigZag):
     """Zig-Zag process of a regression, sub-sampled exactly.
 
     Parameters
@@ -112,35 +119,9 @@ class RegressionZigZag(Process):
     True
     """
 
-    model: object
-    anchor: np.ndarray
-    pull: np.ndarray  #: (d,) Σᵢ ∇Uᵢ at the anchor
-    inner: np.ndarray  #: (m, m) Hessian of the data there, of the shared coordinates
-    border: np.ndarray  #: (K G, m) of these and the groups' coordinates, intercepts first
-    own: np.ndarray  #: (K G, K) of the coordinates of one group
-    rises: np.ndarray  #: (m,) the largest slope of G of the shared coordinates
-    own_rises: np.ndarray  #: (K G,) and of the groups'
-    prior_horizon: float
-    speed: np.ndarray
-    scale: np.ndarray  #: units of distances from the anchor
-    shared: np.ndarray  #: (m,) the coordinates of which all rows depend
-    priors: np.ndarray  #: (m,) places of their priors
-    tables: object
-    rate_of_growth: np.ndarray  #: (G,) γ
-    horizon: np.ndarray  #: (G,)
-    pace: float  #: |σ / scale| of the coordinates of a row
-    groups: int
-    slots: int  #: K, the group columns
-    first_effect: int
-    spread: int  #: place of the first log τ
-    means: np.ndarray  #: (K,) of β₀, βₖ
+    own: np.ndarray  #: (K G, K) Hessian of the data at the anchor, of the coordinates of one group, intercepts first
+    own_rises: np.ndarray  #: (K G,) the largest slope of G of the groups' coordinates
     mixing: np.ndarray  #: (K, K) M
-    mean_speeds: np.ndarray  #: (K,) the largest |ėₖ| by the means alone
-    sum_of_speeds: np.ndarray  #: (K,) Σ over the groups of the largest |ḋₖ|
-    root_of_speeds: np.ndarray  #: (K,) root of the sum of their squares
-
-    events = ("flip",)
-    local = True
 
     def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, speed: ArrayLike | None = None) -> None:
         grouped = isinstance(model, GroupIntercepts)
@@ -149,31 +130,13 @@ class RegressionZigZag(Process):
                 "RegressionZigZag takes a MixedRegression without groups, or GroupIntercepts, got a "
                 f"{type(model).__name__}."
             )
-        if anchor is None or speed is None:
-            found = laplace(model)
-            if found is None:
-                raise ValueError("`anchor` and `speed` must be given: the posterior's mode was not found.")
-            anchor, speed = found.mean if anchor is None else anchor, found.sd if speed is None else speed
-        self.model = model
-        self.anchor = model.check(anchor, "anchor")
-        self.speed = per_coordinate("speed", speed, model.dim)
-        p = model.n_fixed
-        self.spread, self.first_effect, self.slots = p, int(model.first[0]), model.n_groups
-        self.means = model.means if grouped else np.zeros(0, np.int64)
+        fixed = self._expand(model, anchor, speed, laplace, model.means if grouped else np.zeros(0, np.int64))
         self.mixing = model.mixing if grouped else np.zeros((0, 0))
         self.groups = int(model.first[1]) - self.first_effect if grouped else 1
-        fixed = np.setdiff1d(np.arange(p), self.means)
-        laws = np.arange(model.dim - model.n_dispersions, model.dim)
-        self.shared = np.r_[fixed, laws].astype(np.int64)
-        self.priors = np.r_[fixed, p + model.n_groups + np.arange(len(laws))].astype(np.int64)
 
         effects = slice(self.first_effect, int(model.first[-1]))
-        self.scale = self.speed.copy()
         if grouped and len(fixed):
-            # Σⱼ of the bounds is smallest where both parts of a row's linear predictor weigh as they vary.
-            squares, inner = _mean_squares(model, self.speed)
-            inner, outer = math.sqrt(inner), math.sqrt(max(float(self.speed[fixed] ** 2 @ squares[fixed]), 1e-300))
-            self.scale[self.shared] *= min(max(math.sqrt(inner / outer * math.sqrt(len(self.shared))), 1.0), 1e3)
+            self._weigh(fixed, *_mean_squares(model, self.speed))
         self.pace = math.sqrt(float(np.sum((self.speed / self.scale)[self.shared] ** 2)) + self.slots)
         speeds = np.abs(self.mixing) @ self.speed[effects].reshape(self.slots, self.groups if grouped else 0)
         self.mean_speeds = np.abs(self.mixing) @ self.speed[self.means]
@@ -239,24 +202,6 @@ class RegressionZigZag(Process):
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
 
     @compiled
-    def at(self, state, j, now):
-        """Coordinate j at the time `now`."""
-        return self.flow.position(j, state.x[j], state.v[j], now - last_moved(state.moved, j))
-
-    @compiled
-    def place(self, state, j, now):
-        """Write it into the memory; returns the square of its distance from the anchor."""
-        x = self.at(state, j, now)
-        state.memory.here[j] = x
-        z = (x - self.anchor[j]) / self.scale[j]
-        return z * z
-
-    @compiled
-    def prior_derivative(self, q, x):
-        n = self.model.numbers
-        return derivative(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x)
-
-    @compiled
     def advance_sums(self, memory, now):
         """Bring the sums over the groups to the time `now`."""
         sums = memory.sums
@@ -319,32 +264,15 @@ class RegressionZigZag(Process):
         return total
 
     @compiled
-    def excess(self, state, t, now):
-        """-Σeₜ."""
-        self.advance_sums(state.memory, now)
-        return self.groups * self.mean_part(state, t, now) - state.memory.sums[t, FIRST]
+    def size(self, k):
+        """Groups, of each column."""
+        return self.groups
 
     @compiled
-    def square_sum(self, state, t, now):
-        """Σeₜ²."""
-        self.advance_sums(state.memory, now)
-        b, sums = self.mean_part(state, t, now), state.memory.sums
-        return positive(sums[t, SQUARE] - 2.0 * b * sums[t, FIRST] + self.groups * b * b)
+    def rise(self, state, k, now):
+        return self.rises[k]
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
-
-    @compiled
-    def clock(self, state, i, now, rng):
-        if i < self.groups:
-            return self.propose_row(state, i, now, rng)
-        if i == self.groups:
-            return self.propose_prior(state, i, now, rng)
-        if i <= self.groups + self.slots:
-            bound, horizon = self.bound_of_mean(state, i - self.groups - 1, now)
-        else:
-            bound, horizon = self.bound_of_spread(state, i - self.groups - self.slots - 1, now)
-        s = rng.standard_exponential() / bound if bound > 0.0 else math.inf
-        return (now + s, bound) if s < horizon else (now + horizon, HORIZON)
 
     @compiled
     def propose_row(self, state, g, now, rng):
@@ -353,7 +281,7 @@ class RegressionZigZag(Process):
         for k in range(self.shared.shape[0]):
             square += self.place(state, self.shared[k], now)
         row = memory.clocks
-        row[g, PRIOR], row[g, PRIOR_SLOPE] = 0.0, 0.0
+        row[g, KNOWN], row[g, KNOWN_SLOPE] = 0.0, 0.0
         for k in range(self.slots):
             square += self.place(state, self.place_of(g, k), now)
         for k in range(self.slots):
@@ -371,8 +299,8 @@ class RegressionZigZag(Process):
                     fastest += abs(self.mixing[t, q]) * self.speed[self.place_of(g, q)]
                 rise += high * abs(self.mixing[t, k]) * fastest
             memory.own[g, k], memory.own[g, self.slots + k] = self.speed[j] * positive(known), self.speed[j] * rise
-            row[g, PRIOR] += memory.own[g, k]
-            row[g, PRIOR_SLOPE] += memory.own[g, self.slots + k]
+            row[g, KNOWN] += memory.own[g, k]
+            row[g, KNOWN_SLOPE] += memory.own[g, self.slots + k]
         r, total = math.sqrt(square), self.tables.totals[g]
         if growth * (r + self.pace * horizon) > OVERFLOW:
             return math.nan, HORIZON
@@ -383,25 +311,7 @@ class RegressionZigZag(Process):
             i = self.tables.draw(g, rng)
             row[g, ROW] = i
             self.model.fetch(i)
-        level, rise = row[g, LEVEL] + row[g, PRIOR], row[g, SLOPE] + row[g, PRIOR_SLOPE]
-        s = first_arrival(level, rise, rng.standard_exponential())
-        return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
-
-    @compiled
-    def propose_prior(self, state, i, now, rng):
-        memory, level, rise, n, horizon = state.memory, 0.0, 0.0, self.model.numbers, self.prior_horizon
-        self.advance_sums(memory, now)
-        for k in range(self.shared.shape[0]):
-            self.place(state, self.shared[k], now)
-        for k in range(self.shared.shape[0]):
-            j, q = self.shared[k], self.priors[k]
-            x, speed = memory.here[j], self.speed[j]
-            memory.known[k] = speed * abs(self.prior_derivative(q, x) + self.known(state, k, now))
-            bound = second_derivative_bound_until(self.model.kinds[q], n[q, 0], n[q, 1], n[q, 2], x + speed * horizon)
-            memory.slopes[k] = speed * (speed * bound + self.rises[k])
-            level += memory.known[k]
-            rise += memory.slopes[k]
-        memory.clocks[i, START] = now
+        level, rise = row[g, LEVEL] + row[g, KNOWN], row[g, SLOPE] + row[g, KNOWN_SLOPE]
         s = first_arrival(level, rise, rng.standard_exponential())
         return (now + s, level + rise * s) if s < horizon else (now + horizon, HORIZON)
 
@@ -431,57 +341,20 @@ class RegressionZigZag(Process):
         return speed * positive(total), h
 
     @compiled
-    def bound_of_spread(self, state, k, now):
-        """A bound on the rate of log τₖ, and for how long it holds: the priors' derivatives by log τ increase."""
-        j = self.spread + k
-        speed, s, root = self.speed[j], self.at(state, j, now), math.sqrt(self.square_sum(state, k, now))
-        fastest = self.root_of_speeds[k] + math.sqrt(float(self.groups)) * self.mean_speeds[k]
-        sign = 1.0 if state.v[j] >= 0.0 else -1.0
-        slope = 2.0 * speed * exp(-2.0 * s) * root * (speed * root + fastest)
-        h = 1.0 / max(1.0, math.sqrt(slope))
-        end = s + sign * speed * h
-        size = positive(root - sign * fastest * h)
-        return speed * positive(sign * (self.prior_derivative(j, end) + self.groups - exp(-2.0 * end) * size * size)), h
-
-    @compiled
-    def rate(self, state, i, now, rng):
-        if state.bounds[i] == HORIZON:
-            return 0.0
-        if i < self.groups:
-            return self.rate_of_row(state, i, now, rng)
-        memory = state.memory
-        if i == self.groups:
-            s, total = now - memory.clocks[i, START], 0.0
-            for k in range(self.shared.shape[0]):
-                memory.known[k] += memory.slopes[k] * s
-                total += memory.known[k]
-            k = draw_component(memory.known, rng.random() * total)
-            j = self.shared[k]
-            memory.flipping[0] = j
-            self.advance_sums(memory, now)
-            for q in range(self.shared.shape[0]):
-                self.place(state, self.shared[q], now)
-            partial = self.prior_derivative(self.priors[k], memory.here[j]) + self.known(state, k, now)
-            return positive(state.v[j] * partial) * (total / memory.known[k])
-        k, partial = i - self.groups - 1, 0.0
-        if k < self.slots:
-            j = self.means[k]
-            for n in range(self.terms(k)):
-                t = k if n == 0 else 0
-                precision = exp(-2.0 * self.at(state, self.spread + t, now))
-                partial += self.mixing[t, k] * precision * self.excess(state, t, now)
-        else:
-            k -= self.slots
-            j = self.spread + k
-            partial = self.groups - exp(-2.0 * self.at(state, j, now)) * self.square_sum(state, k, now)
-        memory.flipping[0] = j
-        return positive(state.v[j] * (self.prior_derivative(j, self.at(state, j, now)) + partial))
+    def slope_of_mean(self, state, k, now):
+        """The derivative by the k-th mean."""
+        partial = 0.0
+        for n in range(self.terms(k)):
+            t = k if n == 0 else 0
+            precision = exp(-2.0 * self.at(state, self.spread + t, now))
+            partial += self.mixing[t, k] * precision * self.excess(state, t, now)
+        return self.prior_derivative(self.means[k], self.at(state, self.means[k], now)) + partial
 
     @compiled
     def rate_of_row(self, state, g, now, rng):
         memory, row = state.memory, state.memory.clocks
         s = now - row[g, START]
-        data, prior = row[g, LEVEL] + row[g, SLOPE] * s, row[g, PRIOR] + row[g, PRIOR_SLOPE] * s
+        data, prior = row[g, LEVEL] + row[g, SLOPE] * s, row[g, KNOWN] + row[g, KNOWN_SLOPE] * s
         total = data + prior
         for k in range(self.shared.shape[0]):
             self.place(state, self.shared[k], now)
@@ -517,7 +390,7 @@ class RegressionZigZag(Process):
             return 0.0
         # The row is drawn in proportion to its weight, then the coordinate to `part`: both together to `part`.
         share = data * part / self.tables.totals[g]
-        return positive(state.v[j] * self.remainder_of(memory.here, i, j)) * (total / share)
+        return positive(state.v[j] * self.rest_of(memory.here, i, j)) * (total / share)
 
     @compiled
     def row_part(self, g, i, k, m, ma, mc):
@@ -541,92 +414,44 @@ class RegressionZigZag(Process):
         return total
 
     @compiled
-    def remainder_of(self, x, i, j):
+    def rest_of(self, x, i, j):
         """Rᵢⱼ."""
-        model, law, y, own = (
-            self.model,
-            self.model.likelihood,
-            self.model.target[i],
-            self.dim - self.model.n_dispersions,
-        )
-        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
-        there = self.anchor
-        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
-        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc = z - z0, a - a0, c - c0
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        if j == own and model.n_dispersions > 0:
-            value = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
-        elif j > own:
-            value = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
-        else:
-            value = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
-            if j < model.n_fixed:
-                value *= model.design.feature(i, j)
-            else:
-                value *= model.value[i, (j - self.first_effect) // self.groups]
-        return weight * value
+        model, value = self.model, self.remainder_by(x, i, j)
+        if j < model.n_fixed:
+            value *= model.design.feature(i, j)
+        elif j < self.dim - model.n_dispersions:
+            value *= model.value[i, (j - self.first_effect) // self.groups]
+        return (model.weight[i] if model.weight.shape[0] > 0 else 1.0) * value
 
     @compiled
-    def touches(self, state, i):
-        return state.memory.flipping[0], state.memory.flipping[0] + 1
+    def turn(self, state, e, now):
+        """What the flip of a coordinate of a group changes in the sums, which are those of `now`."""
+        sums, j = state.memory.sums, self.first_effect + e
+        k, g = e // self.groups, e % self.groups
+        for n in range(self.terms(k)):
+            t, d, v = k if n == 0 else 0, 0.0, 0.0
+            for q in range(t, self.slots if t == 0 else t + 1):
+                i = self.place_of(g, q)
+                d += self.mixing[t, q] * (self.at(state, i, now) - self.anchor[self.means[q]])
+                v += self.mixing[t, q] * state.v[i]
+            change = -2.0 * self.mixing[t, k] * state.v[j]
+            sums[t, PRODUCT] += change * d
+            sums[t, VELOCITY] += change
+            sums[t, SPEED] += change * (2.0 * v + change)
+        for k in range(self.shared.shape[0]):
+            state.memory.cross[k, 1] -= 2.0 * self.border[e, k] * state.v[j]
 
     @compiled
-    def coordinate(self, k):
-        return k
-
-    @compiled
-    def channel(self, state, i):
-        return state.memory.flipping[0]
-
-    @compiled
-    def jump(self, state, clock, now, rng):
-        j, sums = state.memory.flipping[0], state.memory.sums
-        e = j - self.first_effect
-        if 0 <= e < self.slots * self.groups:
-            self.advance_sums(state.memory, now)
-            k, g = e // self.groups, e % self.groups
-            for n in range(self.terms(k)):
-                t, d, v = k if n == 0 else 0, 0.0, 0.0
-                for q in range(t, self.slots if t == 0 else t + 1):
-                    i = self.place_of(g, q)
-                    d += self.mixing[t, q] * (self.at(state, i, now) - self.anchor[self.means[q]])
-                    v += self.mixing[t, q] * state.v[i]
-                change = -2.0 * self.mixing[t, k] * state.v[j]
-                sums[t, PRODUCT] += change * d
-                sums[t, VELOCITY] += change
-                sums[t, SPEED] += change * (2.0 * v + change)
-            for k in range(self.shared.shape[0]):
-                state.memory.cross[k, 1] -= 2.0 * self.border[e, k] * state.v[j]
-        state.v[j] = -state.v[j]
-        return 0
-
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        """The rate of each coordinate, from all rows."""
-        model, m = self.model, self.shared.shape[0]
-        for j in range(x.shape[0]):
-            scratch[j] = self.pull[j]
-        for k in range(m):
-            for q in range(m):
-                scratch[self.shared[k]] += self.inner[k, q] * (x[self.shared[q]] - self.anchor[self.shared[q]])
+    def add_of_groups(self, x, out):
+        """What the expansion has of the coefficients of groups."""
         for e in range(self.slots * self.groups):
             j, g = self.first_effect + e, e % self.groups
             for k in range(self.slots):
                 i = self.place_of(g, k)
-                scratch[j] += self.own[e, k] * (x[i] - self.anchor[i])
-            for k in range(m):
-                scratch[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
-                scratch[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
-        model.add_prior_gradient(x, scratch)
-        for j in range(x.shape[0]):
-            out[j] = positive(v[j] * scratch[j])
-        for i in range(model.n_data):
-            for k in range(m):
-                out[self.shared[k]] += positive(v[self.shared[k]] * self.remainder_of(x, i, self.shared[k]))
-            for k in range(self.slots):
-                j = model.level[i, k]
-                out[j] += positive(v[j] * self.remainder_of(x, i, j))
+                out[j] += self.own[e, k] * (x[i] - self.anchor[i])
+            for k in range(self.shared.shape[0]):
+                out[j] += self.border[e, k] * (x[self.shared[k]] - self.anchor[self.shared[k]])
+                out[self.shared[k]] += self.border[e, k] * (x[j] - self.anchor[j])
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -643,15 +468,6 @@ class RegressionZigZag(Process):
     def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float]:
         """As `pdmp.gradients.ControlVariate.anchor_distances`."""
         return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))
-
-    def channels(self) -> list[str]:
-        return [f"coordinate {j}" for j in range(self.dim)]
-
-    def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return rng.choice([-1.0, 1.0], self.dim) * self.speed
-
-    def describe_bound(self) -> str:
-        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         m = len(self.shared)
@@ -750,34 +566,20 @@ def _survey(model, anchor, speed, scale, group, groups, shared, pull, inner, bor
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
     for i in range(model.n_data):
         weight, g = model.weight[i] if model.weight.shape[0] > 0 else 1.0, group[i]
-        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        curvatures = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
+        zz, za, zc = curvatures[:3]
         for k in range(fixed):
             features[k] = model.design.feature(i, shared[k])
-        for k in range(fixed):
-            part = weight * zz * features[k]
-            for q in range(fixed):
-                inner[k, q] += part * features[q]
-            for e in range(model.n_groups):
-                border[e * groups + g, k] += part * model.value[i, e]
-            if m > fixed:
-                inner[k, fixed] += weight * za * features[k]
-                inner[fixed, k] += weight * za * features[k]
-            if m > fixed + 1:
-                inner[k, fixed + 1] += weight * zc * features[k]
-                inner[fixed + 1, k] += weight * zc * features[k]
+        add_inner(inner, features, fixed, weight, curvatures)
         for e in range(model.n_groups):
+            for k in range(fixed):
+                border[e * groups + g, k] += weight * zz * features[k] * model.value[i, e]
+            if m > fixed:
+                border[e * groups + g, fixed] += weight * za * model.value[i, e]
+            if m > fixed + 1:
+                border[e * groups + g, fixed + 1] += weight * zc * model.value[i, e]
             for q in range(model.n_groups):
                 own[e * groups + g, q] += weight * zz * model.value[i, e] * model.value[i, q]
-        if m > fixed:
-            inner[fixed, fixed] += weight * aa
-            for e in range(model.n_groups):
-                border[e * groups + g, fixed] += weight * za * model.value[i, e]
-        if m > fixed + 1:
-            inner[fixed, fixed + 1] += weight * ac
-            inner[fixed + 1, fixed] += weight * ac
-            inner[fixed + 1, fixed + 1] += weight * cc
-            for e in range(model.n_groups):
-                border[e * groups + g, fixed + 1] += weight * zc * model.value[i, e]
 
         first, by_a, by_c, fastest = model.remainder_bounds(anchor, i, scale)
         total = 0.0

@@ -275,8 +275,8 @@ BUGS += [
         (
             "the border of slopes has no value",
             ZIGZAG,
-            "border[e * groups + g, k] += part * model.value[i, e]",
-            "border[e * groups + g, k] += part",
+            "border[e * groups + g, k] += weight * zz * features[k] * model.value[i, e]",
+            "border[e * groups + g, k] += weight * zz * features[k]",
             f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",
         ),
         (
@@ -459,8 +459,8 @@ BUGS += [
         (
             "other groups stand still in the bound of priors",
             ZIGZAG,
-            "memory.slopes[k] = speed * (speed * bound + self.rises[k])",
-            "memory.slopes[k] = speed * speed * bound",
+            "return self.rises[k]",
+            "return 0.0",
             HOLD,
         ),
         (
@@ -493,7 +493,7 @@ BUGS += [
         ),
         (
             "the expansion lacks the dispersion",
-            ZIGZAG,
+            "pdmp/processes/anchored_zigzag.py",
             "(zz * dz + za * da + zc * dc)",
             "zz * dz",
             f"{ZIGZAG_TESTS}::test_rates_balance_the_flow",

@@ -9,7 +9,7 @@ from scipy import special
 import pdmp
 from pdmp.models.priors import Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, StudentT, derivative
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
-from pdmp.models.regressions.laplace import _log_spread
+from pdmp.models.regressions.laplace import _log_spread, row_curvatures
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
@@ -20,7 +20,8 @@ from pdmp.models.regressions.likelihoods import (
     StudentTLaw,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
-from pdmp.processes.crossed_zigzag import CrossedZigZag, shape
+from pdmp.process import HORIZON
+from pdmp.processes.crossed_zigzag import RECOUNT, CrossedZigZag, shape
 
 pytestmark = pytest.mark.exact
 
@@ -156,7 +157,7 @@ def test_proposals_have_the_true_rates_and_bounds(law, groupings):
             now = 0.7 * horizon
             state = state_at(process, x, v, now)
             memory = state.memory
-            native.clock(state, i, 0.0, Fixed(0.5, 0.5))
+            native.clock(state, i, 0.0, Fixed(0.5, 0.5, 0.5))
             state.bounds[i] = 1.0
             if i < process.groups:
                 line, total = memory.clocks[i], process.tables.totals[i]
@@ -169,17 +170,17 @@ def test_proposals_have_the_true_rates_and_bounds(law, groupings):
                     weights += parts.sum()
                     for n, part in enumerate(parts):
                         if part > 0.0:
-                            uniform = Fixed(0.0, (parts[:n].sum() + 0.5 * part) / parts.sum())
+                            uniform = Fixed((parts[:n].sum() + 0.5 * part) / parts.sum())
                             rate = native.rate(state, i, now, uniform)
                             assert memory.flipping[0] == (level if n == 0 else process.shared[n - 1])
                             assert rate <= (data + known) * (1.0 + 1e-9)
                             found[memory.flipping[0]] += rate * data / (data + known) * part / total
                 assert weights == pytest.approx(total, rel=1e-12)  # rows are drawn in proportion
                 if known > 0.0:
-                    memory.clocks[i, 1:3] = 0.0
-                    rate = native.rate(state, i, now, Fixed(0.5))
-                    assert memory.flipping[0] == level and rate <= known * (1.0 + 1e-9)
-                    found[level] += rate
+                    memory.clocks[i, 5] = -1.0
+                    rate = native.rate(state, i, now, None)
+                    assert memory.flipping[0] == level and rate <= (data + known) * (1.0 + 1e-9)
+                    found[level] += rate * known / (data + known)
             elif i == process.groups:
                 bounds = memory.known + memory.slopes * now
                 for k in range(m):
@@ -208,7 +209,6 @@ def weights_of(process, row, k):
     phi = (math.exp(growth * r) - 1.0 - growth * r) / growth**2 if growth * r > 1e-3 else 0.5 * r * r
     a, c = model.native.first_dispersion(anchor), model.native.second_dispersion(anchor)
     law, y, z, h = model.likelihood.native, model.target[row], model.native.margin(anchor, row), 1e-3
-    bend = law.curvatures(z, y, a, c)[0]
     steps = [(h, 0.0, 0.0), (0.0, h, 0.0), (0.0, 0.0, h)]
     thirds = [
         abs(law.second_derivative(z + dz, y, a + da, c + dc) - law.second_derivative(z - dz, y, a - da, c - dc))
@@ -217,8 +217,7 @@ def weights_of(process, row, k):
         for dz, da, dc in steps
     ]
     square = np.sum(speed[levels] ** 2) * process.typical_reach**2
-    others = speed[np.delete(levels, k)].sum()
-    parts = [speed[levels[k]] * (first * phi + abs(model.weight[row] * bend) * others * process.typical_reach)]
+    parts = [speed[levels[k]] * first * phi]
     if k == 0:
         fixed = len(process.shared) - model.n_dispersions
         by = [first * phi + thirds[0] * square, by_a * phi + thirds[1] * square, by_c * phi + thirds[2] * square]
@@ -253,7 +252,7 @@ def test_bounds_hold_whatever_flips_in_between(law, groupings):
             earlier = state_at(process, x - before * ways * v, v, 0.0)
             native.renew(earlier, 0.0)
             state.memory.reach[:] = earlier.memory.reach
-            native.clock(state, i, before, Fixed(0.5, 0.5))
+            native.clock(state, i, before, Fixed(0.5, 0.5, 0.5))
             line, own = state.memory.clocks[i], []
             if i < process.groups:
                 end, own = process.horizon[i], [process.first_effect + i]
@@ -270,6 +269,7 @@ def test_bounds_hold_whatever_flips_in_between(law, groupings):
             velocity[own] = v[own]
             after = state_at(process, there, velocity, 0.0)
             after.memory.here[:] = there
+            native.renew(after, 0.0)
             prior, out = np.zeros(model.dim), np.zeros(model.dim)
             model.native.add_prior_gradient(there, prior)
             native.true_rates(there, velocity, np.zeros(model.dim), out)
@@ -300,9 +300,27 @@ def test_bounds_hold_whatever_flips_in_between(law, groupings):
                 r = math.sqrt(square + np.sum(np.delete(far, process.grouping[i]) ** 2))
                 growth, typical = process.rate_of_growth[i], process.typical_distance
                 ratio = (r / typical) ** 2 * (shape(growth * r) / shape(growth * typical) if r > typical else 1.0)
-                ratio = max(ratio, far.max() / process.typical_reach, (far.max() / process.typical_reach) ** 2)
+                ratio = max(ratio, (far.max() / process.typical_reach) ** 2)
                 assert process.tables.totals[i] * ratio <= (line[1] + line[2] * t) * (1.0 + 1e-9)
     assert np.all(worst > [0.7, 0.002, 0.5, 0.5])  # no bound is far above what it bounds, but of rows in tiny groups
+
+
+def test_shifts_change_nothing_of_means_and_spreads():
+    """Of a constant that is added to one grouping and its mean, and subtracted from another, they do not know."""
+    model = regression(PoissonLaw, 3)
+    process = CrossedZigZag(model)
+    x, v = somewhere(process, np.random.default_rng(7))
+    found = []
+    for shift in (0.0, 3.0):
+        y = x.copy()
+        for k, c in ((0, shift), (2, -shift)):
+            y[model.means[k]] += c
+            y[model.first[k] : model.first[k + 1]] += c
+        state = state_at(process, y, v, 0.0)
+        clocks = range(process.groups + 1, process.clocks)
+        state.bounds[:] = 1.0
+        found.append([(*limit_of(process, i)(state, 0.0), process.native.rate(state, i, 0.0, None)) for i in clocks])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-9)
 
 
 def test_the_shape_of_remainders():
@@ -318,6 +336,7 @@ def test_sums_are_those_of_the_path():
     process = CrossedZigZag(model)
     state = process.begin(process.anchor, np.random.default_rng(0))
     rng, now = np.random.default_rng(4), 0.0
+    process.native.renew(state, now)
     for _ in range(80):
         j = int(rng.integers(model.dim))
         now += rng.exponential(0.3)
@@ -345,6 +364,57 @@ def test_sums_are_those_of_the_path():
         assert state.memory.reach[k] == pytest.approx(later[model.first[k] : model.first[k + 1]].max(), rel=1e-12)
 
 
+@pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
+def test_the_crossing_is_that_of_the_path(law, groupings):
+    """After thousands of flips, by which its lines are moved; they are summed anew now and then."""
+    model = regression(law, groupings)
+    process = CrossedZigZag(model)
+    state = process.begin(process.anchor, np.random.default_rng(0))
+    native, rng, now = process.native, np.random.default_rng(5), 0.0
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    bends, rows = np.zeros(model.n_data), np.zeros((model.n_data, process.groups))
+    row_curvatures(model.native, process.anchor, bends)
+    rows[np.arange(model.n_data)[:, None], model.level - process.first_effect] = 1.0
+    assert process.pairs.nbytes + process.pair_curvature.nbytes <= 12 * groupings * (groupings - 1) * model.n_data
+    crossed = np.where(process.grouping[:, None] != process.grouping, rows.T @ (bends[:, None] * rows), 0.0)
+    native.renew(state, now)
+    for _ in range(3_000):
+        j = int(rng.integers(model.dim))
+        now += rng.exponential(RECOUNT / 3_200)
+        state.x[j] += state.v[j] * (now - state.moved[j])
+        state.moved[j], state.memory.flipping[0] = now, j
+        native.jump(state, 0, now, None)
+    for since, accuracy in ((0.0, 1e-10), (now + RECOUNT, 1e-13)):  # before and after they are summed anew
+        later = since if since else now
+        native.renew(state, later)
+        assert state.memory.since[0] == since
+        away = (state.x + state.v * (later - state.moved) - process.anchor)[effects]
+        expected = np.stack([away, state.v[effects]]) @ crossed
+        lines = state.memory.across
+        found = lines[:, 0] + lines[:, 1] * (later - since), lines[:, 1]
+        np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy * np.abs(expected).max())
+
+
+def test_rows_are_proposed_as_often_as_they_bound():
+    """A proposal is of the rows with the share that they have in the bound at its time, and then one of the group's."""
+    model = regression(PoissonLaw, 3)
+    process = CrossedZigZag(model)
+    x, v = somewhere(process, np.random.default_rng(6))
+    for e in range(process.groups):
+        rows = []
+        for side in (-1e-9, 1e-9):
+            state = state_at(process, x, v, 0.0)
+            line = state.memory.clocks[e]
+            time, bound = process.native.clock(state, e, 0.0, Fixed(0.5, 0.5, 0.5))
+            share = (line[1] + line[2] * time) / bound
+            assert bound > HORIZON and 0.0 < share <= 1.0
+            again, _ = process.native.clock(state, e, 0.0, Fixed(share + side, 0.5, 0.0))
+            assert again == time
+            rows.append(int(line[5]))
+        assert model.level[rows[0], process.grouping[e]] == process.first_effect + e
+        assert rows[1] == -1
+
+
 def test_each_proposal_looks_at_one_row_at_most():
     process = CrossedZigZag(regression(PoissonLaw, 3))
     run = pdmp.sample(process, initial=process.anchor, events=80, seed=1, progress=False)
@@ -352,12 +422,34 @@ def test_each_proposal_looks_at_one_row_at_most():
     assert process.expected_data == pytest.approx(process.tables.totals.sum())
 
 
+def test_a_run_goes_on_from_its_checkpoint(tmp_path):
+    process = CrossedZigZag(regression(PoissonLaw, 3))
+    options = {"initial": process.anchor, "seed": 1, "chains": 1, "progress": False}
+    whole = pdmp.sample(process, events=80, **options)
+    for events in (40, 80):
+        parts = pdmp.sample(process, events=events, checkpoint=tmp_path / "run", **options)
+    assert parts.stats["proposals"] == whole.stats["proposals"]
+    np.testing.assert_array_equal(parts.draws(20), whole.draws(20))
+
+
 @pytest.mark.parametrize("sort", ["y", "g", "h"])
 def test_sorted_rows_are_shuffled_rows(sort):
     """All that the process knows of the rows is the same, but for the order in which they are listed."""
     for law in (NormalLaw, PoissonLaw):
         one, other = (CrossedZigZag(regression(law, 3, sort=order)) for order in (None, sort))
-        for name in ("anchor", "speed", "pull", "inner", "border", "own", "own_rises", "rate_of_growth", "horizon"):
+        for name in (
+            "anchor",
+            "speed",
+            "pull",
+            "inner",
+            "border",
+            "own",
+            "own_rises",
+            "rate_of_growth",
+            "horizon",
+            "pairs",
+            "pair_curvature",
+        ):
             np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(other.tables.totals, one.tables.totals, rtol=1e-6)
         for e in range(one.groups):  # the rows of each table are those of its group
