@@ -41,6 +41,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "within_subsection_order": "FileNameSortKey",
     "write_computation_times": False,
+    "min_reported_time": 10_000,
 }
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

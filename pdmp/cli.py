@@ -427,6 +427,7 @@ def fit(
     ess: Annotated[
         float | None, typer.Option(help="Effective draws of each mean and standard deviation. [default: 400]")
     ] = None,
+    rhat: Annotated[float | None, typer.Option(help="R-hat to reach. [default: 1.05, if --ess is not given]")] = None,
     chains: Annotated[int, typer.Option(min=1, help="Number of chains.")] = 4,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     save: Annotated[
@@ -459,16 +460,18 @@ def fit(
     _check_seed(seed)
     if ess is not None and not 0.0 < ess < math.inf:
         raise UserError(f"--ess must be positive and finite, got {ess:g}.")
+    if rhat is not None and not 1.0 < rhat < math.inf:
+        raise UserError(f"--rhat must be above 1, got {rhat:g}.")
     predictions = None if predict is None else predictions
     for name, path in (("save", save), ("picture", picture), ("draws", draws), ("predictions", predictions)):
         if path is not None:
             _check_file(name, path)
     if unseen not in formulas.fit.UNSEEN:
         raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
-    new = None if predict is None else _to_predict(predict, formula, [offset, exposure])
+    new = None if predict is None else _to_predict(predict, formula, [offset, exposure], file, unseen == "error")
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
-    options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess}
+    options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
     found = formulas.regression(formula, file, family, **options, **columns)
     _say("")
     summary, inclusion = found.summary(effects), {} if chosen is None else found.inclusion()
@@ -497,11 +500,30 @@ def fit(
     _end(found.run)
 
 
-def _to_predict(path, formula, others):
-    """The table of --predict; an error now, not after the fit, if a column is missing."""
+def _to_predict(path, formula, others, file, refuses):
+    """The table of --predict; an error now, not after the fit, if it cannot be predicted."""
     model, new = formulas.design.describe(formula).model, formulas.table.read_table(path)
     names = {name for term in (*model.common_terms, *model.group_terms) for name in term.var_names}
-    formulas.table.check_names({name for name in (*names, *others) if name}, new, "`formula`", f"--predict {path}")
+    names = {name for name in (*names, *others) if name}
+    formulas.table.check_names(names, new, "`formula`", f"--predict {path}")
+    known = None  # the levels of a large table are looked at after the fit
+    if file.is_file() and file.stat().st_size < formulas.sources.LARGE_FILE:
+        known = formulas.table.read_table(file)
+        formulas.table.check_names(names, known, "`formula`")
+    grouping = {name for term in model.group_terms for name in term.factor.var_names}
+    for name in sorted(names):
+        missing = np.flatnonzero(new[name].isna())
+        if len(missing):
+            raise UserError(f"--predict {path}: the column {name!r} has no value in row {missing[0]}.")
+        is_level = name in grouping or not formulas.table.is_numeric(new[name])
+        if known is None or not is_level or name in grouping and not refuses:
+            continue
+        wrong = np.flatnonzero(~new[name].isin(known[name]))
+        if len(wrong):
+            cure = "; --unseen zero or --unseen draw predicts for it" if name in grouping else ""
+            raise UserError(
+                f"--predict {path}: row {wrong[0]} has {name} = {new[name].iloc[wrong[0]]!r}, which {file} has not{cure}."
+            )
     return new
 
 

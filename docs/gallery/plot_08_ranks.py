@@ -8,7 +8,7 @@ a density with two modes far apart: each chain stays in one of them, and a longe
 
 import pdmp
 
-target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 100.0])
+target = pdmp.models.Gaussian([0.0, 0.0], precision=[1.0, 100.0])
 run = pdmp.sample(pdmp.BPS(target), events=800, chains=3, seed=1)
 pdmp.plots.ranks(run)
 

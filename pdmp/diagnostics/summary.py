@@ -20,6 +20,8 @@ WARM = 1.3  #: configurational temperature above which a summary warns, if it is
 FEW = 400.0
 ENDS = (0.025, 0.975)  #: probabilities below the ends of the intervals
 LARGE = 1.05  #: R-hat above which a summary warns
+SEPARATE, SETTLED = 1.2, 50.0  #: R-hat above which chains may be in separate modes, if each has so many effective draws
+RESTING = 0.9  #: share of draws that are 0 above which no summary warns of a standard deviation
 LOOSE = 0.05  #: relative Monte Carlo error of a standard deviation above which a summary warns
 CORRELATED = 1.5  #: squares count as correlated if their error is above this multiple of that of independent ones
 NATURAL = 500  #: most natural parameters that a summary adds to the coordinates of x
@@ -101,6 +103,9 @@ def summarise(run):
     draws = None if run.store == "moments" else run.diagnostic_draws()
     rhat = run.rhat() if draws is None else draws_rhat(draws, "rank")
     loose = np.full(run.dim, np.nan) if draws is None else sd_errors(draws)
+    if draws is not None:  # of what is 0 nearly always the sd is not what one asks for
+        loose[np.mean(draws == 0.0, axis=(0, 1)) > RESTING] = 0.0
+    apart = np.zeros(run.dim, bool) if draws is None else stay_apart(run, draws, rhat)
     with np.errstate(all="ignore"):
         ess = np.where(mcse > 0.0, (sd / mcse) ** 2, np.nan)
     names = run.names()
@@ -110,7 +115,7 @@ def summarise(run):
     rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.note] if run.note else []
-    return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose))
+    return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose, apart))
 
 
 def natural_rows(run, names, draws):
@@ -167,7 +172,20 @@ def _cost(run, ess):
     return f"least ess {found['ess_min']:,.0f}: {each}"
 
 
-def find_warnings(run, names, sd, ess, rhat, loose):
+def stay_apart(run, draws, rhat):
+    """Coordinates (d,) in which each chain, of draws (chains, n, d), has settled, and not where the others are."""
+    found = rhat > SEPARATE
+    if run.chains < 2 or not found.any():
+        return np.zeros(run.dim, bool)
+    with np.errstate(all="ignore"):
+        for one, chain in zip(draws, run.split(), strict=True):
+            found[found] = chain.ess("spectral")[found] > SETTLED
+            if found.any():
+                found[found] = draws_rhat(one[None, :, found], "rank") < LARGE
+    return found
+
+
+def find_warnings(run, names, sd, ess, rhat, loose, apart):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = [], run.dim, run.stats
     if run.stopped == "failed":
@@ -186,7 +204,15 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             "discrepancies; run longer."
         )
     found += _no_density(run, names, rhat)
-    low = np.flatnonzero(ess < FEW)
+    if apart.any():
+        k = int(np.argmax(np.where(apart, rhat, -np.inf)))
+        found.append(
+            f"the chains stay apart in {_some(names, np.flatnonzero(apart))} (R-hat {rhat[k]:.3g} of {names[k]}), each "
+            "settled by itself: they are in separate modes. Averages over them mean nothing, and no longer run mends "
+            "that. Look at the chains one by one, `run.split()`; where labels of a mixture have switched, order what "
+            "tells them apart, pdmp.models.transforms.Ordered."
+        )
+    low = np.flatnonzero((ess < FEW) & ~apart)
     if len(low):
         k = low[np.argmin(ess[low])]
         found.append(
@@ -196,7 +222,7 @@ def find_warnings(run, names, sd, ess, rhat, loose):
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
-    wide = np.flatnonzero(loose > LOOSE)
+    wide = np.flatnonzero((loose > LOOSE) & ~apart)
     if len(wide) and (len(low) or np.mean(loose > LOOSE) > 1e-3):
         k = wide[np.argmax(loose[wide])]
         found.append(
@@ -204,13 +230,13 @@ def find_warnings(run, names, sd, ess, rhat, loose):
             f"are heavy, or squares mix slowly: run about {math.ceil((loose[k] / LOOSE) ** 2):,} times as long"
             + (", or refresh more often." if "refresh" in stats["events"] else ".")
         )
-    high = np.flatnonzero(rhat > LARGE)
+    high = np.flatnonzero((rhat > LARGE) & ~apart)
     if len(high) and (len(low) or np.mean(rhat > LARGE) > 1e-3):
         k = high[np.argmax(rhat[high])]
         found.append(
             f"R-hat above {LARGE} for {_some(names, high)} (largest {rhat[k]:.3g}, of {names[k]}): the chains, or "
-            "their halves, have not seen the same. Look at `pdmp.plots.ranks(run)`: chains that drift want a longer "
-            "run and warm-up; chains that stay apart are in separate modes, and a longer run does not help."
+            "their halves, have not seen the same. Look at `pdmp.plots.ranks(run)`, and run longer, with a longer "
+            "warm-up."
         )
     if stats["bound_violations"]:
         bound = events.bounds(run)

@@ -7,6 +7,7 @@ import html
 import os
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -405,7 +406,8 @@ class Run:
             From a position (d,) to a number or an array. If it also maps many positions at once, (d, M) to (..., M),
             it is called in that way, which is faster; single positions are computed too, to compare.
         error : bool, default False
-            Return an `Estimate`, with the Monte Carlo standard error as in `mcse`.
+            Return an `Estimate`, with the Monte Carlo standard error as in `mcse`; NaN where f has the same value on
+            the whole path, such as a probability that comes out as 1: no error can be told then.
 
         Returns
         -------
@@ -423,7 +425,11 @@ class Run:
         length = sum(r.length for r in self._used())
         total = sum(self._integral(i, f) for i, r in enumerate(self._records) if r.length > 0.0) / length
         total = float(total) if np.ndim(total) == 0 else total
-        return monte_carlo_error.estimate(total, *self._stretches(f)) if error else total
+        if not error:
+            return total
+        found = monte_carlo_error.estimate(total, *self._stretches(f))
+        errors = np.where(found.error <= 1e-12 * np.abs(found.value), np.nan, found.error)  # 0 but for rounding
+        return replace(found, error=errors if np.ndim(total) else float(errors))
 
     def _combined(self, f):
         """f as a function of all coupled copies: the weighted sum of its values."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 import sys
 import threading
+import types
 import warnings
 from concurrent.futures import Executor
 from time import perf_counter
@@ -359,6 +360,11 @@ def extend(
     executor, segment = check_executor(executor), check_segment(segment)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
+    if not isinstance(process, (Process, types.NoneType)):
+        raise TypeError(
+            f"`process` must be the process of the run, got a {type(process).__name__}; of a model that was given to "
+            "pdmp.sample it is pdmp.auto(model, seed=...) with the same seed."
+        )
     given = dict(budget)
     for name in given:
         if name not in BUDGETS:

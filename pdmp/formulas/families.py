@@ -47,10 +47,23 @@ FAMILIES = {
 }
 
 
+#: What families are called elsewhere.
+CALLED = {
+    "binomial": "bernoulli",
+    "logistic": "bernoulli",
+    "logit": "bernoulli",
+    "normal": "gaussian",
+    "t": "student_t",
+    "negbinomial": "negative_binomial",
+}
+
+
 def family_of(name: str) -> Family:
     """The family of this name, or a `ValueError`."""
     if name not in FAMILIES:
         close = did_you_mean(name, FAMILIES) if isinstance(name, str) else "."
+        if name in CALLED:
+            close = f"; did you mean {CALLED[name]!r}?"
         raise ValueError(f"`family` must be one of {', '.join(map(repr, FAMILIES))}, got {name!r}{close}")
     return FAMILIES[name]
 

@@ -254,10 +254,11 @@ class Fit:
         for row, name in enumerate(reversed(names)):
             values = natural[name].ravel()
             low, lower, upper, high = np.quantile(values, [0.025, 0.25, 0.75, 0.975])
-            axes.plot([low, high], [row, row], color="#0072B2", lw=1.0)
-            axes.plot([lower, upper], [row, row], color="#0072B2", lw=3.5, solid_capstyle="butt")
-            axes.plot(values.mean(), row, "o", color="white", mec="#0072B2", ms=5)
+            axes.plot([low, high], [row, row], color="#0072B2", lw=1.0, label="95 %")
+            axes.plot([lower, upper], [row, row], color="#0072B2", lw=3.5, solid_capstyle="butt", label="50 %")
+            axes.plot(values.mean(), row, "o", color="white", mec="#0072B2", ms=5, label="mean")
         axes.axvline(0.0, color="0.6", lw=0.8, zorder=0)
         axes.set_yticks(range(len(names)), names[::-1])
         axes.set_title(self.formula)
+        axes.legend(handles=axes.lines[:3], ncols=3, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=2.2)
         return figure

@@ -262,6 +262,8 @@ def make_model(
         weight = None if weights is None else numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
     notes += design.baselines()
+    if family.kind == "count" and len(y) and np.max(y) <= 1.0:
+        notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 

@@ -96,6 +96,11 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{did_you_mean(name, known)}")
 
 
+def is_numeric(column: Any) -> bool:
+    """Whether a column holds numbers."""
+    return bool(import_pandas().api.types.is_numeric_dtype(column))
+
+
 def complete_rows(table: Any, names: Iterable[str]) -> tuple[Any, str]:
     """The rows in which none of these columns is missing, and a sentence on what was left out, or "".
 
@@ -127,7 +132,9 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
     try:
         values = table[name].to_numpy(dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{asked}: the column {name!r} must hold numbers.") from None
+        kinds = sorted(map(str, set(table[name].dropna())))
+        labels = f"; it has the values {kinds[0]!r} and {kinds[1]!r}: is the family bernoulli?" if len(kinds) == 2 else "."
+        raise ValueError(f"{asked}: the column {name!r} must hold numbers{labels}") from None
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"{asked}: the column {name!r} is not finite in row {table.index[row]}.")

@@ -302,7 +302,7 @@ def split(draws, variables, transforms=()):
         raise ValueError(f"`draws` must have shape (..., {dim}), got {draws.shape}.")
     for name, shape in variables.items():
         size = math.prod(shape)
-        part = draws[..., first : first + size].reshape(*draws.shape[:-1], *shape)
+        part = draws[..., first : first + size].reshape((*draws.shape[:-1], *shape))
         natural[name] = transforms.get(name, Identity()).constrain(part)
         first += size
     return natural

@@ -147,8 +147,10 @@ def check_coordinates(coordinates: Sequence[int | str], run: Run, least: int = 1
     whole = all(isinstance(k, (int, np.integer)) and 0 <= k < run.dim for k in found)
     if len(found) < least or not whole:
         some = "some" if least == 1 else f"at least {least}"
+        natural = [k for k in given if isinstance(k, str) and k in run.variables]
+        why = f"{natural[0]!r} is a natural parameter, and pictures are of the coordinates; " if natural else ""
         raise ValueError(
-            f"`coordinates` must be {some} of 0 … {run.dim - 1}, or their names, got {given}; the names are "
+            f"`coordinates` must be {some} of 0 … {run.dim - 1}, or their names, got {given}; {why}the names are "
             f"{listed(names)}."
         )
     return [int(k) for k in found]

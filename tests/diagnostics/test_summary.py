@@ -1,6 +1,7 @@
 """What a summary says, in words; rank plots, thinning, R-hat against ArviZ, bad draws."""
 
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
-from pdmp.diagnostics.summary import sd_errors
+from pdmp.diagnostics.summary import sd_errors, stay_apart
 from pdmp.models import Gaussian
 from tests.toys import Telegraph, Ticks, Walls
 
@@ -70,6 +71,38 @@ def test_chains_that_disagree():
     [said] = [w for w in run.summary().warnings if "R-hat above 1.05" in w]
     worst = int(np.argmax(run.rhat()))
     assert f"largest {run.rhat()[worst]:.3g}, of {run.names()[worst]}" in said and "plots.ranks" in said
+
+
+def test_chains_in_separate_modes():
+    """Said once, and no longer run is proposed; not of chains that drift, nor of those that have not settled."""
+    modes = pdmp.models.GaussianMixture([[-8.0, 0.0], [8.0, 0.0]], 1.0)
+    starts = [[-8.0, 0.0], [-8.0, 0.0], [8.0, 0.0]]
+    run = pdmp.sample(pdmp.BPS(modes), events=1_000, chains=3, initial=starts, seed=1)
+    said = [w for w in run.summary().warnings if "x[0]" in w]
+    assert len(said) == 1 and "the chains stay apart in x[0] (R-hat" in said[0]
+    assert "no longer run mends that" in said[0] and "Ordered" in said[0]
+    drifting = pdmp.sample(Ticks(), steps=60, seed=11, chains=2, initial=[[50.0] * 3, [-50.0] * 3]).summary().warnings
+    assert not any("stay apart" in w for w in drifting) and any("R-hat above 1.05" in w for w in drifting)
+    # As far apart, but each with few effective draws, or itself on its way.
+    rhat = np.array([1.6, 1.6])
+    draws = np.random.default_rng(0).standard_normal((2, 400, 2)) + np.array([0.0, 50.0])[:, None, None]
+    draws[1, :, 1] += np.linspace(0.0, 9.0, 400)
+    for few, apart in ((1e3, [True, False]), (40.0, [False, False])):
+        chains = [SimpleNamespace(ess=lambda method, n=n: np.full(2, n)) for n in (1e3, few)]
+        pair = SimpleNamespace(chains=2, dim=2, split=lambda chains=chains: chains)
+        assert stay_apart(pair, draws, rhat).tolist() == apart
+    assert not stay_apart(pair, draws, np.array([1.1, 1.1])).any()
+
+
+def test_what_is_nearly_always_zero_has_no_warning_of_its_sd(monkeypatch):
+    run = pdmp.sample(Walls(2), initial=np.zeros(2), events=600, chains=2, seed=1)
+    draws = run.diagnostic_draws()
+    monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.summary"), "sd_errors", lambda draws: np.full(2, 0.5))
+    said = str(run.summary().warnings)
+    assert "the standard deviation of x[0], x[1]" in said
+    draws[..., 0] *= np.arange(draws.shape[1]) < 0.05 * draws.shape[1]
+    run.diagnostic_draws = lambda: draws
+    assert "the standard deviation of x[1] is" in str(run.summary().warnings)
 
 
 def far_apart(model, process=lambda model: discrete.MALA(model, step=0.1), d=2, size=6.0, **budget):
