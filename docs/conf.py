@@ -9,9 +9,8 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
 import drawings  # noqa: E402 - it is beside this file
-import scripts  # noqa: E402
-
 import pdmp  # noqa: E402
+import scripts  # noqa: E402
 
 project = "pdmp"
 author = "the pdmp developers"
@@ -47,7 +46,9 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = True
 templates_path = ["_templates"]
-default_role = "py:obj"  # a name between backticks is code, and a link where it is one of ours
+default_role = (
+    "py:obj"  # a name between backticks is code, and a link where it is one of ours
+)
 autodoc_typehints = "none"  # numpydoc's Parameters have the types
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
@@ -55,7 +56,15 @@ copybutton_prompt_text = r">>> |\$ "
 copybutton_prompt_is_regexp = True
 
 #: Pages with their headings beside them. The others, of pictures, code and the papers' wide tables, want the room.
-CONTENTS = ("*", "start/*", "ideas/*", "choose/*", "howto/*", "reference/**", "evidence/[!p]*")
+CONTENTS = (
+    "*",
+    "start/*",
+    "ideas/*",
+    "choose/*",
+    "howto/*",
+    "reference/**",
+    "evidence/[!p]*",
+)
 
 smartquotes_action = "qe"  # two dashes are those of an option
 html_theme = "pydata_sphinx_theme"
@@ -93,7 +102,9 @@ def _escaped(app, what, name, obj, options, lines):
 def _linked(app, docname, source):
     """The page of the papers lies beside its scripts."""
     if docname == "evidence/papers":
-        text = (HERE.parent / "examples" / "papers" / "README.md").read_text(encoding="utf-8")
+        text = (HERE.parent / "examples" / "papers" / "README.md").read_text(
+            encoding="utf-8"
+        )
         source[0] = re.sub(r"\]\((?!\w+:|#)", f"]({SCRIPTS}", text)
 
 

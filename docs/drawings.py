@@ -30,7 +30,9 @@ def contours(axes, potential, low=-3.2, high=3.2):
     """Level sets of a density in the plane."""
     side = np.linspace(low, high, 81)
     height = np.array([[potential(np.array([a, b])) for a in side] for b in side])
-    axes.contourf(side, side, np.exp(height.min() - height), levels=8, cmap="Greys", alpha=0.45)
+    axes.contourf(
+        side, side, np.exp(height.min() - height), levels=8, cmap="Greys", alpha=0.45
+    )
     axes.set(xlim=(low, high), ylim=(low, high), xticks=[], yticks=[], aspect="equal")
 
 
@@ -54,7 +56,9 @@ def animate(path, end, name, folder, steps=False):
         point.set_data([here[0]], [here[1]])
         return line, events, point
 
-    film = FuncAnimation(figure, draw, frames=[*range(FRAMES), *[FRAMES - 1] * HELD], blit=True)
+    film = FuncAnimation(
+        figure, draw, frames=[*range(FRAMES), *[FRAMES - 1] * HELD], blit=True
+    )
     film.save(folder / f"{name}.gif", writer=PillowWriter(fps=PER_SECOND))
     draw(FRAMES - 1)
     figure.savefig(folder / f"{name}.png")
@@ -71,7 +75,13 @@ def films(folder):
     for name, (process, end) in moving.items():
         run = pdmp.sample(process, time=end, initial=[1.0, -0.5], seed=3, progress=False)
         animate(run.trajectories[0], end, name, folder)
-    run = pdmp.sample(discrete.SGLD(TARGET, step=0.15), steps=45, initial=[1.0, -0.5], seed=3, progress=False)
+    run = pdmp.sample(
+        discrete.SGLD(TARGET, step=0.15),
+        steps=45,
+        initial=[1.0, -0.5],
+        seed=3,
+        progress=False,
+    )
     path = run.trajectories[0]
     animate(path, path.end, "sgld", folder, steps=True)
 
@@ -80,8 +90,19 @@ def legible(axes):
     """A legend above the axes, and no text below 8 points: the pictures of a phone are 4.2 inches wide."""
     handles, labels = axes.get_legend_handles_labels()
     if axes.legend_ is not None:
-        handles, labels = axes.legend_.legend_handles, [text.get_text() for text in axes.legend_.texts]
-    axes.legend(handles, labels, ncols=2, loc="lower left", bbox_to_anchor=(-0.02, 1.0), frameon=False, fontsize=8)
+        handles, labels = (
+            axes.legend_.legend_handles,
+            [text.get_text() for text in axes.legend_.texts],
+        )
+    axes.legend(
+        handles,
+        labels,
+        ncols=2,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 1.0),
+        frameon=False,
+        fontsize=8,
+    )
     axes.spines[["top", "right"]].set_visible(False)
     for text in axes.findobj(Text):
         text.set_fontsize(max(text.get_fontsize(), 8.0))
@@ -115,8 +136,12 @@ def thinning(folder, seed=THINNED):
     axes.plot(t, rate, color=BLUE, label="rate")
     axes.plot(t, bound, color=GREY, drawstyle="steps-post", label="bound")
     axes.vlines(places[below], 0.0, levels[below], color=RED, lw=0.8)
-    axes.plot(places[below], levels[below], "o", color=RED, ms=5, label="accepted: an event")
-    axes.plot(places[~below], levels[~below], "x", color="black", ms=6, label="rejected: thinned")
+    axes.plot(
+        places[below], levels[below], "o", color=RED, ms=5, label="accepted: an event"
+    )
+    axes.plot(
+        places[~below], levels[~below], "x", color="black", ms=6, label="rejected: thinned"
+    )
     axes.set(xlabel="time", ylabel="rate", xlim=(0.0, 6.0), ylim=(0.0, None))
     legible(axes)
     figure.savefig(folder / "thinning.png")
@@ -128,7 +153,9 @@ def predicted_process():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((300, 4))
     y = rng.random(300) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))
-    batches = pdmp.gradients.Minibatch(pdmp.models.LogisticRegression(X, y, prior_scale=1.0), size=60)
+    batches = pdmp.gradients.Minibatch(
+        pdmp.models.LogisticRegression(X, y, prior_scale=1.0), size=60
+    )
     return pdmp.SBPS(batches, k=2.0)
 
 
@@ -157,7 +184,10 @@ def taught(folder):
 def started(folder):
     """What `run.plot` shows of the first posterior, by the code on the first page."""
     page = (HERE / "start" / "index.md").read_text(encoding="utf-8")
-    code, space = re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1], {}
+    code, space = (
+        re.search(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[1],
+        {},
+    )
     exec(compile(code, "index.md", "exec"), space)
     plt.gcf().savefig(folder / "start.png", dpi=110)
     plt.close("all")

@@ -73,7 +73,9 @@ GALLERY = {
 def described(source: str) -> str:
     """What a picture of the gallery shows, or nothing."""
     found = re.search(r"sphx_glr_plot_(\w+?)(_\d{3})?\.png$", source)
-    return found and (GALLERY.get(found[1] + (found[2] or "")) or GALLERY.get(found[1])) or ""
+    return (
+        found and (GALLERY.get(found[1] + (found[2] or "")) or GALLERY.get(found[1])) or ""
+    )
 
 
 def width(path: pathlib.Path) -> float:
@@ -134,10 +136,14 @@ def _thumbnails(app):
                 across = min(image.width, round(1.25 * image.height))
                 whole = image.convert("RGB").crop((0, 0, across, image.height))
             high = 320
-            whole.resize((round(high * across / image.height), high), Image.Resampling.LANCZOS).save(path)
+            whole.resize(
+                (round(high * across / image.height), high), Image.Resampling.LANCZOS
+            ).save(path)
 
 
 def setup(app):
     app.connect("html-page-context", _page)
-    app.connect("builder-inited", _thumbnails, priority=900)  # after the gallery has been drawn
+    app.connect(
+        "builder-inited", _thumbnails, priority=900
+    )  # after the gallery has been drawn
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,5 +15,7 @@ def _block(writer, node):
 
 
 def setup(app):
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_block, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

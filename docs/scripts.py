@@ -44,12 +44,16 @@ def scripts() -> list[pathlib.Path]:
 def pictures(path: pathlib.Path) -> list[pathlib.Path]:
     """Those that are committed for a script: `name.png`, `name_part.png`."""
     places = path.parent, path.parent / "results"
-    return [picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))]
+    return [
+        picture for place in places for picture in sorted(place.glob(f"{path.stem}*.png"))
+    ]
 
 
 def descriptions() -> dict[str, str]:
     """What each of those pictures shows, in words."""
-    return tomllib.loads((EXAMPLES / "papers" / "pictures.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (EXAMPLES / "papers" / "pictures.toml").read_text(encoding="utf-8")
+    )
 
 
 def summary(path: pathlib.Path) -> str:
@@ -62,9 +66,14 @@ def page(path: pathlib.Path) -> str:
     """In Markdown."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     # Four spaces after a list are no block of code in Markdown.
-    text = re.sub(r"^    (python .*)$", r"```sh\n\1\n```", ast.get_docstring(tree), flags=re.MULTILINE)
+    text = re.sub(
+        r"^    (python .*)$", r"```sh\n\1\n```", ast.get_docstring(tree), flags=re.MULTILINE
+    )
     told = descriptions()
-    shown = "\n\n".join(f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})" for p in pictures(path))
+    shown = "\n\n".join(
+        f"![{told[p.stem]}](../../{p.relative_to(EXAMPLES.parent).as_posix()})"
+        for p in pictures(path)
+    )
     where = path.relative_to(EXAMPLES.parent).as_posix()
     title = path.stem.replace("_", " ")
     return PAGE.format(
@@ -80,8 +89,12 @@ def write_all(folder: pathlib.Path) -> None:
     """The index and the pages; what has not changed is left alone, so that a second build is fast."""
     folder.mkdir(exist_ok=True)
     wanted = {f"{path.stem}.md": page(path) for path in scripts()}
-    lines = "\n".join(f"| [{path.stem}]({path.stem}.md) | {summary(path)} |" for path in scripts())
-    wanted["index.md"] = INDEX.format(lines=lines, names="\n".join(path.stem for path in scripts()))
+    lines = "\n".join(
+        f"| [{path.stem}]({path.stem}.md) | {summary(path)} |" for path in scripts()
+    )
+    wanted["index.md"] = INDEX.format(
+        lines=lines, names="\n".join(path.stem for path in scripts())
+    )
     for name, text in wanted.items():
         place = folder / name
         if not place.exists() or place.read_text(encoding="utf-8") != text:

@@ -522,7 +522,8 @@ def _to_predict(path, formula, others, file, refuses):
         if len(wrong):
             cure = "; --unseen zero or --unseen draw predicts for it" if name in grouping else ""
             raise UserError(
-                f"--predict {path}: row {wrong[0]} has {name} = {new[name].iloc[wrong[0]]!r}, which {file} has not{cure}."
+                f"--predict {path}: row {wrong[0]} has {name} = {new[name].iloc[wrong[0]]!r}, and {file} has no such "
+                f"row{cure}."
             )
     return new
 

@@ -18,6 +18,8 @@ y = rng.random(300) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0, 0.3]))
 model = pdmp.models.LogisticRegression(X, y, prior_scale=1.0)
 batches = pdmp.gradients.Minibatch(model, size=30)
 arms = pdmp.tuning.grid(step=np.geomspace(1e-4, 1e-2, 9))
-found = pdmp.tuning.mamba(lambda step: discrete.SGLD(batches, step), arms, 30, "ksd", "data", seed=1)
+found = pdmp.tuning.mamba(
+    lambda step: discrete.SGLD(batches, step), arms, 30, "ksd", "data", seed=1
+)
 print(found)
 pdmp.plots.tuning(found)

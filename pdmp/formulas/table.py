@@ -133,7 +133,9 @@ def numbers(table: Any, name: str, asked: str) -> np.ndarray:
         values = table[name].to_numpy(dtype=float)
     except (TypeError, ValueError):
         kinds = sorted(map(str, set(table[name].dropna())))
-        labels = f"; it has the values {kinds[0]!r} and {kinds[1]!r}: is the family bernoulli?" if len(kinds) == 2 else "."
+        labels = (
+            f"; it has the values {kinds[0]!r} and {kinds[1]!r}: is the family bernoulli?" if len(kinds) == 2 else "."
+        )
         raise ValueError(f"{asked}: the column {name!r} must hold numbers{labels}") from None
     if not np.all(np.isfinite(values)):
         row = int(np.flatnonzero(~np.isfinite(values))[0])

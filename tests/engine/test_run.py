@@ -379,6 +379,17 @@ def test_moments_keep_no_path():
 
 
 @pytest.mark.exact
+def test_an_average_that_never_changes_has_no_error():
+    """A probability that comes out as 1 has an error that no run can tell: not 0."""
+    run = pdmp.sample(Ticks(), steps=500, chains=2, seed=1)
+    sure = run.expectation(lambda x: float(x[0] > -1e6), error=True)
+    assert sure.value == pytest.approx(1.0) and np.isnan(sure.error)
+    pair = run.expectation(lambda x: np.array([1.0, x[0]]), error=True)
+    assert np.isnan(pair.error[0]) and pair.error[1] > 0.0
+    assert run.expectation(lambda x: x[0], error=True).error > 0.0
+
+
+@pytest.mark.exact
 def test_skeletons_that_do_not_fit(monkeypatch):
     with pytest.raises(ValueError, match='(?s)skeleton would take .* GB.*`store="grid"`'):
         pdmp.sample(Telegraph(), events=10**9, seed=1)

@@ -431,7 +431,9 @@ def test_correlated_coefficients_have_a_reference(response, family, monkeypatch)
 def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
     """At one row a proposal whatever the number of rows, and sticky with `select`; its name is in the notes."""
     asked = {}
-    monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given, process=process))
+    monkeypatch.setattr(
+        fitting, "sample", lambda process, **given: asked.update(given, process=process) or SimpleNamespace(note="")
+    )
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))
     law = BetaBernoulli(1.0, 3.0)
     kinds = {
@@ -645,6 +647,9 @@ def test_options_come_before_those_of_sub_sampled_runs(monkeypatch):
     fitting.sample_model(model, 1, False, {"chains": 1, "warmup": 0.4})
     assert len(asked.pop("initial")) == 1 and asked == usual | {"warmup": 0.4, "chains": 1, "rhat": None}
     asked.clear()
+    fitting.sample_model(model, 1, False, {"ess": 100.0, "rhat": None})
+    assert len(asked.pop("initial")) == 4 and asked == {"seed": 1, "warmup": 0.2, "chains": 4, "ess": 100.0}
+    asked.clear()
     given = {"events": 50, "warmup": 0.0, "chains": 2, "initial": np.zeros(2)}
     fitting.sample_model(model, 1, False, given)
     assert asked == given | {"seed": 1}
@@ -796,7 +801,7 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
     for select, names in (("x, w ,e", ["x", "w", "e"]), ("all", "all"), (None, None)):
         with pytest.raises(InterruptedError):
             cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
-        wanted = {"select": names, "sampler": "auto", "ess": 90.0, "chains": 2, "seed": 7} | roles
+        wanted = {"select": names, "sampler": "auto", "ess": 90.0, "rhat": None, "chains": 2, "seed": 7} | roles
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
     with pytest.raises(InterruptedError):
         cli.fit("c ~ x", tmp_path / "t.csv", "poisson", sampler="bps")
@@ -833,10 +838,20 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
     assert np.allclose(found["mean"], mean.mean(axis=0)) and np.allclose(found["sd"], mean.std(axis=0))
     assert np.allclose(found[["2.5%", "97.5%"]].T, np.quantile(mean, [0.025, 0.975], axis=0))
     new[["x"]].to_csv("less.csv", index=False)
+    table().to_csv("t.csv", index=False)
+    pandas.DataFrame({"x": [1.0, None], "treated": ["yes", "no"]}).to_csv("missing.csv", index=False)
+    pandas.DataFrame({"x": [1.0], "treated": ["maybe"]}).to_csv("level.csv", index=False)
+    pandas.DataFrame({"x": [1.0, 2.0], "g": ["a", "z"]}).to_csv("group.csv", index=False)
+    said = "row 1 has g = 'z', and t.csv has no such row; --unseen zero or --unseen draw predicts for it."
+    assert run("--predict group.csv", "c ~ x + (1 | g)") == (2, 0) and said in capsys.readouterr().err
+    assert run("--predict group.csv --unseen draw", "c ~ x + (1 | g)")[1] == 1  # the fit at hand has no groups
+    capsys.readouterr()
     for text, says in [
         ("--predict less.csv", "`formula` names 'treated', and --predict less.csv has no such column"),
         ("--predict new.csv --exposure e", "`formula` names 'e', and --predict new.csv has no such column"),
         ("--predict none.csv", "there is no file 'none.csv'"),
+        ("--predict missing.csv", "--predict missing.csv: the column 'x' has no value in row 1."),
+        ("--predict level.csv", "--predict level.csv: row 0 has treated = 'maybe', and t.csv has no such row."),
         ("--predict new.csv --predictions no/p.csv", "--predictions names a file in"),
         ("--draws no/d.csv", "--draws names a file in"),
         ("--unseen maybe", "--unseen must be one of error, zero, draw"),

@@ -283,10 +283,30 @@ def test_what_the_import_imports():
 def test_families():
     text = " ".join(prose("start/table.md").values())
     (said,) = re.findall(r"Families are (.*?);", text)
-    assert said.replace(" and ", ", ").split(", ") == [name for name in families.FAMILIES if name != "logit"]
+    assert inspect.signature(pdmp.regression).parameters["family"].default == said.partition(" (the default)")[0]
+    assert said.replace(" (the default)", "").replace(" and ", ", ").split(", ") == [
+        name for name in families.FAMILIES if name != "logit"
+    ]
     assert families.FAMILIES["logit"] == families.FAMILIES["bernoulli"]
     for option in re.findall(r"`(\w+)=`", text):
         assert option in inspect.signature(pdmp.regression).parameters
+
+
+def test_what_transforms_take_off():
+    """The last column of the table is the logarithm of the Jacobian, up to a constant."""
+    transforms, x = pdmp.models.transforms, np.array([[0.3, -0.7, 1.1], [-0.2, 0.4, 0.9]])
+    share, p = 1.0 / (1.0 + np.exp(-x)), transforms.Simplex().constrain(x)
+    for transform, natural, said in [
+        (transforms.Log(2.0), 2.0 + np.exp(x), x),
+        (transforms.Upper(2.0), 2.0 - np.exp(x), x),
+        (transforms.Interval(-1.0, 4.0), -1.0 + 5.0 * share, np.log(share) + np.log(1.0 - share)),
+        (transforms.Ordered(), np.cumsum(np.c_[x[:, :1], np.exp(x[:, 1:])], axis=1), x[:, 1:]),
+        (transforms.Simplex(), p, np.log(p)),
+    ]:
+        assert np.allclose(transform.constrain(x), natural)
+        one, other = transform.log_jacobian(x).sum(axis=1), said.sum(axis=1)
+        assert one[0] - one[1] == pytest.approx(other[0] - other[1])
+    assert p.shape == (2, 4) and np.allclose(p.sum(axis=1), 1.0)
 
 
 def test_sizes_of_tables():
