@@ -516,14 +516,15 @@ def products(rows, weights=None, d=None):
         rows = np.ascontiguousarray(rows, float)
     weights = np.ones(len(rows)) if weights is None else np.ascontiguousarray(weights, float)
     lower = np.zeros((d, d))
-    _add_products(rows, weights, np.empty((d, BLOCK)), lower)
+    _add_products(Dense(rows, d).native, weights, np.empty((d, BLOCK)), lower)
     return lower + np.tril(lower, -1).T
 
 
 @entry
-def _add_products(rows, weights, tile, out):
-    for start in range(0, rows.shape[0], BLOCK):
-        _add_tile(rows, weights, start, min(BLOCK, rows.shape[0] - start), tile, out)
+def _add_products(design, weights, tile, out):
+    n = design.data.shape[0]
+    for start in range(0, n, BLOCK):
+        _add_tile(design.data, weights, start, min(BLOCK, n - start), tile, out)
 
 
 @vectorised
