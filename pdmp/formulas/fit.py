@@ -250,7 +250,7 @@ class Fit:
 
         natural = self.run.constrain(self.run.diagnostic_draws())
         names = [name for name in self.priors if name != "Intercept"] or list(self.priors)
-        figure, axes = pyplot.subplots(figsize=(6.0, 0.8 + 0.32 * len(names)), layout="constrained")
+        figure, axes = pyplot.subplots(figsize=(6.0, 1.3 + 0.32 * len(names)), layout="constrained")
         for row, name in enumerate(reversed(names)):
             values = natural[name].ravel()
             low, lower, upper, high = np.quantile(values, [0.025, 0.25, 0.75, 0.975])
@@ -259,6 +259,7 @@ class Fit:
             axes.plot(values.mean(), row, "o", color="white", mec="#0072B2", ms=5, label="mean")
         axes.axvline(0.0, color="0.6", lw=0.8, zorder=0)
         axes.set_yticks(range(len(names)), names[::-1])
+        axes.set_ylim(-0.6, len(names) - 0.4)
         axes.set_title(self.formula)
         axes.legend(handles=axes.lines[:3], ncols=3, loc="upper left", bbox_to_anchor=(0.0, 0.0), borderaxespad=2.2)
         return figure
