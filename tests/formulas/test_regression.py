@@ -458,7 +458,8 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
             sparse = process.anchor[1:3] == 0.0
             assert sparse.any() and f"with {2 - sparse.sum()} of 2 coefficients not 0" in notes[0]
             zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
-            assert zero[:, 1:3].mean(axis=0) == pytest.approx(sparse * (1.0 - 0.2 / sparse.sum()), abs=0.1) and not zero[:, 0].any()
+            share = sparse * (1.0 - 0.2 / sparse.sum())
+            assert zero[:, 1:3].mean(axis=0) == pytest.approx(share, abs=0.1) and not zero[:, 0].any()
             inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
             assert type(process.inner) is inner and name.removeprefix("the ") in notes[0]
     assert asked["process"].inner.refresh_rate == 1.0
