@@ -435,6 +435,7 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
         fitting, "sample", lambda process, **given: asked.update(given, process=process) or SimpleNamespace(note="")
     )
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))
+    monkeypatch.setattr(fitting, "STARTING", 0.2)
     law = BetaBernoulli(1.0, 3.0)
     kinds = {
         "zigzag": (ZigZag if family == "bernoulli" else RegressionZigZag, "Zig"),
@@ -457,7 +458,8 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
             sparse = process.anchor[1:3] == 0.0
             assert sparse.any() and f"with {2 - sparse.sum()} of 2 coefficients not 0" in notes[0]
             zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
-            assert zero[:, 1:3].mean(axis=0) == pytest.approx(0.5 * sparse, abs=0.1) and not zero[:, 0].any()
+            share = sparse * (1.0 - 0.2 / sparse.sum())
+            assert zero[:, 1:3].mean(axis=0) == pytest.approx(share, abs=0.1) and not zero[:, 0].any()
             inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
             assert type(process.inner) is inner and name.removeprefix("the ") in notes[0]
     assert asked["process"].inner.refresh_rate == 1.0
@@ -862,7 +864,7 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # the run is short
-def test_draws_of_effects_are_named_by_their_groups():
+def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch):
     """With those of all groups, if that is asked for; unseen groups as the command is told."""
     options = {"seed": 1, "events": 300, "chains": 2, "progress": False}
     fit = pdmp.regression("c ~ x + (1 | g)", table(), "poisson", **options)
@@ -870,6 +872,11 @@ def test_draws_of_effects_are_named_by_their_groups():
     draws = fit.to_dataframe(5, effects=True)
     assert list(draws)[5:] == ["1|g[a]", "1|g[b]", "1|g[c]"] and len(draws) == 10
     assert np.allclose(draws["1|g[b]"], fit.run.constrain(fit.run.draws(5))["1|g"][..., 1].ravel())
+    monkeypatch.chdir(tmp_path)
+    run = fitted_by_the_command(monkeypatch, fit)
+    for text, others in (("", []), ("--effects", list(draws)[5:])):
+        assert run(f"--draws d.csv {text}", "c ~ x + (1 | g)")[1] == 1
+        assert list(pandas.read_csv("d.csv")) == ["chain", "draw", "Intercept", "x", "sd(g)", *others]
     new = pandas.DataFrame({"x": [0.0, 0.0], "g": ["a", "z"]})
     zero, drawn = (cli._predicted(fit, new, unseen, 3) for unseen in ("zero", "draw"))
     assert np.allclose(zero.iloc[0], drawn.iloc[0]) and drawn["sd"][1] > zero["sd"][1]

@@ -59,6 +59,16 @@ def test_coefficients_are_chosen_while_the_evidence_rises(law):
     assert len(sizes) >= 3
 
 
+def test_the_prior_of_how_many_are_not_zero():
+    """Of independent coefficients the second has the prior odds (a + 1) / (b + 1), where three are free."""
+    law, precision = BetaBernoulli(2.0, 7.0), math.tau * np.array([1.0, 1.0, 1e6])
+    for ratio, enters in ((1.02, True), (0.98, False)):
+        factor = ratio * (7.0 + 1.0) / (2.0 + 1.0)  # the evidence for it
+        mean = np.sqrt(2.0 * np.array([20.0, math.log(factor), 0.0]) / precision)
+        anchor = sparse_anchor(mean, np.diag(1.0 / precision), np.ones(3), law)
+        assert (anchor != 0.0).tolist() == [True, enters, False]
+
+
 def test_of_two_columns_that_say_the_same_one_is_chosen():
     correlation = np.array([[1.0, -0.99], [-0.99, 1.0]])  # of the coefficients
     anchor = sparse_anchor(np.array([0.5, 0.4]), 0.09 * correlation, np.full(2, 0.2))

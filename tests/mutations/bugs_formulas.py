@@ -818,6 +818,8 @@ BUGS += [
         ("coefficients are chosen by their own variance", "pdmp/formulas/sparse_anchor.py", "own = np.diag(precision)[outside] - np.sum(share * across, axis=1)", "own = np.diag(precision)[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
         ("coefficients are chosen whatever is in", "pdmp/formulas/sparse_anchor.py", "left = pull[outside] - share @ pull[inside]", "left = pull[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
         ("coefficients are chosen without the prior of their number", "pdmp/formulas/sparse_anchor.py", "log_odds += math.log((law.a + count) / (law.b + free - 1 - count))", "log_odds += 0.0", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
+        ("one coefficient too many may be 0", "pdmp/formulas/sparse_anchor.py", "(law.b + free - 1 - count)", "(law.b + free - count)", f"{SPARSE}::test_the_prior_of_how_many_are_not_zero"),
+        ("chains start with nearly all coefficients", FITTING, "(rng.random(x.shape) >= share)", "(rng.random(x.shape) < share)", ASKED),
         ("the command forgets the sampler", "pdmp/cli.py", '"sampler": sampler, ', '"sampler": "auto", ', f"{TESTS}::test_what_the_command_asks_for"),
     ]
 ]  # fmt: skip
@@ -847,6 +849,7 @@ BUGS += [
         ("predictions: missing values after the fit", CLI, "        if len(missing):\n", "        if len(missing) > 10**9:\n", OUT),
         ("predictions: unseen groups after the fit", CLI, "        if len(wrong):\n            cure", "        if len(wrong) > 10**9:\n            cure", OUT),
         ("predictions: unseen groups that are to be drawn are refused", CLI, "or name in grouping and not refuses:", "or False:", OUT),
+        ("draws: the command forgets the effects", CLI, "found.to_dataframe(effects=effects)", "found.to_dataframe()", EFFECTS),
         ("draws: chains and draws are mixed up", FIT, '"chain": np.repeat(np.arange(self.run.chains), n)', '"chain": np.tile(np.arange(self.run.chains), n)', OUT),
         ("draws: in the coordinates that are sampled", FIT, "        natural = self.run.constrain(draws)\n        columns = {name: natural[name] for name in self.priors}", "        natural = self.run.constrain(draws)\n        columns = {name: draws[..., k] for k, name in enumerate(self.priors)}", OUT),
         ("draws: effects of the wrong groups", FIT, "natural[g.name][..., k] for k, label in enumerate(g.levels)}", "natural[g.name][..., 0] for k, label in enumerate(g.levels)}", EFFECTS),

@@ -43,6 +43,7 @@ BUGS = [
         ("the band of as many chains as there may be", CONVERGENCE, "(1.0 - 1.0 / chains) / ess)", "1.0 / ess)", f"{T}convergence.py"),
         ("the band of chains that are apart", CONVERGENCE, 'np.mean([one.ess("spectral")[chosen] for one in run.split()], axis=0)', 'run.ess("spectral")[chosen] / run.chains', f"{T}convergence.py"),
         ("the band of all chains' draws", CONVERGENCE, "np.fmin(effective * run.chains / chains, n)", "effective * run.chains", f"{T}convergence.py"),
+        ("the band of halves is that of a whole chain", CONVERGENCE, "np.fmin(effective * run.chains / chains, n)", "np.fmin(effective, n)", f"{T}convergence.py"),
         ("the halves of one chain are its odd and even draws", CONVERGENCE, "x = x[0, : 2 * half].reshape(2, half, -1)", "x = np.stack([x[0, : 2 * half : 2], x[0, 1 : 2 * half : 2]])", f"{T}convergence.py"),
         ("autocorrelations of the first coordinates", CONVERGENCE, "np.eye(run.dim)[chosen], draws)", "np.eye(run.dim)[: len(chosen)], draws)", f"{T}convergence.py"),
         ("lags are counted in draws", CONVERGENCE, 'axes.plot(found["time"], values', "axes.plot(np.arange(count), values", f"{T}convergence.py"),

@@ -56,6 +56,7 @@ BUGS = [
         ("a Hessian of fixed effects without the prior", FIXED, "return gradient + self._prior_gradient(self.check(x)), hessian + self._prior_hessian()", "return gradient + self._prior_gradient(self.check(x)), hessian", SUMS),
         ("labels of the first chunk", GLM, "read[first:stop] = labels[first:stop] > 0", "read[first:stop] = labels[: stop - first] > 0", LOOKED),
         ("one chunk of labels is right", GLM, "all(each(both, ranges))", "any(each(both, ranges))", LOOKED),
+        ("bounds of the first chunk", GLM, "self.second_derivative_bounds(self.target[first:stop])[1]", "self.second_derivative_bounds(self.target[: stop - first])[1]", f"{TESTS}::test_bounds_that_differ_from_row_to_row"),
         ("signs of the first chunk", SIGNED, "2.0 * y[first:stop] - 1.0", "2.0 * y[: stop - first] - 1.0", MADE),
         ("one chunk is in range", SIGNED, "if not all(list(each(write", "if not any(list(each(write", LOOKED),
         ("p for p (1 - p)", SIGNED, "out[i - first] = p * (1.0 - p)", "out[i - first] = p", SUMS),

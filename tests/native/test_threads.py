@@ -178,6 +178,20 @@ def test_what_a_model_is_made_of(kind, tmp_path, on):
     assert_allclose(found[3], bound, rtol=1e-6 if kind == "float32" else 1e-12)
 
 
+def test_bounds_that_differ_from_row_to_row(on):
+    """Each chunk has those of its own responses."""
+    counts = RNG.poisson(1.0 + np.arange(N) / 50.0)
+
+    def compute():
+        model = pdmp.models.NegativeBinomialRegression(FEATURES, counts, 2.0, prior_scale=1.0)
+        return model.gram, model.hessian_bounds()[1]
+
+    expected = (0.25 * (counts + 2.0) * FEATURES.T) @ FEATURES
+    products, bound = same_on_any(on, compute)
+    assert_allclose(products, expected, rtol=1e-10)
+    assert_allclose(bound, np.eye(3) + expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["logistic", "file", "fixed effects"])
 def test_control_variates(kind, tmp_path, on):
     on(0)

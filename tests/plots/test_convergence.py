@@ -74,6 +74,11 @@ def test_one_chain_is_compared_in_halves(line):
     (axes,) = plots.ranks(line, bins=2).axes
     shares = [p.get_data().values.tolist() for p in axes.patches if isinstance(p, StepPatch)]
     assert shares == [[2.0, 0.0], [0.0, 2.0]] and axes.get_xlabel() == "rank among both halves"
+    line.split = lambda: [SimpleNamespace(ess=lambda method: np.array([500.0]))]
+    line.draws = lambda n: np.arange(2_000.0)[None, :, None]
+    (band,) = [p for p in plots.ranks(line, bins=2).axes[0].patches if isinstance(p, Rectangle)]
+    # A half has half of the effective draws, 250; with p = 1/2 and two halves.
+    assert band.get_height() == pytest.approx(2.0 * 2.0 * np.sqrt(2.0 * 0.25 / 250.0))
 
 
 def test_ranks_of_all_draws_of_a_grid():
