@@ -66,6 +66,11 @@ class Derived(Compiled):
         return total
 
     @compiled
+    def total_rise(self, x, y):
+        """U(y) - U(x)."""
+        return self.total_potential(y) - self.total_potential(x)
+
+    @compiled
     def block_potential(self, x, first, last):
         """Σ Uᵢ(x) over first <= i < last."""
         total = 0.0

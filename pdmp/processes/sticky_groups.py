@@ -41,10 +41,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
-from pdmp.models.priors import BetaBernoulli
+from pdmp.models.priors import BetaBernoulli, derivative, potential, second_derivative
+from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
+from pdmp.processes.regression_boomerang import RowFactors
+from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import (
     FROZEN_SINCE,
@@ -71,11 +75,11 @@ class Memory(NamedTuple):
     changed: np.ndarray
     occupied: np.ndarray
     inner: tuple
-    moving: np.ndarray  #: (G,) whether each group is in
     chosen: np.ndarray  #: (1,) the group of the proposal
     drawn: np.ndarray  #: (largest group,) its coordinates
     centre: np.ndarray  #: (largest group,) the mean of q
     here: np.ndarray  #: (d,)
+    there: np.ndarray  #: (d,)
 
 
 class StickyGroups(Sticky):
@@ -119,6 +123,7 @@ class StickyGroups(Sticky):
     model: object
     grouped: np.ndarray  #: (K,) coordinates of the groups, one group after the other
     begin_group: np.ndarray  #: (G + 1,) where those of each group begin
+    unit_of_group: np.ndarray  #: (G,) place among the units, those that stick first
     log_odds: np.ndarray  #: (G,) log ω Πⱼ sⱼ(0), of a prior on the models without ω
     constant: np.ndarray  #: (K,) mean of q at the anchor of all others
     slopes: np.ndarray  #: (K, d) what it loses for each unit of another coordinate's distance from the anchor
@@ -128,6 +133,12 @@ class StickyGroups(Sticky):
     expanded_at: np.ndarray  #: (d,)
     total_rate: float
     is_quadratic: bool  #: whether U is its own expansion, so that D = 0
+    is_scaled: bool  #: whether the data's part is, but for e^{-2a}, a the last coordinate, the logarithm of the noise
+    log_scale: int  #: number of that coordinate
+    data_pull: np.ndarray  #: (K,) then, of the data: gradient at the anchor
+    data_rows: np.ndarray  #: (K, d) and rows of the Hessian, 0 in the column of a
+    prior_kinds: np.ndarray  #: (K,) and priors
+    prior_numbers: np.ndarray  #: (K, 3)
 
     has_groups = True
 
@@ -150,10 +161,12 @@ class StickyGroups(Sticky):
         always = _coordinates("always", always, d)
         if np.intersect1d(always, self.grouped).size:
             raise ValueError("`always` names a coordinate that is in one of the `groups`.")
-        super().__init__(inner, inclusion, np.union1d(always, self.grouped), slab_density, None)
+        sizes = np.array([len(g) for g in parts])
+        larger = self.grouped[np.repeat(sizes > 1, sizes)]
+        super().__init__(inner, inclusion, np.union1d(always, larger), slab_density, None)
         self.model = inner.model
         probabilities, density = spikes_and_slab(inner.model, d, inclusion, slab_density, name)
-        self.begin_group = np.concatenate([[0], np.cumsum([len(g) for g in parts])]).astype(np.int64)
+        self.begin_group = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self.log_odds = np.zeros(len(parts))
         for k, g in enumerate(parts):
             w = probabilities[g]
@@ -166,10 +179,11 @@ class StickyGroups(Sticky):
         self.total_rate = positive_number("rate", rate) * len(parts)
 
         single = len(self.sticking)
-        self.members = np.concatenate([self.sticking, self.grouped])
-        sizes = np.diff(self.begin_group)
-        self.unit = np.concatenate([np.arange(single), single + np.repeat(np.arange(len(parts)), sizes)])
-        self.units = single + len(parts)
+        self.unit_of_group = single + np.cumsum(sizes > 1) - 1
+        self.unit_of_group[sizes == 1] = np.searchsorted(self.sticking, [g[0] for g in parts if len(g) == 1])
+        self.members = np.concatenate([self.sticking, larger])
+        self.unit = np.concatenate([np.arange(single), np.repeat(self.unit_of_group, sizes)[np.repeat(sizes > 1, sizes)]])
+        self.units = single + int(np.sum(sizes > 1))
         self._expand(inner, anchor)
 
         self.birth, self.death = len(self.events), len(self.events) + 1
@@ -198,8 +212,23 @@ class StickyGroups(Sticky):
             raise ValueError("`anchor` must be given: the posterior's mode was not found.")
         d, sizes = inner.dim, np.diff(self.begin_group)
         self.first_in_scope, self.expanded_at = 0, np.array(anchor, dtype=float)
-        gradient = self.model.gradient(self.expanded_at)
-        hessian = _hessian_rows(self.model, self.expanded_at, self.grouped)
+        found = _known_rows(inner, self.grouped) if np.array_equal(self.expanded_at, inner.anchor) else None
+        self.is_scaled, self.log_scale = False, d - 1
+        self.data_pull, self.data_rows = np.zeros(0), np.zeros((0, 0))
+        self.prior_kinds, self.prior_numbers = np.zeros(0, np.int64), np.zeros((0, 3))
+        if found is None:
+            gradient = self.model.gradient(self.expanded_at)[self.grouped]
+            hessian = _hessian_rows(self.model, self.expanded_at, self.grouped)
+        else:
+            gradient, hessian = found[0].copy(), found[1].copy()
+            for k, j in enumerate(self.grouped):
+                prior = self.model.kinds[j], *self.model.numbers[j], self.expanded_at[j]
+                gradient[k] += derivative(*prior)
+                hessian[k, j] += second_derivative(*prior)
+            if isinstance(self.model.likelihood, NormalLaw):
+                self.is_scaled, self.data_pull, self.data_rows = True, *found
+                self.data_rows[:, self.log_scale] = 0.0
+                self.prior_kinds, self.prior_numbers = self.model.kinds[self.grouped], self.model.numbers[self.grouped]
         self.constant, self.slopes = np.zeros(len(self.grouped)), np.zeros((len(self.grouped), d))
         self.root, self.precision = np.zeros((2, len(self.grouped), sizes.max()))
         self.log_volume, self.is_quadratic = np.zeros(len(sizes)), self.model.has("affine_partial")
@@ -213,7 +242,7 @@ class StickyGroups(Sticky):
             precision, covariance = (vectors * values) @ vectors.T, (vectors / values) @ vectors.T
             across = hessian[rows].copy()
             across[:, g] = 0.0
-            self.constant[rows] = self.expanded_at[g] - covariance @ gradient[g]
+            self.constant[rows] = self.expanded_at[g] - covariance @ gradient[rows]
             self.slopes[rows] = covariance @ across
             self.root[rows, :size] = np.linalg.cholesky(covariance)
             self.precision[rows, :size] = precision
@@ -232,18 +261,24 @@ class StickyGroups(Sticky):
         if i < self.clocks - 1:
             return self.inner.rate(self.inside(state), i, now, rng)
         memory = state.memory
-        g = min(int(rng.random() * memory.moving.shape[0]), memory.moving.shape[0] - 1)
+        g = min(int(rng.random() * self.log_odds.shape[0]), self.log_odds.shape[0] - 1)
         memory.chosen[0] = g
         positions(self.flow, state, now, memory.here)
-        log_a, birth = self.approximate_odds(state, g), memory.moving[g] == 0
+        log_a, birth = self.approximate_odds(state, g), not self.is_in(state, g)
         sign = 1.0 if birth else -1.0
         if rng.random() >= math.exp(min(sign * log_a, 0.0)):
             return 0.0
         self.propose_group(state, g, birth, rng)
         if self.is_quadratic:
             return self.total_rate
-        count_data(state.counts, 2 * self.model.n_data)
+        if not self.is_scaled:
+            count_data(state.counts, 2 * self.model.n_data)
         return self.total_rate * math.exp(min(-sign * self.excess(state, g), 0.0))
+
+    @compiled
+    def is_in(self, state, g):
+        """Whether a group is in."""
+        return not self.frozen(state, self.grouped[self.begin_group[g]])
 
     @compiled(inline=False)
     def approximate_odds(self, state, g):
@@ -260,7 +295,7 @@ class StickyGroups(Sticky):
             for r in range(size):
                 log_a += 0.5 * memory.centre[q] * self.precision[begin + q, r] * memory.centre[r]
         if self.shape > 0.0:
-            k = memory.included[0] - memory.moving[g]
+            k = memory.included[0] - (1 if self.is_in(state, g) else 0)
             log_a += math.log((self.shape + k) / (self.other_shape + self.units - 1 - k))
         return log_a
 
@@ -297,16 +332,39 @@ class StickyGroups(Sticky):
                         - memory.centre[q] * memory.centre[r]
                     )
                 )
-        for q in range(size):
-            memory.here[self.grouped[begin + q]] = 0.0
-        out = self.potential(memory.here)
-        for q in range(size):
-            memory.here[self.grouped[begin + q]] = memory.drawn[q]
-        return self.potential(memory.here) - out - rise
+        return self.rise(memory, g) - rise
 
     @compiled(inline=False)
-    def potential(self, x):
-        return self.model.total_potential(x)
+    def rise(self, memory, g):
+        """By how much the potential rises."""
+        begin, end = self.begin_group[g], self.begin_group[g + 1]
+        if self.is_scaled:
+            return self.rise_of_squares(memory, begin, end)
+        for k in range(begin, end):
+            memory.here[self.grouped[k]] = 0.0
+        for j in range(memory.here.shape[0]):
+            memory.there[j] = memory.here[j]
+        for k in range(begin, end):
+            memory.there[self.grouped[k]] = memory.drawn[k - begin]
+        return self.model.total_rise(memory.here, memory.there)
+
+    @compiled(inline=False)
+    def rise_of_squares(self, memory, begin, end):
+        """The same of a normal law: the data's expansion, which is exact but for the noise's precision, and priors."""
+        here, drawn, n, data, total = memory.here, memory.drawn, self.prior_numbers, 0.0, 0.0
+        for k in range(begin, end):
+            here[self.grouped[k]] = 0.0
+        for k in range(begin, end):
+            step = drawn[k - begin]
+            level = self.data_pull[k]
+            for q in range(here.shape[0]):
+                level += self.data_rows[k, q] * (here[q] - self.expanded_at[q])
+            for q in range(begin, end):
+                level += 0.5 * self.data_rows[k, self.grouped[q]] * drawn[q - begin]
+            data += step * level
+            kind = self.prior_kinds[k]
+            total += potential(kind, n[k, 0], n[k, 1], n[k, 2], step) - potential(kind, n[k, 0], n[k, 1], n[k, 2], 0.0)
+        return total + data * math.exp(2.0 * (self.expanded_at[self.log_scale] - here[self.log_scale]))
 
     @compiled
     def span(self, state, k):
@@ -324,8 +382,8 @@ class StickyGroups(Sticky):
         if memory.model[0] >= 0:
             memory.occupied[memory.model[0]] += now - memory.changed[0]
             memory.changed[0] = now
-            memory.model[0] ^= 1 << (self.sticking.shape[0] + g)
-        birth = memory.moving[g] == 0
+            memory.model[0] ^= 1 << self.unit_of_group[g]
+        birth = not self.is_in(state, g)
         begin = self.begin_group[g]
         for q in range(begin, self.begin_group[g + 1]):
             j, row = self.grouped[q], memory.coordinates
@@ -335,7 +393,6 @@ class StickyGroups(Sticky):
             else:
                 row[j, KEPT_VELOCITY], row[j, FROZEN_SINCE] = state.v[j], now
                 state.x[j], state.v[j] = 0.0, 0.0
-        memory.moving[g] = 1 if birth else 0
         memory.included[0] += 1 if birth else -1
         return self.birth if birth else self.death
 
@@ -357,7 +414,7 @@ class StickyGroups(Sticky):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         single, moving = super().memory(x, rng), self._moving(x)
-        bits = np.concatenate([x[self.sticking] != 0.0, moving]).astype(np.int64)
+        bits = np.concatenate([x[self.sticking] != 0.0, moving[np.diff(self.begin_group) > 1]]).astype(np.int64)
         listed = self.units <= LISTED
         return Memory(
             *single._replace(
@@ -365,11 +422,11 @@ class StickyGroups(Sticky):
                 model=np.array([bits @ (1 << np.arange(self.units)) if listed else -1], dtype=np.int64),
                 occupied=np.zeros(2**self.units if listed else 0),
             ),
-            moving=moving,
             chosen=np.zeros(1, np.int64),
             drawn=np.zeros(self.root.shape[1]),
             centre=np.zeros(self.root.shape[1]),
             here=np.zeros(self.dim),
+            there=np.zeros(self.dim),
         )
 
 
@@ -381,11 +438,24 @@ def _check_inner(inner):
         and inner.mass is None
         and (batches or isinstance(inner.thinning, (Affine, Inversion)))
     )
-    if not (fine or isinstance(inner, RegressionZigZag)):
+    if not (fine or isinstance(inner, (RegressionZigZag, RegressionBPS, MovingRegressionBoomerang))):
         raise TypeError(
-            "groups of coordinates need a RegressionZigZag, or a ZigZag without a mass and with batches, inversion or "
-            f"affine bounds; got {type(inner).__name__}."
+            "groups of coordinates need a RegressionZigZag, a RegressionBPS, a MovingRegressionBoomerang, or a ZigZag "
+            f"without a mass and with batches, inversion or affine bounds; got {type(inner).__name__}."
         )
+
+
+def _known_rows(inner, rows):
+    """Of the data at the anchor of a process: gradient (K,) and rows of the Hessian (K, d); None where it has none."""
+    if isinstance(inner, RowFactors):
+        return inner.pull[rows].copy(), inner.hessian[rows].copy()
+    if not isinstance(inner, RegressionZigZag) or np.intersect1d(rows, inner.means).size:
+        return None  # the prior of effects has parts in their means
+    hessian, places = np.zeros((len(rows), inner.dim)), np.searchsorted(inner.shared, rows)
+    hessian[:, inner.shared] = inner.inner[places]
+    effects = slice(inner.first_effect, inner.first_effect + len(inner.border))
+    hessian[:, effects] = inner.border[:, places].T
+    return inner.pull[rows].copy(), hessian
 
 
 def _hessian_rows(model, x, rows):

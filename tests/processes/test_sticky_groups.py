@@ -9,10 +9,12 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.models import LinearGaussian, LogisticRegression
-from pdmp.models.priors import BetaBernoulli, Normal
-from pdmp.models.regressions.likelihoods import PoissonLaw
+from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
+from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.processes import sticky, sticky_groups
+from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import KEPT_VELOCITY
 from pdmp.processes.sticky_groups import StickyGroups
@@ -43,6 +45,17 @@ def counts(n=24, **options):
     return MixedRegression(columns, y, PoissonLaw(), ["Intercept", "b", "c", "x"], priors, intercept=0, **options)
 
 
+def normal(n=24, **options):
+    rng = np.random.default_rng(9)
+    columns = np.column_stack([np.ones(n), rng.standard_normal((n, 3))])
+    columns[:, 2] += 0.7 * columns[:, 1]
+    y = columns @ [0.2, 0.3, -0.2, 0.1] + 0.8 * rng.standard_normal(n)
+    priors = [Normal(0.0, 2.0), Normal(0.0, 0.8), Normal(0.0, 0.6), Normal(0.1, 0.5)]
+    options = {"inclusion": [1.0, 0.4, 0.4, 0.3], "together": {"level": [1, 2]}} | options
+    options |= {"dispersion_priors": [HalfStudentT(4.0, 1.0)], "weights": 0.5 + rng.random(n)}
+    return MixedRegression(columns, y, NormalLaw(), ["Intercept", "b", "c", "x"], priors, intercept=0, **options)
+
+
 def one_row(model):
     return pdmp.ZigZag(pdmp.gradients.ControlVariate(model, size=1))
 
@@ -56,6 +69,18 @@ CASES = {
         one_row(LOGISTIC), GROUPS, BetaBernoulli(2.0, 0.7), anchor=LOGISTIC.mode() + 0.3
     ),
     "counts": lambda: StickyGroups(RegressionZigZag(counts()), [[1, 2]]),
+    "linear, each by itself": lambda: StickyGroups(pdmp.ZigZag(LINEAR), [[2], *GROUPS, [4]], INCLUSION),
+    "logistic, some by itself": lambda: StickyGroups(
+        one_row(LOGISTIC), [[4], *GROUPS], BetaBernoulli(2.0, 0.7), rate=1.5
+    ),
+    "counts, bouncing": lambda: StickyGroups(RegressionBPS(counts()), [[1, 2], [3]]),
+    "normal": lambda: StickyGroups(RegressionZigZag(normal()), [[1, 2], [3]]),
+    "normal, bouncing": lambda: StickyGroups(RegressionBPS(normal(), [0.2, 0.3, 0.0, 0.0, 0.1]), [[3], [1, 2]]),
+    "normal, turning": lambda: StickyGroups(
+        MovingRegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4])),
+        [[1], [3]],
+        BetaBernoulli(2.0, 0.7),
+    ),
 }
 
 
@@ -92,6 +117,11 @@ def groups_of(process):
     return [process.grouped[a:b] for a, b in itertools.pairwise(process.begin_group)]
 
 
+def alone(process):
+    """Coordinates that stick and are in no group."""
+    return np.setdiff1d(process.sticking, process.grouped)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_births_and_deaths_balance(name):
     """q(x_g) α(birth) = ω Πs(0) exp(U(out) - U(in)) α(death), q by an independent formula."""
@@ -106,7 +136,7 @@ def test_births_and_deaths_balance(name):
             inside = far(process, rng)
             others = [h for k, h in enumerate(groups_of(process)) if k != g and trial % 2]
             inside[np.concatenate([np.zeros(0, int), *others])] = 0.0
-            inside[process.sticking[: trial % 3]] = 0.0
+            inside[alone(process)[: trial % 3]] = 0.0
             outside = inside.copy()
             outside[group] = 0.0
 
@@ -118,7 +148,7 @@ def test_births_and_deaths_balance(name):
             )
             normal = rng.standard_normal(len(group))
             state, after = proposal(process, outside, g, normal)
-            assert state.memory.chosen[0] == g and state.memory.moving[g] == 0
+            assert state.memory.chosen[0] == g and not native.is_in(state, g)
             drawn = state.memory.drawn[: len(group)].copy()
             np.testing.assert_allclose(drawn, mean + np.linalg.cholesky(covariance) @ normal, rtol=1e-5, atol=1e-6)
             log_q = stats.multivariate_normal(mean, covariance).logpdf(drawn)
@@ -129,7 +159,7 @@ def test_births_and_deaths_balance(name):
             inside[group] = drawn
             state, after = proposal(process, inside, g)
             np.testing.assert_array_equal(state.memory.drawn[: len(group)], drawn)
-            assert state.memory.moving[g] == 1
+            assert native.is_in(state, g)
             state.memory.here[:] = inside
             assert native.approximate_odds(state, g) == pytest.approx(log_a, rel=1e-10, abs=1e-10)
             log_death = min(-log_a, 0.0) + math.log(after)
@@ -138,11 +168,12 @@ def test_births_and_deaths_balance(name):
             w = inclusion[group[0]]
             odds = w / (1.0 - w)
             if law:  # Beta(2, 0.7): p(γ) = B(a + k, b + m - k) / B(a, b), of m units of which k others are in
-                m = 4
-                k = sum(inside[h[0]] != 0.0 for h in groups_of(process)) - 1 + np.sum(inside[SINGLE] != 0.0)
+                m = process.units
+                k = sum(inside[h[0]] != 0.0 for h in groups_of(process)) - 1 + np.sum(inside[alone(process)] != 0.0)
                 odds = special.beta(2.0 + k + 1, 0.7 + m - k - 1) / special.beta(2.0 + k, 0.7 + m - k)
             expected = math.log(odds) + np.log(slab[group]).sum() + model.potential(outside) - model.potential(inside)
             assert log_birth - log_death + log_q == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    assert process.units == len(groups_of(process)) + len(alone(process))
     assert name.startswith("linear") or partly > 0  # of a Gaussian the expansion is exact
 
 
@@ -171,7 +202,7 @@ def test_a_change_is_rejected_early_with_the_probability_of_the_approximation():
 def test_changes_are_proposed_at_a_constant_rate(name):
     process = CASES[name]()
     state, i = process.begin(np.ones(process.dim), np.random.default_rng(0)), process.clocks - 1
-    rate = 2.5 if "one clock" in name else 1.0
+    rate = 2.5 if "one clock" in name else 1.5 if "some" in name else 1.0
     time, bound = process.native.clock(state, i, 3.0, Fixed([]))
     assert bound == pytest.approx(rate * len(groups_of(process))) and time == pytest.approx(3.0 + 0.25 / bound)
     # A birth and a death redraw every clock, and so does the start of a run.
@@ -188,7 +219,7 @@ def frozen(path):
 def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
     process = CASES[name]()
     path = pdmp.sample(process, events=400, seed=3).trajectories[0]
-    kinds, still = [path.events[k] for k in path.kinds], frozen(path)
+    kinds, still, turns = [path.events[k] for k in path.kinds], frozen(path), "turning" in name
     if process.local:  # an event of a group is a row for each of its coordinates, at one time
         last = np.append(np.diff(path.times) > 0.0, True)
     else:
@@ -204,10 +235,10 @@ def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
                 before -= 1
             if still[k, group[0]] and not still[before, group[0]]:
                 kept = path.velocities[before, group]
-                assert kinds[k - 1] == "death"
+                assert kinds[k - 1] == "death" or len(group) == 1 and kinds[k - 1] == "freeze"
             elif not still[k, group[0]] and still[before, group[0]]:
-                assert kinds[k - 1] == "birth"
-                assert np.isnan(kept[0]) or np.array_equal(path.velocities[k, group], kept)
+                assert kinds[k - 1] == "birth" or len(group) == 1 and kinds[k - 1] == "thaw"
+                assert np.isnan(kept[0]) or turns or np.array_equal(path.velocities[k, group], kept)
     assert min(kinds.count(kind) for kind in ("birth", "death")) >= 3
 
 
@@ -272,7 +303,7 @@ def test_groups_that_start_at_zero_are_out():
     process = CASES["linear"]()
     x = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     state = process.begin(x, np.random.default_rng(0))
-    assert state.memory.moving.tolist() == [0, 1] and state.memory.included[0] == 1
+    assert [process.native.is_in(state, g) for g in (0, 1)] == [False, True] and state.memory.included[0] == 1
     np.testing.assert_array_equal(state.v == 0.0, [True, True, True, False, False, False, False])
     assert state.memory.model[0] == 0b100 and np.all(np.abs(state.memory.coordinates[:, KEPT_VELOCITY]) == 1.0)
 

@@ -92,6 +92,7 @@ def write_tables(folder):
     (folder / "visits.csv").write_text("visits,age,treated,clinic\n" + lines)
     lines = "".join(f"{a:.1f},{v},{t}\n" for v, a, t in zip(visits, age, treated, strict=True))
     (folder / "table.csv").write_text("age,visits,column\n" + lines)
+    (folder / "new.csv").write_text("age,treated,clinic\n30,0,c1\n50,1,c2\n")
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[f"{names(page)}: {line}" for page, line in COMMANDS])

@@ -129,6 +129,14 @@ class Dense(Compiled):
         return z
 
     @compiled
+    def product_of(self, x, places, n, i):
+        """The same where x is 0 in all columns but the first n of `places`."""
+        z = 0.0
+        for k in range(n):
+            z += self.data[i, places[k]] * x[places[k]]
+        return z
+
+    @compiled
     def add_row(self, i, weight, out):
         for j in range(self.size):
             out[j] += weight * self.data[i, j]
@@ -287,6 +295,10 @@ class Sparse(Compiled):
         for k in range(self.indptr[i], self.indptr[i + 1]):
             z += self.data[k] * x[self.indices[k]]
         return z
+
+    @compiled
+    def product_of(self, x, places, n, i):
+        return self.product(x, i)
 
     @compiled
     def add_row(self, i, weight, out):

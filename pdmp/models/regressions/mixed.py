@@ -245,7 +245,12 @@ class MixedRegression(Model):
     @compiled
     def margin(self, x, i):
         """zᵢ."""
-        z = self.design.product(x, i)
+        return self.design.product(x, i) + self.further_margin(x, i)
+
+    @compiled
+    def further_margin(self, x, i):
+        """What is not of the fixed columns."""
+        z = 0.0
         if self.offset.shape[0] > 0:
             z += self.offset[i]
         for k in range(self.n_groups):
@@ -268,6 +273,23 @@ class MixedRegression(Model):
         a, c = self.first_dispersion(x), self.second_dispersion(x)
         value = self.likelihood.loss(self.margin(x, i), self.target[i], a, c)
         return value * self.weight[i] if self.weight.shape[0] > 0 else value
+
+    @compiled(inline=False)
+    def total_rise(self, x, y):
+        """U(y) - U(x), for coefficients of fixed columns that differ; columns of which both are 0 are not read."""
+        places, count = np.empty(self.n_fixed, np.int64), 0
+        for j in range(self.n_fixed):
+            if x[j] != 0.0 or y[j] != 0.0:
+                places[count] = j
+                count += 1
+        a, c, total = self.first_dispersion(x), self.second_dispersion(x), 0.0
+        for i in range(self.n_data):
+            rest, t = self.further_margin(x, i), self.target[i]
+            here = self.design.product_of(x, places, count, i) + rest
+            there = self.design.product_of(y, places, count, i) + rest
+            rise = self.likelihood.loss(there, t, a, c) - self.likelihood.loss(here, t, a, c)
+            total += rise * self.weight[i] if self.weight.shape[0] > 0 else rise
+        return total + (self.prior_potential(y) - self.prior_potential(x))
 
     @compiled
     def add_term_gradient(self, x, i, out):
