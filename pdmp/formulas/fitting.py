@@ -32,15 +32,16 @@ from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
+from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import one_of
-from pdmp.processes import StickyZigZag, ZigZag
+from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import Sticky, thawing_rates
+from pdmp.processes.sticky import thawing_rates
 from pdmp.processes.sticky_groups import StickyGroups
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
@@ -64,6 +65,9 @@ CROSSED_GROUPS = (
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
+#: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
+#: that of `JUMP_ROWS` rows, as a unit of time without it looks at about as many whatever their number.
+JUMP_ROWS = 100_000
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
@@ -467,16 +471,11 @@ def terms_of(select: Any, design: Design) -> dict[str, list[int]]:
 
 
 def check_sampler(model: MixedRegression, sampler: str) -> None:
-    """Refuse a sampler that has no version for the groups of a model, or for terms that are 0 as a whole."""
+    """Refuse a sampler that has no version for the groups of a model."""
     if sampler in ("auto", "zigzag"):
         return
     if model.n_groups:
         raise ValueError(f'`sampler`: {sampler!r} is for regressions without group effects; "zigzag" takes them.')
-    if model.together:
-        raise ValueError(
-            f"`sampler`: {sampler!r} has no jumps of terms with several columns, which `select` names: "
-            f'{listed(list(model.together))}; take "zigzag", or name their columns one by one.'
-        )
 
 
 def sample_model(
@@ -519,13 +518,13 @@ def name_of(process: Any, sampler: str) -> str:
         RegressionBPS: "the Bouncy Particle Sampler",
         RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
         CrossedZigZag: "the Zig-Zag process",
-        StickyGroups: "the sticky Zig-Zag process, terms of several columns entering and leaving by reversible jumps",
     }.get(type(process), f"pdmp.{type(process).__name__}")
-    if type(process) is Sticky:
+    if type(process) is StickyGroups:
         name = {
             RegressionBPS: "the sticky Bouncy Particle Sampler",
             MovingRegressionBoomerang: "the sticky Boomerang sampler",
         }.get(type(process.inner), "the sticky Zig-Zag process")
+        name += " with reversible jumps"
     return name
 
 
@@ -539,7 +538,7 @@ def condition(covariance: np.ndarray) -> float:
 def asked_for(
     sampler: str, model: MixedRegression, mode: np.ndarray, covariance: np.ndarray, starts: Any, selects: bool
 ) -> tuple[Any, Any, str]:
-    """The sampler that is called "bps" or "boomerang"; starts; and what is said of it, as `subsampled` returns them."""
+    """The sampler that is called "bps", which "auto" takes for selection, or "boomerang"; starts; and what is said of it, as `subsampled` returns them."""
     said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
     if not selects:
         bouncing = sampler == "bps"
@@ -556,12 +555,27 @@ def asked_for(
     def sparse_starts(n, rng):
         """Some of the coefficients that are 0 in the anchor are not: they leave soon, and enter late."""
         x = starts(n, rng)
-        x[others & (rng.random(x.shape) >= share)] = 0.0
+        out = others & (rng.random(x.shape) >= share)
+        for places in model.together.values():
+            out[:, places] = out[:, places].all(axis=1, keepdims=True)
+        x[out] = 0.0
         return x
 
-    inner = (RegressionBPS if sampler == "bps" else MovingRegressionBoomerang)(model, anchor)
+    inner = (MovingRegressionBoomerang if sampler == "boomerang" else RegressionBPS)(model, anchor)
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
-    return Sticky(inner, model.model_prior, (), None, None), sparse_starts, said
+    return with_jumps(inner, model), sparse_starts, said
+
+
+def with_jumps(process: Any, model: MixedRegression) -> StickyGroups:
+    """A sticky process whose coefficients enter and leave by jumps besides: all those that may be 0, or terms of them.
+
+    Where rows are many, a coefficient that is in hardly reaches 0, and one that sticks alone may stay in for good.
+    """
+    whole = [list(places) for places in model.together.values()]
+    free = np.flatnonzero(model.inclusion < 1.0)
+    single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
+    rate = 1.0 if isinstance(model.likelihood, NormalLaw) else min(1.0, JUMP_ROWS / model.n_data)
+    return StickyGroups(process, [*whole, *single], model.model_prior, rate=rate)
 
 
 def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
@@ -589,15 +603,13 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         if found is None:
             return None, None, "the mode was not found, give proper priors"
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-        if sampler in ("bps", "boomerang"):
+        if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
             return asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
         process = RegressionZigZag(model, found.mean, found.sd)
         if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
-        if selects and model.together:
-            process = StickyGroups(process, list(model.together.values()), model.model_prior)
-        elif selects:
-            process = Sticky(process, model.model_prior, (), None, None)
+        if selects:
+            process = with_jumps(process, model)
         elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
             turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
             process = turning if turning.expected_data < model.n_data else process
@@ -610,16 +622,13 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     def starts(n, rng):
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
-    if sampler in ("bps", "boomerang"):
+    if sampler in ("bps", "boomerang") or free and selects:
         return asked_for(sampler, model, anchor, covariance, starts, selects)
     sd = np.sqrt(np.diag(covariance))
     provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
-    if selects and model.together:
-        groups = list(model.together.values())
-        return StickyGroups(ZigZag(provider, speed=sd), groups, model.model_prior), starts, said
     if selects:
-        return StickyZigZag(provider, model.model_prior, speed=sd), starts, said
+        return with_jumps(ZigZag(provider, speed=sd), model), starts, said
     if free and condition(covariance) > CORRELATED:
         turning = RegressionBoomerang(model, anchor, REFRESH_RATE)
         if turning.expected_data < model.n_data:

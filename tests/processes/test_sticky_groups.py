@@ -45,11 +45,11 @@ def counts(n=24, **options):
     return MixedRegression(columns, y, PoissonLaw(), ["Intercept", "b", "c", "x"], priors, intercept=0, **options)
 
 
-def normal(n=24, **options):
+def normal(n=400, **options):
     rng = np.random.default_rng(9)
     columns = np.column_stack([np.ones(n), rng.standard_normal((n, 3))])
     columns[:, 2] += 0.7 * columns[:, 1]
-    y = columns @ [0.2, 0.3, -0.2, 0.1] + 0.8 * rng.standard_normal(n)
+    y = columns @ [0.05, 0.07, -0.05, 0.03] + 0.8 * rng.standard_normal(n)
     priors = [Normal(0.0, 2.0), Normal(0.0, 0.8), Normal(0.0, 0.6), Normal(0.1, 0.5)]
     options = {"inclusion": [1.0, 0.4, 0.4, 0.3], "together": {"level": [1, 2]}} | options
     options |= {"dispersion_priors": [HalfStudentT(4.0, 1.0)], "weights": 0.5 + rng.random(n)}
@@ -75,7 +75,7 @@ CASES = {
     ),
     "counts, bouncing": lambda: StickyGroups(RegressionBPS(counts()), [[1, 2], [3]]),
     "normal": lambda: StickyGroups(RegressionZigZag(normal()), [[1, 2], [3]]),
-    "normal, bouncing": lambda: StickyGroups(RegressionBPS(normal(), [0.2, 0.3, 0.0, 0.0, 0.1]), [[3], [1, 2]]),
+    "normal, bouncing": lambda: StickyGroups(RegressionBPS(normal(), [0.05, 0.07, 0.0, 0.0, -0.2]), [[3], [1, 2]]),
     "normal, turning": lambda: StickyGroups(
         MovingRegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4])),
         [[1], [3]],
@@ -345,7 +345,7 @@ def test_groups_that_make_no_sense_are_refused(groups, options, message):
     ],
 )
 def test_processes_that_remember_positions_are_refused(make):
-    with pytest.raises(TypeError, match="groups of coordinates need a RegressionZigZag, or a ZigZag without a mass"):
+    with pytest.raises(TypeError, match="groups of coordinates need a RegressionZigZag, a RegressionBPS, .* without a mass"):
         StickyGroups(make(), GROUPS)
 
 

@@ -274,7 +274,7 @@ class MixedRegression(Model):
         value = self.likelihood.loss(self.margin(x, i), self.target[i], a, c)
         return value * self.weight[i] if self.weight.shape[0] > 0 else value
 
-    @compiled(inline=False)
+    @compiled(inline=False, allocates=True)
     def total_rise(self, x, y):
         """U(y) - U(x), for coefficients of fixed columns that differ; columns of which both are 0 are not read."""
         places, count = np.empty(self.n_fixed, np.int64), 0
