@@ -25,6 +25,7 @@ class Described(NamedTuple):
     formula: str
     model: Any
     names: frozenset
+    fixed: frozenset  #: terms that are columns of the table as they are
 
 
 def describe(formula: str) -> Described:
@@ -51,7 +52,12 @@ def describe(formula: str) -> Described:
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
     if model.response is None:
         raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")
-    return Described(formula, model, frozenset(name for name in model.var_names if name))  # "" of numbers
+    names = frozenset(name for name in model.var_names if name)  # "" of numbers
+    if "Intercept" in names:
+        raise ValueError("`formula` names a column 'Intercept', which is what the constant is called: rename the column.")
+    if model.response.term.name in {term.name for term in model.common_terms}:
+        raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
+    return Described(formula, model, names, names & {term.name for term in model.common_terms})
 
 
 class Design:
@@ -93,6 +99,9 @@ class Design:
             labels = list(term.labels)
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
+        if len(set(self.columns)) < len(self.columns):
+            repeated = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f"`formula` gives two columns the name {repeated!r}: rename the column.")
         self.intercept = self.columns.index("Intercept") if "Intercept" in self.columns else None
         n = len(table)
         self.X = self._stack([term.data for term in self._fixed], n)

@@ -63,6 +63,7 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
@@ -239,6 +240,8 @@ def make_model(
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     if exposure is not None and family.kind != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
+    law = family.law()
+    check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
         design, rows, totals, notes = read_in_batches(
@@ -261,6 +264,9 @@ def make_model(
         added = design.offset + linear_offset(table, offset, exposure)
         weight = None if weights is None else numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
+    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
+    names = [name for g in of_groups for name in (g.name, g.sd_name)]
+    check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
     if family.kind == "count" and len(y) and np.max(y) <= 1.0:
         notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
@@ -268,7 +274,7 @@ def make_model(
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
     model_prior, priors = prior_of_models(priors, select)
-    law, defaults, named = family.law(), Defaults(family, totals), Priors(priors)
+    defaults, named = Defaults(family, totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
     for j, column in enumerate(design.columns):
@@ -337,6 +343,26 @@ def make_model(
     )
     design.X = np.zeros((0, len(design.columns)))  # the model has a standardised copy
     return model, design, by_name, notes
+
+
+def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
+    """Refuse columns that are called as another parameter is: one of the two would be reported as the other.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of coefficients and of terms; a term of one column has its name.
+    groups : sequence of str
+        Effects of groups and their standard deviations: ``"1|g"``, ``"sd(g)"``.
+    dispersions : sequence of str
+        Parameters of the law.
+    """
+    taken = dict.fromkeys(groups, "effects of groups are called so")
+    taken |= dict.fromkeys(dispersions, "a parameter of the family is called so")
+    taken |= dict.fromkeys(OF_DRAWS, "tables of draws have a column of that name")
+    for name in columns:
+        if name in taken:
+            raise ValueError(f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column.")
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:

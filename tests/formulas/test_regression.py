@@ -200,6 +200,7 @@ def test_tables_of_every_kind(kind, tmp_path):
 MISTAKES = [
     ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
+    ("y ~ x + y", {}, "`formula` 'y ~ x + y' has its response 'y' on the right of ~ too"),
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),
     ("y ~ np.log(w)", {}, "the column 'np.log(w)' is not finite in row "),
@@ -234,6 +235,46 @@ def test_mistakes(formula, options, says):
     with pytest.raises(ValueError) as error:
         made(formula, **options)
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "name"),
+    [
+        ("y ~ sigma + x", "gaussian", "sigma"),
+        ("y ~ x + sigma", "student_t", "sigma"),
+        ("y ~ nu", "student_t", "nu"),
+        ("c ~ alpha * x", "negative_binomial", "alpha"),
+        ("y ~ chain", "gaussian", "chain"),
+        ("c ~ x + draw", "poisson", "draw"),
+        ("y ~ C(draw) + sigma", "gaussian", "sigma"),
+        ("y ~ `sd(g)` + (1 | g)", "gaussian", "sd(g)"),
+        ("y ~ x + `sd(w|g)` + (w | g)", "gaussian", "sd(w|g)"),
+        ("y ~ `1|g` + (1 | g)", "gaussian", "1|g"),
+        ("y ~ Intercept + x", "gaussian", "Intercept"),
+        ("y ~ treated + `treated[yes]`", "gaussian", "treated[yes]"),
+    ],
+)
+def test_columns_that_are_called_as_other_parameters(formula, family, name):
+    """One of the two would have been reported, and predicted with, as the other."""
+    t = table()
+    rng = np.random.default_rng(5)
+    for other in ("sigma", "nu", "alpha", "chain", "draw", "sd(g)", "sd(w|g)", "1|g", "Intercept", "treated[yes]"):
+        t[other] = rng.integers(0, 3, N) + rng.standard_normal(N) * (other != "draw")
+    with pytest.raises(ValueError, match="rename the column") as error:
+        made(formula, family, t)
+    assert repr(name) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_names_of_parameters_that_a_family_does_not_have():
+    """A coefficient may be called as a parameter of another family, and terms as a group's column."""
+    t = table().assign(sigma=np.arange(N) % 7, nu=np.arange(N) % 5)
+    model = made("c ~ sigma + nu + (1 | sigma)", "poisson", t)[0]
+    assert model.columns == ("Intercept", "sigma", "nu") and len(set(model.constrain(model.initial))) == 5
+
+
+def test_a_named_column_is_refused_before_the_table_is_read(tmp_path):
+    with pytest.raises(ValueError, match="'sigma' cannot be told apart"):
+        made("y ~ sigma", data=tmp_path / "none.csv")
 
 
 def test_mistakes_in_tables(tmp_path):

@@ -856,3 +856,16 @@ BUGS += [
         ("the level that others are compared with is the last", DESIGN, 'if f"{term.name}[{level}]" not in self.columns]', "][-1:]", LEVELS),
     ]
 ]  # fmt: skip
+
+CALLED, EARLY = f"{TESTS}::test_columns_that_are_called_as_other_parameters", f"{TESTS}::test_a_named_column_is_refused_before_the_table_is_read"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("a column is called as a dispersion is", FITTING, 'taken |= dict.fromkeys(dispersions, "a', 'taken |= dict.fromkeys((), "a', CALLED),
+        ("a column is called as a spread of groups is", FITTING, "check_parameters([*design.columns, *design.terms], names,", "check_parameters([*design.columns, *design.terms], (),", CALLED),
+        ("a column is called as that of the chains is", FITTING, "taken |= dict.fromkeys(OF_DRAWS,", "taken |= dict.fromkeys((),", CALLED),
+        ("a column is called as the constant is", DESIGN, '    if "Intercept" in names:', "    if False:", CALLED),
+        ("two columns of one name", DESIGN, "if len(set(self.columns)) < len(self.columns):", "if False:", CALLED),
+        ("names are looked at after the table is read", FITTING, "check_parameters(sorted(described.fixed), (),", "check_parameters((), (),", EARLY),
+    ]
+]  # fmt: skip
