@@ -24,7 +24,16 @@ import numpy as np
 from pdmp.data.formats import listed
 from pdmp.formulas import sources
 from pdmp.formulas.design import Described, Design, Groups, check_response, describe
-from pdmp.formulas.sources import Columns, Here, Source, Workers, all_unchanged, batches
+from pdmp.formulas.sources import (
+    Columns,
+    Here,
+    OtherType,
+    Source,
+    Workers,
+    all_unchanged,
+    batches,
+    texts_and_numbers,
+)
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
@@ -111,14 +120,14 @@ def _read(source, described, kind, roles, environment, files, place):
     ]
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
-    some, total, kept, missing = _scan(source, used, keys, place)
+    some, total, kept, missing, types = _scan(source, used, keys, place)
     n, notes = sum(kept), []
     if n < total:
         where = listed([name for name in used if missing[name]])
         if n == 0:
             raise ValueError(f"`data`: every row has a missing value, in {where}.")
         notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
-    recipe = Recipe(described, some, environment, kind, roles, used, plain)
+    recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
     design, _, said = recipe.coding
     _check_by_rows(design, some)
     notes += [said] if said else []
@@ -168,27 +177,47 @@ class Chooser:
         return table[chosen]
 
 
-def _scan(source, used, keys, place):
-    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column."""
-    pandas = import_pandas()
+def _scan(source, used, keys, place, types=None):
+    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column.
+
+    And the types of columns of CSV files, where the first rows would say otherwise. `types`: those known already.
+    """
+    pandas, types = import_pandas(), dict(types or {})
     chooser, some, total, kept, missing = Chooser(keys), [], 0, [], dict.fromkeys(used, 0)
-    for table, rows, complete, absent in place.map(_scan_part, (used, keys), [(part,) for part in source.parts]):
+    kinds = {name: set() for name in used}
+    items = [(part,) for part in source.parts]
+    for table, rows, complete, absent, other, texts in place.map(_scan_part, (used, keys, dict(types)), items):
         total += rows
         kept.append(complete)
         for name in used:
             missing[name] += absent[name]
+        for name, kind in other.items():
+            types[name] = "string" if types.get(name) == "string" else kind
+        for name, is_text in texts.items():
+            kinds[name].add(is_text)
         if table is not None:
             some.append(chooser.choose(table, complete))
+    mixed = [name for name in used if len(kinds[name]) == 2]
+    if mixed:  # numbers of one file are text as those of the others are
+        return _scan(source, used, keys, place, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing
+    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing, types
 
 
 def _scan_part(common, part):
-    used, keys = common
+    used, keys, types = common
+    while True:  # from the beginning, when a value has another type than the first rows
+        try:
+            return (*_scan_rows(used, keys, types, part), types, texts_and_numbers(part, used, types))
+        except OtherType as found:
+            types = types | {found.name: found.kind}
+
+
+def _scan_rows(used, keys, types, part):
     pandas = import_pandas()
     chooser, some, total, missing = Chooser(keys), [], 0, dict.fromkeys(used, 0)
-    for table in batches(part, used, whole=True):
+    for table in batches(part, used, whole=True, types=types):
         total += len(table)
         absent = table.isna()
         for name in used:
@@ -208,9 +237,9 @@ def _unique(keys: Iterable[list[str]]) -> list[list[str]]:
 class Recipe:
     """How rows are coded: the formula, and the rows that show all levels. Workers code by the same ones."""
 
-    def __init__(self, described, some, environment, kind, roles, used, plain):
+    def __init__(self, described, some, environment, kind, roles, used, plain, types):
         self.described, self.some, self.environment = described, some, environment
-        self.kind, self.roles, self.used, self.plain = kind, roles, used, plain
+        self.kind, self.roles, self.used, self.plain, self.types = kind, roles, used, plain, types
 
     def __reduce__(self):
         from formulae.environment import Environment
@@ -221,7 +250,7 @@ class Recipe:
         for name in IDENTIFIER.findall(formula):
             with contextlib.suppress(KeyError):
                 named[name] = space[name]
-        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain
+        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain, self.types
         return _recipe, (formula, *rest)
 
     @functools.cached_property
@@ -261,7 +290,7 @@ def _code(common, part, first, kept):
     design, y_of, _ = recipe.coding
     roles, place, wrong, low, high = recipe.roles, first, [], np.inf, -np.inf
     sizes = [np.zeros(len(g.levels), np.int64) for g in design.groups]
-    for table in batches(part, recipe.used):
+    for table in batches(part, recipe.used, types=recipe.types):
         X, offset, groups = design.new(table)
         coded = np.zeros((len(table), width))
         p = X.shape[1]

@@ -14,6 +14,13 @@ from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 
 
+#: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+
 def import_pandas():
     """The package, or an `ImportError` that says how to get it."""
     try:
@@ -47,9 +54,7 @@ def read_table(data: Any) -> Any:
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
         with unchanged(path):
-            with open(path, "rb") as file:
-                is_parquet = file.read(4) == b"PAR1"
-            table = pandas.read_parquet(path) if is_parquet else pandas.read_csv(path)
+            table = _read_file(path, pandas)
     elif isinstance(data, pandas.DataFrame):
         table = data
     elif isinstance(data, dict):
@@ -58,13 +63,50 @@ def read_table(data: Any) -> Any:
         table = data.to_pandas()
     else:
         table = _from_any(data)
-    names = [str(name) for name in table.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"`data` has more than one column {repeated[0]!r}.")
+    check_repeated(table.columns)
     if len(table) == 0:
         raise ValueError("`data` has no rows.")
     return table
+
+
+def _read_file(path, pandas):
+    """The table of a CSV or a Parquet file; a `ValueError` of one line for one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(4) == b"PAR1":
+                return pandas.read_parquet(path)
+        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+        check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
+        # Of the whole file at once: else a column may hold numbers of one part and text of another.
+        return pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
+    except UnicodeDecodeError:
+        raise not_utf8(path) from None
+    except pandas.errors.EmptyDataError:
+        raise ValueError(f"`data`: the file {str(path)!r} is empty.") from None
+    except (pandas.errors.ParserError, ImportError, OSError) as error:
+        raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
+
+
+def not_utf8(path: Any, column: str | None = None) -> ValueError:
+    """What is said of a text file, or of one of its columns, in another encoding."""
+    where = f"the file {str(path)!r}" if column is None else f"the column {column!r} of the file {str(path)!r}"
+    return ValueError(
+        f"`data`: {where} is not encoded in UTF-8; save it so, or give the table that "
+        'pandas.read_csv(path, encoding="latin-1") reads.'
+    )
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error of another package as one line, with a full stop."""
+    return " ".join(str(error).split()).rstrip(".") + "."
+
+
+def check_repeated(columns: Iterable[Any]) -> None:
+    """Raise a `ValueError` for two columns of one name, unless it is empty."""
+    names = [str(name) for name in columns]
+    repeated = sorted({name for name in names if name} - {name for name in names if names.count(name) == 1})
+    if repeated:
+        raise ValueError(f"`data` has more than one column {repeated[0]!r}.")
 
 
 @contextlib.contextmanager

@@ -869,3 +869,25 @@ BUGS += [
         ("names are looked at after the table is read", FITTING, "check_parameters(sorted(described.fixed), (),", "check_parameters((), (),", EARLY),
     ]
 ]  # fmt: skip
+
+TYPES, WORDS, UNREADABLE, BETWEEN = (
+    f"{BATCH_TESTS}::test_types_that_change_after_the_first_rows",
+    f"{BATCH_TESTS}::test_missing_values_are_the_same_however_a_file_is_read",
+    f"{BATCH_TESTS}::test_files_that_cannot_be_read",
+    f"{BATCH_TESTS}::test_types_that_differ_between_files",
+)
+BUGS += [
+    Bug(f"files: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("missing values as Arrow knows them", SOURCES, "        null_values=list(MISSING),\n", "", WORDS),
+        ("missing values in text are text", SOURCES, "strings_can_be_null=True", "strings_can_be_null=False", WORDS),
+        ("missing values as another list has them", TABLE, "na_values=list(MISSING)", "na_values=list(MISSING[3:])", WORDS),
+        ("fractions after whole numbers are text", SOURCES, '"float64" if kind.startswith(("int", "null")) else "string"', '"string"', TYPES),
+        ("the second pass has the types of the first rows", BATCHES, "batches(part, recipe.used, types=recipe.types)", "batches(part, recipe.used)", TYPES),
+        ("a column holds numbers of one part of a file", TABLE, ", low_memory=False", ", dtype={'h': object}", TYPES),
+        ("a column is numbers in one file and text in another", BATCHES, "    if mixed:  #", "    if False:  #", BETWEEN),
+        ("two columns of a file have one name", SOURCES, "    check_repeated(names)\n", "", UNREADABLE),
+        ("a second column of one name is renamed", TABLE, "        check_repeated(header.iloc[0])", "        pass", UNREADABLE),
+        ("text in another encoding", SOURCES, "            raise not_utf8(path, field.name)", "            pass", UNREADABLE),
+    ]
+]  # fmt: skip
