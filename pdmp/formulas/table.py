@@ -76,15 +76,16 @@ def _read_file(path, pandas):
             if file.read(4) == b"PAR1":
                 return pandas.read_parquet(path)
         header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
-        check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
         # Of the whole file at once: else a column may hold numbers of one part and text of another.
-        return pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
+        table = pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
     except UnicodeDecodeError:
         raise not_utf8(path) from None
     except pandas.errors.EmptyDataError:
         raise ValueError(f"`data`: the file {str(path)!r} is empty.") from None
-    except (pandas.errors.ParserError, ImportError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
+    check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
+    return table
 
 
 def not_utf8(path: Any, column: str | None = None) -> ValueError:

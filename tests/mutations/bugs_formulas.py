@@ -887,7 +887,7 @@ BUGS += [
         ("a column holds numbers of one part of a file", TABLE, ", low_memory=False", ", dtype={'h': object}", TYPES),
         ("a column is numbers in one file and text in another", BATCHES, "    if mixed:  #", "    if False:  #", BETWEEN),
         ("two columns of a file have one name", SOURCES, "    check_repeated(names)\n", "", UNREADABLE),
-        ("a second column of one name is renamed", TABLE, "        check_repeated(header.iloc[0])", "        pass", UNREADABLE),
+        ("a second column of one name is renamed", TABLE, "    check_repeated(header.iloc[0])", "    pass", UNREADABLE),
         ("text in another encoding", SOURCES, "            raise not_utf8(path, field.name)", "            pass", UNREADABLE),
     ]
 ]  # fmt: skip
