@@ -128,8 +128,8 @@ def _read(source, described, kind, roles, environment, files, place):
             raise ValueError(f"`data`: every row has a missing value, in {where}.")
         notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
     recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
-    design, _, said = recipe.coding
-    _check_by_rows(design, some)
+    design, y_of, said = recipe.coding
+    _check_by_rows(design, y_of, some)
     notes += [said] if said else []
 
     rows = Rows(files, place, n, len(design.columns), len(design.groups))
@@ -271,16 +271,12 @@ def _recipe(formula, *rest):
     return Recipe(describe(formula), *rest)
 
 
-def _check_by_rows(design, table):
+def _check_by_rows(design, y_of, table):
     """Refuse functions of whole columns, such as np.mean: the columns of some rows depend on the others then."""
-    half = table.iloc[: (len(table) + 1) // 2]
-    X, offset, groups = design.new(half)
-    same = np.allclose(X, design.X[: len(half)]) and np.allclose(offset, design.offset[: len(half)])
-    if not same or not all(
-        np.allclose(g.value, w.value[: len(half)]) for g, w in zip(groups, design.groups, strict=True)
-    ):
+    if design.whole_column is not None or not design.is_by_rows(y_of(table), y_of, table):
         raise ValueError(
-            "`formula` has a function of whole columns, and the data are read in batches: compute it beforehand."
+            f"`formula` has a function of whole columns, {design.whole_column or design.response!r}, and the data are "
+            "read in batches: compute it beforehand."
         )
 
 

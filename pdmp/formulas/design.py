@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdmp.formulas.table import check_names, import_pandas, numbers
+
+LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
 
 
 class Groups(NamedTuple):
@@ -82,6 +85,9 @@ class Design:
     groups : list of Groups
     intercept : int or None
     response : str
+    whole_column : str or None
+        A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
+        it. Functions that remember the table of the fit, ``scale(x)``, are none.
     """
 
     def __init__(self, described: Described, table: Any, environment: Any) -> None:
@@ -112,6 +118,7 @@ class Design:
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.response = self.model.response.term.name
+        self.whole_column = self._find_whole_column(table)
 
     def _set_group(self, term, table, environment):
         term.set_type(table, environment)
@@ -135,6 +142,41 @@ class Design:
     def _stack(self, parts, n):
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
         return np.column_stack(parts)
+
+    def _find_whole_column(self, table):
+        """The first term that is not a function of each row alone.
+
+        Its smallest and its largest values are computed again, each of a table of that row alone: a function of the
+        whole column that gave both again would be constant.
+        """
+        pandas = import_pandas()
+        for term in (*self._fixed, *self._offsets):
+            if _calls(term) and not self.is_by_rows(term.data, term.eval_new_data, table):
+                return term.name
+        for term in self._groups:
+            if _calls(term.expr) and not self.is_by_rows(term.expr.data, term.expr.eval_new_data, table):
+                return term.name
+            for component in term.factor.components if _calls(term.factor) else ():
+                codes, labels = pandas.factorize(self._values(component, table), sort=True)
+                index = pandas.Index(labels)
+                again = lambda rows, c=component, known=index: known.get_indexer(pandas.Index(self._values(c, rows)))  # noqa: E731
+                if not self.is_by_rows(codes, again, table):
+                    return term.name
+        return None
+
+    def is_by_rows(self, values: np.ndarray, again: Callable[[Any], Any], table: Any) -> bool:
+        """Whether a function `again` of tables gives the same values of some rows alone as of the whole table."""
+        values = np.asarray(values).reshape(len(table), -1)[:, :LOOKED_AT].astype(float)
+        ends = {end for column in values.T for end in (int(np.argmin(column)), int(np.argmax(column)))}
+        size = np.abs(values).max(axis=0)
+        for row in sorted(ends):
+            try:
+                found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[:LOOKED_AT]
+            except ValueError:  # what cannot be computed of one row
+                return False
+            if not np.allclose(found, values[row], rtol=1e-9, atol=1e-9 * size):
+                return False
+        return True
 
     def baselines(self) -> list[str]:
         """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
@@ -190,6 +232,12 @@ class Design:
         ValueError
             For a missing column or value, or an unseen level of a category among the fixed columns.
         """
+        if self.whole_column is not None:
+            raise ValueError(
+                f"`formula`: {self.whole_column!r} is computed of the whole column, so that rows of another table would "
+                "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
+                "keep what the fit had."
+            )
         names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
         check_names(names, table, "`formula`")
         for name in sorted(names):
@@ -231,6 +279,11 @@ class Design:
         if not np.all(np.isfinite(y)):
             raise ValueError(f"the response {name!r} is not finite in {int(np.sum(~np.isfinite(y)))} rows.")
         return y
+
+
+def _calls(term):
+    """Whether a term has a function of columns."""
+    return any(hasattr(component, "call") for component in getattr(term, "components", ()))
 
 
 def _plain(label):

@@ -96,6 +96,8 @@ def test_a_fit_from_a_file(tmp_path, monkeypatch):
 MISTAKES = [
     ("c ~ scale(x)", {}, "scale(...) needs the whole column"),
     ("c ~ I(x - np.mean(x))", {}, "`formula` has a function of whole columns"),
+    ("I(c - np.min(c)) ~ x", {}, "`formula` has a function of whole columns, 'I(c - np.min(c))'"),
+    ("c ~ w + (1 | np.sign(x - np.mean(x)))", {}, "`formula` has a function of whole columns"),
     ("c ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("c ~ x", {"weights": "ee"}, "`weights` names 'ee'"),
     ("y ~ x", {}, "the response 'y' must hold counts"),

@@ -99,6 +99,36 @@ def test_coding_against_a_matrix_by_hand():
     assert design.intercept == 0
 
 
+@pytest.mark.parametrize(
+    ("formula", "whole"),
+    [
+        ("y ~ I(x - np.mean(x))", "I(x - np.mean(x))"),
+        ("y ~ w + np.log(e / np.max(e))", "np.log(e / np.max(e))"),
+        ("y ~ w * I(x / np.max(np.abs(x)))", "I(x / np.max(np.abs(x)))"),
+        ("y ~ w + offset(x - np.mean(x))", "offset(x - np.mean(x))"),
+        ("y ~ w + (1 + I(e - np.min(e)) | g)", "I(e - np.min(e))|g"),
+        ("y ~ w + (1 | np.sign(x - np.mean(x)))", "1|np.sign(x - np.mean(x))"),
+        ("y ~ x + np.log(e) + C(h) + np.sin(x) + poly(w, 2) + bs(e, df=4) + center(x) + offset(2 * x)", None),
+        ("I(y - np.mean(y)) ~ scale(x) + (1 + I(2 * x) | g) + (0 + center(e) | h) + (1 | np.sign(w))", None),
+    ],
+)
+def test_functions_of_whole_columns(formula, whole):
+    """Of a new table they are others: it is not predicted, nor is it coded in parts of whatever size."""
+    t = table()
+    model, design, priors, notes = made(formula, data=t)
+    assert design.whole_column == whole
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit(formula, family_of("gaussian"), model, Frozen(model.initial + 0.3), design, priors, notes, columns)
+    assert fit.predict(draws=2).shape == (2, N)
+    if whole is None:
+        parts = [fit.predict(t.iloc[s], draws=2) for s in (slice(0, 1), slice(1, 9), slice(9, N))]
+        assert np.allclose(np.concatenate(parts, axis=1), fit.predict(draws=2))
+        return
+    with pytest.raises(ValueError, match="is computed of the whole column") as error:
+        fit.predict(t.iloc[:5])
+    assert repr(whole) in str(error.value) and "\n" not in str(error.value)
+
+
 def test_offsets_add_up():
     t = table()
     model = made("c ~ x + offset(w)", "poisson", offset="y", exposure="e")[0]
@@ -250,7 +280,7 @@ def test_mistakes(formula, options, says):
         ("y ~ `sd(g)` + (1 | g)", "gaussian", "sd(g)"),
         ("y ~ x + `sd(w|g)` + (w | g)", "gaussian", "sd(w|g)"),
         ("y ~ `1|g` + (1 | g)", "gaussian", "1|g"),
-        ("y ~ Intercept + x", "gaussian", "Intercept"),
+        ("y ~ 0 + Intercept + x", "gaussian", "Intercept"),
         ("y ~ treated + `treated[yes]`", "gaussian", "treated[yes]"),
     ],
 )

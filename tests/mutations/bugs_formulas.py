@@ -552,7 +552,7 @@ BUGS += [
         (
             "functions of whole columns see a batch",
             BATCHES,
-            "_check_by_rows(design, some)",
+            "_check_by_rows(design, y_of, some)",
             "pass",
             "test_mistakes",
         ),
@@ -889,5 +889,20 @@ BUGS += [
         ("two columns of a file have one name", SOURCES, "    check_repeated(names)\n", "", UNREADABLE),
         ("a second column of one name is renamed", TABLE, "    check_repeated(header.iloc[0])", "    pass", UNREADABLE),
         ("text in another encoding", SOURCES, "            raise not_utf8(path, field.name)", "            pass", UNREADABLE),
+    ]
+]  # fmt: skip
+
+WHOLE = f"{TESTS}::test_functions_of_whole_columns"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("whole columns: fixed ones are not looked at", DESIGN, "for term in (*self._fixed, *self._offsets):", "for term in ():", WHOLE),
+        ("whole columns: offsets are not looked at", DESIGN, "for term in (*self._fixed, *self._offsets):", "for term in self._fixed:", WHOLE),
+        ("whole columns: only the smallest value", DESIGN, "for end in (int(np.argmin(column)), int(np.argmax(column)))", "for end in (int(np.argmin(column)),)", WHOLE),
+        ("whole columns: only the largest value", DESIGN, "for end in (int(np.argmin(column)), int(np.argmax(column)))", "for end in (int(np.argmax(column)),)", WHOLE),
+        ("whole columns: slopes of groups are not looked at", DESIGN, "if _calls(term.expr) and", "if False and", WHOLE),
+        ("whole columns: groups are not looked at", DESIGN, "if _calls(term.factor) else ()", "if False else ()", WHOLE),
+        ("whole columns: new tables are coded all the same", DESIGN, "        if self.whole_column is not None:\n", "        if False:\n", WHOLE),
+        ("whole columns: the response of a batch", BATCHES, "or not design.is_by_rows(y_of(table), y_of, table)", "", f"{BATCH_TESTS}::test_mistakes"),
     ]
 ]  # fmt: skip
