@@ -57,7 +57,9 @@ def describe(formula: str) -> Described:
         raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")
     names = frozenset(name for name in model.var_names if name)  # "" of numbers
     if "Intercept" in names:
-        raise ValueError("`formula` names a column 'Intercept', which is what the constant is called: rename the column.")
+        raise ValueError(
+            "`formula` names a column 'Intercept', which is what the constant is called: rename the column."
+        )
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     return Described(formula, model, names, names & {term.name for term in model.common_terms})
@@ -158,8 +160,10 @@ class Design:
                 return term.name
             for component in term.factor.components if _calls(term.factor) else ():
                 codes, labels = pandas.factorize(self._values(component, table), sort=True)
-                index = pandas.Index(labels)
-                again = lambda rows, c=component, known=index: known.get_indexer(pandas.Index(self._values(c, rows)))  # noqa: E731
+
+                def again(rows, component=component, known=pandas.Index(labels)):
+                    return known.get_indexer(pandas.Index(self._values(component, rows)))
+
                 if not self.is_by_rows(codes, again, table):
                     return term.name
         return None
@@ -171,7 +175,9 @@ class Design:
         size = np.abs(values).max(axis=0)
         for row in sorted(ends):
             try:
-                found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[:LOOKED_AT]
+                found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[
+                    :LOOKED_AT
+                ]
             except ValueError:  # what cannot be computed of one row
                 return False
             if not np.allclose(found, values[row], rtol=1e-9, atol=1e-9 * size):

@@ -362,7 +362,9 @@ def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions:
     taken |= dict.fromkeys(OF_DRAWS, "tables of draws have a column of that name")
     for name in columns:
         if name in taken:
-            raise ValueError(f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column.")
+            raise ValueError(
+                f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column."
+            )
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:

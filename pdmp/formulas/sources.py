@@ -103,7 +103,7 @@ def _open(path, names, types=None):
     """Tables of Arrow, batch by batch, and the names of all columns; of CSV files with the types of some columns."""
     try:
         import pyarrow
-        from pyarrow import csv, parquet
+        from pyarrow import parquet
     except ImportError:
         raise ImportError("files that are read in batches need pyarrow: pip install 'pdmp[data]'.") from None
     try:
@@ -174,9 +174,7 @@ def texts_and_numbers(part: Any, names: list[str], types: Mapping[str, str]) -> 
     return {name: kind == "string" for name, kind in kinds.items() if kind not in ("null", "bool")}
 
 
-def batches(
-    part: Any, names: list[str], whole: bool = False, types: Mapping[str, str] | None = None
-) -> Iterator[Any]:
+def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str, str] | None = None) -> Iterator[Any]:
     """Tables of pandas with these columns of a part; of the rows without missing values, unless `whole`.
 
     `types`: of columns of CSV files, "float64" or "string", where the first rows would say otherwise.

@@ -13,7 +13,6 @@ import numpy as np
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 
-
 #: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),

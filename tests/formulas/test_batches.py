@@ -172,7 +172,11 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     for text, in_batches, in_memory in [
         ("y,y\n1,2\n2,3\n", "`data` has more than one column 'y'", None),
         ("y,x\n1,caf\xe9\n2,b\n", "the column 'x' of the file .* is not encoded in UTF-8", "is not encoded in UTF-8"),
-        ("y,x,z\n" + late + "1.0,caf\xe9,1\n", "the column 'x' of the file .* is not encoded", "is not encoded in UTF-8"),
+        (
+            "y,x,z\n" + late + "1.0,caf\xe9,1\n",
+            "the column 'x' of the file .* is not encoded",
+            "is not encoded in UTF-8",
+        ),
         ("\xe9,x\n1,2\n2,b\n", "t.csv' is not encoded in UTF-8; save it so", None),
         ("y,x\n1,2\n1,2,3\n", "t.csv' cannot be read: CSV parse error: Expected 2", "cannot be read: Error tokenizing"),
         ("PAR1 and no more", "t.csv' cannot be read: ", None),
