@@ -341,15 +341,24 @@ class Rows:
 
     def totals(self, design, sizes):
         """Means, spreads and products of the columns: of two blocks by those of each (Chan, Golub & LeVeque, 1983)."""
-        n, mean, square, low, high, products, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0, 0.0
-        for m, other, spread, least, most, gram, risk in self._map(_moments, self.p):
+        n, mean, square, low, high, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0
+        products, size = 0.0, np.zeros(self.p)  # of the columns over their sizes
+        for m, other, spread, least, most, gram, top, risk in self._map(_moments, self.p):
             change = other - mean
             square = square + spread + change**2 * (n * m / (n + m))
             mean = mean + change * (m / (n + m))
-            n, products, exposure = n + m, products + gram, exposure + risk
+            old, size = size, np.maximum(size, top)
+            known = np.where(size > 0.0, size, 1.0)
+            shift = change[: self.p] / known
+            products = products * np.outer(old / known, old / known) + gram * np.outer(top / known, top / known)
+            products += np.outer(shift, shift) * (n * m / (n + m))
+            n, exposure = n + m, exposure + risk
             low, high = np.minimum(low, least), np.maximum(high, most)
         values = self.p + 4 + 2 * np.arange(self.groups)
         sd, largest = np.sqrt(square / n), np.maximum(np.abs(low), np.abs(high))
+        if design.intercept is None:  # about 0
+            about = mean[: self.p] / np.where(size > 0.0, size, 1.0)
+            products = products + n * np.outer(about, about)
         p = self.p
         return Totals(
             rows=n,
@@ -415,13 +424,18 @@ def _each(common, where):
 
 
 def _moments(rows, files, first, p):
-    """Of a block: rows, means, sums of squares about them, smallest, largest, products of fixed columns, Σ e^offset."""
-    mean = rows.mean(axis=0)
-    products = np.einsum("ij,ik->jk", rows[:, :p], rows[:, :p])  # no BLAS, whose sums depend on its threads
+    """Of a block: rows, means, sums of squares about them, smallest, largest; of fixed columns products; Σ e^offset.
+
+    The products are of the columns about their means over their sizes, max |x|, which follow.
+    """
+    mean, low, high = rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)
+    top = np.maximum(np.abs(low), np.abs(high))[:p]
+    part = (rows[:, :p] - mean[:p]) / np.where(top > 0.0, top, 1.0)
+    products = np.einsum("ij,ik->jk", part, part)  # no BLAS, whose sums depend on its threads
     squares = ((rows - mean) ** 2).sum(axis=0)
     with np.errstate(over="ignore"):
         exposure = float(np.exp(rows[:, p + 1]).sum())
-    return len(rows), mean, squares, rows.min(axis=0), rows.max(axis=0), products, exposure
+    return len(rows), mean, squares, low, high, products, top, exposure
 
 
 def _are_fixed(rows, files, first, common):

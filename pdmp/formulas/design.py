@@ -161,8 +161,8 @@ class Design:
             for component in term.factor.components if _calls(term.factor) else ():
                 codes, labels = pandas.factorize(self._values(component, table), sort=True)
 
-                def again(rows, component=component, known=pandas.Index(labels)):
-                    return known.get_indexer(pandas.Index(self._values(component, rows)))
+                def again(rows, component=component, labels=labels):
+                    return _codes([self._values(component, rows)], [(label,) for label in labels], pandas)
 
                 if not self.is_by_rows(codes, again, table):
                     return term.name
@@ -240,9 +240,9 @@ class Design:
         """
         if self.whole_column is not None:
             raise ValueError(
-                f"`formula`: {self.whole_column!r} is computed of the whole column, so that rows of another table would "
+                f"`formula`: {self.whole_column!r} is computed of the whole column, so that another table's rows would "
                 "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
-                "keep what the fit had."
+                "keep the fit's."
             )
         names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
         check_names(names, table, "`formula`")

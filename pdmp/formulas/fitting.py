@@ -46,6 +46,7 @@ from pdmp.processes.sticky_groups import StickyGroups
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
+CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
@@ -293,7 +294,7 @@ def make_model(
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
     found = (
-        collinear(design, of_columns, totals.products),
+        collinear(design, of_columns, totals),
         separated(design, of_columns, y) if family.kind == "label" else None,
     )
     for text in filter(None, found):
@@ -393,21 +394,30 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
 
 
-def collinear(design: Design, priors: Sequence[Prior], products: np.ndarray) -> str | None:
+def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
     """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
 
-    `products` is XᵀX.
+    Of columns about their means where there is an intercept, so that one that is far from 0 is not taken for it.
     """
-    norms = np.sqrt(np.diag(products))
-    known = np.where(norms > 0.0, norms, 1.0)
-    gram_matrix = products / np.outer(known, known)
+    norms = np.sqrt(np.diag(totals.products))
+    varies = norms > CONSTANT * math.sqrt(totals.rows)
+    known = np.where(varies, norms, 1.0)
+    gram_matrix = totals.products / np.outer(known, known)
+    size = np.where(totals.largest > 0.0, totals.largest, 1.0)
     kept, text = [], None
     for j, column in enumerate(design.columns):
+        if j == design.intercept:
+            continue
         part = np.linalg.solve(gram_matrix[np.ix_(kept, kept)], gram_matrix[kept, j]) if kept else np.zeros(0)
-        if norms[j] > 0.0 and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
+        if varies[j] and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
             kept.append(j)
             continue
-        others = [k for k, share in zip(kept, part, strict=True) if abs(share) > 1e-6]
+        shares = {k: share for k, share in zip(kept, part, strict=True) if varies[j] and abs(share) > 1e-6}
+        others = list(shares)
+        if design.intercept is not None:  # what is left of the means
+            of_means = [share * known[j] / known[k] * totals.mean[k] / size[k] for k, share in shares.items()]
+            if abs(totals.mean[j] / size[j] - sum(of_means)) > 1e-6:
+                others = sorted([design.intercept, *others])
         named = listed([design.columns[k] for k in others])
         what = f"is a sum of {named}" if others else "is 0 in every row"
         if any(isinstance(priors[k], Flat) for k in (j, *others)):

@@ -1,6 +1,7 @@
 """Files read in batches: the same models as from tables in memory, and mistakes."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ import pdmp
 from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
+from pdmp.models.regressions import blocks
 from pdmp.models.regressions.design import is_mapped
-from tests.formulas.test_regression import N, made, table
+from tests.formulas.test_regression import SUMS, N, made, shifted, table
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -200,6 +202,18 @@ def test_dates_of_a_csv_file_are_text(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
     other = made("y ~ day + (1 | at)", data=path)[0]
     assert one.columns == other.columns and one.groups[0].levels == other.groups[0].levels
+
+
+@pytest.mark.parametrize(("formula", "says"), SUMS, ids=[formula for formula, _ in SUMS])
+def test_collinear_columns_of_files(formula, says, tmp_path, monkeypatch):
+    """What is said of them is what is said of the table in memory."""
+    monkeypatch.setattr(blocks, "ENTRIES", 40)
+    path = write(shifted(), tmp_path, "parquet")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made(formula, data=path)
+    texts = [str(one.message) for one in said]
+    assert len(texts) == (says is not None) and (says is None or texts[0].startswith(says))
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):

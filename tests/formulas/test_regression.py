@@ -341,6 +341,45 @@ def test_collinear_and_separating_columns_are_named():
         made("b ~ x + w", "bernoulli")
 
 
+def shifted():
+    """Columns far from 0, in small units, and constant."""
+    t = table()
+    t["time"], t["small"] = 1.7e9 + 300.0 * t.x, 1e-300 * t.e
+    t["late"], t["three"], t["zero"], t["yes"] = t.time + 60.0 * t.e, 3.1, 0.0, 1.0 * (t.treated == "yes")
+    return t
+
+
+SUMS = [
+    ("y ~ time", None),
+    ("y ~ small + time + treated", None),
+    ("y ~ 0 + time + small", None),
+    ("y ~ time + x", "the column 'x' is a sum of 'Intercept', 'time':"),
+    ("y ~ time + e + late", "the column 'late' is a sum of 'time', 'e':"),
+    ("y ~ w + three", "the column 'three' is a sum of 'Intercept':"),
+    ("y ~ 0 + three + treated + yes", "the column 'treated[yes]' is a sum of 'three', 'treated[no]':"),
+    ("y ~ 0 + three + w", None),
+    ("y ~ small + I(small + small)", "the column 'I(small + small)' is a sum of 'small':"),
+    ("y ~ x + zero", "the column 'zero' is 0 in every row:"),
+    ("y ~ C(h) + I(2 * yes) + I(1 - yes)", "the column 'I(1 - yes)' is a sum of 'Intercept', 'I(2 * yes)':"),
+]
+
+
+@pytest.mark.parametrize(("formula", "says"), SUMS, ids=[formula for formula, _ in SUMS])
+def test_columns_far_from_zero_or_in_small_units_are_no_constants(formula, says):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        columns = made(formula, data=shifted())[0].columns
+    texts = [str(one.message) for one in said]
+    assert len(texts) == (says is not None) and (says is None or texts[0].startswith(says))
+    flat = dict.fromkeys(columns, Flat())
+    if says is None:
+        model = made(formula, data=shifted(), priors=flat)[0]
+        assert np.all(np.isfinite(model.X)) and np.all(model.X.std(axis=0)[1:] > 0.05)
+    else:
+        with pytest.raises(ValueError, match="and with a Flat prior nothing decides"):
+            made(formula, data=shifted(), priors=flat)
+
+
 @pytest.fixture(scope="module")
 def fit():
     with pytest.MonkeyPatch.context() as patch:

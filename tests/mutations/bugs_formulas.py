@@ -647,8 +647,8 @@ BUGS += [
         (
             "products of the last block",
             BATCHES,
-            "products, exposure = n + m, products + gram,",
-            "products, exposure = n + m, 0.0 + gram,",
+            "products = products * np.outer(old / known, old / known) + gram",
+            "products = 0.0 * np.outer(old / known, old / known) + gram",
             TOTALS,
         ),
         ("the smallest weight of the last block", BATCHES, "np.minimum(low, least)", "least", TOTALS),
@@ -904,5 +904,20 @@ BUGS += [
         ("whole columns: groups are not looked at", DESIGN, "if _calls(term.factor) else ()", "if False else ()", WHOLE),
         ("whole columns: new tables are coded all the same", DESIGN, "        if self.whole_column is not None:\n", "        if False:\n", WHOLE),
         ("whole columns: the response of a batch", BATCHES, "or not design.is_by_rows(y_of(table), y_of, table)", "", f"{BATCH_TESTS}::test_mistakes"),
+    ]
+]  # fmt: skip
+
+FAR, IN_PARTS = f"{TESTS}::test_columns_far_from_zero_or_in_small_units_are_no_constants", f"{PARTS}::{TOTALS}"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("columns far from 0 are constants", "pdmp/formulas/totals.py", "0.0 if design.intercept is None else mean, np", "0.0, np", FAR),
+        ("columns in small units are 0", "pdmp/formulas/totals.py", "np.where(largest > 0.0, largest, 1.0)),", "1.0),", FAR),
+        ("columns without an intercept are centred", "pdmp/formulas/totals.py", "0.0 if design.intercept is None else mean, np", "mean, np", FAR),
+        ("the constant is not named in a sum", FITTING, "others = sorted([design.intercept, *others])", "pass", FAR),
+        ("blocks: columns in small units are 0", BATCHES, "np.where(top > 0.0, top, 1.0)\n", "1.0\n", IN_PARTS),
+        ("blocks: products about the means of blocks", BATCHES, "products += np.outer(shift, shift) * (n * m / (n + m))", "pass", IN_PARTS),
+        ("blocks: sizes of the last one", BATCHES, "products * np.outer(old / known, old / known)", "products", IN_PARTS),
+        ("blocks: products about means without an intercept", BATCHES, "        if design.intercept is None:  # about 0", "        if False:", f"{BATCH_TESTS}::test_collinear_columns_of_files"),
     ]
 ]  # fmt: skip
