@@ -23,7 +23,7 @@ import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.formulas import sources
-from pdmp.formulas.design import Described, Design, Groups, check_response, describe
+from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
 from pdmp.formulas.sources import (
     Columns,
     Here,
@@ -127,6 +127,7 @@ def _read(source, described, kind, roles, environment, files, place):
         if n == 0:
             raise ValueError(f"`data`: every row has a missing value, in {where}.")
         notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
+    check_columns(described, some)
     recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)
@@ -339,6 +340,7 @@ class Rows:
         """Column "y", "offset" or "weight" of all rows, a view of the file."""
         return self.files.mapped("coded")[:, self.p + ("y", "offset", "weight").index(name)]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def totals(self, design, sizes):
         """Means, spreads and products of the columns: of two blocks by those of each (Chan, Golub & LeVeque, 1983)."""
         n, mean, square, low, high, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0
@@ -428,12 +430,13 @@ def _moments(rows, files, first, p):
 
     The products are of the columns about their means over their sizes, max |x|, which follow.
     """
-    mean, low, high = rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)
+    low, high = rows.min(axis=0), rows.max(axis=0)
     top = np.maximum(np.abs(low), np.abs(high))[:p]
-    part = (rows[:, :p] - mean[:p]) / np.where(top > 0.0, top, 1.0)
-    products = np.einsum("ij,ik->jk", part, part)  # no BLAS, whose sums depend on its threads
-    squares = ((rows - mean) ** 2).sum(axis=0)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused afterwards
+        mean = rows.mean(axis=0)
+        part = (rows[:, :p] - mean[:p]) / np.where(top > 0.0, top, 1.0)
+        products = np.einsum("ij,ik->jk", part, part)  # no BLAS, whose sums depend on its threads
+        squares = ((rows - mean) ** 2).sum(axis=0)
         exposure = float(np.exp(rows[:, p + 1]).sum())
     return len(rows), mean, squares, low, high, products, top, exposure
 

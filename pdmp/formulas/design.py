@@ -7,8 +7,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.memory import in_words, machine_memory
 from pdmp.formulas.table import check_names, import_pandas, numbers
 
+DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
+#: What a column may hold that is neither a number nor a category, by what pandas calls it, and how to make it a number.
+AS_FLOAT = "{table} = {table}.astype(float)"
+AS_DAYS = "make it a number, such as (pandas.to_datetime({table}) - pandas.Timestamp('2020-01-01')).dt.days"
+AS_SECONDS = "make it a number, {table} = {table} / pandas.Timedelta('1D')"
+AS_TEXT = "make it one, {table} = {table}.astype(str) or pandas.to_numeric({table})"
+AS_REAL = "take np.real, np.imag or np.abs of it"
+HELD = {
+    **dict.fromkeys(("date", "datetime", "datetime64", "period"), ("dates", AS_DAYS)),
+    **dict.fromkeys(("timedelta", "timedelta64"), ("lengths of time", AS_SECONDS)),
+    **dict.fromkeys(("decimal", "integer", "floating", "mixed-integer-float"), ("numbers as objects", AS_FLOAT)),
+    **dict.fromkeys(("mixed-integer", "mixed"), ("values of several types", AS_TEXT)),
+    **dict.fromkeys(("time", "bytes", "interval"), ("what is neither a number nor text", AS_TEXT)),
+    "boolean": ("truth values as objects", "{table} = {table}.astype(bool)"),
+    "complex": ("complex numbers", AS_REAL),
+}
 LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
 
 
@@ -29,6 +46,66 @@ class Described(NamedTuple):
     model: Any
     names: frozenset
     fixed: frozenset  #: terms that are columns of the table as they are
+
+    def plain(self, of_groups: bool = False) -> set[str]:
+        """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
+        terms = [self.model.response.term, *self.model.common_terms, *(t.expr for t in self.model.group_terms)]
+        if of_groups:
+            terms = [term.factor for term in self.model.group_terms]
+        parts = [part for term in terms for part in getattr(term, "components", ()) if not hasattr(part, "call")]
+        return {part.name for part in parts} & self.names
+
+
+def check_columns(described: Described, table: Any) -> None:
+    """Refuse columns of the formula that hold neither numbers nor categories, and more levels than memory has room for.
+
+    Raises
+    ------
+    ValueError
+        The text names the column, what it holds, and what to do.
+    """
+    pandas = import_pandas()
+    plain, groups = described.plain(), described.plain(of_groups=True)
+    for name in sorted(described.names):
+        column = table[name]
+        if column.dtype.kind in "biuf" and "decimal" not in str(column.dtype):
+            continue
+        held = pandas.api.types.infer_dtype(column, skipna=True)
+        if isinstance(column.dtype, pandas.CategoricalDtype) or held not in HELD:
+            continue
+        if name not in plain | groups and held != "complex":
+            continue
+        said, cure = HELD[held]
+        if name not in plain and held != "complex":
+            cure = "{table} = {table}.astype(str)"
+        types = ", ".join(sorted({type(value).__name__ for value in column.iloc[:10_000]})[:3])
+        table_column = f"table[{name!r}]"
+        raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
+    _check_levels(described, table, pandas)
+
+
+def _check_levels(described, table, pandas):
+    """Refuse categories whose columns would take more than a quarter of the memory: the design is copied."""
+    total, most, name = 0, 0, ""
+    for term in described.model.common_terms:
+        columns = 1
+        for part in getattr(term, "components", ()):
+            called = part.call.callee if hasattr(part, "call") else None
+            if called is not None and called not in DUMMIES:
+                continue
+            for one in set(part.var_names if called else [part.name]) & described.names:
+                if called or not pandas.api.types.is_numeric_dtype(table[one]):
+                    levels = int(table[one].nunique())
+                    columns *= levels
+                    most, name = max((most, name), (levels, one))
+        total += columns
+    size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
+    if most > 1 and size > limit:
+        raise ValueError(
+            f"`formula`: the column {name!r} has {most:,} levels, with a column of the design each, which would take "
+            f"{in_words(size)}, above {in_words(limit)}, a quarter of this machine's memory: write effects of groups, "
+            f"(1 | {name})."
+        )
 
 
 def describe(formula: str) -> Described:
@@ -105,6 +182,8 @@ class Design:
         self.columns, self.terms = [], {}
         for term in self._fixed:
             labels = list(term.labels)
+            if not labels:
+                raise ValueError(f"`formula`: {term.name!r} has one level only: leave it out.")
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
         if len(set(self.columns)) < len(self.columns):
@@ -245,7 +324,7 @@ class Design:
                 "keep the fit's."
             )
         names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
-        check_names(names, table, "`formula`")
+        check_names(names, table, "`formula`", "`new`")
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")

@@ -165,7 +165,7 @@ class Fit:
         if new is None:
             z = self.model.margins(x)
         else:
-            z = self._margins(x, read_table(new), unseen, rng)
+            z = self._margins(x, read_table(new, "`new`"), unseen, rng)
         if kind == "mean":
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
@@ -175,7 +175,7 @@ class Fit:
         """Linear predictors of a new table, (draws, n)."""
         for role, name in self.columns.items():
             if name is not None:
-                check_names([name], table, f"`{role}`")
+                check_names([name], table, f"`{role}`", "`new`")
         X, offset, groups = self.design.new(table)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import numbers
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,18 @@ import numpy as np
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
-from pdmp.engine.checks import check_seed
+from pdmp.engine.checks import check_budget, check_count, check_goal, check_number, check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
-from pdmp.formulas.design import Described, Design, describe
+from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
-from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
+from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
+from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
@@ -34,6 +37,7 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import one_of
+from pdmp.process import Process
 from pdmp.processes import StickyZigZag, ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
@@ -64,6 +68,7 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
@@ -194,11 +199,11 @@ def regression(
     """
     described, found = describe(formula), family_of(family)
     one_of("sampler", sampler, SAMPLERS)
+    check_arguments(priors, {"offset": offset, "weights": weights, "exposure": exposure}, select)
+    check_options(options)
     from formulae.environment import Environment
 
     environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np})
-    if options.get("store") == "moments":
-        raise ValueError('`store` must keep draws for a regression, "skeleton" or "grid", got \'moments\'.')
     seed = check_seed(seed, None)
     model, design, priors_used, notes = make_model(
         described,
@@ -221,6 +226,50 @@ def regression(
     ]
     columns = {"offset": offset, "exposure": exposure}
     return Fit(formula, found, model, run, design, priors_used, [*notes, *said], columns)
+
+
+def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
+    """Refuse arguments of `regression` that are no names, or no dict, before the data are read."""
+    if priors is not None and not isinstance(priors, Mapping):
+        raise TypeError(f'`priors` must be a dict such as {{"x": Normal(0, 1)}}, got {type(priors).__name__}.')
+    for role, name in roles.items():
+        if name is not None and not isinstance(name, str):
+            raise TypeError(
+                f"`{role}` must be the name of a column of `data`, got {type(name).__name__}: make it a column first."
+            )
+    wanted = '`select` must be "all", names of columns or terms, or a dict of them and probabilities'
+    if isinstance(select, Mapping):
+        for name, probability in select.items():
+            if isinstance(probability, bool) or not isinstance(probability, (numbers.Real, np.number)):
+                raise TypeError(f"`select`: the probability of {name!r} must be a number, got {probability!r}.")
+            if not 0.0 < probability < 1.0:
+                raise ValueError(f"`select`: the probability of {name!r} must be between 0 and 1, got {probability}.")
+    if isinstance(select, str):
+        if select != "all":
+            raise ValueError(f"{wanted}, got {select!r}.")
+    elif select is not None:
+        if not isinstance(select, Iterable) or not all(isinstance(name, str) for name in select):
+            raise TypeError(f"{wanted}, got {select!r}.")
+        if not list(select):
+            raise ValueError(f"`select` names no column; {wanted[9:]}.")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that `pdmp.sample` does not have, and numbers that it would refuse, before the data are read."""
+    known = [name for name in inspect.signature(sample).parameters if name not in ("process", "seed")]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    chains = check_count("chains", given.get("chains", 4))
+    goals = check_goal(chains, given.get("ess"), given.get("rhat"))
+    budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
+    if budgets:
+        check_budget(Process(1), **budgets)
+    if "warmup" in given and not 0.0 <= check_number("warmup", given["warmup"]) < 1.0:
+        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {given['warmup']}.")
+    if given.get("store", "skeleton") not in ("skeleton", "grid"):
+        raise ValueError(f'`store` must keep draws for a regression, "skeleton" or "grid", got {given["store"]!r}.')
 
 
 def make_model(
@@ -259,11 +308,12 @@ def make_model(
                 check_names([name], table, f"`{role}`")
         used = described.names | {name for name in roles.values() if name is not None}
         table, left_out = complete_rows(table, used)
+        check_columns(described, table)
         design = Design(described, table, environment)
         y, coded = design.read_response(table, environment, family.kind)
         notes = [note for note in (left_out, coded) if note]
         added = design.offset + linear_offset(table, offset, exposure)
-        weight = None if weights is None else numbers(table, weights, "`weights`")
+        weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
     of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
     names = [name for g in of_groups for name in (g.name, g.sd_name)]
@@ -274,6 +324,7 @@ def make_model(
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
+    check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
     defaults, named = Defaults(family, totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
@@ -366,6 +417,15 @@ def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions:
             raise ValueError(
                 f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column."
             )
+
+
+def check_sizes(design: Design, totals: Totals) -> None:
+    """Refuse columns whose squares are not finite numbers."""
+    named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
+    named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
+    for name, size in named:
+        if size > LARGEST:
+            raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
 
 
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
@@ -477,16 +537,14 @@ def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None 
     free = [name for j, name in enumerate(design.columns) if j != design.intercept]
     usual = model_prior.a / (model_prior.a + model_prior.b) if model_prior else INCLUSION
     given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, usual)
-    if isinstance(select, str) and select != "all":
-        raise ValueError(f'`select` must be "all", names of columns or terms, or a dict of them, got {select!r}.')
+    if not free:
+        raise ValueError(f"`select`: the formula {design.formula!r} has no column that can be left out.")
     inclusion = np.ones(len(design.columns))
     for name, probability in given.items():
         places = [design.columns.index(name)] if name in free else design.terms.get(name, [])
         if not places or name == "Intercept":
             close = did_you_mean(name, free)
             raise ValueError(f"`select` names {name!r}, which is no column that can be left out{close}")
-        if not 0.0 < probability < 1.0:
-            raise ValueError(f"`select`: the probability of {name!r} must be between 0 and 1, got {probability}.")
         inclusion[places] = probability
     return inclusion
 

@@ -29,7 +29,7 @@ def import_pandas():
     return pandas
 
 
-def read_table(data: Any) -> Any:
+def read_table(data: Any, asked: str = "`data`") -> Any:
     """A pandas.DataFrame of what was given.
 
     Parameters
@@ -37,6 +37,8 @@ def read_table(data: Any) -> Any:
     data : pandas.DataFrame, other table, dict of str to array_like, or path
         A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
         file.
+    asked : str
+        What messages call it.
 
     Raises
     ------
@@ -57,14 +59,14 @@ def read_table(data: Any) -> Any:
     elif isinstance(data, pandas.DataFrame):
         table = data
     elif isinstance(data, dict):
-        table = pandas.DataFrame(data)
+        table = _of_columns(data, asked, pandas)
     elif hasattr(data, "to_pandas"):
         table = data.to_pandas()
     else:
-        table = _from_any(data)
+        table = _from_any(data, asked)
     check_repeated(table.columns)
     if len(table) == 0:
-        raise ValueError("`data` has no rows.")
+        raise ValueError(f"{asked} has no rows.")
     return table
 
 
@@ -119,14 +121,28 @@ def unchanged(path: str | os.PathLike[str]) -> Iterator[None]:
         raise ValueError(f"`data`: the file {str(path)!r} has changed while it was read; read it again.")
 
 
-def _from_any(data):
+def _of_columns(data, asked, pandas):
+    """The table of a dict; a `ValueError` that names the columns which are none, or not of one length."""
+    sizes = {
+        name: len(column) for name, column in data.items() if hasattr(column, "__len__") and not isinstance(column, str)
+    }
+    if data and not sizes:
+        name = next(iter(data))
+        raise ValueError(f"{asked}: the column {name!r} must be a list or an array, such as [{data[name]!r}].")
+    if len(set(sizes.values())) > 1:
+        said = ", ".join(f"{name!r} of {size:,}" for name, size in list(sizes.items())[:8])
+        raise ValueError(f"{asked}: its columns must have one length, got {said} rows.")
+    return pandas.DataFrame(data)
+
+
+def _from_any(data, asked):
     try:
         import narwhals
 
         return narwhals.from_native(data).to_pandas()
     except (ImportError, TypeError, AttributeError):
         raise TypeError(
-            f"`data` must be a table (pandas, Polars, Arrow), a dict of columns or the path of a CSV or Parquet file, "
+            f"{asked} must be a table (pandas, Polars, Arrow), a dict of columns or the path of a CSV or Parquet file, "
             f"got {type(data).__name__}."
         ) from None
 
@@ -135,7 +151,14 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
     """Raise a `ValueError` for a name that is no column, with the column that is close."""
     known = [str(name) for name in table.columns]
     for name in sorted(set(names) - set(known)):
-        raise ValueError(f"{asked} names {name!r}, and {where} has no such column{did_you_mean(name, known)}")
+        close = did_you_mean(name, known)
+        if close == ".":
+            close = f"; it has {listed(known, 8)}."
+        if any(";" in one or "\t" in one for one in known):
+            close += (
+                " Commas separate the values of a CSV file: give the table that pandas.read_csv(path, sep=...) reads."
+            )
+        raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 
 
 def is_numeric(column: Any) -> bool:

@@ -35,9 +35,12 @@ class Totals(NamedTuple):
     def of(cls, design: Any, y: np.ndarray, offset: np.ndarray, weight: np.ndarray | None) -> Totals:
         """Of a table in memory."""
         X, values = design.X, [g.value for g in design.groups]
+        with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
+            return cls._of(design, X, values, y, offset, weight)
+
+    @classmethod
+    def _of(cls, design, X, values, y, offset, weight):
         mean, largest = X.mean(axis=0), np.abs(X).max(axis=0)
-        with np.errstate(over="ignore"):
-            exposure = float(np.exp(offset).sum())
         return cls(
             rows=len(y),
             y_mean=float(y.mean()),
@@ -45,7 +48,7 @@ class Totals(NamedTuple):
             y_sd=float(y.std()),
             y_largest=float(np.abs(y).max()),
             excess=float(np.mean(y - offset)),
-            exposure=exposure,
+            exposure=float(np.exp(offset).sum()),
             any_offset=bool(np.any(offset)),
             weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
             mean=mean,

@@ -1,5 +1,6 @@
 """Regressions by formula: coding against matrices made by hand, predictions, mistakes, and the command."""
 
+import decimal
 import shlex
 import warnings
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 import pdmp
 from pdmp import cli
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.formulas import design as design_module
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
@@ -253,7 +255,7 @@ MISTAKES = [
         "`select` is for regressions without group effects, or with effects of one grouping, (1 | g)",
     ),
     ("b ~ x", {"family": "probit", "select": ["z"]}, "`select` names 'z', which is no column that can be left out"),
-    ("b ~ x", {"family": "probit", "select": {"x": 1.5}}, "the probability of 'x' must be between 0 and 1"),
+    ("y ~ 1", {"select": "all"}, "`select`: the formula 'y ~ 1' has no column that can be left out"),
     (
         "y ~ x + I(2 * x)",
         {"priors": {"x": Flat()}},
@@ -307,6 +309,130 @@ def test_names_of_parameters_that_a_family_does_not_have():
 def test_a_named_column_is_refused_before_the_table_is_read(tmp_path):
     with pytest.raises(ValueError, match="'sigma' cannot be told apart"):
         made("y ~ sigma", data=tmp_path / "none.csv")
+
+
+def odd():
+    """Columns that are neither numbers nor categories, and some that look so."""
+    t = table()
+    days = pandas.date_range("2026-01-01", periods=N)
+    t["day"], t["date"], t["month"] = days, days.date, days.to_period("D")
+    t["took"] = days - days[0]
+    t["price"] = [decimal.Decimal(k) for k in range(N)]
+    t["objects"] = t.x.astype(object)
+    t["mixed"] = [k if k % 3 else "none" for k in range(N)]
+    t["z"] = t.x + 1j * t.w
+    t["sure"] = (t.x > 3.0).astype(object)
+    t["level"] = pandas.Categorical(np.arange(N) % 3)
+    t["one"] = "a"
+    return t
+
+
+TYPES = [
+    (
+        "y ~ day",
+        "the column 'day' holds dates (Timestamp): make it a number, such as (pandas.to_datetime(table['day'])",
+    ),
+    ("y ~ x + date", "the column 'date' holds dates (date): make it a number"),
+    ("y ~ month", "the column 'month' holds dates (Period)"),
+    (
+        "y ~ took",
+        "the column 'took' holds lengths of time (Timedelta): make it a number, table['took'] = table['took'] /",
+    ),
+    ("y ~ price", "'price' holds numbers as objects (Decimal): table['price'] = table['price'].astype(float)."),
+    ("price ~ x", "the column 'price' holds numbers as objects (Decimal)"),
+    ("y ~ objects * w", "the column 'objects' holds numbers as objects (float)"),
+    ("y ~ mixed", "the column 'mixed' holds values of several types (int, str): make it one"),
+    (
+        "y ~ x + (1 | mixed)",
+        "'mixed' holds values of several types (int, str): table['mixed'] = table['mixed'].astype(str)",
+    ),
+    ("y ~ x + (1 | date)", "the column 'date' holds dates (date): table['date'] = table['date'].astype(str)."),
+    ("y ~ sure", "the column 'sure' holds truth values as objects (bool): table['sure'] = table['sure'].astype(bool)."),
+    ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
+    ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
+]
+
+
+@pytest.mark.parametrize(("formula", "says"), TYPES, ids=[formula for formula, _ in TYPES])
+def test_columns_that_are_neither_numbers_nor_categories(formula, says):
+    with pytest.raises(ValueError) as error:
+        made(formula, data=odd())
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_columns_that_can_be_used():
+    """Truth values, numbers of pandas' own types, and categories of numbers."""
+    for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
+        data["sure"] = data.sure.astype(bool)
+        assert made("y ~ sure + C(h) + x + treated", data=data)[0].n_data == N
+        assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
+
+
+def test_values_that_are_too_large():
+    for data, formula, name in [
+        (table().assign(x=lambda t: 1e300 * t.x), "y ~ x", "x"),
+        (table().assign(y=lambda t: 1e200 * t.y), "y ~ x", "y"),
+        (table().assign(w=lambda t: 1e150 * t.w), "y ~ x + (0 + w | g)", "w|g"),
+    ]:
+        with pytest.raises(ValueError, match="has values of up to .*: give it in a larger unit") as error:
+            made(formula, data=data)
+        assert f"the column {name!r}" in str(error.value)
+
+
+def test_levels_that_would_fill_the_memory(monkeypatch):
+    """8 bytes for each row and level, above a quarter of the memory; groups are no columns."""
+    t = pandas.concat([table()] * 10, ignore_index=True)
+    t["uid"] = [f"u{k % 100}" for k in range(len(t))]
+    size = 8 * 240 * 100
+    monkeypatch.setattr(design_module, "machine_memory", lambda: 4 * size)
+    for formula in ("y ~ uid + x", "y ~ C(uid)", "y ~ treated:uid"):
+        with pytest.raises(ValueError, match=r"the column 'uid' has 100 levels, .* \(1 \| uid\)"):
+            made(formula, data=t)
+    made("y ~ x + treated + (1 | uid)", data=t)
+    monkeypatch.setattr(design_module, "machine_memory", lambda: 5 * size)
+    made("y ~ uid + x", data=t)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"weights": np.ones(N)}, "`weights` must be the name of a column of `data`, got ndarray"),
+        ({"offset": 2.0}, "`offset` must be the name of a column of `data`, got float"),
+        ({"exposure": [1.0] * N}, "`exposure` must be the name of a column of `data`, got list"),
+        ({"priors": [Flat()]}, "`priors` must be a dict such as"),
+        ({"select": True}, '`select` must be "all", names of columns or terms, or a dict of them and prob'),
+        ({"select": 0.5}, '`select` must be "all", names of columns or terms'),
+        ({"select": [1, 2]}, '`select` must be "all", names of columns or terms'),
+        ({"select": "x"}, '`select` must be "all", names of columns or terms'),
+        ({"select": []}, "`select` names no column"),
+        ({"select": {"x": "a"}}, "`select`: the probability of 'x' must be a number, got 'a'"),
+        ({"select": {"x": True}}, "`select`: the probability of 'x' must be a number, got True"),
+        ({"select": {"x": 1.0}}, "`select`: the probability of 'x' must be between 0 and 1, got 1.0"),
+        ({"chain": 3}, "`regression` has no option 'chain'; did you mean 'chains'?"),
+        ({"process": 3}, "`regression` has no option 'process'"),
+        ({"chains": 0}, "`chains` must be at least 1, got 0"),
+        ({"chains": 1, "rhat": 1.01}, "`rhat` compares chains"),
+        ({"ess": -1}, "`ess` must be positive and finite"),
+        ({"events": 2.5}, "`events` must be an integer"),
+        ({"warmup": 1.0}, "`warmup` must be a fraction in [0, 1), got 1.0"),
+        ({"store": "moments"}, "`store` must keep draws for a regression"),
+    ],
+)
+def test_arguments_are_looked_at_before_the_data(given, says, tmp_path):
+    with pytest.raises((TypeError, ValueError)) as error:
+        pdmp.regression("y ~ x", tmp_path / "none.csv", **given)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_columns_that_there_are_are_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("age;y\n1;2\n2;3\n")
+    with pytest.raises(ValueError, match="has no such column; it has 'age;y'. Commas separate the values of"):
+        made("y ~ x", data=path)
+    with pytest.raises(
+        ValueError, match="no such column; it has 'x', 'w', 'treated', 'g', 'h', 'e', 'y', 'c', … .9 in"
+    ):
+        made("y ~ unlike_them_all")
 
 
 def test_mistakes_in_tables(tmp_path):
@@ -404,8 +530,13 @@ def test_a_fit(fit):
     assert set(np.unique(fit.predict(draws=50, kind="response", seed=1))) <= {0.0, 1.0}
     with pytest.raises(ValueError, match="levels"):
         fit.predict({"x": [1.0], "treated": ["maybe"]})
-    with pytest.raises(ValueError, match="`formula` names 'treated', and `data` has no such column"):
+    with pytest.raises(ValueError, match="`formula` names 'treated', and `new` has no such column; it has 'x'"):
         fit.predict({"x": [1.0]})
+    with pytest.raises(ValueError, match=r"`new`: the column 'x' must be a list or an array, such as \[1.0\]"):
+        fit.predict({"x": 1.0, "treated": "yes"})
+    with pytest.raises(ValueError, match="`new`: its columns must have one length, got 'x' of 2, 'treated' of 1 rows"):
+        fit.predict({"x": [1.0, 2.0], "treated": ["yes"]})
+    assert fit.predict({"x": [1.0, 2.0], "treated": "yes"}).shape == (1_000, 2)
     with pytest.raises(ValueError, match="inclusion is for a regression with"):
         fit.inclusion()
     with matplotlib.rc_context({"backend": "Agg"}):
