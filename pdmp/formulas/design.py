@@ -10,6 +10,7 @@ import numpy as np
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.formulas.table import check_names, import_pandas, numbers
 
+MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
 DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
 #: What a column may hold that is neither a number nor a category, by what pandas calls it, and how to make it a number.
 AS_FLOAT = "{table} = {table}.astype(float)"
@@ -100,7 +101,7 @@ def _check_levels(described, table, pandas):
                     most, name = max((most, name), (levels, one))
         total += columns
     size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
-    if most > 1 and size > limit:
+    if most >= MANY_LEVELS and size > limit:
         raise ValueError(
             f"`formula`: the column {name!r} has {most:,} levels, with a column of the design each, which would take "
             f"{in_words(size)}, above {in_words(limit)}, a quarter of this machine's memory: write effects of groups, "

@@ -152,12 +152,13 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
     known = [str(name) for name in table.columns]
     for name in sorted(set(names) - set(known)):
         close = did_you_mean(name, known)
-        if close == ".":
-            close = f"; it has {listed(known, 8)}."
         if any(";" in one or "\t" in one for one in known):
-            close += (
-                " Commas separate the values of a CSV file: give the table that pandas.read_csv(path, sep=...) reads."
+            close = (
+                f"; it has {listed(known, 8)}. Commas separate the values of a CSV file: give the table that "
+                "pandas.read_csv(path, sep=...) reads."
             )
+        elif close == ".":
+            close = f"; it has {listed(known, 8)}."
         raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 
 

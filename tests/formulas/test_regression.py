@@ -1,6 +1,7 @@
 """Regressions by formula: coding against matrices made by hand, predictions, mistakes, and the command."""
 
 import decimal
+import json
 import shlex
 import warnings
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pdmp
 from pdmp import cli
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.formulas import design as design_module
+from pdmp.formulas import fit as fit_module
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
@@ -586,6 +588,37 @@ def test_unseen_groups():
     assert effects[:, 1].std() == pytest.approx(natural["sd(g)"], rel=0.07)  # four standard errors are 4.5 %
 
 
+def test_groups_of_which_none_was_seen():
+    """ "1" of a table is not "01" of the fit: said, unless some other row has a group that was seen."""
+    data = table()
+    data["clinic"] = np.array(["01", "02", "03"])[np.arange(N) % 3]
+    model, design, priors, notes = made("y ~ x + (1 | clinic)", data=data)
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    for unseen in ("zero", "draw"):
+        said = "`new`: the fit has seen none of the groups of 'clinic', such as '1'; it has '01', '02', '03'"
+        with pytest.warns(UserWarning, match=said):
+            fit.predict({"x": [1.0, 2.0], "clinic": [1, 2]}, unseen=unseen, draws=2)
+        fit.predict({"x": [1.0, 2.0], "clinic": ["1", "02"]}, unseen=unseen, draws=2)  # without a warning
+
+
+def test_predictions_and_loo_of_too_many_rows(monkeypatch):
+    """At most 20 million numbers, as log-likelihoods for ArviZ; else fewer draws, or a part of the rows."""
+    model, design, priors, notes = made("y ~ x")
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    monkeypatch.setattr(fit_module, "NUMBERS", 2_400)
+    assert fit.predict(draws=100).shape == (100, N) and fit.predict(table().iloc[:5], draws=480).shape == (480, 5)
+    said = "`draws` = 101 of 24 rows are 19,392 bytes, above 19,200 bytes: give draws=100, or some of the rows"
+    with pytest.raises(ValueError, match=said):
+        fit.predict(draws=101)
+    with pytest.raises(ValueError, match="`draws` = 481 of 5 rows .* give draws=480"):
+        fit.predict(table().iloc[:5], draws=481)
+    monkeypatch.setattr(fit_module, "NUMBERS", 2_399)
+    with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 1 chains .*; fit some of the rows"):
+        fit.loo()
+
+
 def test_slopes_are_predicted():
     model, design, priors, notes = made("y ~ x + (1 + x | g)")
     columns = {"offset": None, "exposure": None}
@@ -1100,6 +1133,9 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
         ("--predict new.csv --predictions no/p.csv", "--predictions names a file in"),
         ("--draws no/d.csv", "--draws names a file in"),
         ("--unseen maybe", "--unseen must be one of error, zero, draw"),
+        ("--sampler nuts", "--sampler must be one of auto, zigzag, bps, boomerang, got 'nuts'."),
+        ("--picture x.foo", "--picture must end in one of ."),
+        ("--picture x", "--picture must end in one of ."),
     ]:
         capsys.readouterr()
         assert run(text) == (2, 0)  # before the fit
@@ -1123,6 +1159,43 @@ def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch):
     new = pandas.DataFrame({"x": [0.0, 0.0], "g": ["a", "z"]})
     zero, drawn = (cli._predicted(fit, new, unseen, 3) for unseen in ("zero", "draw"))
     assert np.allclose(zero.iloc[0], drawn.iloc[0]) and drawn["sd"][1] > zero["sd"][1]
+
+
+def test_the_command_on_files_that_cannot_be_read(tmp_path, monkeypatch, capsys):
+    """One line and exit code 2: no traceback."""
+    monkeypatch.chdir(tmp_path)
+    for content, says in [
+        (b"y,x\n1,2\n1,2,3\n", "`data`: 't.csv' cannot be read: Error tokenizing data"),
+        (b"", "`data`: the file 't.csv' is empty."),
+        (b"y,x\n1,caf\xe9\n", "`data`: the file 't.csv' is not encoded in UTF-8"),
+        (b"PAR1 and no more", "`data`: 't.csv' cannot be read: "),
+        (b"y;x\n1;2\n", "has no such column; it has 'y;x'. Commas separate"),
+    ]:
+        (tmp_path / "t.csv").write_bytes(content)
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["fit", "y ~ x", "t.csv"])
+        said = capsys.readouterr().err
+        assert stop.value.code == 2 and says in said and said.count("\n") == 1
+
+
+def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit):
+    """The table of `inclusion`, with errors, Bayes factors and the median model; all of it as JSON too."""
+    monkeypatch.chdir(tmp_path)
+    rng, moving = np.random.default_rng(0), np.zeros((2, 1_000, 2))
+    moving[:, :, 1] = rng.random((2, 1_000)) < 0.7
+    found = inclusion_of_units(Recorded(moving), ["age", "w"], [1, 0], [0.5, 0.5])
+    monkeypatch.setattr(fit, "inclusion", lambda: found)
+    run = fitted_by_the_command(monkeypatch, fit)
+    assert run("--select all") == (0, 1)
+    out = capsys.readouterr().out
+    assert repr(found) in out and "bayes factor" in out and "median probability model: age" in out
+    assert run("--select all --json") == (0, 1)
+    said = json.loads(capsys.readouterr().out)
+    assert said["inclusion"] == dict(found) and said["selection"]["median_model"] == ["age"]
+    assert said["selection"]["coefficients"][0] == found.rows[0] and said["selection"]["warnings"] == found.warnings
+    assert run("--json") == (0, 1)
+    said = json.loads(capsys.readouterr().out)
+    assert said["inclusion"] == {} and "selection" not in said
 
 
 @pytest.mark.slow

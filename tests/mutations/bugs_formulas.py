@@ -921,3 +921,30 @@ BUGS += [
         ("blocks: products about means without an intercept", BATCHES, "        if design.intercept is None:  # about 0", "        if False:", f"{BATCH_TESTS}::test_collinear_columns_of_files"),
     ]
 ]  # fmt: skip
+
+SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS = (
+    f"{TESTS}::test_the_command_prints_what_is_selected",
+    f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
+    f"{TESTS}::test_arguments_are_looked_at_before_the_data",
+    f"{TESTS}::test_groups_of_which_none_was_seen",
+    f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
+)
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("the command: what is selected has no errors", CLI, 'typer.echo(f"\\n{inclusion!r}")', "typer.echo(dict(inclusion))", SELECTED),
+        ("the command: JSON has no median model", CLI, '{"median_model": inclusion.median_model, "warnings"', '{"median_model": [], "warnings"', SELECTED),
+        ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
+        ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
+        ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
+        ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
+        ("groups of which none was seen are not said", FIT, "if new.all():", "if False:", NONE_SEEN),
+        ("options are looked at after the data", FITTING, "    check_options(options)\n", "", AT_FIRST),
+        ("arguments are looked at after the data", FITTING, "    check_arguments(priors, {", "    (lambda *_: None)(priors, {", AT_FIRST),
+        ("dates are whatever they are", DESIGN, '("dates", AS_DAYS)', '("", AS_DAYS)', HOLDS),
+        ("columns are looked at by formulae alone", FITTING, "        check_columns(described, table)\n", "", HOLDS),
+        ("a category of one level is dropped", DESIGN, "            if not labels:\n", "            if False:\n", HOLDS),
+        ("levels fill the memory", DESIGN, "if most >= MANY_LEVELS and size > limit:", "if False:", f"{TESTS}::test_levels_that_would_fill_the_memory"),
+        ("squares overflow", FITTING, "        if size > LARGEST:", "        if False:", f"{TESTS}::test_values_that_are_too_large"),
+    ]
+]  # fmt: skip
