@@ -28,6 +28,7 @@ from pdmp.formulas.sources import (
     Columns,
     Here,
     OtherType,
+    Passes,
     Source,
     Workers,
     all_unchanged,
@@ -62,6 +63,7 @@ def read_in_batches(
     environment: Any,
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
+    progress: bool | None = False,
 ) -> InBatches:
     """Code a formula over a table in parts.
 
@@ -78,6 +80,8 @@ def read_in_batches(
         On whose workers all passes run.
     folder : path, optional
         Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
+    progress : bool, optional
+        Whether to show a bar for each pass; None does on a terminal and in a notebook.
 
     Raises
     ------
@@ -92,7 +96,8 @@ def read_in_batches(
         raise ValueError(f"`folder`: there is no folder {os.fspath(folder)!r}.")
     files = Files(tempfile.mkdtemp(prefix="pdmp-", dir=folder))
     weakref.finalize(files, shutil.rmtree, files.folder, ignore_errors=True)  # it goes when the model does
-    place = Here() if client is None else Workers(client)
+    passes = Passes(progress)
+    place = Here(passes) if client is None else Workers(client, passes)
     with all_unchanged(source):
         return _read(source, described, kind, roles, environment, files, place)
 
@@ -120,7 +125,8 @@ def _read(source, described, kind, roles, environment, files, place):
     ]
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
-    some, total, kept, missing, types = _scan(source, used, keys, place)
+    with place.passes.over("reading"):
+        some, total, kept, missing, types = _scan(source, used, keys, place)
     n, notes = sum(kept), []
     if n < total:
         where = listed([name for name in used if missing[name]])
@@ -137,7 +143,8 @@ def _read(source, described, kind, roles, environment, files, place):
     files.create("coded", (n, rows.width))
     first = np.concatenate([[0], np.cumsum(kept)])
     items = [(part, int(first[k]), kept[k]) for k, part in enumerate(source.parts)]
-    sizes, responses = zip(*place.map(_code, (recipe, files, rows.width), items), strict=True)
+    with place.passes.over("coding", total):
+        sizes, responses = zip(*place.map(_code, (recipe, files, rows.width), items), strict=True)
     if kind != "label":
         check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
@@ -333,8 +340,12 @@ class Rows:
         parts = max(1, min(self.place.spread, len(where)))
         ends = [k * len(where) // parts for k in range(parts + 1)]
         items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        for results in self.place.each(_each, (function, self.files, common), items):
-            yield from results
+        with self.place.passes.over(PASSES.get(function, "looking"), self.n):
+            for (ranges,), results in zip(
+                items, self.place.each(_each, (function, self.files, common), items), strict=True
+            ):
+                self.place.passes.add(sum(stop - first for first, stop in ranges))
+                yield from results
 
     def column(self, name):
         """Column "y", "offset" or "weight" of all rows, a view of the file."""
@@ -464,3 +475,6 @@ def _standardise(rows, files, first, common):
     if "level" in files:
         files.write("level", first, rows[:, p + 3 :: 2] + place)
         files.write("value", first, value)
+
+
+PASSES = {_moments: "means", _standardise: "standardising"}  #: what bars of passes over coded rows are called

@@ -218,6 +218,7 @@ def regression(
         client_of(options.get("executor")),
         folder,
         sampler,
+        options.get("progress"),
     )
     run, said = sample_model(model, seed, select is not None, options, sampler)
     said += [
@@ -285,6 +286,7 @@ def make_model(
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
+    progress: bool | None = False,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
@@ -295,7 +297,7 @@ def make_model(
     source, rows = open_source(data), None
     if source is not None:
         design, rows, totals, notes = read_in_batches(
-            source, described, family.kind, roles, environment, client, folder
+            source, described, family.kind, roles, environment, client, folder, progress
         )
         y = rows.column("y")
     else:

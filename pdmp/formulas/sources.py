@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pdmp.engine import run
 from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, check_executor
 from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
@@ -185,6 +186,8 @@ def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str
             for name in names:  # the categories of one batch need not be those of another
                 if table[name].dtype.name == "category":
                     table[name] = table[name].astype(object)
+            for pass_ in _SHOWN:
+                pass_.add(len(table))
             if not whole:
                 table = table[~table.isna().any(axis=1).to_numpy()]
             if len(table):
@@ -216,15 +219,61 @@ def _tables(part, names, types):
 # Places
 
 
+_SHOWN: list[Passes] = []  #: the pass of this process whose rows are counted as they are read
+
+
+class Passes:
+    """A bar for each pass over the rows.
+
+    Parameters
+    ----------
+    progress : bool, optional
+        Whether to show them; by default on a terminal and in a notebook.
+    """
+
+    def __init__(self, progress: bool | None = False) -> None:
+        self._wanted, self._bar = run.wants_bar(progress), None
+
+    @contextlib.contextmanager
+    def over(self, what: str, rows: int | None = None) -> Iterator[None]:
+        """A context in which rows are looked at, so many in all as far as that is known."""
+        if self._wanted:
+            self._bar = run.open_bar(total=rows, desc=what, unit=" rows", unit_scale=True, leave=False)
+        try:
+            yield
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+            self._bar = None
+
+    def add(self, rows: int) -> None:
+        """So many more rows were looked at."""
+        if self._bar is not None:
+            self._bar.update(rows)
+
+
 class Here:
-    """Passes in this process."""
+    """Passes in this process.
+
+    Parameters
+    ----------
+    passes : Passes, optional
+    """
+
+    def __init__(self, passes: Passes | None = None) -> None:
+        self.passes = passes or Passes()
 
     spread = 2**30  #: into how many tasks a pass over ranges of rows is divided at most: each block is one
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """``function(common, *item)`` of each item, in order; `dask.delayed` objects are computed."""
         for item in items:
-            yield function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+            _SHOWN.append(self.passes)
+            try:
+                found = function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+            finally:
+                _SHOWN.pop()
+            yield found
 
     def each(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """The same of ranges of rows in files, on threads."""
@@ -237,10 +286,11 @@ class Workers:
     Parameters
     ----------
     client : distributed.Client
+    passes : Passes, optional
     """
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, client: Any, passes: Passes | None = None) -> None:
+        self._client, self.passes = client, passes or Passes()
 
     @property
     def spread(self) -> int:

@@ -61,12 +61,19 @@ def table():
     return pandas.DataFrame(found)
 
 
-def made(formula, family="gaussian", data=None, priors=None, sampler="auto", **options):
+def made(formula, family="gaussian", data=None, priors=None, sampler="auto", progress=False, **options):
     roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
     environment = Environment.capture(0).with_outer_namespace({"np": np})
     data = table() if data is None else data
     return fitting.make_model(
-        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment, sampler=sampler
+        describe(formula),
+        data,
+        family_of(family),
+        priors,
+        *roles.values(),
+        environment=environment,
+        sampler=sampler,
+        progress=progress,
     )
 
 
