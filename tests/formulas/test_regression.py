@@ -614,6 +614,7 @@ def test_predictions_and_loo_of_too_many_rows(monkeypatch):
     model, design, priors, notes = made("y ~ x")
     columns = {"offset": None, "exposure": None}
     fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    assert fit_module.NUMBERS == 20_000_000 and fit_module.LEAST_DRAWS == 100
     monkeypatch.setattr(fit_module, "NUMBERS", 2_400)
     assert fit.predict(draws=100).shape == (100, N) and fit.predict(table().iloc[:5], draws=480).shape == (480, 5)
     said = "`draws` = 101 of 24 rows are 19,392 bytes, above 19,200 bytes: give draws=100, or some of the rows"

@@ -857,7 +857,10 @@ BUGS += [
     ]
 ]  # fmt: skip
 
-CALLED, EARLY = f"{TESTS}::test_columns_that_are_called_as_other_parameters", f"{TESTS}::test_a_named_column_is_refused_before_the_table_is_read"
+CALLED, EARLY = (
+    f"{TESTS}::test_columns_that_are_called_as_other_parameters",
+    f"{TESTS}::test_a_named_column_is_refused_before_the_table_is_read",
+)
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
     for name, file, old, new, test in [
