@@ -951,3 +951,15 @@ BUGS += [
         ("squares overflow", FITTING, "        if size > LARGEST:", "        if False:", f"{TESTS}::test_values_that_are_too_large"),
     ]
 ]  # fmt: skip
+
+BARS = f"{PARTS}::test_bars_of_the_passes"
+BUGS += [
+    Bug(f"bars: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("rows that are read are not counted", SOURCES, "            _SHOWN.append(self.passes)\n", "            _SHOWN.append(Passes())\n", BARS),
+        ("of rows that are complete only", SOURCES, "                pass_.add(len(table))", "                pass_.add(len(table.dropna()))", BARS),
+        ("passes over coded rows are not counted", BATCHES, "self.place.passes.add(sum(stop - first for first, stop in ranges))", "pass", BARS),
+        ("shown without a terminal", SOURCES, "run.wants_bar(progress), None", "True, None", BARS),
+        ("of a pass stay open", SOURCES, "                self._bar.close()\n            self._bar = None", "                self._bar = None", BARS),
+    ]
+]  # fmt: skip
