@@ -41,7 +41,7 @@ PREDICTED_ROWS = 10_000  #: that are predicted at a time, for the memory
 ARGUMENTS = (
     *("data_passes", "gradients", "ess", "rhat", "chains", "seed", "budget", "target"),
     *("positive", "above", "drop", "drop_constant", "drop_missing", "index", "one_hot", "sep"),
-    *("family", "offset", "exposure", "weights", "select"),
+    *("family", "offset", "exposure", "weights", "select", "sampler"),
 )
 MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
@@ -466,6 +466,10 @@ def fit(
     for name, path in (("save", save), ("picture", picture), ("draws", draws), ("predictions", predictions)):
         if path is not None:
             _check_file(name, path)
+    if picture is not None:
+        _check_picture(picture)
+    if sampler not in formulas.fitting.SAMPLERS:
+        raise UserError(f"--sampler must be one of {', '.join(formulas.fitting.SAMPLERS)}, got {sampler!r}.")
     if unseen not in formulas.fit.UNSEEN:
         raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
     new = None if predict is None else _to_predict(predict, formula, [offset, exposure], file, unseen == "error")
@@ -474,14 +478,18 @@ def fit(
     options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
     found = formulas.regression(formula, file, family, **options, **columns)
     _say("")
-    summary, inclusion = found.summary(effects), {} if chosen is None else found.inclusion()
+    summary, inclusion = found.summary(effects), None if chosen is None else found.inclusion()
     if as_json:
         about = {"formula": formula, "family": found.family.name, "rows": found.model.n_data}
-        typer.echo(_as_json(about | _found(found.run, summary) | {"inclusion": inclusion}))
+        selected = {"inclusion": inclusion or {}}
+        if inclusion is not None:
+            said = {"median_model": inclusion.median_model, "warnings": inclusion.warnings}
+            selected["selection"] = {"coefficients": inclusion.rows} | said
+        typer.echo(_as_json(about | _found(found.run, summary) | selected))
     else:
         typer.echo(summary)
-        if chosen is not None:
-            typer.echo("".join(f"P({name} is not 0) = {p:.3f}\n" for name, p in inclusion.items()).rstrip())
+        if inclusion is not None:
+            typer.echo(f"\n{inclusion!r}")
     if save is not None:
         found.run.save(save)
         typer.echo(f"written: {save}", err=as_json)
@@ -754,6 +762,17 @@ def _check_file(name, path):
         raise UserError(f"--{name} names a file in {str(folder)!r}, which is not a folder.")
     if path.is_dir():
         raise UserError(f"--{name} must name a file; {str(path)!r} is a folder.")
+
+
+def _check_picture(path):
+    """Refuse an ending that is no format of pictures, before the fit."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in known:
+        raise UserError(
+            f"--picture must end in one of {', '.join(f'.{ending}' for ending in known)}, got {str(path)!r}."
+        )
 
 
 def _make_folder(out):

@@ -518,24 +518,35 @@ def in_notebook():
     return "IPKernelApp" in getattr(shell, "config", {})
 
 
+def wants_bar(progress):
+    """Whether an argument `progress` asks for a bar: None does on a terminal and in a notebook."""
+    if progress is None:
+        return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    return bool(progress)
+
+
+def open_bar(**options):
+    """A bar on stderr, with options of tqdm."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a notebook without ipywidgets has a bar of text
+        from tqdm.auto import tqdm
+
+    return tqdm(file=sys.stderr, **options)
+
+
 class Progress:
     """A progress bar on the terminal or in a notebook; elsewhere only if it is wanted explicitly."""
 
     def __init__(self, wanted, chains, goal=None):
-        if wanted is None:
-            wanted = in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+        wanted = wants_bar(wanted)
         self._wanted, self._chains, self._goal, self._bar = wanted, chains, goal, None
         if wanted and goal is not None:
             goal.shows_rhat = True
 
     def __enter__(self):
         if self._wanted:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a notebook without ipywidgets has a bar of text
-                from tqdm.auto import tqdm
-
             form = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-            self._bar = tqdm(total=1.0, bar_format=form, file=sys.stderr)
+            self._bar = open_bar(total=1.0, bar_format=form)
         return self
 
     def __exit__(self, *_):

@@ -23,8 +23,18 @@ import numpy as np
 
 from pdmp.data.formats import listed
 from pdmp.formulas import sources
-from pdmp.formulas.design import Described, Design, Groups, check_response, describe
-from pdmp.formulas.sources import Columns, Here, Source, Workers, all_unchanged, batches
+from pdmp.formulas.design import Described, Design, Groups, check_columns, check_response, describe
+from pdmp.formulas.sources import (
+    Columns,
+    Here,
+    OtherType,
+    Passes,
+    Source,
+    Workers,
+    all_unchanged,
+    batches,
+    texts_and_numbers,
+)
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, numbers
 from pdmp.formulas.totals import Totals
 from pdmp.models.regressions.blocks import Coded, Files, spans
@@ -53,6 +63,7 @@ def read_in_batches(
     environment: Any,
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
+    progress: bool | None = False,
 ) -> InBatches:
     """Code a formula over a table in parts.
 
@@ -69,6 +80,8 @@ def read_in_batches(
         On whose workers all passes run.
     folder : path, optional
         Of the coded rows; that of temporary files when omitted. With a client all workers must share it.
+    progress : bool, optional
+        Whether to show a bar for each pass; None does on a terminal and in a notebook.
 
     Raises
     ------
@@ -83,7 +96,8 @@ def read_in_batches(
         raise ValueError(f"`folder`: there is no folder {os.fspath(folder)!r}.")
     files = Files(tempfile.mkdtemp(prefix="pdmp-", dir=folder))
     weakref.finalize(files, shutil.rmtree, files.folder, ignore_errors=True)  # it goes when the model does
-    place = Here() if client is None else Workers(client)
+    passes = Passes(progress)
+    place = Here(passes) if client is None else Workers(client, passes)
     with all_unchanged(source):
         return _read(source, described, kind, roles, environment, files, place)
 
@@ -111,23 +125,26 @@ def _read(source, described, kind, roles, environment, files, place):
     ]
     keys += groupings + ([[response.name]] if kind == "label" and plain else [])
 
-    some, total, kept, missing = _scan(source, used, keys, place)
+    with place.passes.over("reading"):
+        some, total, kept, missing, types = _scan(source, used, keys, place)
     n, notes = sum(kept), []
     if n < total:
         where = listed([name for name in used if missing[name]])
         if n == 0:
             raise ValueError(f"`data`: every row has a missing value, in {where}.")
         notes.append(f"{total - n:,} of {total:,} rows have missing values, in {where}, and are left out")
-    recipe = Recipe(described, some, environment, kind, roles, used, plain)
-    design, _, said = recipe.coding
-    _check_by_rows(design, some)
+    check_columns(described, some)
+    recipe = Recipe(described, some, environment, kind, roles, used, plain, types)
+    design, y_of, said = recipe.coding
+    _check_by_rows(design, y_of, some)
     notes += [said] if said else []
 
     rows = Rows(files, place, n, len(design.columns), len(design.groups))
     files.create("coded", (n, rows.width))
     first = np.concatenate([[0], np.cumsum(kept)])
     items = [(part, int(first[k]), kept[k]) for k, part in enumerate(source.parts)]
-    sizes, responses = zip(*place.map(_code, (recipe, files, rows.width), items), strict=True)
+    with place.passes.over("coding", total):
+        sizes, responses = zip(*place.map(_code, (recipe, files, rows.width), items), strict=True)
     if kind != "label":
         check_response(np.array([y for some in responses for y in some][:n]), design.response, kind)
     totals = rows.totals(design, [sum(parts) for parts in zip(*sizes, strict=True)])
@@ -168,27 +185,47 @@ class Chooser:
         return table[chosen]
 
 
-def _scan(source, used, keys, place):
-    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column."""
-    pandas = import_pandas()
+def _scan(source, used, keys, place, types=None):
+    """The first rows and one of each level; how many rows there are, how many complete by part; missing by column.
+
+    And the types of columns of CSV files, where the first rows would say otherwise. `types`: those known already.
+    """
+    pandas, types = import_pandas(), dict(types or {})
     chooser, some, total, kept, missing = Chooser(keys), [], 0, [], dict.fromkeys(used, 0)
-    for table, rows, complete, absent in place.map(_scan_part, (used, keys), [(part,) for part in source.parts]):
+    kinds = {name: set() for name in used}
+    items = [(part,) for part in source.parts]
+    for table, rows, complete, absent, other, texts in place.map(_scan_part, (used, keys, dict(types)), items):
         total += rows
         kept.append(complete)
         for name in used:
             missing[name] += absent[name]
+        for name, kind in other.items():
+            types[name] = "string" if types.get(name) == "string" else kind
+        for name, is_text in texts.items():
+            kinds[name].add(is_text)
         if table is not None:
             some.append(chooser.choose(table, complete))
+    mixed = [name for name in used if len(kinds[name]) == 2]
+    if mixed:  # numbers of one file are text as those of the others are
+        return _scan(source, used, keys, place, types | dict.fromkeys(mixed, "string"))
     if total == 0:
         raise ValueError("`data` has no rows.")
-    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing
+    return pandas.concat(some, ignore_index=True) if some else None, total, kept, missing, types
 
 
 def _scan_part(common, part):
-    used, keys = common
+    used, keys, types = common
+    while True:  # from the beginning, when a value has another type than the first rows
+        try:
+            return (*_scan_rows(used, keys, types, part), types, texts_and_numbers(part, used, types))
+        except OtherType as found:
+            types = types | {found.name: found.kind}
+
+
+def _scan_rows(used, keys, types, part):
     pandas = import_pandas()
     chooser, some, total, missing = Chooser(keys), [], 0, dict.fromkeys(used, 0)
-    for table in batches(part, used, whole=True):
+    for table in batches(part, used, whole=True, types=types):
         total += len(table)
         absent = table.isna()
         for name in used:
@@ -208,9 +245,9 @@ def _unique(keys: Iterable[list[str]]) -> list[list[str]]:
 class Recipe:
     """How rows are coded: the formula, and the rows that show all levels. Workers code by the same ones."""
 
-    def __init__(self, described, some, environment, kind, roles, used, plain):
+    def __init__(self, described, some, environment, kind, roles, used, plain, types):
         self.described, self.some, self.environment = described, some, environment
-        self.kind, self.roles, self.used, self.plain = kind, roles, used, plain
+        self.kind, self.roles, self.used, self.plain, self.types = kind, roles, used, plain, types
 
     def __reduce__(self):
         from formulae.environment import Environment
@@ -221,7 +258,7 @@ class Recipe:
         for name in IDENTIFIER.findall(formula):
             with contextlib.suppress(KeyError):
                 named[name] = space[name]
-        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain
+        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain, self.types
         return _recipe, (formula, *rest)
 
     @functools.cached_property
@@ -242,16 +279,12 @@ def _recipe(formula, *rest):
     return Recipe(describe(formula), *rest)
 
 
-def _check_by_rows(design, table):
+def _check_by_rows(design, y_of, table):
     """Refuse functions of whole columns, such as np.mean: the columns of some rows depend on the others then."""
-    half = table.iloc[: (len(table) + 1) // 2]
-    X, offset, groups = design.new(half)
-    same = np.allclose(X, design.X[: len(half)]) and np.allclose(offset, design.offset[: len(half)])
-    if not same or not all(
-        np.allclose(g.value, w.value[: len(half)]) for g, w in zip(groups, design.groups, strict=True)
-    ):
+    if design.whole_column is not None or not design.is_by_rows(y_of(table), y_of, table):
         raise ValueError(
-            "`formula` has a function of whole columns, and the data are read in batches: compute it beforehand."
+            f"`formula` has a function of whole columns, {design.whole_column or design.response!r}, and the data are "
+            "read in batches: compute it beforehand."
         )
 
 
@@ -261,7 +294,7 @@ def _code(common, part, first, kept):
     design, y_of, _ = recipe.coding
     roles, place, wrong, low, high = recipe.roles, first, [], np.inf, -np.inf
     sizes = [np.zeros(len(g.levels), np.int64) for g in design.groups]
-    for table in batches(part, recipe.used):
+    for table in batches(part, recipe.used, types=recipe.types):
         X, offset, groups = design.new(table)
         coded = np.zeros((len(table), width))
         p = X.shape[1]
@@ -307,24 +340,38 @@ class Rows:
         parts = max(1, min(self.place.spread, len(where)))
         ends = [k * len(where) // parts for k in range(parts + 1)]
         items = [(where[a:b],) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        for results in self.place.each(_each, (function, self.files, common), items):
-            yield from results
+        with self.place.passes.over(PASSES.get(function, "looking"), self.n):
+            for (ranges,), results in zip(
+                items, self.place.each(_each, (function, self.files, common), items), strict=True
+            ):
+                self.place.passes.add(sum(stop - first for first, stop in ranges))
+                yield from results
 
     def column(self, name):
         """Column "y", "offset" or "weight" of all rows, a view of the file."""
         return self.files.mapped("coded")[:, self.p + ("y", "offset", "weight").index(name)]
 
+    @np.errstate(over="ignore", invalid="ignore")
     def totals(self, design, sizes):
         """Means, spreads and products of the columns: of two blocks by those of each (Chan, Golub & LeVeque, 1983)."""
-        n, mean, square, low, high, products, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0, 0.0
-        for m, other, spread, least, most, gram, risk in self._map(_moments, self.p):
+        n, mean, square, low, high, exposure = 0, 0.0, 0.0, np.inf, -np.inf, 0.0
+        products, size = 0.0, np.zeros(self.p)  # of the columns over their sizes
+        for m, other, spread, least, most, gram, top, risk in self._map(_moments, self.p):
             change = other - mean
             square = square + spread + change**2 * (n * m / (n + m))
             mean = mean + change * (m / (n + m))
-            n, products, exposure = n + m, products + gram, exposure + risk
+            old, size = size, np.maximum(size, top)
+            known = np.where(size > 0.0, size, 1.0)
+            shift = change[: self.p] / known
+            products = products * np.outer(old / known, old / known) + gram * np.outer(top / known, top / known)
+            products += np.outer(shift, shift) * (n * m / (n + m))
+            n, exposure = n + m, exposure + risk
             low, high = np.minimum(low, least), np.maximum(high, most)
         values = self.p + 4 + 2 * np.arange(self.groups)
         sd, largest = np.sqrt(square / n), np.maximum(np.abs(low), np.abs(high))
+        if design.intercept is None:  # about 0
+            about = mean[: self.p] / np.where(size > 0.0, size, 1.0)
+            products = products + n * np.outer(about, about)
         p = self.p
         return Totals(
             rows=n,
@@ -390,13 +437,19 @@ def _each(common, where):
 
 
 def _moments(rows, files, first, p):
-    """Of a block: rows, means, sums of squares about them, smallest, largest, products of fixed columns, Σ e^offset."""
-    mean = rows.mean(axis=0)
-    products = np.einsum("ij,ik->jk", rows[:, :p], rows[:, :p])  # no BLAS, whose sums depend on its threads
-    squares = ((rows - mean) ** 2).sum(axis=0)
-    with np.errstate(over="ignore"):
+    """Of a block: rows, means, sums of squares about them, smallest, largest; of fixed columns products; Σ e^offset.
+
+    The products are of the columns about their means over their sizes, max |x|, which follow.
+    """
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    top = np.maximum(np.abs(low), np.abs(high))[:p]
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused afterwards
+        mean = rows.mean(axis=0)
+        part = (rows[:, :p] - mean[:p]) / np.where(top > 0.0, top, 1.0)
+        products = np.einsum("ij,ik->jk", part, part)  # no BLAS, whose sums depend on its threads
+        squares = ((rows - mean) ** 2).sum(axis=0)
         exposure = float(np.exp(rows[:, p + 1]).sum())
-    return len(rows), mean, squares, rows.min(axis=0), rows.max(axis=0), products, exposure
+    return len(rows), mean, squares, low, high, products, top, exposure
 
 
 def _are_fixed(rows, files, first, common):
@@ -422,3 +475,6 @@ def _standardise(rows, files, first, common):
     if "level" in files:
         files.write("level", first, rows[:, p + 3 :: 2] + place)
         files.write("value", first, value)
+
+
+PASSES = {_moments: "means", _standardise: "standardising"}  #: what bars of passes over coded rows are called

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.memory import in_words, machine_memory
 from pdmp.formulas.table import check_names, import_pandas, numbers
+
+MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
+DUMMIES = ("C", "S", "T")  #: functions of formulae that make a column of each level
+#: What a column may hold that is neither a number nor a category, by what pandas calls it, and how to make it a number.
+AS_FLOAT = "{table} = {table}.astype(float)"
+AS_DAYS = "make it a number, such as (pandas.to_datetime({table}) - pandas.Timestamp('2020-01-01')).dt.days"
+AS_SECONDS = "make it a number, {table} = {table} / pandas.Timedelta('1D')"
+AS_TEXT = "make it one, {table} = {table}.astype(str) or pandas.to_numeric({table})"
+AS_REAL = "take np.real, np.imag or np.abs of it"
+HELD = {
+    **dict.fromkeys(("date", "datetime", "datetime64", "period"), ("dates", AS_DAYS)),
+    **dict.fromkeys(("timedelta", "timedelta64"), ("lengths of time", AS_SECONDS)),
+    **dict.fromkeys(("decimal", "integer", "floating", "mixed-integer-float"), ("numbers as objects", AS_FLOAT)),
+    **dict.fromkeys(("mixed-integer", "mixed"), ("values of several types", AS_TEXT)),
+    **dict.fromkeys(("time", "bytes", "interval"), ("what is neither a number nor text", AS_TEXT)),
+    "boolean": ("truth values as objects", "{table} = {table}.astype(bool)"),
+    "complex": ("complex numbers", AS_REAL),
+}
+LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
 
 
 class Groups(NamedTuple):
@@ -25,6 +46,67 @@ class Described(NamedTuple):
     formula: str
     model: Any
     names: frozenset
+    fixed: frozenset  #: terms that are columns of the table as they are
+
+    def plain(self, of_groups: bool = False) -> set[str]:
+        """Columns that are used as they are, not as arguments of functions only; those of fixed columns, or groups."""
+        terms = [self.model.response.term, *self.model.common_terms, *(t.expr for t in self.model.group_terms)]
+        if of_groups:
+            terms = [term.factor for term in self.model.group_terms]
+        parts = [part for term in terms for part in getattr(term, "components", ()) if not hasattr(part, "call")]
+        return {part.name for part in parts} & self.names
+
+
+def check_columns(described: Described, table: Any) -> None:
+    """Refuse columns of the formula that hold neither numbers nor categories, and more levels than memory has room for.
+
+    Raises
+    ------
+    ValueError
+        The text names the column, what it holds, and what to do.
+    """
+    pandas = import_pandas()
+    plain, groups = described.plain(), described.plain(of_groups=True)
+    for name in sorted(described.names):
+        column = table[name]
+        if column.dtype.kind in "biuf" and "decimal" not in str(column.dtype):
+            continue
+        held = pandas.api.types.infer_dtype(column, skipna=True)
+        if isinstance(column.dtype, pandas.CategoricalDtype) or held not in HELD:
+            continue
+        if name not in plain | groups and held != "complex":
+            continue
+        said, cure = HELD[held]
+        if name not in plain and held != "complex":
+            cure = "{table} = {table}.astype(str)"
+        types = ", ".join(sorted({type(value).__name__ for value in column.iloc[:10_000]})[:3])
+        table_column = f"table[{name!r}]"
+        raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
+    _check_levels(described, table, pandas)
+
+
+def _check_levels(described, table, pandas):
+    """Refuse categories whose columns would take more than a quarter of the memory: the design is copied."""
+    total, most, name = 0, 0, ""
+    for term in described.model.common_terms:
+        columns = 1
+        for part in getattr(term, "components", ()):
+            called = part.call.callee if hasattr(part, "call") else None
+            if called is not None and called not in DUMMIES:
+                continue
+            for one in set(part.var_names if called else [part.name]) & described.names:
+                if called or not pandas.api.types.is_numeric_dtype(table[one]):
+                    levels = int(table[one].nunique())
+                    columns *= levels
+                    most, name = max((most, name), (levels, one))
+        total += columns
+    size, limit = 8.0 * total * max(len(table), total), machine_memory() / 4.0
+    if most >= MANY_LEVELS and size > limit:
+        raise ValueError(
+            f"`formula`: the column {name!r} has {most:,} levels, with a column of the design each, which would take "
+            f"{in_words(size)}, above {in_words(limit)}, a quarter of this machine's memory: write effects of groups, "
+            f"(1 | {name})."
+        )
 
 
 def describe(formula: str) -> Described:
@@ -51,7 +133,14 @@ def describe(formula: str) -> Described:
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
     if model.response is None:
         raise ValueError(f"`formula` must have a response on the left of ~, got {formula!r}.")
-    return Described(formula, model, frozenset(name for name in model.var_names if name))  # "" of numbers
+    names = frozenset(name for name in model.var_names if name)  # "" of numbers
+    if "Intercept" in names:
+        raise ValueError(
+            "`formula` names a column 'Intercept', which is what the constant is called: rename the column."
+        )
+    if model.response.term.name in {term.name for term in model.common_terms}:
+        raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
+    return Described(formula, model, names, names & {term.name for term in model.common_terms})
 
 
 class Design:
@@ -76,6 +165,9 @@ class Design:
     groups : list of Groups
     intercept : int or None
     response : str
+    whole_column : str or None
+        A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
+        it. Functions that remember the table of the fit, ``scale(x)``, are none.
     """
 
     def __init__(self, described: Described, table: Any, environment: Any) -> None:
@@ -91,8 +183,13 @@ class Design:
         self.columns, self.terms = [], {}
         for term in self._fixed:
             labels = list(term.labels)
+            if not labels:
+                raise ValueError(f"`formula`: {term.name!r} has one level only: leave it out.")
             self.terms[term.name] = list(range(len(self.columns), len(self.columns) + len(labels)))
             self.columns += labels
+        if len(set(self.columns)) < len(self.columns):
+            repeated = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f"`formula` gives two columns the name {repeated!r}: rename the column.")
         self.intercept = self.columns.index("Intercept") if "Intercept" in self.columns else None
         n = len(table)
         self.X = self._stack([term.data for term in self._fixed], n)
@@ -103,6 +200,7 @@ class Design:
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.response = self.model.response.term.name
+        self.whole_column = self._find_whole_column(table)
 
     def _set_group(self, term, table, environment):
         term.set_type(table, environment)
@@ -126,6 +224,45 @@ class Design:
     def _stack(self, parts, n):
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
         return np.column_stack(parts)
+
+    def _find_whole_column(self, table):
+        """The first term that is not a function of each row alone.
+
+        Its smallest and its largest values are computed again, each of a table of that row alone: a function of the
+        whole column that gave both again would be constant.
+        """
+        pandas = import_pandas()
+        for term in (*self._fixed, *self._offsets):
+            if _calls(term) and not self.is_by_rows(term.data, term.eval_new_data, table):
+                return term.name
+        for term in self._groups:
+            if _calls(term.expr) and not self.is_by_rows(term.expr.data, term.expr.eval_new_data, table):
+                return term.name
+            for component in term.factor.components if _calls(term.factor) else ():
+                codes, labels = pandas.factorize(self._values(component, table), sort=True)
+
+                def again(rows, component=component, labels=labels):
+                    return _codes([self._values(component, rows)], [(label,) for label in labels], pandas)
+
+                if not self.is_by_rows(codes, again, table):
+                    return term.name
+        return None
+
+    def is_by_rows(self, values: np.ndarray, again: Callable[[Any], Any], table: Any) -> bool:
+        """Whether a function `again` of tables gives the same values of some rows alone as of the whole table."""
+        values = np.asarray(values).reshape(len(table), -1)[:, :LOOKED_AT].astype(float)
+        ends = {end for column in values.T for end in (int(np.argmin(column)), int(np.argmax(column)))}
+        size = np.abs(values).max(axis=0)
+        for row in sorted(ends):
+            try:
+                found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[
+                    :LOOKED_AT
+                ]
+            except ValueError:  # what cannot be computed of one row
+                return False
+            if not np.allclose(found, values[row], rtol=1e-9, atol=1e-9 * size):
+                return False
+        return True
 
     def baselines(self) -> list[str]:
         """Of categories among the fixed columns: the level that the others are compared with, if there is one."""
@@ -181,8 +318,14 @@ class Design:
         ValueError
             For a missing column or value, or an unseen level of a category among the fixed columns.
         """
+        if self.whole_column is not None:
+            raise ValueError(
+                f"`formula`: {self.whole_column!r} is computed of the whole column, so that another table's rows would "
+                "be coded otherwise: add the column to the tables beforehand, or write scale(x) or center(x), which "
+                "keep the fit's."
+            )
         names = {name for term in (*self.model.common_terms, *self._groups) for name in term.var_names if name}
-        check_names(names, table, "`formula`")
+        check_names(names, table, "`formula`", "`new`")
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
@@ -222,6 +365,11 @@ class Design:
         if not np.all(np.isfinite(y)):
             raise ValueError(f"the response {name!r} is not finite in {int(np.sum(~np.isfinite(y)))} rows.")
         return y
+
+
+def _calls(term):
+    """Whether a term has a function of columns."""
+    return any(hasattr(component, "call") for component in getattr(term, "components", ()))
 
 
 def _plain(label):

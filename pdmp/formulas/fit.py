@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pdmp.data.formats import listed
+from pdmp.data.memory import in_words
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.summary import Summary
+from pdmp.engine.export import LEAST_DRAWS, NUMBERS, choose_draws
+from pdmp.errors import warn
 from pdmp.formulas.inclusion import Inclusion, inclusion_of_units
 from pdmp.formulas.table import check_names, import_pandas, linear_offset, read_table
 from pdmp.native.arguments import count, one_of
@@ -156,16 +160,27 @@ class Fit:
         Raises
         ------
         ValueError
-            For a missing column or value, or a level of a category that the fit has not seen.
+            For a missing column or value, a level of a category that the fit has not seen, a formula with a function
+            of a whole column, such as ``x - np.mean(x)``, and for more than 20 million numbers.
+
+        Warns
+        -----
+        UserWarning
+            Where the fit has seen none of the groups of a grouping: they may be written otherwise.
         """
         one_of("kind", kind, ("mean", "response"))
         one_of("unseen", unseen, UNSEEN)
         draws, rng = count("draws", draws), np.random.default_rng(seed)
+        table = None if new is None else read_table(new, "`new`")
+        rows = self.model.n_data if table is None else len(table)
+        if draws * rows > NUMBERS:
+            most = max(NUMBERS // rows, 1)
+            raise ValueError(
+                f"`draws` = {draws:,} of {rows:,} rows are {in_words(8.0 * draws * rows)}, above "
+                f"{in_words(8.0 * NUMBERS)}: give draws={most:,}, or some of the rows at a time as `new`."
+            )
         x = self.run.draws(-(-draws // self.run.chains)).reshape(-1, self.run.dim)[:draws]
-        if new is None:
-            z = self.model.margins(x)
-        else:
-            z = self._margins(x, read_table(new), unseen, rng)
+        z = self.model.margins(x) if table is None else self._margins(x, table, unseen, rng)
         if kind == "mean":
             return self.model.likelihood.mean(z)
         a, c = self.model.dispersions(x)
@@ -175,7 +190,7 @@ class Fit:
         """Linear predictors of a new table, (draws, n)."""
         for role, name in self.columns.items():
             if name is not None:
-                check_names([name], table, f"`{role}`")
+                check_names([name], table, f"`{role}`", "`new`")
         X, offset, groups = self.design.new(table)
         natural = self.model.constrain(x)
         z = np.stack([natural[name] for name in self.model.columns], axis=-1) @ X.T + offset
@@ -189,6 +204,11 @@ class Fit:
                     raise ValueError(
                         f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
                         'unseen="zero" or "draw" predicts for it.'
+                    )
+                if new.all():
+                    warn(
+                        f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0]!r}; it has "
+                        f"{listed(fitted.levels[:3])}."
                     )
                 effects[:, new] = 0.0
                 if unseen == "draw":
@@ -234,12 +254,23 @@ class Fit:
     def loo(self) -> Any:
         """Leave-one-out cross-validation by Pareto-smoothed importance sampling, ``arviz.loo``.
 
+        Of as many draws as `to_arviz` takes, or fewer, so that there are at most 20 million log-likelihoods.
+
         Raises
         ------
         ImportError
             Without ArviZ.
+        ValueError
+            If that would be fewer than 100 draws of each chain.
         """
-        data = self.run.to_arviz(None, log_likelihood=True)
+        rows, chains = self.model.n_data, self.run.chains
+        most = NUMBERS // (rows * chains)
+        if most < LEAST_DRAWS:
+            raise ValueError(
+                f"loo of {rows:,} rows: {LEAST_DRAWS} draws of each of {chains} chains have log-likelihoods of "
+                f"{in_words(8.0 * LEAST_DRAWS * chains * rows)}, above {in_words(8.0 * NUMBERS)}; fit some of the rows."
+            )
+        data = self.run.to_arviz(min(choose_draws(self.run)[0], most), log_likelihood=True)
         import arviz
 
         return arviz.loo(data)

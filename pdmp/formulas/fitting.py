@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import numbers
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +14,18 @@ import numpy as np
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 from pdmp.engine.checkpoint import BUDGETS
-from pdmp.engine.checks import check_seed
+from pdmp.engine.checks import check_budget, check_count, check_goal, check_number, check_seed
 from pdmp.engine.run import ESS, RHAT, Run, sample
 from pdmp.errors import warn
 from pdmp.formulas.batches import Rows, read_in_batches
-from pdmp.formulas.design import Described, Design, describe
+from pdmp.formulas.design import Described, Design, check_columns, describe
 from pdmp.formulas.families import Defaults, Family, Priors, family_of
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.pilot import with_pilot
 from pdmp.formulas.sources import client_of, open_source
 from pdmp.formulas.sparse_anchor import sparse_anchor
-from pdmp.formulas.table import check_names, complete_rows, linear_offset, numbers, read_table
+from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
+from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
@@ -35,6 +38,7 @@ from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.native.arguments import one_of
+from pdmp.process import Process
 from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
@@ -47,6 +51,7 @@ from pdmp.processes.sticky_groups import StickyGroups
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
+CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
@@ -64,6 +69,8 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+LARGEST = 1e140  #: of absolute values, whose squares are added
+OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 #: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
 #: that of `JUMP_ROWS` rows, as a unit of time without it looks at about as many whatever their number.
@@ -196,11 +203,11 @@ def regression(
     """
     described, found = describe(formula), family_of(family)
     one_of("sampler", sampler, SAMPLERS)
+    check_arguments(priors, {"offset": offset, "weights": weights, "exposure": exposure}, select)
+    check_options(options)
     from formulae.environment import Environment
 
     environment = Environment.capture(0, reference=1).with_outer_namespace({"np": np})
-    if options.get("store") == "moments":
-        raise ValueError('`store` must keep draws for a regression, "skeleton" or "grid", got \'moments\'.')
     seed = check_seed(seed, None)
     model, design, priors_used, notes = make_model(
         described,
@@ -215,6 +222,7 @@ def regression(
         client_of(options.get("executor")),
         folder,
         sampler,
+        options.get("progress"),
     )
     run, said = sample_model(model, seed, select is not None, options, sampler)
     said += [
@@ -223,6 +231,50 @@ def regression(
     ]
     columns = {"offset": offset, "exposure": exposure}
     return Fit(formula, found, model, run, design, priors_used, [*notes, *said], columns)
+
+
+def check_arguments(priors: Any, roles: Mapping[str, Any], select: Any) -> None:
+    """Refuse arguments of `regression` that are no names, or no dict, before the data are read."""
+    if priors is not None and not isinstance(priors, Mapping):
+        raise TypeError(f'`priors` must be a dict such as {{"x": Normal(0, 1)}}, got {type(priors).__name__}.')
+    for role, name in roles.items():
+        if name is not None and not isinstance(name, str):
+            raise TypeError(
+                f"`{role}` must be the name of a column of `data`, got {type(name).__name__}: make it a column first."
+            )
+    wanted = '`select` must be "all", names of columns or terms, or a dict of them and probabilities'
+    if isinstance(select, Mapping):
+        for name, probability in select.items():
+            if isinstance(probability, bool) or not isinstance(probability, (numbers.Real, np.number)):
+                raise TypeError(f"`select`: the probability of {name!r} must be a number, got {probability!r}.")
+            if not 0.0 < probability < 1.0:
+                raise ValueError(f"`select`: the probability of {name!r} must be between 0 and 1, got {probability}.")
+    if isinstance(select, str):
+        if select != "all":
+            raise ValueError(f"{wanted}, got {select!r}.")
+    elif select is not None:
+        if not isinstance(select, Iterable) or not all(isinstance(name, str) for name in select):
+            raise TypeError(f"{wanted}, got {select!r}.")
+        if not list(select):
+            raise ValueError(f"`select` names no column; {wanted[9:]}.")
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that `pdmp.sample` does not have, and numbers that it would refuse, before the data are read."""
+    known = [name for name in inspect.signature(sample).parameters if name not in ("process", "seed")]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"`regression` has no option {name!r}{did_you_mean(name, known)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    chains = check_count("chains", given.get("chains", 4))
+    goals = check_goal(chains, given.get("ess"), given.get("rhat"))
+    budgets = {name: given[name] for name in BUDGETS if name in given and name not in goals}
+    if budgets:
+        check_budget(Process(1), **budgets)
+    if "warmup" in given and not 0.0 <= check_number("warmup", given["warmup"]) < 1.0:
+        raise ValueError(f"`warmup` must be a fraction in [0, 1), got {given['warmup']}.")
+    if given.get("store", "skeleton") not in ("skeleton", "grid"):
+        raise ValueError(f'`store` must keep draws for a regression, "skeleton" or "grid", got {given["store"]!r}.')
 
 
 def make_model(
@@ -238,15 +290,18 @@ def make_model(
     client: Any = None,
     folder: str | os.PathLike[str] | None = None,
     sampler: str = "auto",
+    progress: bool | None = False,
 ) -> tuple[MixedRegression, Design, dict[str, Prior], list[str]]:
     """The model of a formula and a table, its coding, its priors by name, and notes; see `regression`."""
     roles = {"offset": offset, "weights": weights, "exposure": exposure}
     if exposure is not None and family.kind != "count":
         raise ValueError(f"`exposure` is for counts, and the family is {family.name!r}; use `offset`.")
+    law = family.law()
+    check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
         design, rows, totals, notes = read_in_batches(
-            source, described, family.kind, roles, environment, client, folder
+            source, described, family.kind, roles, environment, client, folder, progress
         )
         y = rows.column("y")
     else:
@@ -259,20 +314,25 @@ def make_model(
                 check_names([name], table, f"`{role}`")
         used = described.names | {name for name in roles.values() if name is not None}
         table, left_out = complete_rows(table, used)
+        check_columns(described, table)
         design = Design(described, table, environment)
         y, coded = design.read_response(table, environment, family.kind)
         notes = [note for note in (left_out, coded) if note]
         added = design.offset + linear_offset(table, offset, exposure)
-        weight = None if weights is None else numbers(table, weights, "`weights`")
+        weight = None if weights is None else column_numbers(table, weights, "`weights`")
         totals = Totals.of(design, y, added, weight)
+    of_groups = [GroupColumn(*g, prior=None) for g in design.groups]  # type: ignore[arg-type]
+    names = [name for g in of_groups for name in (g.name, g.sd_name)]
+    check_parameters([*design.columns, *design.terms], names, law.dispersions)
     notes += design.baselines()
     if family.kind == "count" and len(y) and np.max(y) <= 1.0:
         notes.append("the response is 0 or 1 in every row: if it is a label, its family is bernoulli")
     if not (totals.weights[0] >= 0.0 and totals.weights[1] > 0.0):
         raise ValueError(f"`weights`: the column {weights!r} must not be negative, nor 0 in every row.")
 
+    check_sizes(design, totals)
     model_prior, priors = prior_of_models(priors, select)
-    law, defaults, named = family.law(), Defaults(family, totals), Priors(priors)
+    defaults, named = Defaults(family, totals), Priors(priors)
     term_of = {j: term for term, places in design.terms.items() for j in places}
     of_columns = []
     for j, column in enumerate(design.columns):
@@ -291,7 +351,7 @@ def make_model(
     if model_prior is not None:
         notes.append(f"inclusion ~ {model_prior}")
     found = (
-        collinear(design, of_columns, totals.products),
+        collinear(design, of_columns, totals),
         separated(design, of_columns, y) if family.kind == "label" else None,
     )
     for text in filter(None, found):
@@ -343,6 +403,37 @@ def make_model(
     return model, design, by_name, notes
 
 
+def check_parameters(columns: Sequence[str], groups: Sequence[str], dispersions: Sequence[str]) -> None:
+    """Refuse columns that are called as another parameter is: one of the two would be reported as the other.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Names of coefficients and of terms; a term of one column has its name.
+    groups : sequence of str
+        Effects of groups and their standard deviations: ``"1|g"``, ``"sd(g)"``.
+    dispersions : sequence of str
+        Parameters of the law.
+    """
+    taken = dict.fromkeys(groups, "effects of groups are called so")
+    taken |= dict.fromkeys(dispersions, "a parameter of the family is called so")
+    taken |= dict.fromkeys(OF_DRAWS, "tables of draws have a column of that name")
+    for name in columns:
+        if name in taken:
+            raise ValueError(
+                f"`formula`: the column {name!r} cannot be told apart, as {taken[name]}: rename the column."
+            )
+
+
+def check_sizes(design: Design, totals: Totals) -> None:
+    """Refuse columns whose squares are not finite numbers."""
+    named = [*zip(design.columns, totals.largest, strict=True), (design.response, totals.y_largest)]
+    named += [(g.name, size) for g, size in zip(design.groups, totals.value_largest, strict=True)]
+    for name, size in named:
+        if size > LARGEST:
+            raise ValueError(f"the column {name!r} has values of up to {size:.2g}: give it in a larger unit.")
+
+
 def has_intercepts(groups: Sequence[GroupColumn], design: Design, rows: Rows | None = None) -> bool:
     """Whether the effects are those that `GroupIntercepts` is for, and the data say what each is."""
     means = means_of(groups, design.intercept, design.columns)
@@ -369,21 +460,30 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
 
 
-def collinear(design: Design, priors: Sequence[Prior], products: np.ndarray) -> str | None:
+def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
     """A warning that names a column which is a sum of earlier ones; an error where a prior is flat.
 
-    `products` is XᵀX.
+    Of columns about their means where there is an intercept, so that one that is far from 0 is not taken for it.
     """
-    norms = np.sqrt(np.diag(products))
-    known = np.where(norms > 0.0, norms, 1.0)
-    gram_matrix = products / np.outer(known, known)
+    norms = np.sqrt(np.diag(totals.products))
+    varies = norms > CONSTANT * math.sqrt(totals.rows)
+    known = np.where(varies, norms, 1.0)
+    gram_matrix = totals.products / np.outer(known, known)
+    size = np.where(totals.largest > 0.0, totals.largest, 1.0)
     kept, text = [], None
     for j, column in enumerate(design.columns):
+        if j == design.intercept:
+            continue
         part = np.linalg.solve(gram_matrix[np.ix_(kept, kept)], gram_matrix[kept, j]) if kept else np.zeros(0)
-        if norms[j] > 0.0 and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
+        if varies[j] and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
             kept.append(j)
             continue
-        others = [k for k, share in zip(kept, part, strict=True) if abs(share) > 1e-6]
+        shares = {k: share for k, share in zip(kept, part, strict=True) if varies[j] and abs(share) > 1e-6}
+        others = list(shares)
+        if design.intercept is not None:  # what is left of the means
+            of_means = [share * known[j] / known[k] * totals.mean[k] / size[k] for k, share in shares.items()]
+            if abs(totals.mean[j] / size[j] - sum(of_means)) > 1e-6:
+                others = sorted([design.intercept, *others])
         named = listed([design.columns[k] for k in others])
         what = f"is a sum of {named}" if others else "is 0 in every row"
         if any(isinstance(priors[k], Flat) for k in (j, *others)):
@@ -443,16 +543,14 @@ def inclusion_of(select: Any, design: Design, model_prior: BetaBernoulli | None 
     free = [name for j, name in enumerate(design.columns) if j != design.intercept]
     usual = model_prior.a / (model_prior.a + model_prior.b) if model_prior else INCLUSION
     given = select if isinstance(select, Mapping) else dict.fromkeys(free if select == "all" else select, usual)
-    if isinstance(select, str) and select != "all":
-        raise ValueError(f'`select` must be "all", names of columns or terms, or a dict of them, got {select!r}.')
+    if not free:
+        raise ValueError(f"`select`: the formula {design.formula!r} has no column that can be left out.")
     inclusion = np.ones(len(design.columns))
     for name, probability in given.items():
         places = [design.columns.index(name)] if name in free else design.terms.get(name, [])
         if not places or name == "Intercept":
             close = did_you_mean(name, free)
             raise ValueError(f"`select` names {name!r}, which is no column that can be left out{close}")
-        if not 0.0 < probability < 1.0:
-            raise ValueError(f"`select`: the probability of {name!r} must be between 0 and 1, got {probability}.")
         inclusion[places] = probability
     return inclusion
 

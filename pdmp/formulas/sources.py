@@ -12,15 +12,18 @@ import glob
 import itertools
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pdmp.engine import run
 from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, check_executor
-from pdmp.formulas.table import import_pandas, unchanged
+from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
 LARGE_FILE = 2**28  #: bytes; single files of so many or more are read in batches
 BATCH = 2**18  #: rows
+CSV_BLOCK = 2**20  #: bytes of a CSV file that are read at a time; its columns have the types that the first ones show
 ENDINGS = (".parquet", ".pq", ".parq")  #: of the files of a folder that are read
 
 
@@ -58,7 +61,9 @@ def open_source(data: Any) -> Source | None:
     if paths is None:
         return None
     what = "the file" if os.path.isfile(data) else "the folder"
-    return Source(tuple(paths), list(_open(paths[0], None)[1]), what, data)
+    names = list(_open(paths[0], None)[1])
+    check_repeated(names)
+    return Source(tuple(paths), names, what, data)
 
 
 def paths_of(data: Any) -> list[str] | None:
@@ -95,11 +100,11 @@ def all_unchanged(source: Source) -> Iterator[None]:
         raise ValueError(f"`data`: files of {os.fspath(source.given)!r} came or went while it was read; read it again.")
 
 
-def _open(path, names):
-    """Tables of Arrow, batch by batch, and the names of all columns."""
+def _open(path, names, types=None):
+    """Tables of Arrow, batch by batch, and the names of all columns; of CSV files with the types of some columns."""
     try:
         import pyarrow
-        from pyarrow import csv, parquet
+        from pyarrow import parquet
     except ImportError:
         raise ImportError("files that are read in batches need pyarrow: pip install 'pdmp[data]'.") from None
     try:
@@ -108,55 +113,167 @@ def _open(path, names):
         if is_parquet:
             source = parquet.ParquetFile(path)
             return source.iter_batches(batch_size=BATCH, columns=names), source.schema_arrow.names
-        options = csv.ConvertOptions(include_columns=names or [], strings_can_be_null=True)
-        source = csv.open_csv(path, convert_options=options)
+        source = _open_csv(path, names, types)
+        dates = [field.name for field in source.schema if pyarrow.types.is_temporal(field.type)]
+        if dates:  # text, as pandas reads them
+            source = _open_csv(path, names, dict(types or {}) | dict.fromkeys(dates, "string"))
+        known = source.schema.names
+    except UnicodeDecodeError:
+        raise not_utf8(path) from None
     except (pyarrow.ArrowInvalid, pyarrow.ArrowKeyError, OSError) as error:
-        raise ValueError(f"`data`: {str(path)!r} cannot be read: {' '.join(str(error).split())}") from None
-    return source, source.schema.names
+        raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
+    for field in source.schema if names else ():
+        if pyarrow.types.is_binary(field.type):  # what Arrow makes of text in another encoding
+            raise not_utf8(path, field.name)
+    return source, known
 
 
-def batches(part: Any, names: list[str], whole: bool = False) -> Iterator[Any]:
-    """Tables of pandas with these columns of a part; of the rows without missing values, unless `whole`."""
+def _open_csv(path, names, types):
+    import pyarrow
+    from pyarrow import csv
+
+    options = csv.ConvertOptions(
+        include_columns=names or [],
+        null_values=list(MISSING),
+        strings_can_be_null=True,
+        column_types={name: getattr(pyarrow, kind)() for name, kind in (types or {}).items()},
+    )
+    return csv.open_csv(path, read_options=csv.ReadOptions(block_size=CSV_BLOCK), convert_options=options)
+
+
+class OtherType(ValueError):
+    """A column of a CSV file does not have the type that its first rows show; `kind` is the one to try next."""
+
+    def __init__(self, path: Any, name: str, kind: str) -> None:
+        super().__init__(f"`data`: the column {name!r} of the file {str(path)!r} has values of several types.")
+        self.path, self.name, self.kind = path, name, kind
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.path, self.name, self.kind)
+
+
+def _other_type(path, stream, error):
+    """What to raise for a value that is not of its column's type: `OtherType`, or why the file cannot be read."""
+    found = re.match(r"In CSV column #(\d+):", str(error))
+    name = _open(path, None)[1][int(found[1])] if found else None
+    if name is None or name not in stream.schema.names:
+        return ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}")
+    kind = str(stream.schema.field(name).type)
+    if kind == "string":
+        return not_utf8(path, name)
+    return OtherType(path, name, "float64" if kind.startswith(("int", "null")) else "string")
+
+
+def texts_and_numbers(part: Any, names: list[str], types: Mapping[str, str]) -> dict[str, bool]:
+    """Of columns of a CSV file, whether each is text, not numbers; nothing of other parts, and of empty columns."""
+    if not isinstance(part, (str, os.PathLike)):
+        return {}
+    source = _open(part, names, types)[0]
+    if not hasattr(source, "schema"):  # a Parquet file says what it has
+        return {}
+    kinds = {field.name: str(field.type) for field in source.schema}
+    return {name: kind == "string" for name, kind in kinds.items() if kind not in ("null", "bool")}
+
+
+def batches(part: Any, names: list[str], whole: bool = False, types: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """Tables of pandas with these columns of a part; of the rows without missing values, unless `whole`.
+
+    `types`: of columns of CSV files, "float64" or "string", where the first rows would say otherwise.
+    """
     try:
-        for table in _tables(part, names):
+        for table in _tables(part, names, types):
             table = table.reset_index(drop=True)
             for name in names:  # the categories of one batch need not be those of another
                 if table[name].dtype.name == "category":
                     table[name] = table[name].astype(object)
+            for pass_ in _SHOWN:
+                pass_.add(len(table))
             if not whole:
                 table = table[~table.isna().any(axis=1).to_numpy()]
             if len(table):
                 yield table
     except OSError as error:
-        raise ValueError(f"`data`: {str(part)!r} cannot be read: {' '.join(str(error).split())}") from None
+        raise ValueError(f"`data`: {str(part)!r} cannot be read: {one_line(error)}") from None
 
 
-def _tables(part, names):
+def _tables(part, names, types):
     if isinstance(part, import_pandas().DataFrame):
         for first in range(0, len(part), BATCH):
             yield part.iloc[first : first + BATCH][names]
         return
-    stream, known = _open(part, names)
+    import pyarrow
+
+    known = _open(part, None)[1]
     absent = [name for name in names if name not in known]
     if absent:
         raise ValueError(f"`data`: the file {str(part)!r} has no column {absent[0]!r}, which the first file has.")
-    for batch in stream:
-        yield batch.to_pandas()[names]
+    stream, _ = _open(part, names, {name: kind for name, kind in (types or {}).items() if name in names})
+    try:
+        for batch in stream:
+            yield batch.to_pandas()[names]
+    except pyarrow.ArrowInvalid as error:
+        raise _other_type(part, stream, error) from None
 
 
 # ---------------------------------------------------------------------------------------------------------------
 # Places
 
 
+_SHOWN: list[Passes] = []  #: the pass of this process whose rows are counted as they are read
+
+
+class Passes:
+    """A bar for each pass over the rows.
+
+    Parameters
+    ----------
+    progress : bool, optional
+        Whether to show them; by default on a terminal and in a notebook.
+    """
+
+    def __init__(self, progress: bool | None = False) -> None:
+        self._wanted, self._bar = run.wants_bar(progress), None
+
+    @contextlib.contextmanager
+    def over(self, what: str, rows: int | None = None) -> Iterator[None]:
+        """A context in which rows are looked at, so many in all as far as that is known."""
+        if self._wanted:
+            self._bar = run.open_bar(total=rows, desc=what, unit=" rows", unit_scale=True, leave=False)
+        try:
+            yield
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+            self._bar = None
+
+    def add(self, rows: int) -> None:
+        """So many more rows were looked at."""
+        if self._bar is not None:
+            self._bar.update(rows)
+
+
 class Here:
-    """Passes in this process."""
+    """Passes in this process.
+
+    Parameters
+    ----------
+    passes : Passes, optional
+    """
+
+    def __init__(self, passes: Passes | None = None) -> None:
+        self.passes = passes or Passes()
 
     spread = 2**30  #: into how many tasks a pass over ranges of rows is divided at most: each block is one
 
     def map(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """``function(common, *item)`` of each item, in order; `dask.delayed` objects are computed."""
         for item in items:
-            yield function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+            _SHOWN.append(self.passes)
+            try:
+                found = function(common, *(a.compute(scheduler="synchronous") if _is_delayed(a) else a for a in item))
+            finally:
+                _SHOWN.pop()
+            yield found
 
     def each(self, function: Callable, common: Any, items: Iterable[tuple]) -> Iterator[Any]:
         """The same of ranges of rows in files, on threads."""
@@ -169,10 +286,11 @@ class Workers:
     Parameters
     ----------
     client : distributed.Client
+    passes : Passes, optional
     """
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, client: Any, passes: Passes | None = None) -> None:
+        self._client, self.passes = client, passes or Passes()
 
     @property
     def spread(self) -> int:

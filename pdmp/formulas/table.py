@@ -13,6 +13,12 @@ import numpy as np
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
 
+#: What a CSV file may have where a value is missing: the list of pandas, whichever version reads, and of batches too.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
 
 def import_pandas():
     """The package, or an `ImportError` that says how to get it."""
@@ -23,7 +29,7 @@ def import_pandas():
     return pandas
 
 
-def read_table(data: Any) -> Any:
+def read_table(data: Any, asked: str = "`data`") -> Any:
     """A pandas.DataFrame of what was given.
 
     Parameters
@@ -31,6 +37,8 @@ def read_table(data: Any) -> Any:
     data : pandas.DataFrame, other table, dict of str to array_like, or path
         A table of Polars, Arrow or another package that has ``to_pandas()`` or that narwhals knows; a CSV or Parquet
         file.
+    asked : str
+        What messages call it.
 
     Raises
     ------
@@ -47,24 +55,60 @@ def read_table(data: Any) -> Any:
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {str(path)!r}.")
         with unchanged(path):
-            with open(path, "rb") as file:
-                is_parquet = file.read(4) == b"PAR1"
-            table = pandas.read_parquet(path) if is_parquet else pandas.read_csv(path)
+            table = _read_file(path, pandas)
     elif isinstance(data, pandas.DataFrame):
         table = data
     elif isinstance(data, dict):
-        table = pandas.DataFrame(data)
+        table = _of_columns(data, asked, pandas)
     elif hasattr(data, "to_pandas"):
         table = data.to_pandas()
     else:
-        table = _from_any(data)
-    names = [str(name) for name in table.columns]
-    repeated = sorted({name for name in names if names.count(name) > 1})
+        table = _from_any(data, asked)
+    check_repeated(table.columns)
+    if len(table) == 0:
+        raise ValueError(f"{asked} has no rows.")
+    return table
+
+
+def _read_file(path, pandas):
+    """The table of a CSV or a Parquet file; a `ValueError` of one line for one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(4) == b"PAR1":
+                return pandas.read_parquet(path)
+        header = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+        # Of the whole file at once: else a column may hold numbers of one part and text of another.
+        table = pandas.read_csv(path, keep_default_na=False, na_values=list(MISSING), low_memory=False)
+    except UnicodeDecodeError:
+        raise not_utf8(path) from None
+    except pandas.errors.EmptyDataError:
+        raise ValueError(f"`data`: the file {str(path)!r} is empty.") from None
+    except (ValueError, OSError) as error:
+        raise ValueError(f"`data`: {str(path)!r} cannot be read: {one_line(error)}") from None
+    check_repeated(header.iloc[0])  # pandas calls the second one "x.1"
+    return table
+
+
+def not_utf8(path: Any, column: str | None = None) -> ValueError:
+    """What is said of a text file, or of one of its columns, in another encoding."""
+    where = f"the file {str(path)!r}" if column is None else f"the column {column!r} of the file {str(path)!r}"
+    return ValueError(
+        f"`data`: {where} is not encoded in UTF-8; save it so, or give the table that "
+        'pandas.read_csv(path, encoding="latin-1") reads.'
+    )
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error of another package as one line, with a full stop."""
+    return " ".join(str(error).split()).rstrip(".") + "."
+
+
+def check_repeated(columns: Iterable[Any]) -> None:
+    """Raise a `ValueError` for two columns of one name, unless it is empty."""
+    names = [str(name) for name in columns]
+    repeated = sorted({name for name in names if name} - {name for name in names if names.count(name) == 1})
     if repeated:
         raise ValueError(f"`data` has more than one column {repeated[0]!r}.")
-    if len(table) == 0:
-        raise ValueError("`data` has no rows.")
-    return table
 
 
 @contextlib.contextmanager
@@ -77,14 +121,28 @@ def unchanged(path: str | os.PathLike[str]) -> Iterator[None]:
         raise ValueError(f"`data`: the file {str(path)!r} has changed while it was read; read it again.")
 
 
-def _from_any(data):
+def _of_columns(data, asked, pandas):
+    """The table of a dict; a `ValueError` that names the columns which are none, or not of one length."""
+    sizes = {
+        name: len(column) for name, column in data.items() if hasattr(column, "__len__") and not isinstance(column, str)
+    }
+    if data and not sizes:
+        name = next(iter(data))
+        raise ValueError(f"{asked}: the column {name!r} must be a list or an array, such as [{data[name]!r}].")
+    if len(set(sizes.values())) > 1:
+        said = ", ".join(f"{name!r} of {size:,}" for name, size in list(sizes.items())[:8])
+        raise ValueError(f"{asked}: its columns must have one length, got {said} rows.")
+    return pandas.DataFrame(data)
+
+
+def _from_any(data, asked):
     try:
         import narwhals
 
         return narwhals.from_native(data).to_pandas()
     except (ImportError, TypeError, AttributeError):
         raise TypeError(
-            f"`data` must be a table (pandas, Polars, Arrow), a dict of columns or the path of a CSV or Parquet file, "
+            f"{asked} must be a table (pandas, Polars, Arrow), a dict of columns or the path of a CSV or Parquet file, "
             f"got {type(data).__name__}."
         ) from None
 
@@ -93,7 +151,15 @@ def check_names(names: Iterable[str], table: Any, asked: str, where: str = "`dat
     """Raise a `ValueError` for a name that is no column, with the column that is close."""
     known = [str(name) for name in table.columns]
     for name in sorted(set(names) - set(known)):
-        raise ValueError(f"{asked} names {name!r}, and {where} has no such column{did_you_mean(name, known)}")
+        close = did_you_mean(name, known)
+        if any(";" in one or "\t" in one for one in known):
+            close = (
+                f"; it has {listed(known, 8)}. Commas separate the values of a CSV file: give the table that "
+                "pandas.read_csv(path, sep=...) reads."
+            )
+        elif close == ".":
+            close = f"; it has {listed(known, 8)}."
+        raise ValueError(f"{asked} names {name!r}, and {where} has no such column{close}")
 
 
 def is_numeric(column: Any) -> bool:

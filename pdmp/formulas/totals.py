@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.models.regressions.design import gram
+from pdmp.models.regressions.design import products
+from pdmp.native.threads import chunks, each
 
 
 class Totals(NamedTuple):
@@ -24,7 +25,7 @@ class Totals(NamedTuple):
     mean: np.ndarray  #: (p,)
     sd: np.ndarray  #: (p,)
     largest: np.ndarray  #: (p,) of absolute values
-    products: np.ndarray  #: (p, p) XᵀX
+    products: np.ndarray  #: (p, p) of the columns over `largest`, about their means if there is an intercept
     value_sd: np.ndarray  #: (K,) of what effects of groups are multiplied by
     value_largest: np.ndarray
     value_square: np.ndarray  #: their mean squares
@@ -34,8 +35,12 @@ class Totals(NamedTuple):
     def of(cls, design: Any, y: np.ndarray, offset: np.ndarray, weight: np.ndarray | None) -> Totals:
         """Of a table in memory."""
         X, values = design.X, [g.value for g in design.groups]
-        with np.errstate(over="ignore"):
-            exposure = float(np.exp(offset).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # columns that are too large are refused by their `largest`
+            return cls._of(design, X, values, y, offset, weight)
+
+    @classmethod
+    def _of(cls, design, X, values, y, offset, weight):
+        mean, largest = X.mean(axis=0), np.abs(X).max(axis=0)
         return cls(
             rows=len(y),
             y_mean=float(y.mean()),
@@ -43,15 +48,24 @@ class Totals(NamedTuple):
             y_sd=float(y.std()),
             y_largest=float(np.abs(y).max()),
             excess=float(np.mean(y - offset)),
-            exposure=exposure,
+            exposure=float(np.exp(offset).sum()),
             any_offset=bool(np.any(offset)),
             weights=(1.0, 1.0) if weight is None else (float(weight.min()), float(weight.max())),
-            mean=X.mean(axis=0),
+            mean=mean,
             sd=np.array([X[:, j].std() for j in range(X.shape[1])]),
-            largest=np.abs(X).max(axis=0),
-            products=gram(X),
+            largest=largest,
+            products=_products(X, 0.0 if design.intercept is None else mean, np.where(largest > 0.0, largest, 1.0)),
             value_sd=np.array([value.std() for value in values]),
             value_largest=np.array([np.abs(value).max() for value in values]),
             value_square=np.array([np.mean(value**2) for value in values]),
             sizes=[np.bincount(g.level, minlength=len(g.levels)) for g in design.groups],
         )
+
+
+def _products(X, centre, scale):
+    """Products of columns that are centred and divided: neither a mean far from 0 nor a small unit rounds them away."""
+    ranges = chunks(*X.shape)
+    if len(ranges) == 1:
+        part = (X - centre) / scale
+        return part.T @ part
+    return sum(each(lambda first, stop: products((X[first:stop] - centre) / scale), ranges))

@@ -1,16 +1,18 @@
 """Files read in batches: the same models as from tables in memory, and mistakes."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
 
 import pdmp
 from pdmp.formulas import batches, fitting, sources
-from pdmp.formulas.table import read_table
+from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
+from pdmp.models.regressions import blocks
 from pdmp.models.regressions.design import is_mapped
-from tests.formulas.test_regression import N, made, table
+from tests.formulas.test_regression import SUMS, N, made, shifted, table
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -96,6 +98,8 @@ def test_a_fit_from_a_file(tmp_path, monkeypatch):
 MISTAKES = [
     ("c ~ scale(x)", {}, "scale(...) needs the whole column"),
     ("c ~ I(x - np.mean(x))", {}, "`formula` has a function of whole columns"),
+    ("I(c - np.min(c)) ~ x", {}, "`formula` has a function of whole columns, 'I(c - np.min(c))'"),
+    ("c ~ w + (1 | np.sign(x - np.mean(x)))", {}, "`formula` has a function of whole columns"),
     ("c ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("c ~ x", {"weights": "ee"}, "`weights` names 'ee'"),
     ("y ~ x", {}, "the response 'y' must hold counts"),
@@ -109,6 +113,107 @@ def test_mistakes(formula, options, says, kind, tmp_path):
     with pytest.raises(ValueError) as error:
         made(formula, "poisson", write(table(), tmp_path, kind), **options)
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_missing_values_are_the_same_however_a_file_is_read(tmp_path, monkeypatch):
+    """Text and numbers; what means that a value is missing may be in quotes."""
+    words = [word for word in MISSING if word]
+    data = table().astype({"x": object})
+    for k, word in enumerate(words[:9]):
+        data.loc[k, "treated"], data.loc[k + 9, "x"] = word, words[-1 - k]
+    path = write(data, tmp_path, "csv")
+    path.write_text(path.read_text().replace("NULL", '"NULL"'))
+    _, _, _, batched = made("y ~ x + treated", data=path)
+    monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
+    _, _, _, notes = made("y ~ x + treated", data=path)
+    assert batched[1:] == notes and "18 of 24 rows have missing values, in 'x', 'treated', and are left out" in notes
+    assert len(set(MISSING)) == 19
+
+
+FIRST = "y,unused,h\n" + "".join(f"{k % 5}.5,abc,{k % 3}\n" for k in range(60))
+OTHER_TYPES = [
+    ("1.5,abc,1.5\n2.5,abc,7", "h", ["h"]),  # numbers, and then fractions
+    ("1.5,abc,None\n2.5,abc,7", "h", ["h"]),
+    ("1.5,abc,x\n2.5,abc,7", "C(h)", ["C(h)[1]", "C(h)[2]", "C(h)[7]", "C(h)[x]"]),
+    ("1.5,abc,1.5\n2.5,abc,x", "h", ["h[1]", "h[1.5]", "h[2]", "h[x]"]),
+]
+
+
+@pytest.mark.parametrize(("last", "column", "columns"), OTHER_TYPES)
+def test_types_that_change_after_the_first_rows(last, column, columns, tmp_path, monkeypatch):
+    """The columns are those of the file in memory."""
+    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    path = tmp_path / "t.csv"
+    path.write_text(FIRST + last + "\n")
+    one = made(f"y ~ {column}", data=path)[0]
+    with open(path, "a") as file:
+        file.write("1.5,abc\n")
+    with pytest.raises(ValueError, match=r"t.csv' cannot be read: CSV parse error: Expected 3 columns, got 2"):
+        made(f"y ~ {column}", data=path)
+    path.write_text(FIRST + last + "\n")
+    monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
+    other = made(f"y ~ {column}", data=path)[0]
+    assert one.columns == other.columns == ("Intercept", *columns)
+    assert np.allclose(one.X, other.X) and np.array_equal(one.y, other.y)
+
+
+def test_types_that_differ_between_files(tmp_path, monkeypatch):
+    """A category that has numbers in the first file and text in the second one: text in both."""
+    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    (tmp_path / "a.csv").write_text(FIRST)
+    (tmp_path / "b.csv").write_text("y,unused,h\n1.0,abc,x\n2.0,abc,2\n")
+    model = made("y ~ h", data=tmp_path / "*.csv")[0]
+    assert model.columns == ("Intercept", "h[1]", "h[2]", "h[x]") and model.n_data == 62
+    assert np.isclose(model.X[:, 2] * model.scale[2] + model.centre[2], 1.0).sum() == 21
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    """The same lines for large files and small ones, or nearly so."""
+    monkeypatch.setattr(sources, "CSV_BLOCK", 200)
+    path, late = tmp_path / "t.csv", "".join(f"{k}.5,cafe,{k}\n" for k in range(60))
+    for text, in_batches, in_memory in [
+        ("y,y\n1,2\n2,3\n", "`data` has more than one column 'y'", None),
+        ("y,x\n1,caf\xe9\n2,b\n", "the column 'x' of the file .* is not encoded in UTF-8", "is not encoded in UTF-8"),
+        (
+            "y,x,z\n" + late + "1.0,caf\xe9,1\n",
+            "the column 'x' of the file .* is not encoded",
+            "is not encoded in UTF-8",
+        ),
+        ("\xe9,x\n1,2\n2,b\n", "t.csv' is not encoded in UTF-8; save it so", None),
+        ("y,x\n1,2\n1,2,3\n", "t.csv' cannot be read: CSV parse error: Expected 2", "cannot be read: Error tokenizing"),
+        ("PAR1 and no more", "t.csv' cannot be read: ", None),
+    ]:
+        path.write_bytes(text.encode("latin-1"))
+        for size, says in ((1, in_batches), (2**28, in_memory or in_batches)):
+            monkeypatch.setattr(sources, "LARGE_FILE", size)
+            with pytest.raises(ValueError, match=says) as error:
+                made("y ~ x", data=path)
+            assert "\n" not in str(error.value) and type(error.value) is ValueError
+    path.write_bytes(b"")
+    with pytest.raises(ValueError, match="t.csv' is empty"):
+        made("y ~ x", data=path)
+
+
+def test_dates_of_a_csv_file_are_text(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("y,day,at\n" + "".join(f"{k},2026-01-0{1 + k % 3},1{k % 3}:30:00\n" for k in range(12)))
+    one = made("y ~ day + (1 | at)", data=path)[0]
+    assert one.columns == ("Intercept", "day[2026-01-02]", "day[2026-01-03]")
+    monkeypatch.setattr(sources, "LARGE_FILE", 2**28)
+    other = made("y ~ day + (1 | at)", data=path)[0]
+    assert one.columns == other.columns and one.groups[0].levels == other.groups[0].levels
+
+
+@pytest.mark.parametrize(("formula", "says"), SUMS, ids=[formula for formula, _ in SUMS])
+def test_collinear_columns_of_files(formula, says, tmp_path, monkeypatch):
+    """What is said of them is what is said of the table in memory."""
+    monkeypatch.setattr(blocks, "ENTRIES", 40)
+    path = write(shifted(), tmp_path, "parquet")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made(formula, data=path)
+    texts = [str(one.message) for one in said]
+    assert len(texts) == (says is not None) and (says is None or texts[0].startswith(says))
 
 
 def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):

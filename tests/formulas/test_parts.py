@@ -355,6 +355,44 @@ def test_mistakes(tmp_path):
     assert not list(tmp_path.glob("pdmp-*"))
 
 
+class Bar:
+    """What a bar was told."""
+
+    def __init__(self, told, total, desc, **_):
+        self.total, self.desc, self.n = total, desc, 0
+        told.append(self)
+
+    def update(self, rows):
+        self.n += rows
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_bars_of_the_passes(kind, tmp_path, monkeypatch):
+    """Each counts all rows, batch by batch; none without a terminal."""
+    from pdmp.engine import run
+
+    told, data = [], with_late_levels()
+    monkeypatch.setattr(run, "open_bar", lambda **options: Bar(told, **options))
+    path = tmp_path / "t.csv"
+    data.to_csv(path, index=False)
+    given = folder_of(data, tmp_path / "t") if kind == "parquet" else path
+    complete = N - int(data.w.isna().sum())
+    made("c ~ w", "poisson", given, progress=True)
+    assert [(bar.desc, bar.total, bar.n, bar.closed) for bar in told] == [
+        ("reading", None, N, True),
+        ("coding", N, N, True),
+        ("means", complete, complete, True),
+        ("standardising", complete, complete, True),
+    ]
+    told.clear()
+    for progress in (False, None):
+        made("c ~ w", "poisson", given, progress=progress)
+    assert not told and not sources._SHOWN
+
+
 def test_workers_without_the_folder(tmp_path, monkeypatch):
     """A machine where the folder is another one."""
     folder, run = folder_of(table(), tmp_path / "t"), Cluster.run

@@ -1,5 +1,7 @@
 """Regressions by formula: coding against matrices made by hand, predictions, mistakes, and the command."""
 
+import decimal
+import json
 import shlex
 import warnings
 from types import SimpleNamespace
@@ -11,6 +13,8 @@ import pytest
 import pdmp
 from pdmp import cli
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
+from pdmp.formulas import design as design_module
+from pdmp.formulas import fit as fit_module
 from pdmp.formulas import fitting
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import family_of
@@ -57,12 +61,19 @@ def table():
     return pandas.DataFrame(found)
 
 
-def made(formula, family="gaussian", data=None, priors=None, sampler="auto", **options):
+def made(formula, family="gaussian", data=None, priors=None, sampler="auto", progress=False, **options):
     roles = dict.fromkeys(("offset", "weights", "exposure", "select")) | options
     environment = Environment.capture(0).with_outer_namespace({"np": np})
     data = table() if data is None else data
     return fitting.make_model(
-        describe(formula), data, family_of(family), priors, *roles.values(), environment=environment, sampler=sampler
+        describe(formula),
+        data,
+        family_of(family),
+        priors,
+        *roles.values(),
+        environment=environment,
+        sampler=sampler,
+        progress=progress,
     )
 
 
@@ -97,6 +108,38 @@ def test_coding_against_a_matrix_by_hand():
     labels = t.g + ":" + t.h.astype(str)
     assert np.array_equal(np.array(both.levels)[both.level], labels)
     assert design.intercept == 0
+
+
+@pytest.mark.parametrize(
+    ("formula", "whole"),
+    [
+        ("y ~ I(x - np.mean(x))", "I(x - np.mean(x))"),
+        ("y ~ w + np.log(e / np.max(e))", "np.log(e / np.max(e))"),
+        ("y ~ w * I(x / np.max(np.abs(x)))", "I(x / np.max(np.abs(x)))"),
+        ("y ~ w + offset(x - np.mean(x))", "offset(x - np.mean(x))"),
+        ("y ~ w + (1 + I(e - np.min(e)) | g)", "I(e - np.min(e))|g"),
+        ("y ~ w + (1 | np.sign(x - np.mean(x)))", "1|np.sign(x - np.mean(x))"),
+        ("y ~ np.log(e) + C(h) + np.sin(x) + poly(w, 2) + bs(e, df=4) + center(x) + offset(2 * x)", None),
+        ("I(y - np.mean(y)) ~ scale(x) + (1 + I(2 * x) | g) + (0 + center(e) | h) + (1 | np.sign(w))", None),
+    ],
+)
+def test_functions_of_whole_columns(formula, whole):
+    """Of a new table they are others: it is not predicted, nor is it coded in parts of whatever size."""
+    t = table()
+    model, design, priors, notes = made(formula, data=t)
+    assert design.whole_column == whole
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit(
+        formula, family_of("gaussian"), model, Frozen(model.initial + 0.3), design, priors, notes, columns
+    )
+    assert fit.predict(draws=2).shape == (2, N)
+    if whole is None:
+        parts = [fit.predict(t.iloc[s], draws=2) for s in (slice(0, 1), slice(1, 9), slice(9, N))]
+        assert np.allclose(np.concatenate(parts, axis=1), fit.predict(draws=2))
+        return
+    with pytest.raises(ValueError, match="is computed of the whole column") as error:
+        fit.predict(t.iloc[:5])
+    assert repr(whole) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_offsets_add_up():
@@ -200,6 +243,7 @@ def test_tables_of_every_kind(kind, tmp_path):
 MISTAKES = [
     ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
+    ("y ~ x + y", {}, "`formula` 'y ~ x + y' has its response 'y' on the right of ~ too"),
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),
     ("y ~ np.log(w)", {}, "the column 'np.log(w)' is not finite in row "),
@@ -220,7 +264,7 @@ MISTAKES = [
         "`select` is for regressions without group effects, or with effects of one grouping, (1 | g)",
     ),
     ("b ~ x", {"family": "probit", "select": ["z"]}, "`select` names 'z', which is no column that can be left out"),
-    ("b ~ x", {"family": "probit", "select": {"x": 1.5}}, "the probability of 'x' must be between 0 and 1"),
+    ("y ~ 1", {"select": "all"}, "`select`: the formula 'y ~ 1' has no column that can be left out"),
     (
         "y ~ x + I(2 * x)",
         {"priors": {"x": Flat()}},
@@ -234,6 +278,170 @@ def test_mistakes(formula, options, says):
     with pytest.raises(ValueError) as error:
         made(formula, **options)
     assert says in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "name"),
+    [
+        ("y ~ sigma + x", "gaussian", "sigma"),
+        ("y ~ x + sigma", "student_t", "sigma"),
+        ("y ~ nu", "student_t", "nu"),
+        ("c ~ alpha * x", "negative_binomial", "alpha"),
+        ("y ~ chain", "gaussian", "chain"),
+        ("c ~ x + draw", "poisson", "draw"),
+        ("y ~ C(draw) + sigma", "gaussian", "sigma"),
+        ("y ~ `sd(g)` + (1 | g)", "gaussian", "sd(g)"),
+        ("y ~ x + `sd(w|g)` + (w | g)", "gaussian", "sd(w|g)"),
+        ("y ~ `1|g` + (1 | g)", "gaussian", "1|g"),
+        ("y ~ 0 + Intercept + x", "gaussian", "Intercept"),
+        ("y ~ treated + `treated[yes]`", "gaussian", "treated[yes]"),
+    ],
+)
+def test_columns_that_are_called_as_other_parameters(formula, family, name):
+    """One of the two would have been reported, and predicted with, as the other."""
+    t = table()
+    rng = np.random.default_rng(5)
+    for other in ("sigma", "nu", "alpha", "chain", "draw", "sd(g)", "sd(w|g)", "1|g", "Intercept", "treated[yes]"):
+        t[other] = rng.integers(0, 3, N) + rng.standard_normal(N) * (other != "draw")
+    with pytest.raises(ValueError, match="rename the column") as error:
+        made(formula, family, t)
+    assert repr(name) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_names_of_parameters_that_a_family_does_not_have():
+    """A coefficient may be called as a parameter of another family, and terms as a group's column."""
+    t = table().assign(sigma=np.arange(N) % 7, nu=np.arange(N) % 5)
+    model = made("c ~ sigma + nu + (1 | sigma)", "poisson", t)[0]
+    assert model.columns == ("Intercept", "sigma", "nu") and len(set(model.constrain(model.initial))) == 5
+
+
+def test_a_named_column_is_refused_before_the_table_is_read(tmp_path):
+    with pytest.raises(ValueError, match="'sigma' cannot be told apart"):
+        made("y ~ sigma", data=tmp_path / "none.csv")
+
+
+def odd():
+    """Columns that are neither numbers nor categories, and some that look so."""
+    t = table()
+    days = pandas.date_range("2026-01-01", periods=N)
+    t["day"], t["date"], t["month"] = days, days.date, days.to_period("D")
+    t["took"] = days - days[0]
+    t["price"] = [decimal.Decimal(k) for k in range(N)]
+    t["objects"] = t.x.astype(object)
+    t["mixed"] = [k if k % 3 else "none" for k in range(N)]
+    t["z"] = t.x + 1j * t.w
+    t["sure"] = (t.x > 3.0).astype(object)
+    t["level"] = pandas.Categorical(np.arange(N) % 3)
+    t["one"] = "a"
+    return t
+
+
+TYPES = [
+    (
+        "y ~ day",
+        "the column 'day' holds dates (Timestamp): make it a number, such as (pandas.to_datetime(table['day'])",
+    ),
+    ("y ~ x + date", "the column 'date' holds dates (date): make it a number"),
+    ("y ~ month", "the column 'month' holds dates (Period)"),
+    (
+        "y ~ took",
+        "the column 'took' holds lengths of time (Timedelta): make it a number, table['took'] = table['took'] /",
+    ),
+    ("y ~ price", "'price' holds numbers as objects (Decimal): table['price'] = table['price'].astype(float)."),
+    ("price ~ x", "the column 'price' holds numbers as objects (Decimal)"),
+    ("y ~ objects * w", "the column 'objects' holds numbers as objects (float)"),
+    ("y ~ mixed", "the column 'mixed' holds values of several types (int, str): make it one"),
+    (
+        "y ~ x + (1 | mixed)",
+        "'mixed' holds values of several types (int, str): table['mixed'] = table['mixed'].astype(str)",
+    ),
+    ("y ~ x + (1 | date)", "the column 'date' holds dates (date): table['date'] = table['date'].astype(str)."),
+    ("y ~ sure", "the column 'sure' holds truth values as objects (bool): table['sure'] = table['sure'].astype(bool)."),
+    ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
+    ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
+]
+
+
+@pytest.mark.parametrize(("formula", "says"), TYPES, ids=[formula for formula, _ in TYPES])
+def test_columns_that_are_neither_numbers_nor_categories(formula, says):
+    with pytest.raises(ValueError) as error:
+        made(formula, data=odd())
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_columns_that_can_be_used():
+    """Truth values, numbers of pandas' own types, and categories of numbers."""
+    for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
+        data["sure"] = data.sure.astype(bool)
+        assert made("y ~ sure + C(h) + x + treated", data=data)[0].n_data == N
+        assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
+
+
+def test_values_that_are_too_large():
+    for data, formula, name in [
+        (table().assign(x=lambda t: 1e300 * t.x), "y ~ x", "x"),
+        (table().assign(y=lambda t: 1e200 * t.y), "y ~ x", "y"),
+        (table().assign(w=lambda t: 1e150 * t.w), "y ~ x + (0 + w | g)", "w|g"),
+    ]:
+        with pytest.raises(ValueError, match="has values of up to .*: give it in a larger unit") as error:
+            made(formula, data=data)
+        assert f"the column {name!r}" in str(error.value)
+
+
+def test_levels_that_would_fill_the_memory(monkeypatch):
+    """8 bytes for each row and level, above a quarter of the memory; groups are no columns."""
+    t = pandas.concat([table()] * 10, ignore_index=True)
+    t["uid"] = [f"u{k % 100}" for k in range(len(t))]
+    size = 8 * 240 * 100
+    monkeypatch.setattr(design_module, "machine_memory", lambda: 4 * size)
+    for formula in ("y ~ uid + x", "y ~ C(uid)", "y ~ treated:uid"):
+        with pytest.raises(ValueError, match=r"the column 'uid' has 100 levels, .* \(1 \| uid\)"):
+            made(formula, data=t)
+    made("y ~ x + treated + (1 | uid)", data=t)
+    monkeypatch.setattr(design_module, "machine_memory", lambda: 5 * size)
+    made("y ~ uid + x", data=t)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"weights": np.ones(N)}, "`weights` must be the name of a column of `data`, got ndarray"),
+        ({"offset": 2.0}, "`offset` must be the name of a column of `data`, got float"),
+        ({"exposure": [1.0] * N}, "`exposure` must be the name of a column of `data`, got list"),
+        ({"priors": [Flat()]}, "`priors` must be a dict such as"),
+        ({"select": True}, '`select` must be "all", names of columns or terms, or a dict of them and prob'),
+        ({"select": 0.5}, '`select` must be "all", names of columns or terms'),
+        ({"select": [1, 2]}, '`select` must be "all", names of columns or terms'),
+        ({"select": "x"}, '`select` must be "all", names of columns or terms'),
+        ({"select": []}, "`select` names no column"),
+        ({"select": {"x": "a"}}, "`select`: the probability of 'x' must be a number, got 'a'"),
+        ({"select": {"x": True}}, "`select`: the probability of 'x' must be a number, got True"),
+        ({"select": {"x": 1.0}}, "`select`: the probability of 'x' must be between 0 and 1, got 1.0"),
+        ({"chain": 3}, "`regression` has no option 'chain'; did you mean 'chains'?"),
+        ({"process": 3}, "`regression` has no option 'process'"),
+        ({"chains": 0}, "`chains` must be at least 1, got 0"),
+        ({"chains": 1, "rhat": 1.01}, "`rhat` compares chains"),
+        ({"ess": -1}, "`ess` must be positive and finite"),
+        ({"events": 2.5}, "`events` must be an integer"),
+        ({"warmup": 1.0}, "`warmup` must be a fraction in [0, 1), got 1.0"),
+        ({"store": "moments"}, "`store` must keep draws for a regression"),
+    ],
+)
+def test_arguments_are_looked_at_before_the_data(given, says, tmp_path):
+    with pytest.raises((TypeError, ValueError)) as error:
+        pdmp.regression("y ~ x", tmp_path / "none.csv", **given)
+    assert says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_columns_that_there_are_are_said(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("age;y\n1;2\n2;3\n")
+    with pytest.raises(ValueError, match="has no such column; it has 'age;y'. Commas separate the values of"):
+        made("y ~ x", data=path)
+    with pytest.raises(
+        ValueError, match="no such column; it has 'x', 'w', 'treated', 'g', 'h', 'e', 'y', 'c', … .9 in"
+    ):
+        made("y ~ unlike_them_all")
 
 
 def test_mistakes_in_tables(tmp_path):
@@ -268,6 +476,45 @@ def test_collinear_and_separating_columns_are_named():
         made("b ~ x + w", "bernoulli")
 
 
+def shifted():
+    """Columns far from 0, in small units, and constant."""
+    t = table()
+    t["time"], t["small"] = 1.7e9 + 300.0 * t.x, 1e-300 * t.e
+    t["late"], t["three"], t["zero"], t["yes"] = t.time + 60.0 * t.e, 3.1, 0.0, 1.0 * (t.treated == "yes")
+    return t
+
+
+SUMS = [
+    ("y ~ time", None),
+    ("y ~ small + time + treated", None),
+    ("y ~ 0 + time + small", None),
+    ("y ~ time + x", "the column 'x' is a sum of 'Intercept', 'time':"),
+    ("y ~ time + e + late", "the column 'late' is a sum of 'time', 'e':"),
+    ("y ~ w + three", "the column 'three' is a sum of 'Intercept':"),
+    ("y ~ 0 + three + treated + yes", "the column 'treated[yes]' is a sum of 'three', 'treated[no]':"),
+    ("y ~ 0 + three + w", None),
+    ("y ~ small + I(small + small)", "the column 'I(small + small)' is a sum of 'small':"),
+    ("y ~ x + zero", "the column 'zero' is 0 in every row:"),
+    ("y ~ C(h) + I(2 * yes) + I(1 - yes)", "the column 'I(1 - yes)' is a sum of 'Intercept', 'I(2 * yes)':"),
+]
+
+
+@pytest.mark.parametrize(("formula", "says"), SUMS, ids=[formula for formula, _ in SUMS])
+def test_columns_far_from_zero_or_in_small_units_are_no_constants(formula, says):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        columns = made(formula, data=shifted())[0].columns
+    texts = [str(one.message) for one in said]
+    assert len(texts) == (says is not None) and (says is None or texts[0].startswith(says))
+    flat = dict.fromkeys(columns, Flat())
+    if says is None:
+        model = made(formula, data=shifted(), priors=flat)[0]
+        assert np.all(np.isfinite(model.X)) and np.all(model.X.std(axis=0)[1:] > 0.05)
+    else:
+        with pytest.raises(ValueError, match="and with a Flat prior nothing decides"):
+            made(formula, data=shifted(), priors=flat)
+
+
 @pytest.fixture(scope="module")
 def fit():
     with pytest.MonkeyPatch.context() as patch:
@@ -292,8 +539,13 @@ def test_a_fit(fit):
     assert set(np.unique(fit.predict(draws=50, kind="response", seed=1))) <= {0.0, 1.0}
     with pytest.raises(ValueError, match="levels"):
         fit.predict({"x": [1.0], "treated": ["maybe"]})
-    with pytest.raises(ValueError, match="`formula` names 'treated', and `data` has no such column"):
+    with pytest.raises(ValueError, match="`formula` names 'treated', and `new` has no such column; it has 'x'"):
         fit.predict({"x": [1.0]})
+    with pytest.raises(ValueError, match=r"`new`: the column 'x' must be a list or an array, such as \[1.0\]"):
+        fit.predict({"x": 1.0, "treated": "yes"})
+    with pytest.raises(ValueError, match="`new`: its columns must have one length, got 'x' of 2, 'treated' of 1 rows"):
+        fit.predict({"x": [1.0, 2.0], "treated": ["yes"]})
+    assert fit.predict({"x": [1.0, 2.0], "treated": "yes"}).shape == (1_000, 2)
     with pytest.raises(ValueError, match="inclusion is for a regression with"):
         fit.inclusion()
     with matplotlib.rc_context({"backend": "Agg"}):
@@ -341,6 +593,38 @@ def test_unseen_groups():
     effects = np.log(fit.predict(new, unseen="draw", draws=4_000, seed=0)) - z
     assert np.allclose(effects[:, 0], 0.0) and np.allclose(effects[:, 1], effects[:, 2])
     assert effects[:, 1].std() == pytest.approx(natural["sd(g)"], rel=0.07)  # four standard errors are 4.5 %
+
+
+def test_groups_of_which_none_was_seen():
+    """ "1" of a table is not "01" of the fit: said, unless some other row has a group that was seen."""
+    data = table()
+    data["clinic"] = np.array(["01", "02", "03"])[np.arange(N) % 3]
+    model, design, priors, notes = made("y ~ x + (1 | clinic)", data=data)
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    for unseen in ("zero", "draw"):
+        said = "`new`: the fit has seen none of the groups of 'clinic', such as '1'; it has '01', '02', '03'"
+        with pytest.warns(UserWarning, match=said):
+            fit.predict({"x": [1.0, 2.0], "clinic": [1, 2]}, unseen=unseen, draws=2)
+        fit.predict({"x": [1.0, 2.0], "clinic": ["1", "02"]}, unseen=unseen, draws=2)  # without a warning
+
+
+def test_predictions_and_loo_of_too_many_rows(monkeypatch):
+    """At most 20 million numbers, as log-likelihoods for ArviZ; else fewer draws, or a part of the rows."""
+    model, design, priors, notes = made("y ~ x")
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(model.initial), design, priors, notes, columns)
+    assert fit_module.NUMBERS == 20_000_000 and fit_module.LEAST_DRAWS == 100
+    monkeypatch.setattr(fit_module, "NUMBERS", 2_400)
+    assert fit.predict(draws=100).shape == (100, N) and fit.predict(table().iloc[:5], draws=480).shape == (480, 5)
+    said = "`draws` = 101 of 24 rows are 19,392 bytes, above 19,200 bytes: give draws=100, or some of the rows"
+    with pytest.raises(ValueError, match=said):
+        fit.predict(draws=101)
+    with pytest.raises(ValueError, match="`draws` = 481 of 5 rows .* give draws=480"):
+        fit.predict(table().iloc[:5], draws=481)
+    monkeypatch.setattr(fit_module, "NUMBERS", 2_399)
+    with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 1 chains .*; fit some of the rows"):
+        fit.loo()
 
 
 def test_slopes_are_predicted():
@@ -857,6 +1141,9 @@ def test_draws_and_predictions_of_the_command(fit, tmp_path, monkeypatch, capsys
         ("--predict new.csv --predictions no/p.csv", "--predictions names a file in"),
         ("--draws no/d.csv", "--draws names a file in"),
         ("--unseen maybe", "--unseen must be one of error, zero, draw"),
+        ("--sampler nuts", "--sampler must be one of auto, zigzag, bps, boomerang, got 'nuts'."),
+        ("--picture x.foo", "--picture must end in one of ."),
+        ("--picture x", "--picture must end in one of ."),
     ]:
         capsys.readouterr()
         assert run(text) == (2, 0)  # before the fit
@@ -880,6 +1167,43 @@ def test_draws_of_effects_are_named_by_their_groups(tmp_path, monkeypatch):
     new = pandas.DataFrame({"x": [0.0, 0.0], "g": ["a", "z"]})
     zero, drawn = (cli._predicted(fit, new, unseen, 3) for unseen in ("zero", "draw"))
     assert np.allclose(zero.iloc[0], drawn.iloc[0]) and drawn["sd"][1] > zero["sd"][1]
+
+
+def test_the_command_on_files_that_cannot_be_read(tmp_path, monkeypatch, capsys):
+    """One line and exit code 2: no traceback."""
+    monkeypatch.chdir(tmp_path)
+    for content, says in [
+        (b"y,x\n1,2\n1,2,3\n", "`data`: 't.csv' cannot be read: Error tokenizing data"),
+        (b"", "`data`: the file 't.csv' is empty."),
+        (b"y,x\n1,caf\xe9\n", "`data`: the file 't.csv' is not encoded in UTF-8"),
+        (b"PAR1 and no more", "`data`: 't.csv' cannot be read: "),
+        (b"y;x\n1;2\n", "has no such column; it has 'y;x'. Commas separate"),
+    ]:
+        (tmp_path / "t.csv").write_bytes(content)
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["fit", "y ~ x", "t.csv"])
+        said = capsys.readouterr().err
+        assert stop.value.code == 2 and says in said and said.count("\n") == 1
+
+
+def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit):
+    """The table of `inclusion`, with errors, Bayes factors and the median model; all of it as JSON too."""
+    monkeypatch.chdir(tmp_path)
+    rng, moving = np.random.default_rng(0), np.zeros((2, 1_000, 2))
+    moving[:, :, 1] = rng.random((2, 1_000)) < 0.7
+    found = inclusion_of_units(Recorded(moving), ["age", "w"], [1, 0], [0.5, 0.5])
+    monkeypatch.setattr(fit, "inclusion", lambda: found)
+    run = fitted_by_the_command(monkeypatch, fit)
+    assert run("--select all") == (0, 1)
+    out = capsys.readouterr().out
+    assert repr(found) in out and "bayes factor" in out and "median probability model: age" in out
+    assert run("--select all --json") == (0, 1)
+    said = json.loads(capsys.readouterr().out)
+    assert said["inclusion"] == dict(found) and said["selection"]["median_model"] == ["age"]
+    assert said["selection"]["coefficients"][0] == found.rows[0] and said["selection"]["warnings"] == found.warnings
+    assert run("--json") == (0, 1)
+    said = json.loads(capsys.readouterr().out)
+    assert said["inclusion"] == {} and "selection" not in said
 
 
 @pytest.mark.slow

@@ -552,7 +552,7 @@ BUGS += [
         (
             "functions of whole columns see a batch",
             BATCHES,
-            "_check_by_rows(design, some)",
+            "_check_by_rows(design, y_of, some)",
             "pass",
             "test_mistakes",
         ),
@@ -647,8 +647,8 @@ BUGS += [
         (
             "products of the last block",
             BATCHES,
-            "products, exposure = n + m, products + gram,",
-            "products, exposure = n + m, 0.0 + gram,",
+            "products = products * np.outer(old / known, old / known) + gram",
+            "products = 0.0 * np.outer(old / known, old / known) + gram",
             TOTALS,
         ),
         ("the smallest weight of the last block", BATCHES, "np.minimum(low, least)", "least", TOTALS),
@@ -854,5 +854,112 @@ BUGS += [
         ("draws: in the coordinates that are sampled", FIT, "        natural = self.run.constrain(draws)\n        columns = {name: natural[name] for name in self.priors}", "        natural = self.run.constrain(draws)\n        columns = {name: draws[..., k] for k, name in enumerate(self.priors)}", OUT),
         ("draws: effects of the wrong groups", FIT, "natural[g.name][..., k] for k, label in enumerate(g.levels)}", "natural[g.name][..., 0] for k, label in enumerate(g.levels)}", EFFECTS),
         ("the level that others are compared with is the last", DESIGN, 'if f"{term.name}[{level}]" not in self.columns]', "][-1:]", LEVELS),
+    ]
+]  # fmt: skip
+
+CALLED, EARLY = (
+    f"{TESTS}::test_columns_that_are_called_as_other_parameters",
+    f"{TESTS}::test_a_named_column_is_refused_before_the_table_is_read",
+)
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("a column is called as a dispersion is", FITTING, 'taken |= dict.fromkeys(dispersions, "a', 'taken |= dict.fromkeys((), "a', CALLED),
+        ("a column is called as a spread of groups is", FITTING, "check_parameters([*design.columns, *design.terms], names,", "check_parameters([*design.columns, *design.terms], (),", CALLED),
+        ("a column is called as that of the chains is", FITTING, "taken |= dict.fromkeys(OF_DRAWS,", "taken |= dict.fromkeys((),", CALLED),
+        ("a column is called as the constant is", DESIGN, '    if "Intercept" in names:', "    if False:", CALLED),
+        ("two columns of one name", DESIGN, "if len(set(self.columns)) < len(self.columns):", "if False:", CALLED),
+        ("names are looked at after the table is read", FITTING, "check_parameters(sorted(described.fixed), (),", "check_parameters((), (),", EARLY),
+    ]
+]  # fmt: skip
+
+TYPES, WORDS, UNREADABLE, BETWEEN = (
+    f"{BATCH_TESTS}::test_types_that_change_after_the_first_rows",
+    f"{BATCH_TESTS}::test_missing_values_are_the_same_however_a_file_is_read",
+    f"{BATCH_TESTS}::test_files_that_cannot_be_read",
+    f"{BATCH_TESTS}::test_types_that_differ_between_files",
+)
+BUGS += [
+    Bug(f"files: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("missing values as Arrow knows them", SOURCES, "        null_values=list(MISSING),\n", "", WORDS),
+        ("missing values in text are text", SOURCES, "strings_can_be_null=True", "strings_can_be_null=False", WORDS),
+        ("missing values as another list has them", TABLE, "na_values=list(MISSING)", "na_values=list(MISSING[3:])", WORDS),
+        ("fractions after whole numbers are text", SOURCES, '"float64" if kind.startswith(("int", "null")) else "string"', '"string"', TYPES),
+        ("the second pass has the types of the first rows", BATCHES, "batches(part, recipe.used, types=recipe.types)", "batches(part, recipe.used)", TYPES),
+        ("a column holds numbers of one part of a file", TABLE, ", low_memory=False", ", dtype={'h': object}", TYPES),
+        ("a column is numbers in one file and text in another", BATCHES, "    if mixed:  #", "    if False:  #", BETWEEN),
+        ("two columns of a file have one name", SOURCES, "    check_repeated(names)\n", "", UNREADABLE),
+        ("a second column of one name is renamed", TABLE, "    check_repeated(header.iloc[0])", "    pass", UNREADABLE),
+        ("text in another encoding", SOURCES, "            raise not_utf8(path, field.name)", "            pass", UNREADABLE),
+    ]
+]  # fmt: skip
+
+WHOLE = f"{TESTS}::test_functions_of_whole_columns"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("whole columns: fixed ones are not looked at", DESIGN, "for term in (*self._fixed, *self._offsets):", "for term in ():", WHOLE),
+        ("whole columns: offsets are not looked at", DESIGN, "for term in (*self._fixed, *self._offsets):", "for term in self._fixed:", WHOLE),
+        ("whole columns: only the smallest value", DESIGN, "for end in (int(np.argmin(column)), int(np.argmax(column)))", "for end in (int(np.argmin(column)),)", WHOLE),
+        ("whole columns: only the largest value", DESIGN, "for end in (int(np.argmin(column)), int(np.argmax(column)))", "for end in (int(np.argmax(column)),)", WHOLE),
+        ("whole columns: slopes of groups are not looked at", DESIGN, "if _calls(term.expr) and", "if False and", WHOLE),
+        ("whole columns: groups are not looked at", DESIGN, "if _calls(term.factor) else ()", "if False else ()", WHOLE),
+        ("whole columns: new tables are coded all the same", DESIGN, "        if self.whole_column is not None:\n", "        if False:\n", WHOLE),
+        ("whole columns: the response of a batch", BATCHES, "or not design.is_by_rows(y_of(table), y_of, table)", "", f"{BATCH_TESTS}::test_mistakes"),
+    ]
+]  # fmt: skip
+
+FAR, IN_PARTS = f"{TESTS}::test_columns_far_from_zero_or_in_small_units_are_no_constants", f"{PARTS}::{TOTALS}"
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("columns far from 0 are constants", "pdmp/formulas/totals.py", "0.0 if design.intercept is None else mean, np", "0.0, np", FAR),
+        ("columns in small units are 0", "pdmp/formulas/totals.py", "np.where(largest > 0.0, largest, 1.0)),", "1.0),", FAR),
+        ("columns without an intercept are centred", "pdmp/formulas/totals.py", "0.0 if design.intercept is None else mean, np", "mean, np", FAR),
+        ("the constant is not named in a sum", FITTING, "others = sorted([design.intercept, *others])", "pass", FAR),
+        ("blocks: columns in small units are 0", BATCHES, "np.where(top > 0.0, top, 1.0)\n", "1.0\n", IN_PARTS),
+        ("blocks: products about the means of blocks", BATCHES, "products += np.outer(shift, shift) * (n * m / (n + m))", "pass", IN_PARTS),
+        ("blocks: sizes of the last one", BATCHES, "products * np.outer(old / known, old / known)", "products", IN_PARTS),
+        ("blocks: products about means without an intercept", BATCHES, "        if design.intercept is None:  # about 0", "        if False:", f"{BATCH_TESTS}::test_collinear_columns_of_files"),
+    ]
+]  # fmt: skip
+
+SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS = (
+    f"{TESTS}::test_the_command_prints_what_is_selected",
+    f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
+    f"{TESTS}::test_arguments_are_looked_at_before_the_data",
+    f"{TESTS}::test_groups_of_which_none_was_seen",
+    f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
+)
+BUGS += [
+    Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("the command: what is selected has no errors", CLI, 'typer.echo(f"\\n{inclusion!r}")', "typer.echo(dict(inclusion))", SELECTED),
+        ("the command: JSON has no median model", CLI, '{"median_model": inclusion.median_model, "warnings"', '{"median_model": [], "warnings"', SELECTED),
+        ("the command: the ending of a picture is seen after the fit", CLI, "        _check_picture(picture)\n", "        pass\n", OUT),
+        ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
+        ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
+        ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
+        ("groups of which none was seen are not said", FIT, "if new.all():", "if False:", NONE_SEEN),
+        ("options are looked at after the data", FITTING, "    check_options(options)\n", "", AT_FIRST),
+        ("arguments are looked at after the data", FITTING, "    check_arguments(priors, {", "    (lambda *_: None)(priors, {", AT_FIRST),
+        ("dates are whatever they are", DESIGN, '("dates", AS_DAYS)', '("", AS_DAYS)', HOLDS),
+        ("columns are looked at by formulae alone", FITTING, "        check_columns(described, table)\n", "", HOLDS),
+        ("a category of one level is dropped", DESIGN, "            if not labels:\n", "            if False:\n", HOLDS),
+        ("levels fill the memory", DESIGN, "if most >= MANY_LEVELS and size > limit:", "if False:", f"{TESTS}::test_levels_that_would_fill_the_memory"),
+        ("squares overflow", FITTING, "        if size > LARGEST:", "        if False:", f"{TESTS}::test_values_that_are_too_large"),
+    ]
+]  # fmt: skip
+
+BARS = f"{PARTS}::test_bars_of_the_passes"
+BUGS += [
+    Bug(f"bars: {name}", file, old, new, (test,), "formulae")
+    for name, file, old, new, test in [
+        ("rows that are read are not counted", SOURCES, "            _SHOWN.append(self.passes)\n", "            _SHOWN.append(Passes())\n", BARS),
+        ("of rows that are complete only", SOURCES, "                pass_.add(len(table))", "                pass_.add(len(table.dropna()))", BARS),
+        ("passes over coded rows are not counted", BATCHES, "self.place.passes.add(sum(stop - first for first, stop in ranges))", "pass", BARS),
+        ("shown without a terminal", SOURCES, "run.wants_bar(progress), None", "True, None", BARS),
+        ("of a pass stay open", SOURCES, "                self._bar.close()\n            self._bar = None", "                self._bar = None", BARS),
     ]
 ]  # fmt: skip

@@ -29,7 +29,7 @@ BUGS = [
         ("squares: an ellipse from its vertex", T, "-np.arctan2(v, bend)", "0.0 * v"),
         ("pieces: the owner is the last row", T, "row = np.maximum.accumulate(np.where(is_end, 0, np.arange(len(sort))))", "row = np.where(is_end, 0, np.arange(len(sort)))"),
         ("interrupted at a look", D, "if chain.stopped == LOOK:  # interrupted there", "if False:"),
-        ("no bar in notebooks", D, "wanted = in_notebook() or (", "wanted = ("),
+        ("no bar in notebooks", D, "return in_notebook() or (", "return ("),
     ]
 ]  # fmt: skip
 

@@ -10,7 +10,7 @@ BUGS = [
         ("an interrupted run ends well", 'if run.stopped == "interrupted":', 'if run.stopped == "failed":'),
         ("another exit code", "raise typer.Exit(130)", "raise typer.Exit(1)"),
         ("warnings are left out", '"warnings": summary.warnings,', '"warnings": [],'),
-        ("inclusion is left out", '{"inclusion": inclusion}', '{"inclusion": {}}'),
+        ("inclusion is left out", '{"inclusion": inclusion or {}}', '{"inclusion": {}}'),
         ("no samplers are offered", "autocompletion=lambda: sorted(comparison.registered())", "autocompletion=lambda: []"),
         ("no problems are offered", "autocompletion=lambda: list(data.PROBLEMS)", "autocompletion=lambda: []"),
         ("lists of names alone", "first = {name: _first_line(cls) for", "first = {name: name for"),
