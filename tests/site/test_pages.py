@@ -158,6 +158,20 @@ def test_every_script_of_the_examples_has_a_page(monkeypatch, tmp_path):
 
 
 @pytest.mark.exact
+def test_the_page_of_the_papers_links_to_pages_of_scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import scripts
+
+    folder = ROOT / "examples" / "papers"
+    text = scripts.linked((folder / "README.md").read_text(encoding="utf-8"))
+    to = re.findall(r"\]\(([^)]*)\)", text)
+    named = {link.removeprefix("../scripts/").removesuffix(".md") for link in to if link.startswith("../scripts/")}
+    assert named == {path.stem for path in folder.glob("[!_]*.py")} and ".py)" not in text
+    others = {link for link in to if not link.startswith("../scripts/")}
+    assert others and all((ROOT / "docs" / "evidence" / link).is_file() for link in others)
+
+
+@pytest.mark.exact
 def test_pictures_of_scripts_are_described(monkeypatch):
     """All of them, each in words of its own, and nothing that is not there any more."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
