@@ -50,6 +50,8 @@ BUGS = [
         ("pictures of one page have one description", IMAGES, 'GALLERY.get(found[1] + (found[2] or ""))', 'GALLERY.get(found[1] + "_001")', "test_pictures_of_the_gallery_are_described"),
         ("a picture's name stands for its description", "docs/scripts.py", "![{told[p.stem]}]", "![{p.stem}]", "test_every_script_of_the_examples_has_a_page"),
         ("the page of the papers links to files", "docs/scripts.py", 'r"](../scripts/\\1.md)"', 'rf"]({PAPERS}\\1.py)"', "test_the_page_of_the_papers_links_to_pages_of_scripts"),
+        ("PyMC's page runs nowhere", ".ci/run", "{jax,pymc}", "{jax,stan}", "test_pages_that_need_a_package_run_where_it_is"),
+        ("a line of a shell that nothing runs", "docs/howto/command.md", "python -m pdmp --version", "python3 -m pdmp --version", "test_every_line_of_a_shell_is_run"),
         ("scripts in a list say nothing", "docs/scripts.py", "| {summary(path)} |", "| |", "test_every_script_of_the_examples_has_a_page"),
     ]
 ]  # fmt: skip

@@ -21,8 +21,9 @@ CODE = [
     for page in [*PAGES, ROOT / "README.md"]
     if any(b.language == "python" for b in pages.blocks(page)) and page.stem != OWN
 ]
-COMMANDS = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
-            for line in b.text.splitlines() if line.startswith("pdmp ")]  # fmt: skip
+SHELL = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
+         for line in b.text.splitlines()]  # fmt: skip
+COMMANDS = [(page, line) for page, line in SHELL if line.startswith(("pdmp ", "python -m pdmp "))]
 
 
 def names(page):
@@ -43,6 +44,34 @@ def test_its_code_runs(page, tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2_000:]
+    skip_what_was_left_out(done.stdout)
+
+
+def skip_what_was_left_out(said):
+    """The rest of the page has run; that a block has not, as its package is absent, is seen in the report."""
+    absent = re.findall(r"[\w.]+:\d+: needs [\w.]+", said)
+    if absent:
+        pytest.skip("; ".join(absent))
+
+
+@pytest.mark.exact
+def test_what_is_left_out_is_skipped():
+    with pytest.raises(pytest.skip.Exception, match=r"^jax.md:5: needs jax; jax.md:24: needs numpyro$"):
+        skip_what_was_left_out("docs/start/jax.md: jax.md:5: needs jax; jax.md:24: needs numpyro; a.md:3: not run slow\n")
+    skip_what_was_left_out("docs/start/jax.md: a.md:3: not run slow\n")
+    skip_what_was_left_out("docs/start/jax.md: all\n")
+
+
+@pytest.mark.exact
+def test_pages_that_need_a_package_run_where_it_is():
+    """Each in the step of the checks that has it; Stan is among the packages of the tests."""
+    text = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    extras = text.partition('"$work/extras/bin/pip"')[2].partition("\nstep ")[0]
+    installed = set(re.search(r"'\.\[([\w,]+)\]'", extras)[1].split(","))
+    run = re.search(r'test_pages\.py::test_its_code_runs\[start/"\{([\w,]+)\}"\.md\]', extras)[1].split(",")
+    needing = {b.value: names(page) for page in CODE for b in pages.blocks(page) if b.condition == "needs"}
+    assert needing.pop("stanli") and {"pymc", "jax", "numpyro"} == needing.keys() <= installed
+    assert set(needing.values()) == {f"start/{name}.md" for name in run}
 
 
 @pytest.mark.exact
@@ -75,8 +104,10 @@ def test_its_commands_have_these_options(page, command):
 
     from pdmp.cli import app
 
-    _, name, *rest = shlex.split(command)
-    known = typer.main.get_command(app).commands[name]
+    _, name, *rest = shlex.split(command.removeprefix("python -m "))
+    group = typer.main.get_command(app)
+    known = group if name.startswith("-") else group.commands[name]
+    rest += [name] if known is group else []
     options = {option for parameter in known.params for option in parameter.opts}
     assert {word for word in rest if word.startswith("--")} <= options
 
@@ -101,7 +132,7 @@ def test_its_commands_run(page, command, tmp_path):
         pytest.importorskip("formulae")
     write_tables(tmp_path)
     done = subprocess.run(
-        command.replace("pdmp ", f"{shlex.quote(sys.executable)} -m pdmp ", 1),
+        re.sub("^(python -m )?pdmp", f"{shlex.quote(sys.executable)} -m pdmp", command),
         shell=True,
         cwd=tmp_path,
         env=os.environ
@@ -113,6 +144,16 @@ def test_its_commands_run(page, command, tmp_path):
     assert done.returncode == 0, done.stderr[-2_000:]
     for file in re.findall(r"\S+\.(?:npz|html|json)\b", command):
         assert (tmp_path / file).stat().st_size > 1_000
+
+
+@pytest.mark.exact
+def test_every_line_of_a_shell_is_run():
+    """Here; what installs by `.ci/run`. The README has no block whose language is not said."""
+    others = [line for page, line in SHELL if (page, line) not in COMMANDS]
+    assert "python -m pdmp --version" in [line for _, line in COMMANDS]
+    assert any("pdmp compare" in line for line in others) and all(line.startswith("pip install ") for line in others)
+    fences = re.findall(r"^```(.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert fences and all(fences[::2]) and not any(fences[1::2])
 
 
 @pytest.mark.exact
