@@ -9,6 +9,7 @@ sys.path.insert(0, str(HERE))
 
 import drawings  # noqa: E402 - it is beside this file
 import pdmp  # noqa: E402
+import related  # noqa: E402
 import scripts  # noqa: E402
 
 project = "pdmp"
@@ -107,5 +108,6 @@ def _linked(app, docname, source):
 def setup(app):
     drawings.draw_all(HERE / "_generated")
     scripts.write_all(HERE / "scripts")
+    app.connect("autodoc-process-docstring", related.add, priority=100)
     app.connect("autodoc-process-docstring", _escaped)
     app.connect("source-read", _linked)

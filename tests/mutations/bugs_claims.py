@@ -52,6 +52,8 @@ BUGS = [
         ("the page of the papers links to files", "docs/scripts.py", 'r"](../scripts/\\1.md)"', 'rf"]({PAPERS}\\1.py)"', "test_the_page_of_the_papers_links_to_pages_of_scripts"),
         ("PyMC's page runs nowhere", ".ci/run", "{jax,pymc}", "{jax,stan}", "test_pages_that_need_a_package_run_where_it_is"),
         ("a line of a shell that nothing runs", "docs/howto/command.md", "python -m pdmp --version", "python3 -m pdmp --version", "test_every_line_of_a_shell_is_run"),
+        ("a name without others beside it", "docs/related.py", "pdmp: Bounded models.transforms.Transform BPS ZigZag\n", "", "test_every_page_of_the_reference_leads_to_others"),
+        ("what a docstring leads to is said twice", "docs/related.py", 'if "See Also" not in lines and (', "if (", "test_what_a_docstring_leads_to_is_kept"),
         ("scripts in a list say nothing", "docs/scripts.py", "| {summary(path)} |", "| |", "test_every_script_of_the_examples_has_a_page"),
     ]
 ]  # fmt: skip

@@ -57,7 +57,9 @@ def skip_what_was_left_out(said):
 @pytest.mark.exact
 def test_what_is_left_out_is_skipped():
     with pytest.raises(pytest.skip.Exception, match=r"^jax.md:5: needs jax; jax.md:24: needs numpyro$"):
-        skip_what_was_left_out("docs/start/jax.md: jax.md:5: needs jax; jax.md:24: needs numpyro; a.md:3: not run slow\n")
+        skip_what_was_left_out(
+            "docs/start/jax.md: jax.md:5: needs jax; jax.md:24: needs numpyro; a.md:3: not run slow\n"
+        )
     skip_what_was_left_out("docs/start/jax.md: a.md:3: not run slow\n")
     skip_what_was_left_out("docs/start/jax.md: all\n")
 
@@ -222,6 +224,39 @@ def test_pictures_of_scripts_are_described(monkeypatch):
     told = scripts.descriptions()
     assert set(told) == there and len(set(told.values())) == len(told)
     assert all(len(text.split()) > 8 and "]" not in text for text in told.values())
+
+
+@pytest.fixture
+def related(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import related
+
+    return related
+
+
+@pytest.mark.exact
+def test_every_page_of_the_reference_leads_to_others(related):
+    """By its docstring, or to two to five names of its groups; all of them have pages."""
+    listed = related.listed()
+    assert len(listed) == len(set(listed)) > 240
+    of_groups = [name for group in related.groups() for name in group]
+    assert set(of_groups) <= set(listed) and all(len(group) == len(set(group)) > 1 for group in related.groups())
+    for name in listed:
+        found = related.beside(name)
+        assert 2 <= len(found) == len(set(found)) <= related.MOST and name not in found, name
+
+
+@pytest.mark.exact
+def test_what_a_docstring_leads_to_is_kept(related):
+    lines = ["Bouncy.", "", "See Also", "--------", "pdmp.ZigZag : Another."]
+    related.add(None, "class", "pdmp.BPS", None, None, lines)
+    assert len(lines) == 5
+    lines = ["Bouncy."]
+    related.add(None, "class", "pdmp.BPS", None, None, lines)
+    assert lines[1:4] == ["", "See Also", "--------"] and lines[4].split(", ") == related.beside("pdmp.BPS")
+    lines = ["A method."]
+    related.add(None, "method", "pdmp.BPS.clock", None, None, lines)
+    assert lines == ["A method."]
 
 
 @pytest.fixture

@@ -110,6 +110,14 @@ def test_every_image_is_described(site):
     assert seen > 50
 
 
+def test_every_page_of_the_reference_leads_to_others(site):
+    pages = list((site / "reference" / "generated").glob("*.html"))
+    missing = [
+        page.name for page in pages if ">See also<" not in page.read_text(encoding="utf-8").replace("Also", "also")
+    ]
+    assert len(pages) > 240 and not missing, missing
+
+
 def test_films_are_still_where_no_motion_is_wanted(site):
     for name in ("index", "ideas/index"):
         text = (site / f"{name}.html").read_text(encoding="utf-8")
