@@ -54,6 +54,8 @@ BUGS = [
         ("a line of a shell that nothing runs", "docs/howto/command.md", "python -m pdmp --version", "python3 -m pdmp --version", "test_every_line_of_a_shell_is_run"),
         ("a name without others beside it", "docs/related.py", "pdmp: Bounded models.transforms.Transform BPS ZigZag\n", "", "test_every_page_of_the_reference_leads_to_others"),
         ("what a docstring leads to is said twice", "docs/related.py", 'if "See Also" not in lines and (', "if (", "test_what_a_docstring_leads_to_is_kept"),
+        ("a work that is cited is missing", "docs/reference/bibliography.md", "* Wu & Robert (2020)", "* Wu & Roberts (2020)", "test_the_bibliography_has_every_work_that_is_cited"),
+        ("a work is out of its place", "docs/reference/bibliography.md", "* Rugh (1997)", "* Z. Rugh (1997)", "test_the_bibliography_is_in_order"),
         ("scripts in a list say nothing", "docs/scripts.py", "| {summary(path)} |", "| |", "test_every_script_of_the_examples_has_a_page"),
     ]
 ]  # fmt: skip

@@ -167,6 +167,41 @@ def test_every_page_is_reached():
             assert f"\n{page.stem}\n" in text or f"/{page.stem}\n" in text, f"{page} is in no table of contents"
 
 
+#: "Welling & Teh (2011)", "(Li et al., 2016": the last author, or the first of several, and the year.
+CITED = re.compile(r"([A-Z][\w’'-]+)( et al\.)?,? \(?((?:19|20)\d\d)\b(?!-)")
+JOURNALS = ("Xpress",)  #: with a year behind them
+
+
+def works():
+    """The entries of the bibliography: (authors, year)."""
+    text = (ROOT / "docs" / "reference" / "bibliography.md").read_text(encoding="utf-8")
+    return re.findall(r"^\* (.*?) \(((?:19|20)\d\d)\), [^\n]+\.$|^\* (.*)$", text, re.MULTILINE)
+
+
+@pytest.mark.exact
+def test_the_bibliography_has_every_work_that_is_cited():
+    """In a docstring or a comment of a module."""
+    listed, missing, seen = works(), set(), 0
+    for path in [*(ROOT / "pdmp").rglob("*.py"), *(ROOT / "discrete").rglob("*.py")]:
+        text = " ".join(re.sub(r"^\s*#:?", "", line) for line in path.read_text(encoding="utf-8").splitlines())
+        for name, several, year in CITED.findall(" ".join(text.split())):
+            seen += 1
+            place = rf"^(?:\w\. )*{name}\b" if several else rf"\b{name}$"
+            if name not in JOURNALS and not any(re.search(place, who) and when == year for who, when, _ in listed):
+                missing.add(f"{path.relative_to(ROOT)}: {name}{several} ({year})")
+    assert seen > 150 and not missing, "\n".join(sorted(missing))
+
+
+@pytest.mark.exact
+def test_the_bibliography_is_in_order():
+    """Each with authors, year and title, once, by the name of the first author."""
+    listed = works()
+    assert len(listed) > 100 and not [rest for *_, rest in listed if rest]
+    assert len(set(listed)) == len(listed)
+    firsts = [re.sub(r"\W", "", re.split(r", | & | et al", who)[0].replace("ø", "o")).lower() for who, *_ in listed]
+    assert firsts == sorted(firsts)
+
+
 @pytest.mark.exact
 def test_the_gallery_has_every_picture():
     """Of `pdmp.plots`; the pages are run when the site is built, and an error there ends the build."""
