@@ -38,6 +38,8 @@ BUGS = [
         ("chains of the gallery start in one mode", "docs/gallery/plot_08_ranks.py", "[-6.0, 0.0], [6.0, 0.0]]\n", "[-6.0, 0.0], [-6.0, 0.0]]\n", "test_ranks_of_chains_in_two_modes"),
         ("a claim with a comparison is added", "docs/evidence/limits.md", "the first time, and for 4 after that (AMD", "the first time, and for 4 after that, faster than NUTS (AMD", "test_every_claim_of_a_page_is_held"),
         ("a figure is added to a list with a measured point", "docs/evidence/limits.md", "and hardly errors of the width.", "and hardly errors of the width, below 3 %.", "test_every_claim_of_a_page_is_held"),
+        ("a film tells the bounds that are to come", "docs/drawings.py", "for a, b in found.bounds if a[0] <= now", "for a, b in found.bounds", "test_a_film_shows_what_is_known_by_then"),
+        ("a film shows proposals before they are made", "docs/drawings.py", "found.proposals <= now", "found.proposals <= now + 0.1", "test_a_film_shows_what_is_known_by_then"),
         ("the gallery searches among fewer steps", "docs/gallery/plot_13_tuning.py", "np.geomspace(1e-4, 1e-2, 9)", "np.geomspace(1e-4, 1e-2, 6)", "test_the_search_of_the_picture"),
     ]
 ] + [

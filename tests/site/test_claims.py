@@ -790,6 +790,23 @@ def test_most_proposals_of_the_picture_are_thinned(monkeypatch):
     assert found["thinned"] > 300 and found["events"]["bounce"] < 0.4 * found["thinned"]
 
 
+def test_a_film_shows_what_is_known_by_then(monkeypatch):
+    """Of the predicted bound: the rate so far, the proposals made, and the bound as far as the next one."""
+    drawings = drawn(monkeypatch)
+    found = drawings.piece(drawings.predicted_process(), drawings.PROPOSALS, seed=3)
+    assert len(found.proposals) == drawings.PROPOSALS and 0 < found.accepted.sum() < 5 and found.estimated
+    for now in np.linspace(found.times[0], found.times[-1], 23)[1:]:
+        (t, rate), (when, _), made = drawings.until(found, now)
+        assert t[-1] == now and np.all(np.diff(t) >= 0.0) and np.allclose(rate, np.interp(t, found.times, found.rates))
+        assert np.array_equal(made, found.proposals <= now)
+        following = found.proposals[~made].min(initial=np.inf)
+        assert now <= np.nanmax(when, initial=-np.inf) + (found.times[-1] - found.times[0]) / 23
+        assert np.nanmax(when) <= min(following, found.times[-1])
+    (_, _), (when, level), made = drawings.until(found, found.times[-1])
+    assert made.all() and np.all(level[np.isin(when, found.proposals)] > 0.0)
+    assert all(at in when for at in found.proposals)
+
+
 def test_marks_of_the_picture_of_thinning_are_told_apart(monkeypatch):
     """Each is a tenth of the axis at least from the line that decides, the rate, and lies below the bound."""
     drawings = drawn(monkeypatch)
