@@ -40,6 +40,8 @@ BUGS = [
         ("a figure is added to a list with a measured point", "docs/evidence/limits.md", "and hardly errors of the width.", "and hardly errors of the width, below 3 %.", "test_every_claim_of_a_page_is_held"),
         ("a film tells the bounds that are to come", "docs/drawings.py", "for a, b in found.bounds if a[0] <= now", "for a, b in found.bounds", "test_a_film_shows_what_is_known_by_then"),
         ("a film shows proposals before they are made", "docs/drawings.py", "found.proposals <= now", "found.proposals <= now + 0.1", "test_a_film_shows_what_is_known_by_then"),
+        ("a measurement without its day", "docs/evidence/speed.md", "(`python -m tests.benchmarks.zigzag`, 2026-11-21)", "(`python -m tests.benchmarks.zigzag`)", "test_every_claim_of_a_page_is_held"),
+        ("a paragraph of figures beside a measured one", "docs/howto/cluster.md", "in memory that grows with the rows", "in 5 bytes of memory a row", "test_every_claim_of_a_page_is_held"),
         ("the gallery searches among fewer steps", "docs/gallery/plot_13_tuning.py", "np.geomspace(1e-4, 1e-2, 9)", "np.geomspace(1e-4, 1e-2, 6)", "test_the_search_of_the_picture"),
     ]
 ] + [

@@ -2,8 +2,8 @@
 
 Each sentence there is on its page, and each test named beside it exists. The other way round, whatever a page says with
 a figure, or with a word such as "exact", "refused", "faster" or "by default", is in that list; figures may instead
-stand in or beside a paragraph that names the command that measures them and the day on which it was run, and the
-command starts.
+stand in a paragraph that names the command that measures them and the day on which it was run, or in a table beside
+it, and the command starts.
 
 Below are the tests of what no other test says. Figures are read from the pages.
 """
@@ -99,13 +99,12 @@ def is_measured(text):
 
 
 def with_measured(paragraphs):
-    """The paragraphs of a section, each with whether its figures are measured: it says so itself, or the one just
-    before or after it; a point of a list must say so itself.
+    """The paragraphs of a section, each with whether its figures are measured: it says so itself, or, of a table, the
+    paragraph just before or after it.
     """
     said = [is_measured(text) for text in paragraphs]
     for k, text in enumerate(paragraphs):
-        alone = re.match(r"(?:[*-]|\d+\.) ", text)
-        yield text, said[k] or (not alone and (any(said[max(k - 1, 0) : k + 2])))
+        yield text, said[k] or (text.startswith("|") and any(said[max(k - 1, 0) : k + 2]))
 
 
 def silent(text, measured, page):
@@ -168,14 +167,16 @@ def test_a_sentence_that_nothing_holds_is_found(page):
     for _, paragraphs in sections(page):
         for k, text in enumerate(paragraphs):
             longer = [*paragraphs[:k], f"{text} {said}", *paragraphs[k + 1 :]]
-            for changed in (longer, [*paragraphs[: k + 1], said, *paragraphs[k + 1 :]]):
+            own = ([*paragraphs[: k + 1], words, *paragraphs[k + 1 :]] for words in (said, "It takes 12 million rows."))
+            for changed in (longer, *own):
                 assert [x for text, measured in with_measured(changed) for x in silent(text, measured, page)], text
 
 
 def test_what_counts_as_measured():
-    """The paragraph with command and day, those beside it, and no others; of a list only the point itself."""
+    """The paragraph or point with command and day, a table beside it, and no others."""
     text = "`python -m tests.benchmarks.local`, 2026-11-21"
-    assert [b for _, b in with_measured(["1", "2", text, "3", "4", text])] == [False, True, True, True, True, True]
+    found = [measured for _, measured in with_measured(["| 1 |", "2", text, "| 3 |", "4", "| 5 |", text])]
+    assert found == [False, False, True, True, False, True, True]
     assert [b for _, b in with_measured([f"* {text}", "* 1", "* 2"])] == [True, False, False]
     assert not any(b for _, b in with_measured(["`python -m tests.benchmarks.local`", "2026-11-21"]))
     assert silent("twice 7 and 3 times, 2026-11-21", True, "index.md") == ["twice 7 and 3 times, 2026-11-21"]
