@@ -1,7 +1,6 @@
 """Settings of Sphinx: ``sphinx-build -W docs docs/_build``. Nothing is fetched; pictures are drawn in the build."""
 
 import pathlib
-import re
 import sys
 
 HERE = pathlib.Path(__file__).parent
@@ -10,6 +9,7 @@ sys.path.insert(0, str(HERE))
 
 import drawings  # noqa: E402 - it is beside this file
 import pdmp  # noqa: E402
+import related  # noqa: E402
 import scripts  # noqa: E402
 
 project = "pdmp"
@@ -83,9 +83,6 @@ html_sidebars = {"index": []}
 html_math_renderer = "mathml"
 
 
-SCRIPTS = "../../examples/papers/"  #: from docs/evidence
-
-
 def _escaped(app, what, name, obj, options, lines):
     """Bars of |v| are bars: docutils takes them for substitutions."""
     literal = False
@@ -100,16 +97,17 @@ def _escaped(app, what, name, obj, options, lines):
 
 
 def _linked(app, docname, source):
-    """The page of the papers lies beside its scripts."""
+    """The page of the papers is written beside its scripts."""
     if docname == "evidence/papers":
         text = (HERE.parent / "examples" / "papers" / "README.md").read_text(
             encoding="utf-8"
         )
-        source[0] = re.sub(r"\]\((?!\w+:|#)", f"]({SCRIPTS}", text)
+        source[0] = scripts.linked(text)
 
 
 def setup(app):
     drawings.draw_all(HERE / "_generated")
     scripts.write_all(HERE / "scripts")
+    app.connect("autodoc-process-docstring", related.add, priority=100)
     app.connect("autodoc-process-docstring", _escaped)
     app.connect("source-read", _linked)

@@ -16,11 +16,14 @@ from matplotlib.text import Text
 
 import discrete
 import pdmp
+from pdmp.plots.proposals import piece
 
 BLUE, RED, GREY = "#0072b2", "#d55e00", "#8a8a8a"
 HERE = pathlib.Path(__file__).parent
 FRAMES, PER_SECOND = 90, 15
 HELD = 30  #: frames for which the whole path stays
+SLOW = 110  #: frames of the film of a predicted bound, where each proposal should be seen
+PROPOSALS = 16  #: in the picture of a predicted bound
 THINNED = 15828  #: a seed at which no proposal lies close to the rate, so that accepted and rejected are told apart
 #: A correlated Gaussian, two standard deviations wide.
 TARGET = pdmp.models.Gaussian([0.0, 0.0], [[1.0, 0.6], [0.6, 1.0]])
@@ -159,12 +162,76 @@ def predicted_process():
     return pdmp.SBPS(batches, k=2.0)
 
 
+def until(found, now):
+    """What of a piece of path is known by a time: the rate; the curve of the bound; and which proposals were made.
+
+    A bound is known from where it was computed to the next proposal, before that is made.
+    """
+    t = np.append(found.times[found.times < now], now)
+    rate = t, np.interp(t, found.times, found.rates)
+    curves = [(a, b) for a, b in found.bounds if a[0] <= now]
+    gap = [[np.nan], [np.nan]]
+    curve = np.hstack([np.hstack([c, gap]) for c in curves]) if curves else np.array(gap)
+    return rate, curve, found.proposals <= now
+
+
 def predicted(folder):
-    """The rate of the Stochastic Bouncy Particle Sampler under its predicted bound, with proposals."""
+    """The rate of the Stochastic Bouncy Particle Sampler under its predicted bound: a picture, and a film."""
     figure, axes = plt.subplots(figsize=(4.2, 3.2), dpi=220, layout="constrained")
-    pdmp.plots.rate_and_bound(predicted_process(), proposals=16, seed=3, ax=axes)
+    pdmp.plots.rate_and_bound(predicted_process(), proposals=PROPOSALS, seed=3, ax=axes)
     legible(axes)
     figure.savefig(folder / "predicted.png")
+    plt.close(figure)
+
+    found = piece(predicted_process(), PROPOSALS, seed=3)
+    begin, end = found.times[0], found.times[-1]
+    figure, axes = plt.subplots(figsize=(4.2, 3.2), dpi=90, layout="constrained")
+    (bound,) = axes.plot([], [], color="black", lw=1.0, label="bound")
+    (accepted,) = axes.plot([], [], "o", color=RED, ms=5, label="accepted")
+    (thinned,) = axes.plot([], [], "x", color="black", ms=6, label="thinned")
+    sticks = axes.vlines([], 0.0, [], color="0.7", lw=0.8, zorder=0)
+    (cursor,) = axes.plot([], [], color=GREY, lw=0.8, ls=":")
+    high = 1.1 * max(found.rates.max(), found.proposed.max())
+    axes.set(
+        xlabel="process time",
+        ylabel="rate of bounces",
+        xlim=(begin, end + 0.02 * (end - begin)),
+        ylim=(0.0, high),
+    )
+    shade = axes.fill_between(
+        [], [], color=BLUE, alpha=0.25, lw=0, label="rate, mean of estimates"
+    )
+    legible(axes)
+
+    def draw(frame):
+        now = begin + (end - begin) * (frame + 1) / SLOW
+        known, curve, made = until(found, now)
+        shade.set_verts(
+            [
+                np.column_stack(
+                    [np.r_[known[0], known[0][::-1]], np.r_[known[1], 0.0 * known[1]]]
+                )
+            ]
+        )
+        bound.set_data(*curve)
+        for marks, rows in (
+            (accepted, made & found.accepted),
+            (thinned, made & ~found.accepted),
+        ):
+            marks.set_data(found.proposals[rows], found.proposed[rows])
+        sticks.set_segments(
+            [
+                [(t, 0.0), (t, b)]
+                for t, b in zip(found.proposals[made], found.proposed[made], strict=True)
+            ]
+        )
+        cursor.set_data([now, now], [0.0, high])
+        return shade, bound, accepted, thinned, sticks, cursor
+
+    film = FuncAnimation(
+        figure, draw, frames=[*range(SLOW), *[SLOW - 1] * HELD], blit=False
+    )
+    film.save(folder / "predicted.gif", writer=PillowWriter(fps=PER_SECOND))
     plt.close(figure)
 
 
@@ -200,7 +267,7 @@ def draw_all(folder: pathlib.Path) -> None:
         films(folder)
     if not (folder / "thinning.png").exists():
         thinning(folder)
-    if not (folder / "predicted.png").exists():
+    if not (folder / "predicted.gif").exists():
         predicted(folder)
     taught(folder)  # these always, as their code is on a page
     started(folder)

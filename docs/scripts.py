@@ -8,6 +8,7 @@ import re
 import tomllib
 
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+PAPERS = "../../examples/papers/"  #: from docs/evidence
 INDEX = """# Examples
 
 The scripts of `examples/`, which run by themselves: `python examples/NAME.py`. Those of `examples/papers` repeat the
@@ -39,6 +40,12 @@ def scripts() -> list[pathlib.Path]:
     """All that run by themselves; the others are what they share."""
     found = [*sorted(EXAMPLES.glob("*.py")), *sorted(EXAMPLES.glob("papers/*.py"))]
     return [path for path in found if not path.name.startswith("_")]
+
+
+def linked(text: str) -> str:
+    """The page of the papers as one of docs/evidence: a script's link leads to its page, which has its pictures."""
+    text = re.sub(r"\]\((\w+)\.py\)", r"](../scripts/\1.md)", text)
+    return re.sub(r"\]\((?!\w+:|#|\.\./scripts/)", f"]({PAPERS}", text)
 
 
 def pictures(path: pathlib.Path) -> list[pathlib.Path]:

@@ -148,7 +148,7 @@ def entry(claim: Claim) -> tuple[str, ...]:
             judged += [r["passed"] for r in found if r["passed"] is not None]
             chosen = next(r for r in found if re.search(claim.number, r["what"]))
             failed = [r for r in found if r["passed"] is False and r is not chosen]
-            numbers += [shown(chosen), *(f"**not met:** {shown(r)}" for r in failed[:2])]
+            numbers += [("**not met:** " if r["passed"] is False else "") + shown(r) for r in (chosen, *failed[:2])]
             minutes.append(f"{about['minutes']:g}")
     scripts = ", ".join(f"[{name}]({name}.py)" for name in claim.criteria)
     text = "; ".join(dict.fromkeys(numbers)).replace("|", "\\|")

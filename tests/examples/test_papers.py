@@ -86,6 +86,21 @@ def test_the_page_says_what_the_results_say(monkeypatch):
 
 
 @pytest.mark.exact
+def test_what_is_not_met_is_said_to_be(monkeypatch):
+    """In each row that is not reproduced, beside the criterion, whichever it is; and in no other."""
+    page = load(FOLDER / "_page.py", monkeypatch)
+    for claim in page.CLAIMS:
+        *_, verdict, text, _, _ = page.entry(claim)
+        assert (verdict == "reproduced") == ("**not met:**" not in text), claim.figure
+        for name, pattern in claim.criteria.items():
+            for row in page.rows(page.results(name), pattern):
+                said = page.shown(row).replace("|", "\\|")
+                for part in text.split("; "):
+                    if part.removeprefix("**not met:** ") == said:
+                        assert part.startswith("**not met:** ") == (row["passed"] is False), (claim.figure, said)
+
+
+@pytest.mark.exact
 @pytest.mark.parametrize(
     "judged, missing, expected",
     [

@@ -331,6 +331,28 @@ def test_a_fit(tmp_path):
         pdmp.regression("b ~ x", table(), "bernoulli", folder=tmp_path, **options)
 
 
+def test_sizes_of_files(tmp_path, monkeypatch):
+    """8 (p + 2) bytes a row and 16 to draw it; 8 (p + 3) more while they are standardised."""
+    header = 128  # of an .npy file
+    largest, remove = [], blocks.Files.remove
+
+    def taken(folder):
+        return sum(path.stat().st_size - header for path in pathlib.Path(folder).iterdir())
+
+    def removed(files, name):
+        largest.append(taken(files.folder))
+        remove(files, name)
+
+    monkeypatch.setattr(blocks.Files, "remove", removed)
+    model = made_by("b ~ x + w", "bernoulli", folder_of(table(), tmp_path / "t"), {}, folder=tmp_path)[0]
+    (folder,) = tmp_path.glob("pdmp-*")
+    before = taken(folder)
+    assert before == 8 * (3 + 2) * N and len(largest) == 1 and largest[0] == before + 8 * (3 + 3) * N
+    at = laplace(model)
+    process = RegressionZigZag(model, at.mean, at.sd)
+    assert taken(folder) == before + 16 * N and process.model is model
+
+
 def test_mistakes(tmp_path):
     folder = folder_of(table(), tmp_path / "t")
     for given, says in [

@@ -31,6 +31,17 @@ BUGS = [
         ("the picture of thinning with another seed", "docs/drawings.py", "THINNED = 15828", "THINNED = 7", "test_marks_of_the_picture_of_thinning_are_told_apart"),
         ("a bounce turns back", "pdmp/native/velocities.py", "        c = 2.0 * along / square\n        for j in range(v.shape[0]):\n            v[j] -= c * a[j]", "        c = 2.0 * along / square\n        for j in range(v.shape[0]):\n            v[j] = -v[j]", "test_without_refreshment_a_path_keeps_its_distance_from_the_centre"),
         ("other level sets of pairs", "pdmp/plots/densities.py", "MASSES = (0.99, 0.9, 0.5)", "MASSES = (0.95, 0.9, 0.5)", "test_level_sets_of_pairs"),
+        ("a film of another target", "docs/drawings.py", '"zigzag": (pdmp.ZigZag(TARGET), 24.0)', '"zigzag": (pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])), 24.0)', "test_films_are_of_one_target"),
+        ("NUTS is slower in the recorded seconds", "docs/evidence/speed.md", "| Gaussian | 10,000 | 3.2 | 1.5 |", "| Gaussian | 10,000 | 3.2 | 3.5 |", "test_what_is_said_of_the_table_beside_nuts"),
+        ("a large table takes longer in the recorded seconds", "docs/evidence/speed.md", "| Bernoulli | 1,000,000 | 2.6 |", "| Bernoulli | 1,000,000 | 5.6 |", "test_what_is_said_of_the_table_beside_nuts"),
+        ("the gallery's marginals over another density", "docs/gallery/plot_06_marginals.py", "precision=[1.0, 0.25]", "precision=[1.0, 0.5]", "test_marginals_of_the_gallery"),
+        ("chains of the gallery start in one mode", "docs/gallery/plot_08_ranks.py", "[-6.0, 0.0], [6.0, 0.0]]\n", "[-6.0, 0.0], [-6.0, 0.0]]\n", "test_ranks_of_chains_in_two_modes"),
+        ("a claim with a comparison is added", "docs/evidence/limits.md", "the first time, and for 4 after that (AMD", "the first time, and for 4 after that, faster than NUTS (AMD", "test_every_claim_of_a_page_is_held"),
+        ("a figure is added to a list with a measured point", "docs/evidence/limits.md", "and hardly errors of the width.", "and hardly errors of the width, below 3 %.", "test_every_claim_of_a_page_is_held"),
+        ("a film tells the bounds that are to come", "docs/drawings.py", "for a, b in found.bounds if a[0] <= now", "for a, b in found.bounds", "test_a_film_shows_what_is_known_by_then"),
+        ("a film shows proposals before they are made", "docs/drawings.py", "found.proposals <= now", "found.proposals <= now + 0.1", "test_a_film_shows_what_is_known_by_then"),
+        ("a measurement without its day", "docs/evidence/speed.md", "(`python -m tests.benchmarks.zigzag`, 2026-11-21)", "(`python -m tests.benchmarks.zigzag`)", "test_every_claim_of_a_page_is_held"),
+        ("a paragraph of figures beside a measured one", "docs/howto/cluster.md", "in memory that grows with the rows", "in 5 bytes of memory a row", "test_every_claim_of_a_page_is_held"),
         ("the gallery searches among fewer steps", "docs/gallery/plot_13_tuning.py", "np.geomspace(1e-4, 1e-2, 9)", "np.geomspace(1e-4, 1e-2, 6)", "test_the_search_of_the_picture"),
     ]
 ] + [
@@ -42,6 +53,12 @@ BUGS = [
         ("films move for everybody", IMAGES, "prefers-reduced-motion: reduce", "prefers-reduced-motion: no-preference", "test_wide_pictures_scroll_and_narrow_ones_do_not"),
         ("pictures of one page have one description", IMAGES, 'GALLERY.get(found[1] + (found[2] or ""))', 'GALLERY.get(found[1] + "_001")', "test_pictures_of_the_gallery_are_described"),
         ("a picture's name stands for its description", "docs/scripts.py", "![{told[p.stem]}]", "![{p.stem}]", "test_every_script_of_the_examples_has_a_page"),
+        ("the page of the papers links to files", "docs/scripts.py", 'r"](../scripts/\\1.md)"', 'rf"]({PAPERS}\\1.py)"', "test_the_page_of_the_papers_links_to_pages_of_scripts"),
+        ("a line of a shell that nothing runs", "docs/howto/command.md", "python -m pdmp --version", "python3 -m pdmp --version", "test_every_line_of_a_shell_is_run"),
+        ("a name without others beside it", "docs/related.py", "pdmp.thinning: Inversion RayInversion ProductInversion\n", "", "test_every_page_of_the_reference_leads_to_others"),
+        ("what a docstring leads to is said twice", "docs/related.py", 'if "See Also" not in lines and (', "if (", "test_what_a_docstring_leads_to_is_kept"),
+        ("a work that is cited is missing", "docs/reference/bibliography.md", "* Wu & Robert (2020)", "* Wu & Roberts (2020)", "test_the_bibliography_has_every_work_that_is_cited"),
+        ("a work is out of its place", "docs/reference/bibliography.md", "* Rugh (1997)", "* Z. Rugh (1997)", "test_the_bibliography_is_in_order"),
         ("scripts in a list say nothing", "docs/scripts.py", "| {summary(path)} |", "| |", "test_every_script_of_the_examples_has_a_page"),
     ]
 ]  # fmt: skip

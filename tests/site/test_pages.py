@@ -14,15 +14,17 @@ import pdmp
 from tests.site import pages
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if not {"_build", "generated"} & set(p.parts))
+WRITTEN = {"_build", "generated", "scripts", "pictures"}  #: by the build
+PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if not WRITTEN & set(p.relative_to(ROOT).parts))
 OWN = "contributing"  #: its code has tests of its own
 CODE = [
     page
     for page in [*PAGES, ROOT / "README.md"]
     if any(b.language == "python" for b in pages.blocks(page)) and page.stem != OWN
 ]
-COMMANDS = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
-            for line in b.text.splitlines() if line.startswith("pdmp ")]  # fmt: skip
+SHELL = [(page, line) for page in [*PAGES, ROOT / "README.md"] for b in pages.blocks(page) if b.language == "sh"
+         for line in b.text.splitlines()]  # fmt: skip
+COMMANDS = [(page, line) for page, line in SHELL if line.startswith(("pdmp ", "python -m pdmp "))]
 
 
 def names(page):
@@ -43,6 +45,39 @@ def test_its_code_runs(page, tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stderr[-2_000:]
+    skip_what_was_left_out(done.stdout)
+
+
+def skip_what_was_left_out(said):
+    """The rest of the page has run; that a block has not, as its package is absent, is seen in the report."""
+    absent = re.findall(r"[\w.]+:\d+: needs [\w.]+", said)
+    if absent:
+        pytest.skip("; ".join(absent))
+
+
+@pytest.mark.exact
+def test_what_is_left_out_is_skipped():
+    with pytest.raises(pytest.skip.Exception, match=r"^jax.md:5: needs jax; jax.md:24: needs numpyro$"):
+        skip_what_was_left_out(
+            "docs/start/jax.md: jax.md:5: needs jax; jax.md:24: needs numpyro; a.md:3: not run slow\n"
+        )
+    skip_what_was_left_out("docs/start/jax.md: a.md:3: not run slow\n")
+    skip_what_was_left_out("docs/start/jax.md: all\n")
+
+
+@pytest.mark.exact
+def test_pages_that_need_a_package_run_where_it_is():
+    """Each in the step of the checks that has it; Stan is among the packages of the tests."""
+    checks = ROOT / ".ci" / "run"  # not in the copies in which bugs are planted
+    if not checks.exists():
+        pytest.skip("no .ci here")
+    text = checks.read_text(encoding="utf-8")
+    extras = text.partition('"$work/extras/bin/pip"')[2].partition("\nstep ")[0]
+    installed = set(re.search(r"'\.\[([\w,]+)\]'", extras)[1].split(","))
+    run = re.search(r'test_pages\.py::test_its_code_runs\[start/"\{([\w,]+)\}"\.md\]', extras)[1].split(",")
+    needing = {b.value: names(page) for page in CODE for b in pages.blocks(page) if b.condition == "needs"}
+    assert needing.pop("stanli") and {"pymc", "jax", "numpyro"} == needing.keys() <= installed
+    assert set(needing.values()) == {f"start/{name}.md" for name in run}
 
 
 @pytest.mark.exact
@@ -75,8 +110,10 @@ def test_its_commands_have_these_options(page, command):
 
     from pdmp.cli import app
 
-    _, name, *rest = shlex.split(command)
-    known = typer.main.get_command(app).commands[name]
+    _, name, *rest = shlex.split(command.removeprefix("python -m "))
+    group = typer.main.get_command(app)
+    known = group if name.startswith("-") else group.commands[name]
+    rest += [name] if known is group else []
     options = {option for parameter in known.params for option in parameter.opts}
     assert {word for word in rest if word.startswith("--")} <= options
 
@@ -102,7 +139,7 @@ def test_its_commands_run(page, command, tmp_path):
         pytest.importorskip("formulae")
     write_tables(tmp_path)
     done = subprocess.run(
-        command.replace("pdmp ", f"{shlex.quote(sys.executable)} -m pdmp ", 1),
+        re.sub("^(python -m )?pdmp", f"{shlex.quote(sys.executable)} -m pdmp", command),
         shell=True,
         cwd=tmp_path,
         env=os.environ
@@ -117,12 +154,57 @@ def test_its_commands_run(page, command, tmp_path):
 
 
 @pytest.mark.exact
+def test_every_line_of_a_shell_is_run():
+    """Here; what installs by `.ci/run`. The README has no block whose language is not said."""
+    others = [line for page, line in SHELL if (page, line) not in COMMANDS]
+    assert "python -m pdmp --version" in [line for _, line in COMMANDS]
+    assert any("pdmp compare" in line for line in others) and all(line.startswith("pip install ") for line in others)
+    fences = re.findall(r"^```(.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert fences and all(fences[::2]) and not any(fences[1::2])
+
+
+@pytest.mark.exact
 def test_every_page_is_reached():
     """Each page is in the table of contents of another."""
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     for page in PAGES:
         if page.name != "index.md":
             assert f"\n{page.stem}\n" in text or f"/{page.stem}\n" in text, f"{page} is in no table of contents"
+
+
+#: "Welling & Teh (2011)", "(Li et al., 2016": the last author, or the first of several, and the year.
+CITED = re.compile(r"([A-Z][\w’'-]+)( et al\.)?,? \(?((?:19|20)\d\d)\b(?!-)")
+JOURNALS = ("Xpress",)  #: with a year behind them
+
+
+def works():
+    """The entries of the bibliography: (authors, year)."""
+    text = (ROOT / "docs" / "reference" / "bibliography.md").read_text(encoding="utf-8")
+    return re.findall(r"^\* (.*?) \(((?:19|20)\d\d)\), [^\n]+\.$|^\* (.*)$", text, re.MULTILINE)
+
+
+@pytest.mark.exact
+def test_the_bibliography_has_every_work_that_is_cited():
+    """In a docstring or a comment of a module."""
+    listed, missing, seen = works(), set(), 0
+    for path in [*(ROOT / "pdmp").rglob("*.py"), *(ROOT / "discrete").rglob("*.py")]:
+        text = " ".join(re.sub(r"^\s*#:?", "", line) for line in path.read_text(encoding="utf-8").splitlines())
+        for name, several, year in CITED.findall(" ".join(text.split())):
+            seen += 1
+            place = rf"^(?:\w\. )*{name}\b" if several else rf"\b{name}$"
+            if name not in JOURNALS and not any(re.search(place, who) and when == year for who, when, _ in listed):
+                missing.add(f"{path.relative_to(ROOT)}: {name}{several} ({year})")
+    assert seen > 150 and not missing, "\n".join(sorted(missing))
+
+
+@pytest.mark.exact
+def test_the_bibliography_is_in_order():
+    """Each with authors, year and title, once, by the name of the first author."""
+    listed = works()
+    assert len(listed) > 100 and not [rest for *_, rest in listed if rest]
+    assert len(set(listed)) == len(listed)
+    firsts = [re.sub(r"\W", "", re.split(r", | & | et al", who)[0].replace("ø", "o")).lower() for who, *_ in listed]
+    assert firsts == sorted(firsts)
 
 
 @pytest.mark.exact
@@ -159,6 +241,20 @@ def test_every_script_of_the_examples_has_a_page(monkeypatch, tmp_path):
 
 
 @pytest.mark.exact
+def test_the_page_of_the_papers_links_to_pages_of_scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import scripts
+
+    folder = ROOT / "examples" / "papers"
+    text = scripts.linked((folder / "README.md").read_text(encoding="utf-8"))
+    to = re.findall(r"\]\(([^)]*)\)", text)
+    named = {link.removeprefix("../scripts/").removesuffix(".md") for link in to if link.startswith("../scripts/")}
+    assert named == {path.stem for path in folder.glob("[!_]*.py")} and ".py)" not in text
+    others = {link for link in to if not link.startswith("../scripts/")}
+    assert others and all((ROOT / "docs" / "evidence" / link).is_file() for link in others)
+
+
+@pytest.mark.exact
 def test_pictures_of_scripts_are_described(monkeypatch):
     """All of them, each in words of its own, and nothing that is not there any more."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
@@ -168,6 +264,39 @@ def test_pictures_of_scripts_are_described(monkeypatch):
     told = scripts.descriptions()
     assert set(told) == there and len(set(told.values())) == len(told)
     assert all(len(text.split()) > 8 and "]" not in text for text in told.values())
+
+
+@pytest.fixture
+def related(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import related
+
+    return related
+
+
+@pytest.mark.exact
+def test_every_page_of_the_reference_leads_to_others(related):
+    """By its docstring, or to two to five names of its groups; all of them have pages."""
+    listed = related.listed()
+    assert len(listed) == len(set(listed)) > 240
+    of_groups = [name for group in related.groups() for name in group]
+    assert set(of_groups) <= set(listed) and all(len(group) == len(set(group)) > 1 for group in related.groups())
+    for name in listed:
+        found = related.beside(name)
+        assert 2 <= len(found) == len(set(found)) <= related.MOST and name not in found, name
+
+
+@pytest.mark.exact
+def test_what_a_docstring_leads_to_is_kept(related):
+    lines = ["Bouncy.", "", "See Also", "--------", "pdmp.ZigZag : Another."]
+    related.add(None, "class", "pdmp.BPS", None, None, lines)
+    assert len(lines) == 5
+    lines = ["Bouncy."]
+    related.add(None, "class", "pdmp.BPS", None, None, lines)
+    assert lines[1:4] == ["", "See Also", "--------"] and lines[4].split(", ") == related.beside("pdmp.BPS")
+    lines = ["A method."]
+    related.add(None, "method", "pdmp.BPS.clock", None, None, lines)
+    assert lines == ["A method."]
 
 
 @pytest.fixture

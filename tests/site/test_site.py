@@ -110,11 +110,19 @@ def test_every_image_is_described(site):
     assert seen > 50
 
 
+def test_every_page_of_the_reference_leads_to_others(site):
+    pages = list((site / "reference" / "generated").glob("*.html"))
+    missing = [
+        page.name for page in pages if ">See also<" not in page.read_text(encoding="utf-8").replace("Also", "also")
+    ]
+    assert len(pages) > 240 and not missing, missing
+
+
 def test_films_are_still_where_no_motion_is_wanted(site):
-    for name in ("index", "ideas/index"):
+    for name, films in (("index", 4), ("ideas/index", 4), ("ideas/thinning", 1)):
         text = (site / f"{name}.html").read_text(encoding="utf-8")
         stills = re.findall(r'<source media="\(prefers-reduced-motion: reduce\)" srcset="([^"]*\.png)" /><img', text)
-        assert len(stills) == text.count('.gif"') == 4
+        assert len(stills) == text.count('.gif"') == films
         assert all((site / name).parent.joinpath(still).resolve().is_file() for still in stills)
 
 
@@ -171,16 +179,17 @@ frame.src = pages[0];
 
 @browser
 def test_no_page_scrolls_sideways_on_a_phone(site, address, tmp_path):
-    """Wide tables, pictures and code scroll in boxes of their own."""
+    """Wide tables, pictures and code scroll in boxes of their own; and no page says an error."""
     names = sorted(p.relative_to(site).as_posix() for p in site.rglob("*.html"))
     names = [n for n in names if not n.startswith(("_", "reference/generated", "phone", "search", "genindex", "py-"))]
     page = site / "phone.html"
     page.write_text(PHONE.format(pages=json.dumps(names)), encoding="utf-8")
     try:
-        dom, _ = loaded(f"{address}/phone.html", tmp_path, 60_000)
+        dom, console = loaded(f"{address}/phone.html", tmp_path, 60_000)
     finally:
         page.unlink()
     found = re.findall(r"^(?:<.*>)?(\S+\.html) (\d+) (\d+)$", dom, re.MULTILINE)
     assert [name for name, _, _ in found] == names and len(names) > 70
     wide = [line for line in found if int(line[1]) > int(line[2]) + 1 or int(line[2]) > 390]
     assert not wide, wide
+    assert not console, console[:10]

@@ -197,8 +197,8 @@ class LinearGaussian(Model):
 
     References
     ----------
-    The linear Gaussian model of Durmus, Şimşekli, Moulines, Badeau & Richard, "Stochastic gradient
-    Richardson-Romberg Markov chain Monte Carlo", NeurIPS 2016.
+    The linear Gaussian model of Durmus, Şimşekli, Moulines, Badeau & Richard (2016), Stochastic gradient
+    Richardson-Romberg Markov chain Monte Carlo, NeurIPS.
 
     Examples
     --------

@@ -62,7 +62,7 @@ class SkewNormal(Model):
 
     References
     ----------
-    A. Azzalini, "A class of distributions which includes the normal ones", Scand. J. Statist. 12, 171-178 (1985).
+    Azzalini (1985), A class of distributions which includes the normal ones, Scand. J. Statist. 12.
 
     Examples
     --------
