@@ -312,9 +312,16 @@ def test_the_example_in_the_help_runs(name, here, command):
     assert code == 0 and out
 
 
-def test_help_without_arguments(command):
+@pytest.mark.exact
+def test_help_without_arguments(command, monkeypatch):
     code, out, err = command("")
-    assert "compare" in out + err and "sample" in out + err
+    assert code == 0 and err == "" and out == command("--help")[1]
+    lines = [line.split()[0] for line in out.splitlines() if line.strip()]
+    assert lines[0] == "Usage:" and {"compare", "sample", "tune", "fit", "list"} < set(lines)
+    monkeypatch.setattr("sys.argv", ["pdmp"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
 
 
 def test_tune(small, command):
