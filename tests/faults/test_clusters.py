@@ -92,20 +92,19 @@ def test_contents_that_every_worker_has_lost(client, monkeypatch):
 
     def restarted(self, parcel, packed, seconds):
         future = send(self, parcel, packed, seconds)
-        sent.append(1)
-        if len(sent) == 8:
-            client.restart()
+        if self._whole is not None and not restarts:  # the first that has the contents: the other chains need them yet
+            restarts.append(client.restart())
         return future
 
     def spy(self, error):
         found.append(recovers(self, error))
         return found[-1]
 
-    send, sent = executors.Cluster._send, []
+    send, restarts = executors.Cluster._send, []
     monkeypatch.setattr(executors.Cluster, "_send", restarted)
     monkeypatch.setattr(executors.Cluster, "_recovers", spy)
     run = pdmp.sample(Telegraph(), executor=client, segment=0.02, **LONG)
-    assert len(sent) > 8 and found and all(found)
+    assert restarts and found and all(found)
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
 
