@@ -15,10 +15,10 @@ from pdmp.plots.style import (
     COLOURS,
     DASHES,
     kernel_density,
+    log_ticks,
     names_at_ends,
     of_chain,
     one_axes,
-    plain_number,
     sampler_of,
     styled,
 )
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pdmp.tuning.competition import Tuning
 
 VERTICES = 150  #: number of events shown of the path with the most frequent events
+MOST_ROUNDS = 8  #: of a search, whose costs are marked one by one
 CURVE = 200  #: points of a run's error
 #: Costs: their column in the table of a comparison, and what they are called.
 COSTS = {
@@ -199,12 +200,12 @@ def tuning(result: Tuning, ax: Axes | None = None) -> Figure | Axes:
     scores = [row["score"] for row in table if math.isfinite(row["score"])]
     if min(scores) > 0.0:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(plain_number)
-        axes.yaxis.set_minor_formatter(plain_number if max(scores) < 20.0 * min(scores) else "")
+        log_ticks(axes, "y")
     axes.set_xscale("log")
+    log_ticks(axes, "x")
     spent = sorted({row["spent"] for row in table})
-    axes.set_xticks(spent, [f"{value:,.3g}" for value in spent])
-    axes.set_xticks([], minor=True)
+    if len(spent) <= MOST_ROUNDS and min(np.divide(spent[1:], spent[:-1]), default=2.0) >= 1.7:
+        axes.set_xticks(spent, [f"{value:,.3g}" for value in spent])
     return axes.figure if ax is None else axes
 
 
@@ -314,8 +315,6 @@ def _show_errors(axes, table, labels, colours):
 
 def _draw_errors(axes, curves, dashed, colours, floor):
     """Curves of errors on logarithmic scales, with their names at their ends, above the error of the reference."""
-    from matplotlib import ticker
-
     for label, (cost, error) in curves.items():
         axes.plot(cost, error, lw=1.4, ls=DASHES if label in dashed else "-", color=colours[label])
     errors = [error for _, error in curves.values()]
@@ -324,11 +323,10 @@ def _draw_errors(axes, curves, dashed, colours, floor):
     axes.axhline(floor, color="0.55", lw=0.8, ls=(0, (1, 1.5)))
     left = axes.get_xlim()[0]
     axes.text(left * 1.06, floor * 1.04, "error of the reference itself", fontsize=7, color="0.4", va="bottom")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(plain_number)
-    axes.yaxis.set_minor_formatter(lambda y, _: "")
     names_at_ends(axes, {label: error[-1] for label, (_, error) in curves.items()}, colours)
     axes.set_xlim(left, max(cost[-1] for cost, _ in curves.values()))
+    log_ticks(axes, "x")
+    log_ticks(axes, "y")
 
 
 @styled

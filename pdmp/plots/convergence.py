@@ -184,7 +184,8 @@ def autocorrelation(
 def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     """Plot how many events of each kind come per unit of process time: of each chain, and of all.
 
-    Bars are two Monte Carlo standard errors to each side; runs without a skeleton have none.
+    Bars are two Monte Carlo standard errors to each side. A hollow marker has none, as its error is not known: the run
+    is too short, or has no skeleton.
 
     Parameters
     ----------
@@ -206,21 +207,26 @@ def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     """
     pooled, names = events.event_rates(run), list(run.stats["events"])
     axes = one_axes(ax, 1.6 + 1.1 * len(names), 3.0)
-    width = 0.7 / run.chains
+    width, top = 0.7 / run.chains, 0.0
     for c, one in enumerate(run.split()):
         rates = events.event_rates(one)
         x = np.arange(len(names)) + (c - 0.5 * (run.chains - 1)) * width
         value = np.array([rates[name].value for name in names])
-        error = 2.0 * np.nan_to_num([rates[name].error for name in names])
+        error = 2.0 * np.array([rates[name].error for name in names])
         style = {"fmt": MARKERS[c % len(MARKERS)], "color": COLOURS[c % len(COLOURS)], "label": f"chain {c}"}
         axes.errorbar(x, value, error, ms=4, elinewidth=1.0, **style)
+        unknown = ~np.isfinite(error)
+        axes.plot(x[unknown], value[unknown], style["fmt"], ms=4, mec=style["color"], mfc="white", zorder=3)
+        top = max(top, float(np.max(value + np.where(unknown, 0.0, error))))
     for k, name in enumerate(names):
         axes.plot([k - 0.42, k + 0.42], [pooled[name].value] * 2, color="black", lw=1.0, zorder=0)
     axes.set_xticks(range(len(names)), names)
     axes.set(xlim=(-0.55, len(names) - 0.45), ylabel="events per unit of process time")
-    axes.set_ylim(bottom=0.0)
-    if 1 < run.chains <= 8:
-        axes.legend(loc="best", ncols=2)
+    legend = 1 < run.chains <= 8
+    rows = -(-run.chains // 2) if legend else 0  # above all bars there is room for the legend
+    axes.set_ylim(0.0, (1.08 + 0.1 * rows) * max([top, *(pooled[name].value for name in names)]) or 1.0)
+    if legend:
+        axes.legend(loc="upper right", ncols=2)
     return axes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +44,7 @@ STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
 }
+LABEL = {"x": 0.5, "y": 0.18}  #: inches that the label of a tick takes
 PATH_NUMBERS = 20_000_000  #: largest number of positions times coordinates that are read of one path
 DRAWS = 4_000  #: draws of each chain that densities are made of
 CANDIDATES = 500  #: coordinates among which the most correlated are searched for
@@ -208,9 +210,55 @@ def kernel_density(x: np.ndarray, points: np.ndarray) -> np.ndarray | None:
     return gaussian_kde(x)(points) if len(x) > 2 and np.ptp(x) > 0.0 else None
 
 
-def plain_number(y: float, _: Any) -> str:
-    """A tick label without powers of ten."""
-    return f"{y:g}"
+def log_number(y: float, _: Any) -> str:
+    """A tick label on a logarithmic axis: plain from 0.0001 to 999,999, with a power of ten beyond."""
+    if y <= 0.0:  # beyond the end of the axis
+        return ""
+    if 0.99e-4 <= y < 999_999.5:
+        return f"{y:,.10g}" if y >= 1_000.0 else f"{y:.6g}"
+    power = math.floor(math.log10(y * (1.0 + 1e-9)))
+    factor = f"{y / 10.0**power:.3g}"
+    return rf"$10^{{{power}}}$" if factor == "1" else rf"${factor}\times10^{{{power}}}$"
+
+
+def log_ticks(axes: Axes, which: str) -> None:
+    """Label a logarithmic axis where it has room, and leave the minor ticks without labels.
+
+    At 1, 2, 5, 10, … if these fit, else at 1, 3, 10, …, else at powers of ten; where there are fewer than two of all
+    of these, at round numbers of equal distances.
+
+    Parameters
+    ----------
+    axes : Axes
+        Whose limits have been set.
+    which : {"x", "y"}
+    """
+    from matplotlib import ticker
+
+    axis, (low, high) = getattr(axes, f"{which}axis"), sorted(getattr(axes, f"get_{which}lim")())
+    box = axes.get_window_extent()
+    inches = (box.width if which == "x" else box.height) / axes.figure.dpi
+    decades = math.log10(high / low)
+    label = LABEL[which] * (1.5 if which == "x" and (low < 1e-4 or high >= 1e6) else 1.0)  # "2×10⁻⁵" is longer
+    powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+
+    def fits(ticks):
+        inside = np.log10([tick for tick in ticks if low <= tick * (1.0 + 1e-9) and tick <= high * (1.0 + 1e-9)])
+        return len(inside) > 1 and np.min(np.diff(inside)) * inches / decades >= label
+
+    for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        if fits([sub * 10.0**power for power in powers for sub in subs]):
+            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=99))
+            break
+    else:
+        if decades < 1.0:
+            locators = [ticker.MaxNLocator(n, steps=[1, 2, 5, 10]) for n in (5, 4, 3, 2)]
+            chosen = next((one for one in locators if fits(one.tick_values(low, high))), locators[-1])
+        else:
+            chosen = ticker.LogLocator(numticks=max(int(inches / label), 2))
+        axis.set_major_locator(chosen)
+    axis.set_major_formatter(log_number)
+    axis.set_minor_formatter(lambda *_: "")
 
 
 def apart(places: np.ndarray, distance: float) -> list[float]:

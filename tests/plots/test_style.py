@@ -183,3 +183,44 @@ def test_the_style_of_the_user_is_left_alone(line):
         before = dict(pyplot.rcParams)
         plots.trajectory(line)
         assert dict(pyplot.rcParams) == before and before["font.size"] == 17.0
+
+
+# -- logarithmic axes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(2.9, 2.0), (3.6, 3.4), (7.2, 4.0)])
+def test_labels_of_logarithmic_axes_are_apart_and_enough(size):
+    """Of ranges from a factor of 1.3 to eight decades, wherever they begin."""
+    with pyplot.rc_context(style.STYLE):
+        figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    for decades in (0.12, 0.3, 0.6, 1.0, 1.35, 1.7, 2.0, 2.6, 4.0, 8.0):
+        for begin in (-4.3, -1.9, 0.0, 0.31, 1.48, 1.75, 3.65):
+            low, high = 10.0**begin, 10.0 ** (begin + decades)
+            axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+            style.log_ticks(axes, "x"), style.log_ticks(axes, "y")
+            figure.draw_without_rendering()
+            for axis, side in ((axes.xaxis, 0), (axes.yaxis, 1)):
+                ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() * (1 + 1e-9) <= high * (1 + 2e-9)]
+                boxes = sorted(tuple(t.label1.get_window_extent().get_points()[:, side]) for t in ticks)
+                assert 2 <= len(ticks) <= 20
+                assert all(a[1] + 1.0 < b[0] for a, b in zip(boxes, boxes[1:], strict=False)), (low, high, side)
+                assert all(len(t.label1.get_text()) > 0 for t in ticks)
+                assert not any(t.label1.get_text() for t in axis.get_minor_ticks())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0001, "0.0001"),
+        (0.25, "0.25"),
+        (20.0, "20"),
+        (5_000.0, "5,000"),
+        (100_000.0, "100,000"),
+        (1e6, "$10^{6}$"),
+        (2e6, r"$2\times10^{6}$"),
+        (1e-5, "$10^{-5}$"),
+        (5e-6, r"$5\times10^{-6}$"),
+    ],
+)
+def test_numbers_on_logarithmic_axes(value, text):
+    assert style.log_number(value, None) == text == style.log_number(np.nextafter(value, 0.0), None)
