@@ -262,7 +262,7 @@ def overview(run: Run, coordinates: Sequence[int | str] | None = None) -> Figure
 
     chosen, text = choose(run, coordinates, 4)
     run.draws(1)  # an error of one line without a path
-    ratios, size = [2.2, 1.0, 1.0, 1.15], (9.0, 0.75 + 1.45 * len(chosen))
+    ratios, size = [2.2, 1.0, 1.0, 1.15], (7.9, 0.75 + 1.45 * len(chosen))
     options = {"squeeze": False, "width_ratios": ratios, "layout": "constrained"}
     figure, panels = pyplot.subplots(len(chosen), 4, figsize=size, **options)
     n = run.diagnostic_draws(1_000)

@@ -213,6 +213,7 @@ def test_the_four_that_one_looks_at_first(plane):
         assert np.array_equal(correlation.lines[1].get_xydata(), expected)
         assert correlation.get_title(loc="right") == f"{plane.ess('spectral')[k]:,.0f} effective draws"
     assert figure.get_suptitle() == "BPS, 2 chains, 300 events"
+    assert 86.0 * figure.get_figwidth() <= 681.0  # the narrowest column of the site beside its sidebar, docs/images.py
     headings = [text.get_text() for panel in panels[0] for text in panel.texts]
     assert headings == ["path", "marginal", "ranks, share / expected", "autocorrelation"]
 
