@@ -214,12 +214,13 @@ def _setting(value):
 
 
 def _check_coordinates(coordinates, dim):
-    coordinates = [int(k) for k in coordinates]
+    coordinates = [coordinates] if isinstance(coordinates, str) or np.ndim(coordinates) == 0 else list(coordinates)
     allowed = (2,) if dim < 3 else (2, 3)
-    if len(coordinates) not in (*allowed, *((1,) if dim == 1 else ())) or not all(0 <= k < dim for k in coordinates):
+    whole = all(isinstance(k, (int, np.integer)) and 0 <= k < dim for k in coordinates)
+    if len(coordinates) not in (*allowed, *((1,) if dim == 1 else ())) or not whole:
         how_many = " or ".join(map(str, allowed))
         raise ValueError(f"`coordinates` must be {how_many} of 0 … {dim - 1}, got {coordinates}.")
-    return coordinates
+    return [int(k) for k in coordinates]
 
 
 def _telling_coordinates(reference):
@@ -375,7 +376,7 @@ def error_by_cost(
     >>> pdmp.plots.error_by_cost(short, reference=long, cost='events').get_yscale()
     'log'
     """
-    if cost not in COSTS:
+    if not isinstance(cost, str) or cost not in COSTS:
         raise ValueError(f"`cost` must be one of {', '.join(map(repr, COSTS))}, got {cost!r}.")
     if hasattr(result, "rms_by_pass"):
         curves, dashed, truth = _curves_of_table(result, COSTS[cost][0]), [], result.reference

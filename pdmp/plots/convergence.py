@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import events
+from pdmp.engine.checks import check_count
 from pdmp.plots.densities import marginals
 from pdmp.plots.paths import trace
 from pdmp.plots.style import (
@@ -76,6 +78,7 @@ def ranks(
     """
     from scipy.stats import rankdata
 
+    draws, bins = check_count("draws", draws), check_count("bins", bins)
     most = count_axes(axes, 6)
     chosen, text = choose(run, coordinates, most, by="rhat")
     draws = min(draws, draws_of(run).shape[1]) if run.store == "grid" else draws
@@ -156,7 +159,7 @@ def autocorrelation(
     if lags is None:
         # The time that one effective draw takes is the integral of the autocorrelation over lags of both signs.
         lags = 5.0 * float(np.sum(lengths)) / np.nanmin(ess) if np.any(ess > 0.0) else length
-    elif not lags > 0.0:
+    elif not isinstance(lags, numbers.Real) or not lags > 0.0:
         raise ValueError(f"`lags` must be positive, got {lags!r}.")
     lags = min(lags, 0.25 * length)
     if run.store == "grid":

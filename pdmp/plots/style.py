@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,16 +50,53 @@ PATH_NUMBERS = 20_000_000  #: largest number of positions times coordinates that
 DRAWS = 4_000  #: draws of each chain that densities are made of
 CANDIDATES = 500  #: coordinates among which the most correlated are searched for
 
+#: What pictures are of, by annotation: in words, and attributes that tell it from anything else.
+SUBJECTS = {
+    "Run": ("a run, which `pdmp.sample` returns", ("store", "chains", "split")),
+    "Comparison": ("a comparison, which `pdmp.compare` returns", ("errors_by_pass", "rms_by_pass")),
+    "Reference": ("a reference, which `pdmp.reference` returns", ("mean", "sd", "ess")),
+    "Tuning": ("a search, which `pdmp.tuning.mamba` returns", ("table", "best", "clock")),
+}
+
 F = TypeVar("F", bound=Callable)
 
 
+def check_subjects(signature: inspect.Signature, given: dict[str, Any]) -> None:
+    """Raise a `TypeError` for an argument that is not what its annotation says, a subject or where to draw."""
+    from matplotlib.axes import Axes
+
+    for name, value in given.items():
+        kinds = str(signature.parameters[name].annotation).split(" | ")
+        if value is None and "None" in kinds:
+            continue
+        if name in ("ax", "axes"):
+            what = "a matplotlib Axes" if name == "ax" else "matplotlib Axes, one for each panel"
+            right = isinstance(value, Axes)
+            if name == "axes" and not right:
+                right = all(isinstance(one, Axes) for one in np.array(value, dtype=object).ravel())
+        else:
+            kinds = [kind for kind in kinds if kind != "None"]
+            if not set(kinds) <= SUBJECTS.keys():
+                continue
+            what = ", or ".join(SUBJECTS[kind][0] for kind in kinds)
+            right = any(all(hasattr(value, of) for of in SUBJECTS[kind][1]) for kind in kinds)
+        if not right:
+            raise TypeError(f"`{name}` must be {what}, got {type(value).__name__}.")
+
+
 def styled(function: F) -> F:
-    """The function, in whose pictures type and lines have the sizes of `STYLE`."""
+    """The function, in whose pictures type and lines have the sizes of `STYLE`, and which refuses wrong subjects."""
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def draw(*args, **kwargs):
         from matplotlib import pyplot
 
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            given = {}  # Python says below what is missing
+        check_subjects(signature, given)
         with pyplot.rc_context(STYLE):
             return function(*args, **kwargs)
 
@@ -144,7 +182,7 @@ def choose(
 def check_coordinates(coordinates: Sequence[int | str], run: Run, least: int = 1) -> list[int]:
     """Numbers of coordinates that were given by number or name."""
     names = run.names()
-    given = [coordinates] if isinstance(coordinates, (str, int, np.integer)) else list(coordinates)
+    given = [coordinates] if isinstance(coordinates, str) or np.ndim(coordinates) == 0 else list(coordinates)
     found = [names.index(k) if isinstance(k, str) and k in names else k for k in given]
     whole = all(isinstance(k, (int, np.integer)) and 0 <= k < run.dim for k in found)
     if len(found) < least or not whole:

@@ -152,6 +152,19 @@ def test_errors_that_cannot_be_drawn(plane, line, table):
         plots.error_by_cost(table)
 
 
+@pytest.mark.parametrize("given", ["ab", ["a", "b"], 1, [0.5, 1], [0, 2]])
+def test_coordinates_of_a_comparison_that_are_refused(given, table):
+    with pytest.raises(ValueError, match="`coordinates` must be 2 of 0 … 1, got "):
+        plots.compare(table, given)
+
+
+def test_where_a_report_cannot_go(table):
+    with pytest.raises(TypeError, match="`path` must be the path of a file, got int"):
+        plots.report(table, 1)
+    with pytest.raises(TypeError, match="`settings` must be a dict of names and values, got list"):
+        plots.report(table, "r.html", ["seed"])
+
+
 # -- the report --------------------------------------------------------------------------------------------------------
 
 
