@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pdmp.tuning.competition import Tuning
 
 VERTICES = 150  #: number of events shown of the path with the most frequent events
-MOST_ROUNDS = 8  #: of a search, whose costs are marked one by one
 CURVE = 200  #: points of a run's error
 #: Costs: their column in the table of a comparison, and what they are called.
 COSTS = {
@@ -202,10 +201,7 @@ def tuning(result: Tuning, ax: Axes | None = None) -> Figure | Axes:
         axes.set_yscale("log")
         log_ticks(axes, "y")
     axes.set_xscale("log")
-    log_ticks(axes, "x")
-    spent = sorted({row["spent"] for row in table})
-    if len(spent) <= MOST_ROUNDS and min(np.divide(spent[1:], spent[:-1]), default=2.0) >= 1.7:
-        axes.set_xticks(spent, [f"{value:,.3g}" for value in spent])
+    log_ticks(axes, "x", sorted({row["spent"] for row in table}))
     return axes.figure if ax is None else axes
 
 

@@ -259,7 +259,7 @@ def log_number(y: float, _: Any) -> str:
     return rf"$10^{{{power}}}$" if factor == "1" else rf"${factor}\times10^{{{power}}}$"
 
 
-def log_ticks(axes: Axes, which: str) -> None:
+def log_ticks(axes: Axes, which: str, wanted: Sequence[float] = ()) -> None:
     """Label a logarithmic axis where it has room, and leave the minor ticks without labels.
 
     At 1, 2, 5, 10, … if these fit, else at 1, 3, 10, …, else at powers of ten; where there are fewer than two of all
@@ -270,6 +270,8 @@ def log_ticks(axes: Axes, which: str) -> None:
     axes : Axes
         Whose limits have been set.
     which : {"x", "y"}
+    wanted : sequence of float, optional
+        Where labels are if all of them fit, to three digits.
     """
     from matplotlib import ticker
 
@@ -281,9 +283,17 @@ def log_ticks(axes: Axes, which: str) -> None:
     powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
 
     def fits(ticks):
-        inside = np.log10([tick for tick in ticks if low <= tick * (1.0 + 1e-9) and tick <= high * (1.0 + 1e-9)])
+        inside = np.log10(
+            [tick for tick in sorted(ticks) if low <= tick * (1.0 + 1e-9) and tick <= high * (1.0 + 1e-9)]
+        )
         return len(inside) > 1 and np.min(np.diff(inside)) * inches / decades >= label
 
+    axis.set_major_formatter(log_number)
+    axis.set_minor_formatter(lambda *_: "")
+    if fits(wanted):
+        axis.set_major_locator(ticker.FixedLocator(wanted))
+        axis.set_major_formatter(lambda value, _: log_number(float(f"{value:.3g}"), _))
+        return
     for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
         if fits([sub * 10.0**power for power in powers for sub in subs]):
             axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=99))
@@ -295,8 +305,6 @@ def log_ticks(axes: Axes, which: str) -> None:
         else:
             chosen = ticker.LogLocator(numticks=max(int(inches / label), 2))
         axis.set_major_locator(chosen)
-    axis.set_major_formatter(log_number)
-    axis.set_minor_formatter(lambda *_: "")
 
 
 def apart(places: np.ndarray, distance: float) -> list[float]:

@@ -242,9 +242,9 @@ def test_a_search_on_the_axes_given():
     assert axes.lines[1].get_color() == plots.style.COLOURS[0] != axes.lines[0].get_color()
     labels_apart(axes)
     for row in table:
-        row["spent"] *= 3.0 if row["round"] else 1.0
-    assert labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0] == ["10", "60"]  # the rounds
-    table += [dict(table[0], step=3 + k, spent=10.0 + 0.7 * k, score=1.0) for k in range(70)]  # each its own seconds
-    assert "20" in labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0]
+        row["spent"] *= 100.0 / 3.0 * (3.0 if row["round"] else 1.0)
+    assert labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0] == ["333", "2,000"]  # the rounds
+    table += [dict(table[0], step=3 + k, spent=333.0 + 7.0 * k, score=1.0) for k in range(70)]  # each its own seconds
+    assert "500" in labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0]
     assert plots.tuning(found).axes[0].get_xlabel() == "steps spent by a setting"
     assert isinstance(plots.tuning(found), pdmp.plots.comparisons.one_axes(None).figure.__class__)
