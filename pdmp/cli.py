@@ -310,7 +310,8 @@ def sample(
     typer.echo(
         f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
         f"{stats['data_passes'] / chains:,.0f} data passes, "
-        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s",
+        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, "
+        f"{comparison._seconds(stats['seconds'])} s",
         err=as_json,
     )
     if save is not None:

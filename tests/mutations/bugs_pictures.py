@@ -63,6 +63,8 @@ BUGS = [
         ("one attribute is enough", STYLE, "right = any(all(hasattr(", "right = any(any(hasattr(", f"{T}style.py"),
         ("every kind at once", STYLE, "right = any(all(hasattr(", "right = all(all(hasattr(", f"{T}comparisons.py"),
         ("a report of anything", PAGES, "@styled\ndef report", "def report", f"{T}style.py"),
+        ("short times are zero", C, ".{min(max(digits, 2), 9)}f", ".2f", f"{VERDICTS}::test_times_have_two_digits_however_short"),
+        ("one digit of short times", C, "digits = 1 - math.floor", "digits = -math.floor", f"{VERDICTS}::test_times_have_two_digits_however_short"),
         ("the overview has one coordinate's autocorrelation", CONVERGENCE, "autocorrelation.__wrapped__(run, [k], ax=panels[row, 3])", "autocorrelation.__wrapped__(run, chosen[:1], ax=panels[row, 3])", f"{T}convergence.py"),
         ("another stream than that of the run", PROPOSALS, "np.random.SeedSequence(check_seed(seed, None)).spawn(1)", "[np.random.SeedSequence(check_seed(seed, None))]", f"{T}proposals.py"),
         ("the rate after the event", PROPOSALS, "_rates(process, native, before, clock,", "_rates(process, native, state, clock,", f"{T}proposals.py"),
