@@ -93,7 +93,10 @@ def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", pdmp.__version__)
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {pdmp.__version__}\n" in text
-    assert f"\n## {pdmp.__version__}" in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (\S+)", (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8"), re.MULTILINE)
+    released = [title for title in sections if title != "Unreleased"]
+    assert sections in (released, ["Unreleased", *released]) and released[0] == pdmp.__version__
+    assert released == sorted(released, key=lambda title: [int(k) for k in title.split(".")], reverse=True)
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
