@@ -91,11 +91,10 @@ def test_contents_that_every_worker_has_lost(client, monkeypatch):
     recovers, found = executors.Cluster._recovers, []
 
     def losing(self, parcel, packed, seconds):
-        future = send(self, parcel, packed, seconds)
         scattered.add(self._whole)
-        if len(scattered) == 2 and not lost:  # for the first time contents are sent, and the other chains need them yet
+        if len(scattered) == 2 and not lost:  # before any worker has read them
             lost.append(client.cancel(self._whole, force=True))
-        return future
+        return send(self, parcel, packed, seconds)
 
     def spy(self, error):
         found.append(recovers(self, error))
