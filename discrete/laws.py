@@ -14,6 +14,8 @@ import numpy as np
 
 from discrete.barker import SPREAD, C
 
+APART = 1e-4  #: eigenvalues of a step that are closer, relative to their distance from 1, count as equal
+
 
 def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None):
     """Stationary covariance of SGLD, that is of x' = (I - γPH) x + N(0, Q + γ²PVP).
@@ -67,8 +69,8 @@ def kinetic_covariance(hessian, noise, linear):
     -----
     In the eigenvectors of H, each pair i, j of coordinates has the equation S_ij = Mᵢ S_ij Mⱼᵀ + V_ij k kᵀ + δ_ij B. In
     the eigenvectors of Mᵢ and Mⱼ, with eigenvalues μᵢₐ and μⱼᵦ, its solution is a division by 1 - μᵢₐ μⱼᵦ. In a
-    critically damped direction the eigenvectors coincide. With rounded numbers that does not happen exactly, and close
-    to it the error is of order 1e-16 divided by the relative distance of the friction from the critical one.
+    critically damped direction the eigenvectors coincide. Close to it rounding errors grow by the square of
+    (1 - max |μᵢ|) / |μᵢ₁ - μᵢ₂|; from 1 / `APART` on the four linear equations of S_ij are solved instead.
     """
     curvature, axes = np.linalg.eigh(hessian)
     d = len(curvature)
@@ -78,13 +80,21 @@ def kinetic_covariance(hessian, noise, linear):
     values, vectors = np.linalg.eig(m)  # (d, 2), (d, 2, 2)
     if np.abs(values).max() >= 1.0:
         return None
+    critical = np.abs(values[:, 0] - values[:, 1]) <= APART * (1.0 - np.abs(values).max(axis=1))
+    vectors[critical] = np.eye(2)  # what follows from these is replaced below
     inverse = np.linalg.inv(vectors)
     of_noise = vectors[:, 0] * (inverse @ kick)  # (d, 2): θ-component of each eigenvector times its part of the noise
     sums = 1.0 / (1.0 - np.multiply.outer(values, values))  # (d, 2, d, 2)
-    s = (axes.T @ noise @ axes) * np.einsum("ia,iajb,jb->ij", of_noise, sums, of_noise)
+    v = axes.T @ noise @ axes
+    s = v * np.einsum("ia,iajb,jb->ij", of_noise, sums, of_noise)
     here = np.arange(d)
     own = inverse @ injected @ np.swapaxes(inverse, 1, 2) * sums[here, :, here, :]
     s[here, here] += np.einsum("ia,iab,ib->i", vectors[:, 0], own, vectors[:, 0])
+    for i in np.flatnonzero(critical):
+        known = v[i, :, None] * np.outer(kick, kick).ravel()  # (d, 4)
+        known[i] += np.broadcast_to(injected, (d, 2, 2))[i].ravel()
+        products = np.einsum("ab,jce->jacbe", m[i], m).reshape(d, 4, 4)  # Mᵢ ⊗ Mⱼ
+        s[i] = s[:, i] = np.linalg.solve(np.eye(4) - products, known[..., None])[:, 0, 0]
     return axes @ s.real @ axes.T
 
 

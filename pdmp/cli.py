@@ -46,7 +46,6 @@ ARGUMENTS = (
 MOST_NUMBERS = 2**28  #: entries of a sparse table made dense, zeros included: 2 GB
 
 app = typer.Typer(
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -311,7 +310,8 @@ def sample(
     typer.echo(
         f"{label}{f' ({setting})' if setting else ''}: {chains} chains of "
         f"{stats['data_passes'] / chains:,.0f} data passes, "
-        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, {stats['seconds']:.1f} s",
+        f"{stats['total_events']:,} events, {stats['bound_violations']:,} bound violations, "
+        f"{comparison._seconds(stats['seconds'])} s",
         err=as_json,
     )
     if save is not None:
@@ -795,7 +795,11 @@ def _say(text):
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command; an error that the user can correct is one line on stderr and exit code 2."""
+    """Run the command; an error that the user can correct is one line on stderr and exit code 2.
+
+    Without arguments it shows the help, as with ``--help``.
+    """
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -455,6 +455,12 @@ class Verdict(NamedTuple):
     reason: str
 
 
+def _seconds(value):
+    """A time with two decimals, or with as many more as two significant digits need."""
+    digits = 1 - math.floor(math.log10(value)) if value > 0.0 else 2
+    return f"{value:.{min(max(digits, 2), 9)}f}"
+
+
 @dataclass
 class Comparison:
     """The result of `compare`; prints as a table, the worst sampler last, and a line for each.
@@ -504,7 +510,7 @@ class Comparison:
     COLUMNS = {
         "sampler": ("sampler", "", "{}"),
         "data_passes": ("passes", "of data", "{:,.0f}"),
-        "seconds": ("time", "s", "{:.2f}"),
+        "seconds": ("time", "s", _seconds),
         "events": ("events", "number", "{:,.0f}"),
         "bound_violations": ("violations", "number", "{:,.0f}"),
         "min_ess": ("min ESS", "draws", "{:,.0f}"),
@@ -573,7 +579,7 @@ class Comparison:
 def _form(form, value):
     if isinstance(value, float) and math.isnan(value):
         return "-"
-    return form.format(value)
+    return form(value) if callable(form) else form.format(value)
 
 
 def compare(

@@ -5,6 +5,7 @@ import importlib
 import pathlib
 import pkgutil
 import re
+import struct
 import subprocess
 import sys
 import tomllib
@@ -93,7 +94,13 @@ def test_version():
     assert re.fullmatch(r"\d+\.\d+\.\d+", pdmp.__version__)
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {pdmp.__version__}\n" in text
-    assert f"\n## {pdmp.__version__}" in (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8")
+    title = re.search(r'^title: "(.+)"$', text, re.MULTILINE)[1]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"To cite it: The pdmp authors, *{title}*" in " ".join(readme.split())
+    sections = re.findall(r"^## (\S+)", (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8"), re.MULTILINE)
+    released = [title for title in sections if title != "Unreleased"]
+    assert sections in (released, ["Unreleased", *released]) and released[0] == pdmp.__version__
+    assert released == sorted(released, key=lambda title: [int(k) for k in title.split(".")], reverse=True)
 
 
 def test_the_conda_recipe_needs_what_the_package_needs():
@@ -151,3 +158,10 @@ def test_every_public_module_is_reachable():
 def test_unknown_attribute():
     with pytest.raises(AttributeError, match="no attribute 'plotz'"):
         pdmp.plotz  # noqa: B018
+
+
+def test_the_picture_of_the_readme_leaves_room_for_the_text():
+    """Two panels side by side; its size is at the beginning of the PNG."""
+    (place,) = re.findall(r"!\[[^]]+\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    width, height = struct.unpack(">II", (ROOT / place).read_bytes()[16:24])
+    assert width > 2.5 * height

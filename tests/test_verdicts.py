@@ -182,6 +182,25 @@ def test_rows_of_the_same_verdict_are_in_the_order_of_their_errors():
     assert [row["sampler"] for row in made.rows] == ["a", "b", "c", "d"]  # as they were given, in the CSV file too
 
 
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.0, "0.00"),
+        (3.14e-5, "0.000031"),
+        (0.00421, "0.0042"),
+        (0.0999, "0.100"),
+        (0.25, "0.25"),
+        (1.0, "1.00"),
+        (123.456, "123.46"),
+        (math.nan, "-"),
+    ],
+)
+def test_times_have_two_digits_however_short(seconds, shown):
+    row = dict.fromkeys(Comparison.COLUMNS, math.nan) | {"sampler": "a", "mean_error": 0.1, "seconds": seconds}
+    lines = Comparison([row], {}, TRUTH, NAMES, {}, {}).cells()
+    assert lines[2][lines[0].index("time")] == shown
+
+
 def test_the_table_as_json(table):
     found = json.loads(json.dumps(table.to_dict(), allow_nan=False))
     assert found["title"] == "a title" and found["names"] == NAMES and found["notes"] == table.notes

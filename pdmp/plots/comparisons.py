@@ -15,10 +15,10 @@ from pdmp.plots.style import (
     COLOURS,
     DASHES,
     kernel_density,
+    log_ticks,
     names_at_ends,
     of_chain,
     one_axes,
-    plain_number,
     sampler_of,
     styled,
 )
@@ -199,12 +199,9 @@ def tuning(result: Tuning, ax: Axes | None = None) -> Figure | Axes:
     scores = [row["score"] for row in table if math.isfinite(row["score"])]
     if min(scores) > 0.0:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(plain_number)
-        axes.yaxis.set_minor_formatter(plain_number if max(scores) < 20.0 * min(scores) else "")
+        log_ticks(axes, "y")
     axes.set_xscale("log")
-    spent = sorted({row["spent"] for row in table})
-    axes.set_xticks(spent, [f"{value:,.3g}" for value in spent])
-    axes.set_xticks([], minor=True)
+    log_ticks(axes, "x", sorted({row["spent"] for row in table}))
     return axes.figure if ax is None else axes
 
 
@@ -213,12 +210,13 @@ def _setting(value):
 
 
 def _check_coordinates(coordinates, dim):
-    coordinates = [int(k) for k in coordinates]
+    coordinates = [coordinates] if isinstance(coordinates, str) or np.ndim(coordinates) == 0 else list(coordinates)
     allowed = (2,) if dim < 3 else (2, 3)
-    if len(coordinates) not in (*allowed, *((1,) if dim == 1 else ())) or not all(0 <= k < dim for k in coordinates):
+    whole = all(isinstance(k, (int, np.integer)) and 0 <= k < dim for k in coordinates)
+    if len(coordinates) not in (*allowed, *((1,) if dim == 1 else ())) or not whole:
         how_many = " or ".join(map(str, allowed))
         raise ValueError(f"`coordinates` must be {how_many} of 0 … {dim - 1}, got {coordinates}.")
-    return coordinates
+    return [int(k) for k in coordinates]
 
 
 def _telling_coordinates(reference):
@@ -314,8 +312,6 @@ def _show_errors(axes, table, labels, colours):
 
 def _draw_errors(axes, curves, dashed, colours, floor):
     """Curves of errors on logarithmic scales, with their names at their ends, above the error of the reference."""
-    from matplotlib import ticker
-
     for label, (cost, error) in curves.items():
         axes.plot(cost, error, lw=1.4, ls=DASHES if label in dashed else "-", color=colours[label])
     errors = [error for _, error in curves.values()]
@@ -324,11 +320,10 @@ def _draw_errors(axes, curves, dashed, colours, floor):
     axes.axhline(floor, color="0.55", lw=0.8, ls=(0, (1, 1.5)))
     left = axes.get_xlim()[0]
     axes.text(left * 1.06, floor * 1.04, "error of the reference itself", fontsize=7, color="0.4", va="bottom")
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(plain_number)
-    axes.yaxis.set_minor_formatter(lambda y, _: "")
     names_at_ends(axes, {label: error[-1] for label, (_, error) in curves.items()}, colours)
     axes.set_xlim(left, max(cost[-1] for cost, _ in curves.values()))
+    log_ticks(axes, "x")
+    log_ticks(axes, "y")
 
 
 @styled
@@ -377,7 +372,7 @@ def error_by_cost(
     >>> pdmp.plots.error_by_cost(short, reference=long, cost='events').get_yscale()
     'log'
     """
-    if cost not in COSTS:
+    if not isinstance(cost, str) or cost not in COSTS:
         raise ValueError(f"`cost` must be one of {', '.join(map(repr, COSTS))}, got {cost!r}.")
     if hasattr(result, "rms_by_pass"):
         curves, dashed, truth = _curves_of_table(result, COSTS[cost][0]), [], result.reference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.diagnostics import events
+from pdmp.engine.checks import check_count
 from pdmp.plots.densities import marginals
 from pdmp.plots.paths import trace
 from pdmp.plots.style import (
@@ -76,6 +78,7 @@ def ranks(
     """
     from scipy.stats import rankdata
 
+    draws, bins = check_count("draws", draws), check_count("bins", bins)
     most = count_axes(axes, 6)
     chosen, text = choose(run, coordinates, most, by="rhat")
     draws = min(draws, draws_of(run).shape[1]) if run.store == "grid" else draws
@@ -156,7 +159,7 @@ def autocorrelation(
     if lags is None:
         # The time that one effective draw takes is the integral of the autocorrelation over lags of both signs.
         lags = 5.0 * float(np.sum(lengths)) / np.nanmin(ess) if np.any(ess > 0.0) else length
-    elif not lags > 0.0:
+    elif not isinstance(lags, numbers.Real) or not lags > 0.0:
         raise ValueError(f"`lags` must be positive, got {lags!r}.")
     lags = min(lags, 0.25 * length)
     if run.store == "grid":
@@ -184,7 +187,8 @@ def autocorrelation(
 def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     """Plot how many events of each kind come per unit of process time: of each chain, and of all.
 
-    Bars are two Monte Carlo standard errors to each side; runs without a skeleton have none.
+    Bars are two Monte Carlo standard errors to each side. A hollow marker has none, as its error is not known: the run
+    is too short, or has no skeleton.
 
     Parameters
     ----------
@@ -206,21 +210,26 @@ def event_rates(run: Run, ax: Axes | None = None) -> Axes:
     """
     pooled, names = events.event_rates(run), list(run.stats["events"])
     axes = one_axes(ax, 1.6 + 1.1 * len(names), 3.0)
-    width = 0.7 / run.chains
+    width, top = 0.7 / run.chains, 0.0
     for c, one in enumerate(run.split()):
         rates = events.event_rates(one)
         x = np.arange(len(names)) + (c - 0.5 * (run.chains - 1)) * width
         value = np.array([rates[name].value for name in names])
-        error = 2.0 * np.nan_to_num([rates[name].error for name in names])
+        error = 2.0 * np.array([rates[name].error for name in names])
         style = {"fmt": MARKERS[c % len(MARKERS)], "color": COLOURS[c % len(COLOURS)], "label": f"chain {c}"}
         axes.errorbar(x, value, error, ms=4, elinewidth=1.0, **style)
+        unknown = ~np.isfinite(error)
+        axes.plot(x[unknown], value[unknown], style["fmt"], ms=4, mec=style["color"], mfc="white", zorder=3)
+        top = max(top, float(np.max(value + np.where(unknown, 0.0, error))))
     for k, name in enumerate(names):
         axes.plot([k - 0.42, k + 0.42], [pooled[name].value] * 2, color="black", lw=1.0, zorder=0)
     axes.set_xticks(range(len(names)), names)
     axes.set(xlim=(-0.55, len(names) - 0.45), ylabel="events per unit of process time")
-    axes.set_ylim(bottom=0.0)
-    if 1 < run.chains <= 8:
-        axes.legend(loc="best", ncols=2)
+    legend = 1 < run.chains <= 8
+    rows = -(-run.chains // 2) if legend else 0  # above all bars there is room for the legend
+    axes.set_ylim(0.0, (1.08 + 0.1 * rows) * max([top, *(pooled[name].value for name in names)]) or 1.0)
+    if legend:
+        axes.legend(loc="upper right", ncols=2)
     return axes
 
 
@@ -256,7 +265,7 @@ def overview(run: Run, coordinates: Sequence[int | str] | None = None) -> Figure
 
     chosen, text = choose(run, coordinates, 4)
     run.draws(1)  # an error of one line without a path
-    ratios, size = [2.2, 1.0, 1.0, 1.15], (9.0, 0.75 + 1.45 * len(chosen))
+    ratios, size = [2.2, 1.0, 1.0, 1.15], (7.9, 0.75 + 1.45 * len(chosen))
     options = {"squeeze": False, "width_ratios": ratios, "layout": "constrained"}
     figure, panels = pyplot.subplots(len(chosen), 4, figsize=size, **options)
     n = run.diagnostic_draws(1_000)

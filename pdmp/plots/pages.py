@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pdmp.plots.comparisons import compare, error_by_cost
+from pdmp.plots.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,6 +51,7 @@ figcaption {{ color: #666; font-size: 13px }}
 """
 
 
+@styled
 def report(table: Comparison, path: str | os.PathLike, settings: Mapping[str, object] | None = None) -> None:
     """Write a comparison as one HTML file that needs no other: table, verdicts, pictures, notes and settings.
 
@@ -69,6 +71,10 @@ def report(table: Comparison, path: str | os.PathLike, settings: Mapping[str, ob
     """
     from matplotlib import pyplot
 
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"`path` must be the path of a file, got {type(path).__name__}.")
+    if settings is not None and not isinstance(settings, Mapping):
+        raise TypeError(f"`settings` must be a dict of names and values, got {type(settings).__name__}.")
     pictures = []
     if table.errors_by_pass:
         pictures.append(("Paths, marginals, and the error of the means against data passes", compare(table)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.engine.checks import check_count
 from pdmp.plots.style import (
     COLOURS,
     MARKERS,
@@ -78,7 +79,7 @@ def trajectory(
     """
     from matplotlib import pyplot
 
-    chain = check_chain(run, chain)
+    chain, events = check_chain(run, chain), check_count("events", events)
     path, names, d = run.trajectories[chain], run.names(), run.dim
     wanted = min(d, 2)
     if coordinates is None:

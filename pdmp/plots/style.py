@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,20 +45,58 @@ STYLE = {
     "figure.dpi": 110,
     "savefig.dpi": 200,
 }
+LABEL = {"x": 0.5, "y": 0.18}  #: inches that the label of a tick takes
 PATH_NUMBERS = 20_000_000  #: largest number of positions times coordinates that are read of one path
 DRAWS = 4_000  #: draws of each chain that densities are made of
 CANDIDATES = 500  #: coordinates among which the most correlated are searched for
 
+#: What pictures are of, by annotation: in words, and attributes that tell it from anything else.
+SUBJECTS = {
+    "Run": ("a run, which `pdmp.sample` returns", ("store", "chains", "split")),
+    "Comparison": ("a comparison, which `pdmp.compare` returns", ("errors_by_pass", "rms_by_pass")),
+    "Reference": ("a reference, which `pdmp.reference` returns", ("mean", "sd", "ess")),
+    "Tuning": ("a search, which `pdmp.tuning.mamba` returns", ("table", "best", "clock")),
+}
+
 F = TypeVar("F", bound=Callable)
 
 
+def check_subjects(signature: inspect.Signature, given: dict[str, Any]) -> None:
+    """Raise a `TypeError` for an argument that is not what its annotation says, a subject or where to draw."""
+    from matplotlib.axes import Axes
+
+    for name, value in given.items():
+        kinds = str(signature.parameters[name].annotation).split(" | ")
+        if value is None and "None" in kinds:
+            continue
+        if name in ("ax", "axes"):
+            what = "a matplotlib Axes" if name == "ax" else "matplotlib Axes, one for each panel"
+            right = isinstance(value, Axes)
+            if name == "axes" and not right:
+                right = all(isinstance(one, Axes) for one in np.array(value, dtype=object).ravel())
+        else:
+            kinds = [kind for kind in kinds if kind != "None"]
+            if not set(kinds) <= SUBJECTS.keys():
+                continue
+            what = ", or ".join(SUBJECTS[kind][0] for kind in kinds)
+            right = any(all(hasattr(value, of) for of in SUBJECTS[kind][1]) for kind in kinds)
+        if not right:
+            raise TypeError(f"`{name}` must be {what}, got {type(value).__name__}.")
+
+
 def styled(function: F) -> F:
-    """The function, in whose pictures type and lines have the sizes of `STYLE`."""
+    """The function, in whose pictures type and lines have the sizes of `STYLE`, and which refuses wrong subjects."""
+    signature = inspect.signature(function)
 
     @functools.wraps(function)
     def draw(*args, **kwargs):
         from matplotlib import pyplot
 
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            given = {}  # Python says below what is missing
+        check_subjects(signature, given)
         with pyplot.rc_context(STYLE):
             return function(*args, **kwargs)
 
@@ -142,7 +182,7 @@ def choose(
 def check_coordinates(coordinates: Sequence[int | str], run: Run, least: int = 1) -> list[int]:
     """Numbers of coordinates that were given by number or name."""
     names = run.names()
-    given = [coordinates] if isinstance(coordinates, (str, int, np.integer)) else list(coordinates)
+    given = [coordinates] if isinstance(coordinates, str) or np.ndim(coordinates) == 0 else list(coordinates)
     found = [names.index(k) if isinstance(k, str) and k in names else k for k in given]
     whole = all(isinstance(k, (int, np.integer)) and 0 <= k < run.dim for k in found)
     if len(found) < least or not whole:
@@ -208,9 +248,63 @@ def kernel_density(x: np.ndarray, points: np.ndarray) -> np.ndarray | None:
     return gaussian_kde(x)(points) if len(x) > 2 and np.ptp(x) > 0.0 else None
 
 
-def plain_number(y: float, _: Any) -> str:
-    """A tick label without powers of ten."""
-    return f"{y:g}"
+def log_number(y: float, _: Any) -> str:
+    """A tick label on a logarithmic axis: plain from 0.0001 to 999,999, with a power of ten beyond."""
+    if y <= 0.0:  # beyond the end of the axis
+        return ""
+    if 0.99e-4 <= y < 999_999.5:
+        return f"{y:,.10g}" if y >= 1_000.0 else f"{y:.6g}"
+    power = math.floor(math.log10(y * (1.0 + 1e-9)))
+    factor = f"{y / 10.0**power:.3g}"
+    return rf"$10^{{{power}}}$" if factor == "1" else rf"${factor}\times10^{{{power}}}$"
+
+
+def log_ticks(axes: Axes, which: str, wanted: Sequence[float] = ()) -> None:
+    """Label a logarithmic axis where it has room, and leave the minor ticks without labels.
+
+    At 1, 2, 5, 10, … if these fit, else at 1, 3, 10, …, else at powers of ten; where there are fewer than two of all
+    of these, at round numbers of equal distances.
+
+    Parameters
+    ----------
+    axes : Axes
+        Whose limits have been set.
+    which : {"x", "y"}
+    wanted : sequence of float, optional
+        Where labels are if all of them fit, to three digits.
+    """
+    from matplotlib import ticker
+
+    axis, (low, high) = getattr(axes, f"{which}axis"), sorted(getattr(axes, f"get_{which}lim")())
+    box = axes.get_window_extent()
+    inches = (box.width if which == "x" else box.height) / axes.figure.dpi
+    decades = math.log10(high / low)
+    label = LABEL[which] * (1.5 if which == "x" and (low < 1e-4 or high >= 1e6) else 1.0)  # "2×10⁻⁵" is longer
+    powers = np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+
+    def fits(ticks):
+        inside = np.log10(
+            [tick for tick in sorted(ticks) if low <= tick * (1.0 + 1e-9) and tick <= high * (1.0 + 1e-9)]
+        )
+        return len(inside) > 1 and np.min(np.diff(inside)) * inches / decades >= label
+
+    axis.set_major_formatter(log_number)
+    axis.set_minor_formatter(lambda *_: "")
+    if fits(wanted):
+        axis.set_major_locator(ticker.FixedLocator(wanted))
+        axis.set_major_formatter(lambda value, _: log_number(float(f"{value:.3g}"), _))
+        return
+    for subs in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+        if fits([sub * 10.0**power for power in powers for sub in subs]):
+            axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=99))
+            break
+    else:
+        if decades < 1.0:
+            locators = [ticker.MaxNLocator(n, steps=[1, 2, 5, 10]) for n in (5, 4, 3, 2)]
+            chosen = next((one for one in locators if fits(one.tick_values(low, high))), locators[-1])
+        else:
+            chosen = ticker.LogLocator(numticks=max(int(inches / label), 2))
+        axis.set_major_locator(chosen)
 
 
 def apart(places: np.ndarray, distance: float) -> list[float]:

@@ -474,6 +474,28 @@ def test_the_predicted_covariance_with_correlated_noise(scheme):
     assert kinetic_covariance(HESSIAN, NOISE, lambda curvature: cls.linear_step(30.0, 0.1, curvature)) is None
 
 
+@pytest.mark.parametrize("separation", [0.0, 1e-14, 1e-9, 1e-5, 1e-2])
+@pytest.mark.parametrize("double", [0.0, 0.6, 0.999])
+def test_the_predicted_covariance_where_damping_is_critical(double, separation):
+    """Steps whose two eigenvalues along the first axis (nearly) coincide, against the sum of M^n Q (M^n)ᵀ."""
+    u, gap = np.array([[1.0, 0.4], [-0.7, 2.0]]), 1.0 - double
+    jordan = np.array([[double, gap], [0.0, double - separation * gap]])
+    first = np.array([[0.0, 0.0], [0.3, separation]]) if double == 0.0 else u @ jordan @ np.linalg.inv(u)
+    steps, kick = np.array([first, [[0.9, 0.1], [-0.3, 0.5]]]), np.array([0.3, 1.0])
+    injected = np.array([[[0.02, 0.01], [0.01, 0.4]], [[0.0, 0.0], [0.0, 0.3]]])
+    curvature, axes = np.linalg.eigh(HESSIAN)
+    whole, q = np.zeros((4, 4)), np.kron(axes.T @ NOISE @ axes, np.outer(kick, kick))
+    for i, at in enumerate((slice(0, 2), slice(2, 4))):
+        whole[at, at] = steps[i]
+        q[at, at] += injected[i]
+    for _ in range(20):  # doubles the number of terms
+        q, whole = q + whole @ q @ whole.T, whole @ whole
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = kinetic_covariance(HESSIAN, NOISE, lambda c: (steps, kick, injected))
+    np.testing.assert_allclose(axes.T @ found @ axes, q[::2, ::2], rtol=1e-6)
+
+
 @pytest.mark.parametrize("scheme", ["splitting", "BAOAB", "UBU"])
 def test_candidates_have_a_law_within_the_error(scheme):
     rng = np.random.default_rng(3)

@@ -299,3 +299,13 @@ BUGS = [
         ),
     )
 ]
+
+BUGS += [
+    Bug(
+        "clusters: contents that are lost are sent on",
+        "pdmp/engine/executors.py",
+        "self._whole, self._losses = None, self._losses - 1",
+        "self._losses = self._losses - 1",
+        ("tests/faults/test_clusters.py::test_contents_that_every_worker_has_lost",),
+    )
+]

@@ -57,7 +57,10 @@ BUGS = [
         # what they share
         ("Kinetic", KINETIC, "the temperature is a sum over coordinates", "    return total / p.shape[0]", "    return total"),
         ("Kinetic", KINETIC, "momenta start at rest", "return rng.standard_normal(self.dim)", "return 0.0 * rng.standard_normal(self.dim)"),
-        ("Kinetic", "discrete/laws.py", "noise only along the axes", "s = (axes.T @ noise @ axes) *", "s = np.diag(np.diag(axes.T @ noise @ axes)) *"),
+        ("Kinetic", "discrete/laws.py", "noise only along the axes", "v = axes.T @ noise @ axes", "v = np.diag(np.diag(axes.T @ noise @ axes))"),
+        ("Kinetic", "discrete/laws.py", "eigenvectors although they coincide", "APART = 1e-4", "APART = -1.0"),
+        ("Kinetic", "discrete/laws.py", "critical damping: the row without the column", "s[i] = s[:, i] = np.linalg.solve", "s[i] = np.linalg.solve"),
+        ("Kinetic", "discrete/laws.py", "critical damping without the sampler's own noise", "        known[i] += np.broadcast_to(injected, (d, 2, 2))[i].ravel()\n", ""),
         ("Kinetic", KINETIC, "a step at which two errors cancel", "target, step, error)", "target, limit, error)"),
         ("Kinetic", KINETIC, "the fastest mode counts", "slowest = np.abs(np.linalg.eigvals(linear(step, friction, curvature)[0])).max()", "slowest = np.abs(np.linalg.eigvals(linear(step, friction, curvature)[0])).min()"),
     ]

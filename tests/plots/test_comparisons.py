@@ -91,6 +91,31 @@ def test_guides_fall_with_the_square_root(table):
         assert (x0, y0) == (at[0], error[0]) and x1 == 100.0 and y1 / y0 == pytest.approx((x0 / x1) ** 0.5)
 
 
+def labels_apart(axes):
+    """Texts of the tick labels of each axis that are seen, none of which touches the next one."""
+    axes.figure.draw_without_rendering()
+    found = []
+    for axis, side, limits in ((axes.xaxis, 0, axes.get_xlim()), (axes.yaxis, 1, axes.get_ylim())):
+        seen = [t for t in axis.get_major_ticks() if limits[0] <= t.get_loc() * (1 + 1e-9) <= limits[1] * (1 + 2e-9)]
+        boxes = sorted(tuple(t.label1.get_window_extent().get_points()[:, side]) for t in seen)
+        assert all(a[1] < b[0] for a, b in zip(boxes, boxes[1:], strict=False))
+        assert not any(t.label1.get_text() for t in axis.get_minor_ticks())
+        found.append([t.label1.get_text() for t in seen])
+    return found
+
+
+@pytest.mark.parametrize("last", [80.0, 300.0, 3_000.0, 4e7])
+def test_labels_of_errors_are_apart(last, table):
+    passes = np.geomspace(28.0, last, 3)
+    for curves in (table.errors_by_pass, table.rms_by_pass):
+        curves.update({label: (passes, error) for label, (_, error) in curves.items()})
+    for axes in (plots.error_by_cost(table), plots.error_by_cost(table, cost="seconds"), plots.compare(table).axes[-1]):
+        cost, error = labels_apart(axes)
+        assert len(cost) > 1 and len(error) > 1
+    if last < 4e7:
+        assert ["60", "100", "1,000"][(last > 80.0) + (last > 300.0)] in labels_apart(plots.error_by_cost(table))[0]
+
+
 def test_errors_of_a_run_by_cost(plane):
     axes = plots.error_by_cost(plane, TRUTH, "events")
     cost, error = axes.lines[0].get_xydata().T
@@ -125,6 +150,19 @@ def test_errors_that_cannot_be_drawn(plane, line, table):
     table.rms_by_pass.clear()
     with pytest.raises(ValueError, match="every sampler of this comparison failed"):
         plots.error_by_cost(table)
+
+
+@pytest.mark.parametrize("given", ["ab", ["a", "b"], 1, [0.5, 1], [0, 2]])
+def test_coordinates_of_a_comparison_that_are_refused(given, table):
+    with pytest.raises(ValueError, match="`coordinates` must be 2 of 0 … 1, got "):
+        plots.compare(table, given)
+
+
+def test_where_a_report_cannot_go(table):
+    with pytest.raises(TypeError, match="`path` must be the path of a file, got int"):
+        plots.report(table, 1)
+    with pytest.raises(TypeError, match="`settings` must be a dict of names and values, got list"):
+        plots.report(table, "r.html", ["seed"])
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
@@ -202,5 +240,11 @@ def test_a_search_on_the_axes_given():
     assert plots.tuning(found, ax=axes) is axes and len(axes.lines) == 2
     np.testing.assert_allclose(axes.lines[1].get_xydata(), [[10.0, 0.5], [20.0, 1.0 / 3.0]])
     assert axes.lines[1].get_color() == plots.style.COLOURS[0] != axes.lines[0].get_color()
+    labels_apart(axes)
+    for row in table:
+        row["spent"] *= 100.0 / 3.0 * (3.0 if row["round"] else 1.0)
+    assert labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0] == ["333", "2,000"]  # the rounds
+    table += [dict(table[0], step=3 + k, spent=333.0 + 7.0 * k, score=1.0) for k in range(70)]  # each its own seconds
+    assert "500" in labels_apart(plots.tuning(found, ax=pyplot.subplots()[1]))[0]
     assert plots.tuning(found).axes[0].get_xlabel() == "steps spent by a setting"
     assert isinstance(plots.tuning(found), pdmp.plots.comparisons.one_axes(None).figure.__class__)

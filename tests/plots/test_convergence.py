@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import pdmp
 from pdmp import plots
+from tests.plots.conftest import PLANE
 from tests.toys import Telegraph, Walls
 
 pytestmark = pytest.mark.exact
@@ -169,6 +170,32 @@ def test_event_rates_without_a_skeleton():
     assert np.array_equal(axes.containers[0][0].get_ydata(), [counts[k] / run.end[0] for k in ("first", "second")])
 
 
+def test_nothing_of_event_rates_is_cut_and_unknown_errors_are_hollow(plane):
+    runs = [
+        plane,
+        pdmp.sample(pdmp.BPS(PLANE, refresh_rate=0.5), events=12, chains=2, seed=1),  # too short for errors
+        pdmp.sample(pdmp.BPS(PLANE, refresh_rate=0.5), events=60, chains=8, seed=1),
+        pdmp.sample(pdmp.ZigZag(PLANE), events=60, seed=1),
+    ]
+    for run in runs:
+        axes = plots.event_rates(run)
+        axes.figure.draw_without_rendering()
+        errors = np.array(
+            [[v.error for v in pdmp.diagnostics.event_rates(one).values()] for one in run.split()], dtype=float
+        )
+        hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
+        shown = np.array(sorted(xy[0] for line in hollow for xy in line.get_xydata()))
+        assert len(shown) == np.isnan(errors).sum() and len(hollow) == run.chains
+        above = [line.get_ydata().max() for line in axes.lines if len(line.get_ydata())]
+        bars = [segment for c in axes.containers for segment in c[2][0].get_segments()]
+        above += [bar[:, 1].max() for bar in bars if len(bar) and np.all(np.isfinite(bar))]
+        free = axes.get_window_extent().y1 - 4.0
+        if axes.get_legend():
+            free = axes.get_legend().get_window_extent().y0
+        assert axes.transData.transform((0.0, max(above)))[1] < free and axes.get_ylim()[0] == 0.0
+    assert np.isnan(pdmp.diagnostics.event_rates(runs[1].split()[0])["bounce"].error)
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +213,7 @@ def test_the_four_that_one_looks_at_first(plane):
         assert np.array_equal(correlation.lines[1].get_xydata(), expected)
         assert correlation.get_title(loc="right") == f"{plane.ess('spectral')[k]:,.0f} effective draws"
     assert figure.get_suptitle() == "BPS, 2 chains, 300 events"
+    assert 86.0 * figure.get_figwidth() <= 681.0  # the narrowest column of the site beside its sidebar, docs/images.py
     headings = [text.get_text() for panel in panels[0] for text in panel.texts]
     assert headings == ["path", "marginal", "ranks, share / expected", "autocorrelation"]
 

@@ -2,6 +2,8 @@
 
 import inspect
 import itertools
+import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -183,3 +185,104 @@ def test_the_style_of_the_user_is_left_alone(line):
         before = dict(pyplot.rcParams)
         plots.trajectory(line)
         assert dict(pyplot.rcParams) == before and before["font.size"] == 17.0
+
+
+# -- what is not right ------------------------------------------------------------------------------------------------
+
+OF_A_RUN = [name for name in plots.__all__ if "run" in inspect.signature(getattr(plots, name)).parameters]
+
+
+@pytest.mark.parametrize("name", OF_A_RUN)
+@pytest.mark.parametrize("given", [np.zeros((2, 5, 3)), None, "run.npz"])
+def test_what_is_no_run_is_refused(name, given):
+    with pytest.raises(
+        TypeError, match=f"^`run` must be a run, which `pdmp.sample` returns, got {type(given).__name__}.$"
+    ):
+        getattr(plots, name)(given)
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWN if name != "reliability"])
+def test_where_nothing_can_be_drawn_is_refused(name, plane):
+    kind = "ax" if "ax" in inspect.signature(getattr(plots, name)).parameters else "axes"
+    what = "a matplotlib Axes" if kind == "ax" else "matplotlib Axes, one for each panel"
+    subject = SimpleNamespace(table=[], best={}, clock="steps") if name == "tuning" else plane
+    for given in (3, pyplot.figure()):
+        with pytest.raises(TypeError, match=f"^`{kind}` must be {what}, got {type(given).__name__}.$"):
+            getattr(plots, name)(subject, **{kind: given})
+    with pytest.raises(TypeError, match="`ax` must be a matplotlib Axes, got int"):
+        plots.reliability([0, 1], [0.2, 0.7], ax=3)
+
+
+def test_other_subjects_than_a_picture_has(plane, tmp_path):
+    comparison = "a comparison, which `pdmp.compare` returns"
+    run = "a run, which `pdmp.sample` returns"
+    for call, what in (
+        (lambda: plots.compare(plane), f"`table` must be {comparison}, got Run"),
+        (lambda: plots.report(plane, tmp_path / "r.html"), f"`table` must be {comparison}, got Run"),
+        (lambda: plots.tuning(plane), "`result` must be a search, which `pdmp.tuning.mamba` returns, got Run"),
+        (lambda: plots.error_by_cost(np.zeros(2)), f"`result` must be {comparison}, or {run}, got ndarray"),
+        (
+            lambda: plots.error_by_cost(plane, np.zeros(2)),
+            f"`reference` must be a reference, which `pdmp.reference` returns, or {run}, got ndarray",
+        ),
+    ):
+        with pytest.raises(TypeError, match=f"^{re.escape(what)}.$"):
+            call()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="`cost` must be one of 'data_passes', .*, got \\['seconds'\\]"):
+        plots.error_by_cost(plane, plane, ["seconds"])
+    with pytest.raises(TypeError, match="missing .* 'run'"):
+        plots.trace()
+
+
+def test_settings_of_pictures_that_are_refused(plane):
+    for call, error, what in (
+        (lambda: plots.trajectory(plane, events="many"), TypeError, "`events` must be an integer, got 'many'"),
+        (lambda: plots.ranks(plane, bins=0), ValueError, "`bins` must be at least 1, got 0"),
+        (lambda: plots.ranks(plane, draws=2.5), TypeError, "`draws` must be an integer, got 2.5"),
+        (lambda: plots.autocorrelation(plane, lags="long"), ValueError, "`lags` must be positive, got 'long'"),
+        (lambda: plots.trace(plane, 0.5), ValueError, "`coordinates` must be some of 0 … 1, or their names"),
+    ):
+        with pytest.raises(error, match=what):
+            call()
+
+
+# -- logarithmic axes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(2.9, 2.0), (3.6, 3.4), (7.2, 4.0)])
+def test_labels_of_logarithmic_axes_are_apart_and_enough(size):
+    """Of ranges from a factor of 1.3 to eight decades, wherever they begin."""
+    with pyplot.rc_context(style.STYLE):
+        figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    for decades in (0.12, 0.3, 0.6, 1.0, 1.35, 1.7, 2.0, 2.6, 4.0, 8.0):
+        for begin in (-4.3, -1.9, 0.0, 0.31, 1.48, 1.75, 3.65):
+            low, high = 10.0**begin, 10.0 ** (begin + decades)
+            axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
+            style.log_ticks(axes, "x"), style.log_ticks(axes, "y")
+            figure.draw_without_rendering()
+            for axis, side in ((axes.xaxis, 0), (axes.yaxis, 1)):
+                ticks = [t for t in axis.get_major_ticks() if low <= t.get_loc() * (1 + 1e-9) <= high * (1 + 2e-9)]
+                boxes = sorted(tuple(t.label1.get_window_extent().get_points()[:, side]) for t in ticks)
+                assert 2 <= len(ticks) <= 20
+                assert all(a[1] + 1.0 < b[0] for a, b in zip(boxes, boxes[1:], strict=False)), (low, high, side)
+                assert all(len(t.label1.get_text()) > 0 for t in ticks)
+                assert not any(t.label1.get_text() for t in axis.get_minor_ticks())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0001, "0.0001"),
+        (0.25, "0.25"),
+        (20.0, "20"),
+        (5_000.0, "5,000"),
+        (100_000.0, "100,000"),
+        (1e6, "$10^{6}$"),
+        (2e6, r"$2\times10^{6}$"),
+        (1e-5, "$10^{-5}$"),
+        (5e-6, r"$5\times10^{-6}$"),
+    ],
+)
+def test_numbers_on_logarithmic_axes(value, text):
+    assert style.log_number(value, None) == text == style.log_number(np.nextafter(value, 0.0), None)
