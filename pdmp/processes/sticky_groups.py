@@ -182,7 +182,8 @@ class StickyGroups(Sticky):
         self.unit_of_group = single + np.cumsum(sizes > 1) - 1
         self.unit_of_group[sizes == 1] = np.searchsorted(self.sticking, [g[0] for g in parts if len(g) == 1])
         self.members = np.concatenate([self.sticking, larger])
-        self.unit = np.concatenate([np.arange(single), np.repeat(self.unit_of_group, sizes)[np.repeat(sizes > 1, sizes)]])
+        of_larger = np.repeat(self.unit_of_group[sizes > 1], sizes[sizes > 1])
+        self.unit = np.concatenate([np.arange(single), of_larger])
         self.units = single + int(np.sum(sizes > 1))
         self._expand(inner, anchor)
 
