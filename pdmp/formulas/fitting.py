@@ -135,9 +135,10 @@ def regression(
         their number has a prior of its own.
     sampler : {"auto", "zigzag", "bps", "boomerang"}, default "auto"
         What samples the posterior, at one row a proposal and with any number of rows: a Zig-Zag process, the Bouncy
-        Particle Sampler or the Boomerang sampler; with `select` their sticky versions. "bps" and "boomerang" are for
-        regressions without group effects, whose terms of several columns are not selected as a whole. "auto" is as in
-        the notes below. All have the same law; the summary names the one that it was.
+        Particle Sampler or the Boomerang sampler; with `select` their sticky versions, whose coefficients enter and
+        leave by reversible jumps besides. "bps" and "boomerang" are for regressions without group effects. "auto" is
+        as in the notes below, and with `select` and without groups "bps". All have the same law; the summary names
+        the one that it was.
     seed : int, optional
         The same seed gives the same fit.
     folder : path, optional
@@ -636,7 +637,7 @@ def condition(covariance: np.ndarray) -> float:
 def asked_for(
     sampler: str, model: MixedRegression, mode: np.ndarray, covariance: np.ndarray, starts: Any, selects: bool
 ) -> tuple[Any, Any, str]:
-    """The sampler that is called "bps", which "auto" takes for selection, or "boomerang"; starts; and what is said of it, as `subsampled` returns them."""
+    """The sampler that is called "boomerang", or else "bps"; starts; and what is said of it: as `subsampled` does."""
     said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
     if not selects:
         bouncing = sampler == "bps"

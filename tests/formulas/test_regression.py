@@ -745,7 +745,10 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
             share = sparse * (1.0 - 0.2 / sparse.sum())
             assert zero[:, 1:3].mean(axis=0) == pytest.approx(share, abs=0.1) and not zero[:, 0].any()
             inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
-            assert type(process.inner) is inner and name.removeprefix("the ") in notes[0]
+            assert type(process.inner) is inner
+            assert name.partition(",")[0].removeprefix("the ") + " with reversible jumps, exact" in notes[0]
+        assert isinstance(process, StickyGroups) and process.grouped.tolist() == [1, 2] and process.units == 2
+        assert process.total_rate == 2.0
     assert asked["process"].inner.refresh_rate == 1.0
     fitting.sample_model(model, 1, False, {})
     assert asked["process"] is model
@@ -758,8 +761,6 @@ def test_samplers_that_have_no_version_for_a_model(monkeypatch):
     for sampler in ("bps", "boomerang"):
         with pytest.raises(ValueError, match=f"`sampler`: '{sampler}' is for regressions without group effects"):
             pdmp.regression("y ~ x + (1 | g)", table(), sampler=sampler, **options)
-        with pytest.raises(ValueError, match="has no jumps of terms with several columns, which `select` names: 'g'"):
-            pdmp.regression("y ~ x + g", table(), select="all", sampler=sampler, **options)
     with pytest.raises(ValueError, match="`sampler` cannot be 'zigzag': that is for effects of one grouping"):
         pdmp.regression("y ~ x + (1 + w | g)", table(), sampler="zigzag", **options)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
@@ -984,14 +985,21 @@ def test_terms_of_several_columns_are_selected_as_a_whole(monkeypatch):
     for each, w in ((model, 0.5), (one, 0.2), (counted, None)):
         _, notes = fitting.sample_model(each, 1, True, {})
         process = asked["process"]
-        assert isinstance(process, StickyGroups) and process.grouped.tolist() == [2, 3]
+        assert isinstance(process, StickyGroups)
+        assert process.grouped.tolist() == ([2, 3, 1] if each is one else [2, 3, 1, 4])
         assert process.sticking.tolist() == ([1] if each is one else [1, 4])
         odds = 0.0 if w is None else np.log(w / (1.0 - w))
         assert process.log_odds[0] == pytest.approx(odds + np.log(each.slab_density()[[2, 3]]).sum())
         assert process.shape == (1.0 if w is None else 0.0)
-        assert "terms of several columns entering and leaving by reversible jumps" in notes[0]
+        assert "the sticky Bouncy Particle Sampler with reversible jumps" in notes[0]
+        zero = fitting.subsampled(each, True)[1](200, np.random.default_rng(0)) == 0.0
+        assert np.array_equal(zero[:, 2], zero[:, 3])
+    monkeypatch.setattr(fitting, "JUMP_ROWS", 0.25 * single.n_data)
     fitting.sample_model(single, 1, True, {})
-    assert not isinstance(asked["process"], StickyGroups)
+    assert asked["process"].grouped.tolist() == [1, 2] and len(asked["process"].log_odds) == 2
+    assert asked["process"].total_rate == 0.25 * 2  # as a proposal looks at all rows
+    fitting.sample_model(one, 1, True, {}, "zigzag")
+    assert isinstance(asked["process"].inner, RegressionZigZag) and asked["process"].total_rate == 2.0
 
 
 class Recorded:

@@ -181,8 +181,8 @@ BUGS = [
         (
             "the prior of the model's size is lost with groups",
             FITTING,
-            "groups, model.model_prior), starts, said",
-            "groups), starts, said",
+            "single], model.model_prior, rate=rate)",
+            "single], None, rate=rate)",
             "test_terms_of_several_columns_are_selected_as_a_whole",
         ),
         (
@@ -806,14 +806,16 @@ ASKED, REFUSED = (
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "bps" else MovingRegressionBoomerang)(', 'if sampler != "zigzag" else MovingRegressionBoomerang)(', ASKED),
-        ("the sampler that is asked for has no prior of the models", FITTING, "return Sticky(inner, model.model_prior, (), None, None), sparse_starts", "return Sticky(inner, None, (), None, None), sparse_starts", ASKED),
-        ("the sampler that is asked for does not stick", FITTING, "return Sticky(inner, model.model_prior, (), None, None), sparse_starts", "return inner, sparse_starts", ASKED),
+        ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "boomerang" else RegressionBPS)(', 'if sampler == "zigzag" else RegressionBPS)(', ASKED),
+        ("the sampler that is asked for has no prior of the models", FITTING, "StickyGroups(process, [*whole, *single], model.model_prior", "StickyGroups(process, [*whole, *single], None", ASKED),
+        ("the sampler that is asked for does not stick", FITTING, "return with_jumps(inner, model), sparse_starts", "return inner, sparse_starts", ASKED),
         ("a small table has full gradients whatever is asked for", FITTING, 'if sampler == "auto" and not (model.n_data', "if not (model.n_data", ASKED),
         ("the notes name another sampler", FITTING, ".get(type(process.inner), ", ".get(type(process), ", ASKED),
         ("groups are sampled by any sampler", FITTING, "    if model.n_groups:\n        raise ValueError(f'`sampler`", "    if False:\n        raise ValueError(f'`sampler`", REFUSED),
-        ("terms stick by columns", FITTING, "    if model.together:\n        raise ValueError(\n            f\"`sampler`", "    if False:\n        raise ValueError(\n            f\"`sampler`", REFUSED),
-        ("chains start with all coefficients", FITTING, "Sticky(inner, model.model_prior, (), None, None), sparse_starts", "Sticky(inner, model.model_prior, (), None, None), starts", ASKED),
+        ("single coefficients do not jump", FITTING, "StickyGroups(process, [*whole, *single]", "StickyGroups(process, whole or single", f"{TESTS}::test_terms_of_several_columns_are_selected_as_a_whole"),
+        ("jumps as often with any number of rows", FITTING, "min(1.0, JUMP_ROWS / model.n_data)", "1.0", f"{TESTS}::test_terms_of_several_columns_are_selected_as_a_whole"),
+        ("chains start with a part of a term", FITTING, "out[:, places].all(axis=1, keepdims=True)", "out[:, places]", f"{TESTS}::test_terms_of_several_columns_are_selected_as_a_whole"),
+        ("chains start with all coefficients", FITTING, "with_jumps(inner, model), sparse_starts", "with_jumps(inner, model), starts", ASKED),
         ("the anchor is the mode", FITTING, "anchor = sparse_anchor(mode, covariance, kappa, model.model_prior)", "anchor = mode", ASKED),
         ("coefficients are chosen by their own variance", "pdmp/formulas/sparse_anchor.py", "own = np.diag(precision)[outside] - np.sum(share * across, axis=1)", "own = np.diag(precision)[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),
         ("coefficients are chosen whatever is in", "pdmp/formulas/sparse_anchor.py", "left = pull[outside] - share @ pull[inside]", "left = pull[outside]", f"{SPARSE}::test_coefficients_are_chosen_while_the_evidence_rises"),

@@ -117,6 +117,23 @@ def groups_of(process):
     return [process.grouped[a:b] for a, b in itertools.pairwise(process.begin_group)]
 
 
+@pytest.mark.parametrize("law", ["counts", "normal"])
+def test_a_rise_of_the_potential(law):
+    """Where only columns whose coefficients are not 0 are read; with weights, offsets and dispersions."""
+    rng = np.random.default_rng(3)
+    options = {"offset": rng.normal(0.0, 0.5, 24), "weights": 0.5 + rng.random(24)}
+    model = counts(**options) if law == "counts" else normal(24, offset=options["offset"])
+    x = 0.3 * rng.standard_normal(model.dim)
+    x[[1, 3]] = 0.0
+    y = x.copy()
+    y[1], y[2] = 0.4, 0.0
+    rise = model.potential(y) - model.potential(x)
+    assert abs(rise) > 0.1 and model.native.total_rise(x, y) == pytest.approx(rise, rel=1e-9)
+    assert LOGISTIC.native.total_rise(np.ones(7), np.zeros(7)) == pytest.approx(
+        LOGISTIC.potential(np.zeros(7)) - LOGISTIC.potential(np.ones(7))
+    )
+
+
 def alone(process):
     """Coordinates that stick and are in no group."""
     return np.setdiff1d(process.sticking, process.grouped)
