@@ -75,6 +75,7 @@ SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 #: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
 #: that of `JUMP_ROWS` rows, as a unit of time without it looks at about as many whatever their number.
 JUMP_ROWS = 100_000
+NEWTON_DIM = 200  #: dimensions up to which `Model.mode` takes Newton steps
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
@@ -713,7 +714,10 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
             process = turning if turning.expected_data < model.n_data else process
         return process, found.draws, said
-    anchor = model.mode()
+    anchor = model.mode() if model.dim <= NEWTON_DIM else None  # it has no Newton steps in more dimensions
+    if anchor is None:
+        found = laplace(model)
+        anchor = None if found is None else found.mean
     if anchor is None:
         return None, None, "the mode was not found, give proper priors"
     covariance = np.linalg.inv(model.hessian(anchor))
