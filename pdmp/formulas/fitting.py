@@ -73,7 +73,9 @@ LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 #: Each coefficient that may be 0 is proposed to enter or leave once in a unit of time; where that looks at all rows, in
-#: that of `JUMP_ROWS` rows, as a unit of time without it looks at about as many whatever their number.
+#: that of `JUMP_ROWS` rows; and in that of `SPARE_ROWS` a dimension where coefficients cross 0 so often that times the
+#: rows it is above `FEW_CROSSINGS` a dimension: a unit of time costs about as much as a pass over 100 rows a dimension.
+FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
 JUMP_ROWS = 100_000
 NEWTON_DIM = 200  #: dimensions up to which `Model.mode` takes Newton steps
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
@@ -663,18 +665,27 @@ def asked_for(
 
     inner = (MovingRegressionBoomerang if sampler == "boomerang" else RegressionBPS)(model, anchor)
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
-    return with_jumps(inner, model), sparse_starts, said
+    return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
 
 
-def with_jumps(process: Any, model: MixedRegression) -> StickyGroups:
+def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
     """A sticky process whose coefficients enter and leave by jumps besides: all those that may be 0, or terms of them.
 
-    Where rows are many, a coefficient that is in hardly reaches 0, and one that sticks alone may stay in for good.
+    Where a coefficient that is in hardly reaches 0, one that sticks alone may stay in for good. One of which data leave
+    open whether it is 0 reaches it in a unit of time about κ sd times, `sd` being the posterior's: where that is often,
+    passes over all rows would cost more than they are worth, and jumps are few.
     """
     whole = [list(places) for places in model.together.values()]
     free = np.flatnonzero(model.inclusion < 1.0)
     single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
-    rate = 1.0 if isinstance(model.likelihood, NormalLaw) else min(1.0, JUMP_ROWS / model.n_data)
+    rate = 1.0
+    if not isinstance(model.likelihood, NormalLaw):  # of which proposals cost no data
+        n, law = model.n_data, model.model_prior
+        count = np.sum(process.anchor[free] != 0.0)
+        odds = (law.a + count) / (law.b + max(len(free) - 1 - count, 0)) if law else 1.0
+        kappa = thawing_rates(model, model.dim, law, None, None, "regression")
+        crossing = 0.0 if whole else float(np.median((kappa * sd)[free])) * odds
+        rate = min(1.0, (JUMP_ROWS if crossing * n <= FEW_CROSSINGS * model.dim else SPARE_ROWS * model.dim) / n)
     return StickyGroups(process, [*whole, *single], model.model_prior, rate=rate)
 
 
@@ -709,7 +720,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
         if selects:
-            process = with_jumps(process, model)
+            process = with_jumps(process, model, found.sd)
         elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
             turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
             process = turning if turning.expected_data < model.n_data else process
@@ -731,7 +742,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
     if selects:
-        return with_jumps(ZigZag(provider, speed=sd), model), starts, said
+        return with_jumps(ZigZag(provider, speed=sd), model, sd), starts, said
     if free and condition(covariance) > CORRELATED:
         turning = RegressionBoomerang(model, anchor, REFRESH_RATE)
         if turning.expected_data < model.n_data:

@@ -1002,6 +1002,12 @@ def test_terms_of_several_columns_are_selected_as_a_whole(monkeypatch):
     fitting.sample_model(single, 1, True, {})
     assert asked["process"].grouped.tolist() == [1, 2] and len(asked["process"].log_odds) == 2
     assert asked["process"].total_rate == 0.25 * 2  # as a proposal looks at all rows
+    # κ sd is about 0.1 here: often, for so many rows
+    monkeypatch.setattr(fitting, "FEW_CROSSINGS", 1e-3 * single.n_data / single.dim)
+    fitting.sample_model(single, 1, True, {})
+    assert asked["process"].total_rate == pytest.approx(2.0 * min(1.0, 3.0 * single.dim / single.n_data))
+    fitting.sample_model(model, 1, True, {})
+    assert asked["process"].total_rate == 0.25 * 3  # terms as a whole do not stick
     fitting.sample_model(one, 1, True, {}, "zigzag")
     assert isinstance(asked["process"].inner, RegressionZigZag) and asked["process"].total_rate == 2.0
 
