@@ -13,6 +13,7 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
 
 BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang], ids=["BPS", "Boomerang"])
@@ -92,6 +93,23 @@ def test_all_models(law, time, resolution, kind):
         assert record.accumulated["sticking"].tolist() == [1, 2, 3]
         found.append(record.accumulated["models"] / record.length)
     assert_unbiased(np.array(found), truth, resolution=resolution)
+
+
+@pytest.mark.parametrize(
+    ("law", "kind", "time", "resolution"),
+    [(NormalLaw, MovingRegressionBoomerang, 4_000.0, 0.08), (LogitLaw, RegressionBPS, 4_000.0, 0.08)],
+    ids=["gaussian", "labels"],
+)
+def test_all_models_with_jumps(law, kind, time, resolution):
+    """The same where coefficients enter and leave by reversible jumps besides: two of them singly."""
+    model = regression(law)
+    process = StickyGroups(kind(model), [[3], [1]], LAW, rate=0.7)
+    found = []
+    for child in np.random.SeedSequence(8).spawn(32):
+        record = run_chain(process, process.anchor, child, warmup=0.02, store="moments", time=time).finish()
+        assert record.accumulated["sticking"].tolist() == [1, 2, 3]
+        found.append(record.accumulated["models"] / record.length)
+    assert_unbiased(np.array(found), models(model), resolution=resolution)
 
 
 @BOTH
