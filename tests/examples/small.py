@@ -6,10 +6,12 @@ Exit code 0 if it ended, whether or not its criteria were met.
 """
 
 import ast
+import functools
 import pathlib
 import sys
 
 import pdmp
+from pdmp.formulas import fitting
 
 DIVISOR = 100
 EVENTS = 30
@@ -36,13 +38,14 @@ class Smaller(ast.NodeTransformer):
 
 
 def shorten():
-    """No chain of this process is longer than `EVENTS`."""
+    """No chain of this process is longer than `EVENTS`, be it of `pdmp.sample` or of `pdmp.regression`."""
     sample = pdmp.sample
 
+    @functools.wraps(sample)
     def short(*args, **options):
         return sample(*args, **options | {"events": min(options.get("events", EVENTS), EVENTS)})
 
-    pdmp.sample = short
+    pdmp.sample = fitting.sample = short
 
 
 def run(script):
