@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import config
 
-CHUNK = 2**18  #: numbers in the rows of a chunk, about
+CHUNK = 2**18  #: numbers in the rows of a chunk, about; more where rows are so wide that a matrix is larger
 WHOLE = 64  #: rows of a chunk are a multiple of it, as compiled loops take so many together
 FEWEST = 4  #: chunks from which on threads pay what it takes to start them
 
@@ -36,7 +36,7 @@ def chunks(n: int, width: int | None) -> list[tuple[int, int]]:
     """First and stop of the chunks of n rows of so many numbers; all rows in one for None."""
     if width is None or n == 0:
         return [(0, n)]
-    step = max(CHUNK // max(width, 1) // WHOLE, 1) * WHOLE
+    step = max(max(CHUNK // max(width, 1), width) // WHOLE, 1) * WHOLE  # sums may be matrices, no larger than the rows
     return [(first, min(first + step, n)) for first in range(0, n, step)]
 
 

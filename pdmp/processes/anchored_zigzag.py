@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from pdmp.models.priors import derivative, second_derivative_bound_until
+from pdmp.models.regressions.design import products
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.native.vectors import exp
@@ -277,12 +278,13 @@ class AnchoredZigZag(Process):
 
 @inlined
 def add_inner(inner, features, fixed, weight, curvatures):
-    """Add a row's Hessian by the shared coordinates, of which the first `fixed` have features."""
-    zz, za, zc, aa, ac, cc = curvatures
+    """Add a row's Hessian by the shared coordinates, of which the first `fixed` have features.
+
+    But for the part of two features, of all rows in `products_of_shared`.
+    """
+    _, za, zc, aa, ac, cc = curvatures
     m = inner.shape[0]
     for k in range(fixed):
-        for q in range(fixed):
-            inner[k, q] += weight * zz * features[k] * features[q]
         if m > fixed:
             inner[k, fixed] += weight * za * features[k]
             inner[fixed, k] += weight * za * features[k]
@@ -295,3 +297,11 @@ def add_inner(inner, features, fixed, weight, curvatures):
         inner[fixed, fixed + 1] += weight * ac
         inner[fixed + 1, fixed] += weight * ac
         inner[fixed + 1, fixed + 1] += weight * cc
+
+
+def products_of_shared(model, shared, curvature):
+    """The Hessian's part of two features, (m, m) by the m shared coordinates, with ℓ'' of each row."""
+    fixed = shared[: len(shared) - model.n_dispersions]
+    inner = np.zeros((len(shared), len(shared)))
+    inner[: len(fixed), : len(fixed)] = products(model.design.data, curvature, model.n_fixed)[np.ix_(fixed, fixed)]
+    return inner

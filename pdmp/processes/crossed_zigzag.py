@@ -90,6 +90,7 @@ from pdmp.processes.anchored_zigzag import (
     VELOCITY,
     AnchoredZigZag,
     add_inner,
+    products_of_shared,
 )
 from pdmp.thinning.affine import first_arrival
 
@@ -222,6 +223,7 @@ class CrossedZigZag(AnchoredZigZag):
             self.rate_of_growth,
             np.zeros(len(self.shared)),
         )
+        self.inner += products_of_shared(model, self.shared, curvature)
         items = np.argsort(model.level, axis=0, kind="stable").T
         level = np.take_along_axis(model.level.T, items, axis=1).ravel()
         places = np.searchsorted(level, np.arange(effects.start, effects.stop + 1))
@@ -597,7 +599,10 @@ def _crossed(curvature, level, groups):
 def _survey(
     model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, curvature, weights, growth, features
 ):
-    """Of all rows: gradient, Hessian and ℓ'' at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ."""
+    """Of all rows: gradient, Hessian and ℓ'' at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ.
+
+    But for the Hessian's part of two fixed columns, of which the weight of each row is in `curvature`.
+    """
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)

@@ -457,7 +457,9 @@ def weigh_rows(model, anchor, root):
         np.zeros((3, 3, 3)),
         np.zeros((3, 3)),
     )
-    largest = _weigh(model.native, anchor, root, weights, rows, third, square, square.copy(), np.zeros((2, 3)))
+    diagonal = not np.any(root[~np.eye(len(root), dtype=bool)])
+    vectors = np.zeros((2, 3))
+    largest = _weigh(model.native, anchor, root, diagonal, weights, rows, third, square, square.copy(), vectors)
     return weights, float(largest)
 
 
@@ -472,7 +474,7 @@ def _weigh_block(block, files, first, anchor, root, table, name):
 
 
 @entry
-def _weigh(model, anchor, root, weights, rows, third, cross, product, vectors):
+def _weigh(model, anchor, root, diagonal, weights, rows, third, cross, product, vectors):
     """Λᵢ, and the largest γ, which is returned; scratch from `rows` on."""
     d, n, largest = root.shape[0], 1 + model.n_dispersions, 0.0
     norms, rates = vectors[0], vectors[1]  # mₖ and g
@@ -486,7 +488,7 @@ def _weigh(model, anchor, root, weights, rows, third, cross, product, vectors):
             rows[0, j] = 0.0
         for q in range(d - n + 1):
             feature = model.design.feature(i, q)
-            for j in range(q + 1):
+            for j in range(q if diagonal else 0, q + 1):
                 rows[0, j] += root[q, j] * feature
         for k in range(n):
             for m in range(n):

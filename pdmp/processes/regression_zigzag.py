@@ -72,6 +72,7 @@ from pdmp.processes.anchored_zigzag import (
     VELOCITY,
     AnchoredZigZag,
     add_inner,
+    products_of_shared,
 )
 from pdmp.thinning.affine import first_arrival
 
@@ -529,9 +530,15 @@ def surveyed(model, anchor, speed, scale, shared):
     """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
     if len(model.row_chunks()) == 1:
         return survey_rows(model, anchor, speed, scale, shared)
-    found = list(Chunks(model).map(_survey_chunk, anchor, speed, scale, shared))
-    sums = added(part[:4] for part in found)
-    return (*sums, np.max([part[4] for part in found], axis=0), np.concatenate([part[5] for part in found]))
+    growth, weights = [], []
+
+    def summed():
+        for *sums, fastest, of_rows in Chunks(model).map(_survey_chunk, anchor, speed, scale, shared):
+            growth.append(fastest)
+            weights.append(of_rows)
+            yield tuple(sums)
+
+    return (*added(summed()), np.max(growth, axis=0), np.concatenate(weights))
 
 
 def _survey_chunk(block, files, first, *args):
@@ -543,7 +550,8 @@ def survey_rows(model, anchor, speed, scale, shared):
     m, K = len(shared), model.n_groups
     groups = int(model.first[1] - model.first[0]) if K else 1
     inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
-    pull, growth, weights = np.zeros(model.dim), np.zeros(groups), np.zeros(model.n_data)
+    pull, growth = np.zeros(model.dim), np.zeros(groups)
+    weights, curvature = np.zeros(model.n_data), np.zeros(model.n_data)
     _survey(
         model.native,
         anchor,
@@ -557,9 +565,11 @@ def survey_rows(model, anchor, speed, scale, shared):
         border,
         own,
         weights,
+        curvature,
         growth,
         np.zeros(m),
     )
+    inner += products_of_shared(model, shared, curvature)
     return pull, inner, border, own, growth, weights
 
 
@@ -575,8 +585,27 @@ def _survey_block(block, files, first, anchor, speed, scale, shared, name):
 
 
 @entry
-def _survey(model, anchor, speed, scale, group, groups, shared, pull, inner, border, own, weights, growth, features):
-    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ Lᵢⱼ, and each group's largest γ."""
+def _survey(
+    model,
+    anchor,
+    speed,
+    scale,
+    group,
+    groups,
+    shared,
+    pull,
+    inner,
+    border,
+    own,
+    weights,
+    curvature,
+    growth,
+    features,
+):
+    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ Lᵢⱼ, and each group's largest γ.
+
+    Of the Hessian's part of two fixed columns the weight of each row is in `curvature`.
+    """
     model.add_block_gradient(anchor, 0, model.n_data, pull)
     m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
     a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
@@ -584,6 +613,7 @@ def _survey(model, anchor, speed, scale, group, groups, shared, pull, inner, bor
         weight, g = model.weight[i] if model.weight.shape[0] > 0 else 1.0, group[i]
         curvatures = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
         zz, za, zc = curvatures[:3]
+        curvature[i] = weight * zz
         for k in range(fixed):
             features[k] = model.design.feature(i, shared[k])
         add_inner(inner, features, fixed, weight, curvatures)

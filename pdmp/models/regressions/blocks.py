@@ -23,7 +23,8 @@ from pdmp.native.threads import added, each
 if TYPE_CHECKING:
     from pdmp.models.regressions.mixed import MixedRegression
 
-ENTRIES = 2**20  #: numbers of a block of coded rows
+ENTRIES = 2**20  #: numbers of a block of coded rows; more where rows are so wide that a matrix is larger
+WIDE = 256  #: columns from which on the Hessian costs so much that it is computed only where it is asked for
 
 
 class Files:
@@ -83,7 +84,7 @@ class Files:
 
 def spans(n: int, width: int) -> list[tuple[int, int]]:
     """First and stop of the blocks of n rows of so many numbers."""
-    step = max(ENTRIES // max(width, 1), 1)
+    step = max(ENTRIES // max(width, 1), width, 1)
     return [(first, min(first + step, n)) for first in range(0, n, step)]
 
 
@@ -117,7 +118,7 @@ class Blocks:
         self.files, self.n, self.place = coded.files, coded.n, coded.place
         self.width = model.n_fixed + 2 * model.n_groups + 3
         self.shell = _shell(model, *(np.zeros((0, *a.shape[1:]), a.dtype) for a in _rows_of(model)))
-        self._look: tuple = (None, None)
+        self._look: tuple = (None, None)  # where, and whether with the Hessian
 
     def __reduce__(self):
         return _nothing, ()
@@ -137,11 +138,11 @@ class Blocks:
 
     # -- what `laplace` asks ------------------------------------------------------------------------------------------
 
-    def _at(self, x):
+    def _at(self, x, curved=False):
         """Sums at x: the terms, their gradient, the curvatures, and the Hessian's rows of the dispersions."""
-        key = x.tobytes()
-        if self._look[0] != key:
-            self._look = key, self.total(_terms, x)
+        key = x.tobytes(), curved or self.shell.n_fixed < WIDE
+        if self._look[0] not in (key, (key[0], True)):
+            self._look = key, self.total(_terms, x, key[1])
         return self._look[1]
 
     def potential(self, x: np.ndarray) -> float:
@@ -152,7 +153,7 @@ class Blocks:
 
     def curvature(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
-        return self._at(x)[2:5]
+        return self._at(x, True)[2:5]
 
     def differences(self, x: np.ndarray, step: float) -> Iterator[np.ndarray]:
         """Of each dispersion the derivative of ∇U along it, (d,): exact for the data, a difference for the prior."""
@@ -224,13 +225,14 @@ def block_of(shell: MixedRegression, files: Files, first: int, stop: int) -> Mix
     return _shell(shell, X, target, offset, weight, level, value)
 
 
-def _terms(block, files, first, x):
+def _terms(block, files, first, x, curved):
     p, k, K = block.n_fixed, block.n_dispersions, block.n_groups
     groups = int(block.first[1] - block.first[0]) if K else 0
     gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
     own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
     potential = _sums(block.native, x, gradient, curvatures, own, border, laws)
-    return potential, gradient, products(block.design.data, curvatures, p), own, border, laws
+    squares = products(block.design.data, curvatures, p) if curved else np.zeros(0)
+    return potential, gradient, squares, own, border, laws
 
 
 @entry

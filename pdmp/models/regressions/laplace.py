@@ -167,9 +167,13 @@ def _times_blocks(rows, blocks):
 
 def _definite(matrix):
     """With the absolute values of its eigenvalues: far from the mode a dispersion may have a negative one."""
-    values, vectors = np.linalg.eigh(matrix)
-    values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
-    return (vectors * values) @ vectors.T
+    try:
+        np.linalg.cholesky(matrix)
+        return matrix
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
+        return (vectors * values) @ vectors.T
 
 
 @entry
