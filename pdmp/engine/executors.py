@@ -31,6 +31,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from concurrent.futures import Executor, Future
+from time import perf_counter
 
 import numpy as np
 
@@ -45,6 +46,7 @@ OUTSIDE_BYTES = 10_000  #: arrays of at least this size are beside the pickle of
 OPEN_PARCELS = 4  #: how many a worker keeps open, those used last
 POOL = 4  #: workers of a pool that does not tell how many it has
 AHEAD = 2  #: segments for each worker of a pool that are sent or computed at a time; more would fill the memory here
+ALONE_SECONDS = 30.0  #: without a worker, after which a cluster is waited for with a warning
 LOSSES = 3  #: how often each segment may be lost by a cluster that has restarted
 #: What the future of a segment raises if its worker has died: the segment is run again.
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
@@ -424,6 +426,9 @@ class Threads:
         """Bring a chain to where its segment, which is done, has ended."""
         future.result()
 
+    def look(self):
+        """Called now and then while segments are waited for."""
+
 
 class Workers:
     """A pool of other Python processes, on this machine or on others.
@@ -490,6 +495,9 @@ class Workers:
             chain.take(*carried)
             chain.blocks += blocks
 
+    def look(self):
+        """As for `Threads`."""
+
     def _stay(self, chain, seconds):
         future = self._spare.submit(chain, seconds)
         self._at_home.add(future)
@@ -524,12 +532,34 @@ class Workers:
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 
 
+class Lookout:
+    """Says so once when a Dask cluster has had no workers for a while: it waits for them without a word.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client):
+        self._client, self._seen, self._said = client, perf_counter(), False
+
+    def look(self):
+        """Look whether there are workers, if it was not done for a while."""
+        if perf_counter() - self._seen < ALONE_SECONDS or self._said:
+            return
+        if self._client.scheduler_info(n_workers=-1)["workers"]:
+            self._seen = perf_counter()
+            return
+        self._said = True
+        warn("`executor`: the Dask cluster has no workers. What is left waits for one; an interrupt ends the waiting.")
+
+
 class Cluster(Workers):
     """A Dask cluster: it runs the segments of dead workers again by itself, and spreads the contents of a parcel."""
 
     def __init__(self, client, chains, stop, segment):
         super().__init__(client.get_executor(pure=False), chains, stop, segment)
-        self._client, self._losses = client, LOSSES * len(chains)
+        self._client, self._losses, self.look = client, LOSSES * len(chains), Lookout(client).look
 
     def _send(self, parcel, packed, seconds):
         with warnings.catch_warnings():

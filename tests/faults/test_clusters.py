@@ -83,6 +83,19 @@ def test_a_killed_worker_of_dask(client, tmp_path):
     assert same(run, pdmp.sample(Telegraph(), **LONG))
 
 
+@plain_only
+@pytest.mark.slow
+def test_a_cluster_that_has_no_worker_yet(monkeypatch):
+    """It is said once that the run waits for one; then the run is what it would have been."""
+    monkeypatch.setattr(executors, "ALONE_SECONDS", 0.5)
+    with distributed.LocalCluster(0, dashboard_address=":0") as cluster, distributed.Client(cluster) as client:
+        threading.Timer(2.0, cluster.scale, [1]).start()
+        with pytest.warns(UserWarning, match="the Dask cluster has no workers. What is left waits") as said:
+            run = pdmp.sample(Telegraph(), executor=client, events=300, seed=6)
+    assert len([one for one in said if "no workers" in str(one.message)]) == 1
+    assert same(run, pdmp.sample(Telegraph(), events=300, seed=6))
+
+
 @plain_only  # compiled, it would be over before
 @pytest.mark.slow
 def test_contents_that_every_worker_has_lost(client, monkeypatch):

@@ -1,16 +1,19 @@
 """Folders of files and Dask DataFrames: the models of one table, bitwise, wherever their passes run."""
 
 import concurrent.futures
+import operator
 import os
 import pathlib
 import pickle
 import random
 import types
+import warnings
 
 import numpy as np
 import pytest
 
 import pdmp
+from pdmp.engine import executors
 from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
@@ -57,7 +60,7 @@ class Cluster:
     """A Dask client as far as passes over the data see it: tasks are pickled, and run in a random order."""
 
     def __init__(self, names=("b", "a"), lost=0):
-        self.names, self.lost, self.waiting, self.sent = names, lost, [], []
+        self.names, self.lost, self.waiting, self.sent, self.late = names, lost, [], [], 0
 
     scatter = get_executor = None
 
@@ -100,7 +103,10 @@ class Future(concurrent.futures.Future):
         super().__init__()
         self.client, self.task = client, task
 
-    def result(self):
+    def result(self, timeout=None):
+        if timeout is not None and self.client.late > 0:
+            self.client.late -= 1
+            raise TimeoutError
         self.client.run()
         return super().result()
 
@@ -172,7 +178,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     (tmp_path / "shared").mkdir()
     client = Cluster(lost=3)
     spread = made_by(formula, family, folder, options, client=client, folder=tmp_path / "shared")[0]
-    assert len(blocks.spans(N, alone.blocks.width)) > 2
+    assert len(blocks.spans(N, alone.blocks.width)) > 1
     parts = alone.X * alone.scale + alone.centre, alone.y, alone.likelihood, alone.columns, alone.priors
     kind, groups = type(alone), []
     assert (kind is GroupIntercepts) == ("|" in formula)
@@ -434,7 +440,7 @@ def test_lost_workers(tmp_path, monkeypatch):
     class KilledWorker(Exception):
         pass
 
-    def killed(*_):
+    def killed(*_, timeout=None):
         raise KilledWorker("task had its worker killed 4 times")
 
     folder = folder_of(table(), tmp_path / "t")
@@ -488,3 +494,25 @@ def test_the_command_takes_a_folder(tmp_path, monkeypatch, capsys):
     assert stop.value.code == 0
     assert f"b ~ x, bernoulli with the logit link, {N} rows" in (out := capsys.readouterr().out)
     assert "the folder was read in batches of 5 rows" in out
+
+
+def test_a_pass_that_waits_for_workers_says_so_once(monkeypatch):
+    """And goes on when there are workers again; nothing is said as long as there are some."""
+    monkeypatch.setattr(executors, "ALONE_SECONDS", 0.0)
+    client = Cluster()
+    workers = sources.Workers(client)
+    client.late = 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]
+    results = workers.map(operator.add, 2, [(1,), (5,)])
+    client.late, client.names = 3, ("a",)
+    there = client.scheduler_info
+    # Its workers are there when the tasks are sent, and gone afterwards.
+    client.sent = []
+    monkeypatch.setattr(
+        client, "scheduler_info", lambda n_workers: {"workers": {}} if client.sent else there(n_workers)
+    )
+    with pytest.warns(UserWarning, match="`executor`: the Dask cluster has no workers") as said:
+        assert list(results) == [3, 7]
+    assert len(said) == 1

@@ -3,6 +3,7 @@
 from tests.mutations.bugs import Bug
 
 EXECUTORS, COMPARISON = "tests/engine/test_executors.py", "tests/test_compare.py"
+PARTS = "tests/formulas/test_parts.py::test_a_pass_that_waits_for_workers_says_so_once"
 E, C, S, R = "pdmp/engine/executors.py", "pdmp/engine/chain.py", "pdmp/engine/storage.py", "pdmp/engine/run.py"
 
 BUGS = [
@@ -33,5 +34,15 @@ BUGS = [
         ("local chains apart in memory", C, "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n        self._lay_out()\n", "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n"),
         ("the grid stays behind", C, "leaves((self.state, self.recording.integrals, self.recording.grid))", "leaves((self.state, self.recording.integrals, self._buffer(0)[:3]))"),
         ("a chain that waits is forgotten", R, "            waiting = [] if stop.is_set() else submit(waiting)\n", "            submit(waiting)\n                    waiting = []\n"),
+    ]
+]  # fmt: skip
+
+BUGS += [
+    Bug(f"executors: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("a cluster without workers is waited for in silence", E, "        self._said = True\n        warn(", "        self._said = True\n        str(", PARTS),
+        ("it is said at every look", E, "        self._said = True\n        warn(", "        warn(", PARTS),
+        ("a cluster is said to have no workers though it has", E, 'if self._client.scheduler_info(n_workers=-1)["workers"]:', "if False:", PARTS),
+        ("chains do not look whether there are workers", R, "                    place.look()\n", "", "tests/faults/test_clusters.py::test_a_cluster_that_has_no_worker_yet"),
     ]
 ]  # fmt: skip

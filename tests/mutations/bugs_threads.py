@@ -24,6 +24,7 @@ SUMS, MADE, VARIATES, PARTS, LAWS, LOOKED = (
 DRAWN = "tests/formulas/test_parts.py::test_rows_are_drawn_from_blocks_in_proportion"
 ASKED = "tests/formulas/test_parts.py::test_rows_of_large_files_are_asked_for"
 FAR = "tests/processes/test_subsampled_zigzag.py::test_rows_of_a_file_are_drawn_far_ahead_and_asked_for"
+WIDE = f"{TESTS}::test_a_hessian_of_many_columns_only_where_it_is_asked_for"
 SOME = "tests/models/test_regressions.py::test_some_of_very_many_rows"
 
 BUGS = [
@@ -32,9 +33,10 @@ BUGS = [
         ("the last chunk is lost", THREADS, "for first in range(0, n, step)]", "for first in range(0, n - step, step)]", TESTS),
         ("a row between chunks is lost", THREADS, "(first, min(first + step, n))", "(first, min(first + step - 1, n))", TESTS),
         ("a row is in two chunks", THREADS, "(first, min(first + step, n))", "(first, min(first + step + 1, n))", TESTS),
-        ("chunks depend on the threads", THREADS, "step = max(CHUNK //", "step = max(CHUNK // threads() //", TESTS),
+        ("chunks depend on the threads", THREADS, "step = max(max(CHUNK //", "step = max(max(CHUNK // threads() //", TESTS),
         ("results of the last chunk first", THREADS, "if len(waiting) > 2 * workers:\n                yield waiting.popleft().result()", "if len(waiting) > 2 * workers:\n                yield waiting.pop().result()", TESTS),
         ("one result is not taken", THREADS, "while waiting:", "while len(waiting) > 1:", TESTS),
+        ("chunks smaller than a matrix", THREADS, "max(CHUNK // max(width, 1), width)", "CHUNK // max(width, 1)", TESTS),
         ("all chunks at once", THREADS, "if len(waiting) > 2 * workers:", "if len(waiting) > 200 * workers:", TESTS),
         ("the last part twice", THREADS, "tuple(a + b for a, b", "tuple(b + b for a, b", TESTS),
         ("the environment is not asked", THREADS, "max(1, min(cpu_count(), config.NUMBA_NUM_THREADS))", "cpu_count()", TESTS),
@@ -70,7 +72,11 @@ BUGS = [
         ("the second dispersion is the first", BLOCKS, "part = weight * (za if q == 0 else zc)", "part = weight * za", LAWS),
         ("dispersions without weights", BLOCKS, "part = weight * (za if q == 0 else zc)", "part = za if q == 0 else zc", LAWS),
         ("the curvature of the second dispersion", BLOCKS, "laws[q, model.dim - 1] += weight * (ac if q == 0 else cc)", "laws[q, model.dim - 1] += weight * ac", LAWS),
-        ("growth of the last chunk", SURVEY, "np.max([part[4] for part in found], axis=0)", "found[-1][4]", LAWS),
+        ("growth of the last chunk", SURVEY, "np.max(growth, axis=0)", "growth[-1]", LAWS),
+        ("the Hessian wherever the gradient is", BLOCKS, "curved or self.shell.n_fixed < WIDE", "True", WIDE),
+        ("no Hessian where it was not needed before", BLOCKS, "return self._at(x, True)[2:5]", "return self._at(x)[2:5]", WIDE),
+        ("the Hessian of columns of the other order", "pdmp/processes/anchored_zigzag.py", "model.n_fixed)[np.ix_(fixed, fixed)]", "model.n_fixed)[: len(fixed), : len(fixed)]", "tests/processes/test_regression_zigzag.py"),
+        ("roots that are not diagonal are", WEIGH, "diagonal = not np.any(root[~np.eye(len(root), dtype=bool)])", "diagonal = True", "tests/processes/test_regression_boomerang.py"),
         ("growth of the last chunk of weights", WEIGH, "float(np.max(growth))", "float(growth[-1])", LAWS),
         ("rows are drawn from the other half", ALIAS, "item = queue.items[turn]", "item = queue.items[(turn + ring // 2) % ring]", DRAWN),
         ("the queue stands still", ALIAS, "queue.turn[0] = turn + 1 if turn + 1 < ring else 0", "queue.turn[0] = turn", DRAWN),

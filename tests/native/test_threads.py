@@ -13,7 +13,7 @@ from scipy import sparse
 import pdmp
 from pdmp.gradients import ControlVariate, alias
 from pdmp.models.priors import Gamma, HalfStudentT, Normal
-from pdmp.models.regressions import design, glm
+from pdmp.models.regressions import blocks, design, glm
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
@@ -59,8 +59,7 @@ def same_on_any(on, compute, rtol=1e-10):
 def test_chunks_are_all_rows_once_and_in_order(monkeypatch):
     monkeypatch.setattr(threads, "CHUNK", 1_000)
     monkeypatch.setattr(threads, "threads", lambda: 3)
-    for n, width in ((1, 3), (128, 7), (129, 7), (500, 7), (500, 2_000)):
-        step = max(1_000 // width // 64, 1) * 64
+    for n, width, step in ((1, 3, 320), (128, 7, 128), (129, 7, 128), (500, 7, 128), (500, 40, 64), (500, 200, 192)):
         expected = [(first, min(first + step, n)) for first in range(0, n, step)]
         assert threads.chunks(n, width) == expected
         assert [i for first, stop in expected for i in range(first, stop)] == list(range(n))
@@ -264,6 +263,21 @@ def test_regressions(law, on):
     on(8)
     # The Hessian's rows of the dispersions are exact there, and differences of gradients where rows are in one.
     assert_allclose(laplace(model).covariance, start.covariance, rtol=1e-4, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", [PoissonLaw, StudentTLaw])
+def test_a_hessian_of_many_columns_only_where_it_is_asked_for(law, on, monkeypatch):
+    """Not where a step is tried: the mode is bitwise the same, from fewer of them."""
+    on(2)
+    model, computed, products = regression(law), [], blocks.products
+    monkeypatch.setattr(blocks, "products", lambda *args: computed.append(1) or products(*args))
+    narrow, with_each = laplace(model), len(computed)
+    monkeypatch.setattr(blocks, "WIDE", 3)
+    computed.clear()
+    wide = laplace(model)
+    assert_array_equal(wide.mean, narrow.mean)
+    assert_array_equal(wide.covariance, narrow.covariance)
+    assert 0 < len(computed) < with_each
 
 
 def test_large_data_are_looked_at_in_all_chunks(on):
