@@ -9,6 +9,7 @@ With ``--subsampled`` the sticky samplers of formulas instead, at one row a prop
 independent or have the correlation 0.7 each with each other, a linear regression with unknown noise and a logistic one,
 and a beta-Bernoulli prior. Effective draws in a second of one processor, the fewest of uncertain indicators, and the
 fewest of the means. ``--gibbs``: a linear regression of 200 columns with unknown noise, beside a Gibbs sampler.
+``--wide``: 2,000 columns and 100,000 rows, set-up and run.
 """
 
 from __future__ import annotations
@@ -216,15 +217,46 @@ def line(name, process, start, seconds):
     return run
 
 
+def wide(rows, d, duration):
+    """What a formula with so many columns does: seconds of its set-up, of its run, and effective draws."""
+    for family in ("gaussian", "bernoulli"):
+        print(f"{family}, {rows:,} rows, {d:,} columns, {duration:g} units of time", flush=True)
+        small = fitting.subsampled(regression(family, 3_000, 0.3, 12), True)
+        pdmp.sample(small[0], initial=small[1](1, np.random.default_rng(0))[0], proposals=100, seed=1, progress=False)
+        model = regression(family, rows, 0.3, d)
+        began = time.perf_counter()
+        process, starts, said = fitting.subsampled(model, True)
+        ready = time.perf_counter() - began
+        print(f"  set-up {ready:.0f} s: {said}", flush=True)
+        options = {"seed": 1, "progress": False, "store": "grid", "draws": 4_000, "warmup": 0.1, "time": duration}
+        began = time.perf_counter()
+        run = pdmp.sample(process, initial=starts(1, np.random.default_rng(0))[0], **options)
+        took, p = time.perf_counter() - began, run.inclusion()
+        unsure = np.flatnonzero((p > 0.1) & (p < 0.9))
+        ess = draws_ess(1.0 * (run.diagnostic_draws()[..., unsure] != 0.0), "mean") if len(unsure) else np.zeros(0)
+        print(
+            f"  run {took:.0f} s, {run.stats['bound_violations']} violations, {p.sum() - np.sum(p == 1.0):.2f} included "
+            f"of the uncertain; effective draws of {len(unsure)} between 0.1 and 0.9: "
+            f"{', '.join(f'{e:.0f}' for e in ess)}; {rows_looked_at(run):,.0f} rows a unit of time",
+            flush=True,
+        )
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer rows, a shorter run")
     parser.add_argument("--subsampled", action="store_true", help="the samplers of formulas, at one row a proposal")
     parser.add_argument("--gibbs", action="store_true", help="unknown noise, 200 columns, beside a Gibbs sampler")
+    parser.add_argument(
+        "--wide", action="store_true", help="what a formula with 2,000 columns does, noise unknown, labels"
+    )
+    parser.add_argument("--duration", type=float, default=300.0, help="of the runs of --wide, in units of time")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each of these runs, about")
     args = parser.parse_args(argv)
     if args.gibbs:
         return against_gibbs(*((10_000, 20) if args.quick else (100_000, 200)), args.seconds)
+    if args.wide:
+        return wide(*((10_000, 300) if args.quick else (100_000, 2_000)), args.duration)
     if args.subsampled:
         return subsampled(5_000 if args.quick else 100_000, args.seconds)
     cases = [(2_000, 40, 0.05, 30.0)] if args.quick else [(2_000, 200, 0.05, 3_000.0), (100_000, 2_000, 0.01, 300.0)]

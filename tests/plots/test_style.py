@@ -286,3 +286,11 @@ def test_labels_of_logarithmic_axes_are_apart_and_enough(size):
 )
 def test_numbers_on_logarithmic_axes(value, text):
     assert style.log_number(value, None) == text == style.log_number(np.nextafter(value, 0.0), None)
+
+
+def test_long_names_are_cut_where_they_stay_apart():
+    """Those that look alike when they are cut are not."""
+    short, long = "age", "interaction of income and region[north-east]"
+    alike = ["x" * 20 + middle + "y" * 20 for middle in "ab"]
+    run = SimpleNamespace(names=lambda: [short, "z" * 26, long, *alike])
+    assert style.labels(run) == [short, "z" * 26, "interaction … north-east]", *alike]
