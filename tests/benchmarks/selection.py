@@ -235,8 +235,8 @@ def wide(rows, d, duration):
         unsure = np.flatnonzero((p > 0.1) & (p < 0.9))
         ess = draws_ess(1.0 * (run.diagnostic_draws()[..., unsure] != 0.0), "mean") if len(unsure) else np.zeros(0)
         print(
-            f"  run {took:.0f} s, {run.stats['bound_violations']} violations, {p.sum() - np.sum(p == 1.0):.2f} included "
-            f"of the uncertain; effective draws of {len(unsure)} between 0.1 and 0.9: "
+            f"  run {took:.0f} s, {run.stats['bound_violations']} violations, {p.sum():.2f} "
+            f"included; effective draws of {len(unsure)} between 0.1 and 0.9: "
             f"{', '.join(f'{e:.0f}' for e in ess)}; {rows_looked_at(run):,.0f} rows a unit of time",
             flush=True,
         )

@@ -13,6 +13,7 @@ BUGS = [
     Bug(f"pictures: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
         ("two colours that look the same without green cones", STYLE, '"#43AFCA", "#794328"', '"#43AFCA", "#B07A00"', f"{T}style.py"),
+        ("names that look alike when they are cut", STYLE, "return [short if seen[short] == 1 else name for", "return [short for", f"{T}style.py"),
         ("the coordinates with the most effective draws", STYLE, 'return _first(np.nan_to_num(run.ess("spectral"), nan=0.0), most)', 'return _first(-np.nan_to_num(run.ess("spectral"), nan=0.0), most)', f"{T}style.py"),
         ("coordinates that never moved are not chosen", STYLE, 'run.ess("spectral"), nan=0.0)', 'run.ess("spectral"), nan=1e99)', f"{T}style.py"),
         ("positively correlated coordinates only", STYLE, "np.nan_to_num(np.abs(np.corrcoef(x.T)))", "np.nan_to_num(np.corrcoef(x.T))", f"{T}style.py"),
