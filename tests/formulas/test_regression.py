@@ -596,6 +596,21 @@ def test_unseen_groups():
     assert effects[:, 1].std() == pytest.approx(natural["sd(g)"], rel=0.07)  # four standard errors are 4.5 %
 
 
+def test_unseen_groups_differ_in_each_of_their_effects():
+    """Of two new groups effects are independent, and so are intercept and slope, each with its own spread."""
+    model, design, priors, notes = made("y ~ x + (1 + x | g)")
+    x = model.initial.copy()
+    x[model.n_fixed : model.n_fixed + 2] = np.log([0.5, 6.0])
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(x), design, priors, notes, columns)
+    new, natural = {"x": [0.0, 1.0] * 2 + [1.0], "g": ["zz", "zz", "yy", "yy", "a"]}, model.constrain(x)
+    z = fit.predict(new, unseen="draw", draws=4_000, seed=0) - fit.predict(new, unseen="zero", draws=4_000)
+    parts = np.column_stack([z[:, 0], z[:, 1] - z[:, 0], z[:, 2], z[:, 3] - z[:, 2]])
+    assert parts.std(axis=0) == pytest.approx([natural["sd(g)"], natural["sd(x|g)"]] * 2, rel=0.07)
+    assert np.abs(np.corrcoef(parts.T) - np.eye(4)).max() < 0.07  # four standard errors are 0.063
+    assert np.array_equal(z[:, 4], np.zeros(4_000))
+
+
 def test_groups_of_which_none_was_seen():
     """ "1" of a table is not "01" of the fit: said, unless some other row has a group that was seen."""
     data = table()
@@ -625,6 +640,10 @@ def test_predictions_and_loo_of_too_many_rows(monkeypatch):
         fit.predict(table().iloc[:5], draws=481)
     monkeypatch.setattr(fit_module, "NUMBERS", 2_399)
     with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 1 chains .*; fit some of the rows"):
+        fit.loo()
+    fit.run.chains = 2
+    monkeypatch.setattr(fit_module, "NUMBERS", 4_799)
+    with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 2 chains .*; fit some of the rows"):
         fit.loo()
 
 
@@ -1062,6 +1081,24 @@ def test_the_table_of_inclusion_by_hand():
     few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
     assert few.rows[0]["ess"] < 100.0 and "fewer than 100 effective draws" in few.warnings[0]
     assert few.median_model == ("z",)
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_the_table_of_a_fit_that_selects():
+    """Terms by their first coordinate, each with its own prior; single chains by their own lengths."""
+    data = table()
+    data["b"] = np.where(data.x > 0.0, "up", "down")
+    model, design, priors, notes = made("b ~ x + g + w", "bernoulli", data=data, select={"g": 0.4, "w": 0.2})
+    assert list(model.columns) == ["Intercept", "x", "g[b]", "g[c]", "w"]
+    moving = 1.0 * (np.random.default_rng(1).random((2, 1_000, 5)) < [1.0, 1.0, 0.7, 0.1, 0.3])
+    run, columns = Recorded(moving), {"offset": None, "exposure": None}
+    run.records[1] = SimpleNamespace(length=250.0, accumulated={"included": 0.25 * moving[1].sum(axis=0)})
+    found = pdmp.formulas.Fit("", family_of("bernoulli"), model, run, design, priors, notes, columns).inclusion()
+    for row, name, j, prior in zip(found.rows, ["g", "w"], [2, 4], [0.4, 0.2], strict=True):
+        p, each = moving[:, :, j].mean(), moving[:, :, j].mean(axis=1)
+        assert (row["name"], row["prior"], row["probability"]) == (name, prior, p)
+        assert row["bayes factor"] == pytest.approx(p / (1.0 - p) * (1.0 - prior) / prior, rel=1e-12)
+        assert (row["lowest"], row["highest"]) == pytest.approx((each.min(), each.max()), rel=1e-12)
 
 
 @pytest.mark.slow

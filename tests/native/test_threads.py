@@ -59,8 +59,8 @@ def same_on_any(on, compute, rtol=1e-10):
 def test_chunks_are_all_rows_once_and_in_order(monkeypatch):
     monkeypatch.setattr(threads, "CHUNK", 1_000)
     monkeypatch.setattr(threads, "threads", lambda: 3)
-    for n, width in ((1, 3), (128, 7), (129, 7), (500, 7), (500, 2_000)):
-        step = max(1_000 // width // 64, 1) * 64
+    for n, width in ((1, 3), (128, 7), (129, 7), (500, 7), (500, 2_000), (5_000, 2_000)):
+        step = {3: 320, 7: 128, 2_000: 1_984}[width]  # of 1,000 numbers, or no smaller than a matrix
         expected = [(first, min(first + step, n)) for first in range(0, n, step)]
         assert threads.chunks(n, width) == expected
         assert [i for first, stop in expected for i in range(first, stop)] == list(range(n))
