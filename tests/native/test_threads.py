@@ -13,9 +13,9 @@ from scipy import sparse
 import pdmp
 from pdmp.gradients import ControlVariate, alias
 from pdmp.models.priors import Gamma, HalfStudentT, Normal
-from pdmp.models.regressions import design, glm
+from pdmp.models.regressions import blocks, design, glm
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
-from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace import _definite, laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
@@ -264,6 +264,37 @@ def test_regressions(law, on):
     on(8)
     # The Hessian's rows of the dispersions are exact there, and differences of gradients where rows are in one.
     assert_allclose(laplace(model).covariance, start.covariance, rtol=1e-4, atol=1e-9)
+
+
+def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
+    """And the same approximation found, bit by bit; sums at one point are not taken for those at another."""
+    on(8)
+    model = regression(StudentTLaw)
+    rows, narrow, x = blocks.Chunks(model), laplace(model), model.initial
+    square, differences = rows.curvature(x)[0], list(rows.differences(x, 1e-4))
+    asked, products = [], blocks.products
+    monkeypatch.setattr(blocks, "WIDE", 3)
+    monkeypatch.setattr(blocks, "products", lambda *given: asked.append(given) or products(*given))
+    rows, chunks = blocks.Chunks(model), len(model.row_chunks())
+    assert np.isfinite(rows.potential(x)) and np.all(np.isfinite(rows.gradient(x))) and not asked
+    assert_array_equal(rows.curvature(x)[0], square)
+    rows.gradient(x)
+    assert len(asked) == chunks > 1
+    rows.potential(x + 0.1)
+    assert_array_equal(list(rows.differences(x, 1e-4)), differences)
+    assert_array_equal(rows.curvature(x)[0], square)
+    assert len(asked) == 2 * chunks
+    wide = laplace(model)
+    assert_array_equal(wide.mean, narrow.mean)
+    assert_array_equal(wide.covariance, narrow.covariance)
+
+
+def test_matrices_that_are_not_definite_have_the_absolute_values_of_their_eigenvalues():
+    vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    made = lambda values: (vectors * values) @ vectors.T  # noqa: E731
+    assert_allclose(_definite(made([3.0, -2.0, 0.5, 0.0])), made([3.0, 2.0, 0.5, 3e-10]), rtol=0.0, atol=1e-14)
+    definite = made([3.0, 2.0, 0.5, 1e-6])
+    assert _definite(definite) is definite
 
 
 def test_large_data_are_looked_at_in_all_chunks(on):
