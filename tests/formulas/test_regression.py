@@ -573,7 +573,7 @@ class Frozen:
         self.x, self.chains, self.dim = x, 1, len(x)
 
     def draws(self, n):
-        return np.broadcast_to(self.x, (1, n, self.dim))
+        return np.broadcast_to(self.x, (self.chains, n, self.dim))
 
 
 def test_unseen_groups():
@@ -645,6 +645,21 @@ def test_predictions_and_loo_of_too_many_rows(monkeypatch):
     monkeypatch.setattr(fit_module, "NUMBERS", 4_799)
     with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 2 chains .*; fit some of the rows"):
         fit.loo()
+
+
+def test_responses_are_drawn_with_each_dispersion_in_its_place():
+    """And as many as are asked for, of any number of chains."""
+    model, design, priors, notes = made("y ~ x", "student_t")
+    x = model.initial.copy()
+    x[-2:] = np.log([0.5, 30.0])  # sigma of the standardised response, and nu
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("student_t"), model, Frozen(x), design, priors, notes, columns)
+    fit.run.chains = 2
+    drawn = fit.predict({"x": [1.0, 2.0]}, kind="response", draws=4_001, seed=0)
+    natural = model.constrain(x)
+    assert drawn.shape == (4_001, 2) and natural["nu"] == pytest.approx(30.0)
+    sd = natural["sigma"] * np.sqrt(30.0 / 28.0)  # four standard errors are 5 %
+    assert drawn.std(axis=0) == pytest.approx(sd, rel=0.06)
 
 
 def test_slopes_are_predicted():

@@ -688,7 +688,7 @@ BUGS += [
             "return 2.0 * self.shell.gradient(x) + self._at(x)[1]",
             SET_UP,
         ),
-        ("sums of where it was before", BLOCKS, "if self._look[0] != key:", "if self._look[0] is None:", SET_UP),
+        ("sums of where it was before", BLOCKS, "if self._look[0] not in (key, (key[0], True)):", "if self._look[0] is None:", SET_UP),
         ("dispersions without the prior", BLOCKS, "yield rows[q] + (self", "yield rows[q] + 0.0 * (self", SET_UP),
         ("curvatures without weights", BLOCKS, "w = weight * zz", "w = zz", SET_UP),
         (
@@ -929,12 +929,15 @@ BUGS += [
     ]
 ]  # fmt: skip
 
-SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS = (
+SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS, NEW_GROUPS, OF_A_FIT, RESPONSES = (
     f"{TESTS}::test_the_command_prints_what_is_selected",
     f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
     f"{TESTS}::test_arguments_are_looked_at_before_the_data",
     f"{TESTS}::test_groups_of_which_none_was_seen",
     f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
+    f"{TESTS}::test_unseen_groups_differ_in_each_of_their_effects",
+    f"{TESTS}::test_the_table_of_a_fit_that_selects",
+    f"{TESTS}::test_responses_are_drawn_with_each_dispersion_in_its_place",
 )
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
@@ -945,6 +948,13 @@ BUGS += [
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
         ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
         ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
+        ("loo as if there were one chain", FIT, "most = NUMBERS // (rows * chains)", "most = NUMBERS // rows", MANY_ROWS),
+        ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
+        ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[fitted.sd_name][:, None]", "* natural[self.model.groups[0].sd_name][:, None]", NEW_GROUPS),
+        ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),
+        ("predictions: draws of chains are rounded down", FIT, "self.run.draws(-(-draws // self.run.chains))", "self.run.draws(draws // self.run.chains)", RESPONSES),
+        ("inclusion: the prior of another column", FIT, "places[first], prior[places[first]])", "places[first], prior[first])", OF_A_FIT),
+        ("inclusion: chains as long as the first", INCLUSION, "/ r.length for r in records])", "/ records[0].length for r in records])", OF_A_FIT),
         ("groups of which none was seen are not said", FIT, "if new.all():", "if False:", NONE_SEEN),
         ("options are looked at after the data", FITTING, "    check_options(options)\n", "", AT_FIRST),
         ("arguments are looked at after the data", FITTING, "    check_arguments(priors, {", "    (lambda *_: None)(priors, {", AT_FIRST),
