@@ -688,7 +688,13 @@ BUGS += [
             "return 2.0 * self.shell.gradient(x) + self._at(x)[1]",
             SET_UP,
         ),
-        ("sums of where it was before", BLOCKS, "if self._look[0] not in (key, (key[0], True)):", "if self._look[0] is None:", SET_UP),
+        (
+            "sums of where it was before",
+            BLOCKS,
+            "if self._look[0] not in (key, (key[0], True)):",
+            "if self._look[0] is None:",
+            SET_UP,
+        ),
         ("dispersions without the prior", BLOCKS, "yield rows[q] + (self", "yield rows[q] + 0.0 * (self", SET_UP),
         ("curvatures without weights", BLOCKS, "w = weight * zz", "w = zz", SET_UP),
         (

@@ -137,7 +137,7 @@ def groups_of(process):
     return [process.grouped[a:b] for a, b in itertools.pairwise(process.begin_group)]
 
 
-@pytest.mark.parametrize("law", ["counts", "normal", "counts, intercepts of groups"])
+@pytest.mark.parametrize("law", ["counts", "normal", pytest.param("counts, intercepts of groups", marks=plain_only)])
 def test_a_rise_of_the_potential(law):
     """Where only columns whose coefficients are not 0 are read; with weights, offsets and dispersions."""
     rng = np.random.default_rng(3)
@@ -162,7 +162,7 @@ def alone(process):
     return np.setdiff1d(process.sticking, process.grouped)
 
 
-@pytest.mark.parametrize("name", [*CASES, *FURTHER])
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=plain_only) for name in FURTHER)])
 def test_births_and_deaths_balance(name):
     """q(x_g) α(birth) = ω Πs(0) exp(U(out) - U(in)) α(death), q by an independent formula."""
     process, rng = (CASES | FURTHER)[name](), np.random.default_rng(2)
