@@ -47,6 +47,7 @@ from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import thawing_rates
 from pdmp.processes.sticky_groups import StickyGroups
+from pdmp.processes.sticky_zigzag import StickyZigZag
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
@@ -69,6 +70,8 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
+#: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead.
+FEW_ROWS_PASSES = 5.0
 LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
@@ -140,8 +143,9 @@ def regression(
         What samples the posterior, at one row a proposal and with any number of rows: a Zig-Zag process, the Bouncy
         Particle Sampler or the Boomerang sampler; with `select` their sticky versions, whose coefficients enter and
         leave by reversible jumps besides. "bps" and "boomerang" are for regressions without group effects. "auto" is
-        as in the notes below, and with `select` and without groups "bps". All have the same law; the summary names
-        the one that it was.
+        as in the notes below, and with `select` and without groups "bps". Where rows say so little that bounds on
+        single ones are far above their rates, it is then a sticky Zig-Zag process with each gradient from all rows, or
+        "zigzag" for terms of several columns. All have the same law; the summary names the one that it was.
     seed : int, optional
         The same seed gives the same fit.
     folder : path, optional
@@ -620,6 +624,7 @@ def name_of(process: Any, sampler: str) -> str:
         RegressionBPS: "the Bouncy Particle Sampler",
         RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
         CrossedZigZag: "the Zig-Zag process",
+        StickyZigZag: "the sticky Zig-Zag process",
     }.get(type(process), f"pdmp.{type(process).__name__}")
     if type(process) is StickyGroups:
         name = {
@@ -666,6 +671,17 @@ def asked_for(
     inner = (MovingRegressionBoomerang if sampler == "boomerang" else RegressionBPS)(model, anchor)
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
+
+
+def by_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
+    """Whether rows say so little that bounds on single ones are far above their rates."""
+    return not process.inner.expected_data <= FEW_ROWS_PASSES * model.n_data
+
+
+def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
+    """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
+    process = StickyZigZag(model, model.model_prior, speed=sd)
+    return process, starts, "each gradient is from all rows: they say too little for bounds on single ones"
 
 
 def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
@@ -715,7 +731,11 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
             return None, None, "the mode was not found, give proper priors"
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
         if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
-            return asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
+            bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
+            if not (free and by_few_rows(bouncing[0], model)):
+                return bouncing
+            if not model.together:
+                return from_all_rows(model, found.sd, found.draws)
         process = RegressionZigZag(model, found.mean, found.sd)
         if free and process.expected_data > model.n_data and not selects:
             return None, None, "they say too little for the bounds on single rows"
@@ -736,9 +756,13 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     def starts(n, rng):
         return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
 
-    if sampler in ("bps", "boomerang") or free and selects:
-        return asked_for(sampler, model, anchor, covariance, starts, selects)
     sd = np.sqrt(np.diag(covariance))
+    if sampler in ("bps", "boomerang") or free and selects:
+        bouncing = asked_for(sampler, model, anchor, covariance, starts, selects)
+        if not (free and by_few_rows(bouncing[0], model)):
+            return bouncing
+        if not model.together:
+            return from_all_rows(model, sd, starts)
     provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
     said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
     if selects:

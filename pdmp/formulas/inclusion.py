@@ -99,7 +99,10 @@ def inclusion_of_units(run: Run, names: Sequence[str], places: Sequence[int], pr
     found = run.inclusion()[places]
     records = [r for r in run.records if r.length > 0.0]
     chains = np.array([r.accumulated["included"][places] / r.length for r in records])
-    moving = 1.0 * (run.diagnostic_draws()[..., places] != 0.0)
+    draws = run.diagnostic_draws()
+    if draws is None:
+        raise ValueError("the run is too short for inclusion probabilities: sample longer.")
+    moving = 1.0 * (draws[..., places] != 0.0)
     with np.errstate(all="ignore"):
         ess, rhat = draws_ess(moving, "mean"), draws_rhat(moving, "rank")
         constant = np.all(moving == moving[:1, :1], axis=(0, 1))

@@ -178,7 +178,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     (tmp_path / "shared").mkdir()
     client = Cluster(lost=3)
     spread = made_by(formula, family, folder, options, client=client, folder=tmp_path / "shared")[0]
-    assert len(blocks.spans(N, alone.blocks.width)) > 1
+    assert len(blocks.spans(N, alone.blocks.width)) > 1  # of as many rows as columns at least
     parts = alone.X * alone.scale + alone.centre, alone.y, alone.likelihood, alone.columns, alone.priors
     kind, groups = type(alone), []
     assert (kind is GroupIntercepts) == ("|" in formula)

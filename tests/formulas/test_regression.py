@@ -33,6 +33,7 @@ from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
+from pdmp.processes.sticky_zigzag import StickyZigZag
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -573,7 +574,7 @@ class Frozen:
         self.x, self.chains, self.dim = x, 1, len(x)
 
     def draws(self, n):
-        return np.broadcast_to(self.x, (1, n, self.dim))
+        return np.broadcast_to(self.x, (self.chains, n, self.dim))
 
 
 def test_unseen_groups():
@@ -594,6 +595,21 @@ def test_unseen_groups():
     effects = np.log(fit.predict(new, unseen="draw", draws=4_000, seed=0)) - z
     assert np.allclose(effects[:, 0], 0.0) and np.allclose(effects[:, 1], effects[:, 2])
     assert effects[:, 1].std() == pytest.approx(natural["sd(g)"], rel=0.07)  # four standard errors are 4.5 %
+
+
+def test_unseen_groups_differ_in_each_of_their_effects():
+    """Of two new groups effects are independent, and so are intercept and slope, each with its own spread."""
+    model, design, priors, notes = made("y ~ x + (1 + x | g)")
+    x = model.initial.copy()
+    x[model.n_fixed : model.n_fixed + 2] = np.log([0.5, 6.0])
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("gaussian"), model, Frozen(x), design, priors, notes, columns)
+    new, natural = {"x": [0.0, 1.0] * 2 + [1.0], "g": ["zz", "zz", "yy", "yy", "a"]}, model.constrain(x)
+    z = fit.predict(new, unseen="draw", draws=4_000, seed=0) - fit.predict(new, unseen="zero", draws=4_000)
+    parts = np.column_stack([z[:, 0], z[:, 1] - z[:, 0], z[:, 2], z[:, 3] - z[:, 2]])
+    assert parts.std(axis=0) == pytest.approx([natural["sd(g)"], natural["sd(x|g)"]] * 2, rel=0.07)
+    assert np.abs(np.corrcoef(parts.T) - np.eye(4)).max() < 0.07  # four standard errors are 0.063
+    assert np.array_equal(z[:, 4], np.zeros(4_000))
 
 
 def test_groups_of_which_none_was_seen():
@@ -626,6 +642,25 @@ def test_predictions_and_loo_of_too_many_rows(monkeypatch):
     monkeypatch.setattr(fit_module, "NUMBERS", 2_399)
     with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 1 chains .*; fit some of the rows"):
         fit.loo()
+    fit.run.chains = 2
+    monkeypatch.setattr(fit_module, "NUMBERS", 4_799)
+    with pytest.raises(ValueError, match="loo of 24 rows: 100 draws of each of 2 chains .*; fit some of the rows"):
+        fit.loo()
+
+
+def test_responses_are_drawn_with_each_dispersion_in_its_place():
+    """And as many as are asked for, of any number of chains."""
+    model, design, priors, notes = made("y ~ x", "student_t")
+    x = model.initial.copy()
+    x[-2:] = np.log([0.5, 30.0])  # sigma of the standardised response, and nu
+    columns = {"offset": None, "exposure": None}
+    fit = pdmp.formulas.Fit("", family_of("student_t"), model, Frozen(x), design, priors, notes, columns)
+    fit.run.chains = 2
+    drawn = fit.predict({"x": [1.0, 2.0]}, kind="response", draws=4_001, seed=0)
+    natural = model.constrain(x)
+    assert drawn.shape == (4_001, 2) and natural["nu"] == pytest.approx(30.0)
+    sd = natural["sigma"] * np.sqrt(30.0 / 28.0)  # four standard errors are 5 %
+    assert drawn.std(axis=0) == pytest.approx(sd, rel=0.06)
 
 
 def test_slopes_are_predicted():
@@ -756,6 +791,30 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
     assert np.allclose(fitting.subsampled(model, False, "zigzag")[0].anchor, anchor, atol=1e-6)
     fitting.sample_model(model, 1, False, {})
     assert asked["process"] is model
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+@pytest.mark.parametrize(("formula", "family"), [("b ~ x + w", "bernoulli"), ("y ~ x + w", "gaussian")])
+def test_selection_from_few_rows(formula, family, monkeypatch):
+    """By all of them at a time where bounds on single rows are far above their rates; not if that is asked for."""
+    law = BetaBernoulli(1.0, 3.0)
+    monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", 0.0)
+    model = made(formula, family, select="all", priors={"inclusion": law})[0]
+    process, starts, said = fitting.subsampled(model, True)
+    assert type(process) is StickyZigZag and (process.shape, process.other_shape) == (1.0, 3.0)
+    assert process.sticking.tolist() == [1, 2] and process.inner.provider.exact
+    assert np.allclose(process.inner.speed, laplace(model).sd, rtol=0.05)
+    assert starts(3, np.random.default_rng(0)).shape == (3, model.dim)
+    text = f"{fitting.name_of(process, 'auto')}, {said}"
+    assert text.startswith("the sticky Zig-Zag process, each gradient is from all rows: they say too little for bounds")
+    assert type(fitting.subsampled(model, True, "bps")[0].inner) is RegressionBPS
+    whole = made(formula.replace("w", "g"), family, select="all")[0]  # a term of two columns
+    inner = fitting.subsampled(whole, True)[0].inner
+    assert isinstance(inner, ZigZag if family == "bernoulli" else RegressionZigZag)
+    expected = fitting.subsampled(model, True, "bps")[0].inner.expected_data / N
+    for passes, kind in ((0.99 * expected, StickyZigZag), (1.01 * expected, StickyGroups)):
+        monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", passes)
+        assert type(fitting.subsampled(model, True)[0]) is kind
 
 
 def test_samplers_that_have_no_version_for_a_model(monkeypatch):
@@ -984,6 +1043,7 @@ def test_terms_of_several_columns_are_selected_as_a_whole(monkeypatch):
     with pytest.raises(ValueError, match="`select` names the term 'g', and its column 'g.c.' besides"):
         made(formula, "bernoulli", select=["g", "g[c]"])
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(process=process))
+    monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", np.inf)
     law = BetaBernoulli(1.0, 3.0)
     counted = made(formula, "bernoulli", select="all", priors={"inclusion": law})[0]
     for each, w in ((model, 0.5), (one, 0.2), (counted, None)):
@@ -1057,11 +1117,33 @@ def test_the_table_of_inclusion_by_hand():
     turns = np.array([[[0.0], [1.0], [1.0], [0.0]] * 250] * 2)  # in as often as out, in every part of each chain
     even = inclusion_of_units(Recorded(turns), ["z"], [0], [0.5])
     assert 0.99 < even.rows[0]["rhat"] < 1.01 and not any("disagree" in text for text in even.warnings)
+    brief = Recorded(turns)
+    brief.diagnostic_draws = lambda: None
+    with pytest.raises(ValueError, match="the run is too short for inclusion probabilities: sample longer"):
+        inclusion_of_units(brief, ["z"], [0], [0.5])
     slow = np.zeros((2, 1_000, 1))
     slow[:, 500:] = 1.0
     few = inclusion_of_units(Recorded(slow), ["z"], [0], [0.5])
     assert few.rows[0]["ess"] < 100.0 and "fewer than 100 effective draws" in few.warnings[0]
     assert few.median_model == ("z",)
+
+
+@pytest.mark.filterwarnings("ignore:.*separate the labels")
+def test_the_table_of_a_fit_that_selects():
+    """Terms by their first coordinate, each with its own prior; single chains by their own lengths."""
+    data = table()
+    data["b"] = np.where(data.x > 0.0, "up", "down")
+    model, design, priors, notes = made("b ~ x + g + w", "bernoulli", data=data, select={"g": 0.4, "w": 0.2})
+    assert list(model.columns) == ["Intercept", "x", "g[b]", "g[c]", "w"]
+    moving = 1.0 * (np.random.default_rng(1).random((2, 1_000, 5)) < [1.0, 1.0, 0.7, 0.1, 0.3])
+    run, columns = Recorded(moving), {"offset": None, "exposure": None}
+    run.records[1] = SimpleNamespace(length=250.0, accumulated={"included": 0.25 * moving[1].sum(axis=0)})
+    found = pdmp.formulas.Fit("", family_of("bernoulli"), model, run, design, priors, notes, columns).inclusion()
+    for row, name, j, prior in zip(found.rows, ["g", "w"], [2, 4], [0.4, 0.2], strict=True):
+        p, each = moving[:, :, j].mean(), moving[:, :, j].mean(axis=1)
+        assert (row["name"], row["prior"], row["probability"]) == (name, prior, p)
+        assert row["bayes factor"] == pytest.approx(p / (1.0 - p) * (1.0 - prior) / prior, rel=1e-12)
+        assert (row["lowest"], row["highest"]) == pytest.approx((each.min(), each.max()), rel=1e-12)
 
 
 @pytest.mark.slow

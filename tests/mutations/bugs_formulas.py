@@ -805,8 +805,9 @@ BUGS += [
 ]  # fmt: skip
 
 SPARSE = "tests/formulas/test_sparse_anchor.py"
-ASKED, REFUSED = (
+ASKED, FEW, REFUSED = (
     f"{TESTS}::test_the_sampler_that_is_asked_for",
+    f"{TESTS}::test_selection_from_few_rows",
     f"{TESTS}::test_samplers_that_have_no_version_for_a_model",
 )
 BUGS += [
@@ -814,6 +815,11 @@ BUGS += [
     for name, file, old, new, test in [
         ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "boomerang" else RegressionBPS)(', 'if sampler == "zigzag" else RegressionBPS)(', ASKED),
         ("the sampler that is asked for has no prior of the models", FITTING, "StickyGroups(process, [*whole, *single], model.model_prior", "StickyGroups(process, [*whole, *single], None", ASKED),
+        ("few rows: single ones all the same", FITTING, "return not process.inner.expected_data <= FEW_ROWS_PASSES * model.n_data", "return False", FEW),
+        ("few rows: the limit counts rows, not passes", FITTING, "expected_data <= FEW_ROWS_PASSES * model.n_data", "expected_data <= FEW_ROWS_PASSES", FEW),
+        ("few rows: the prior of the models is lost", FITTING, "StickyZigZag(model, model.model_prior, speed=sd)", "StickyZigZag(model, speed=sd)", FEW),
+        ("few rows: speeds of 1", FITTING, "StickyZigZag(model, model.model_prior, speed=sd)", "StickyZigZag(model, model.model_prior)", FEW),
+        ("few rows: terms are taken apart", FITTING, "            if not model.together:\n                return from_all_rows(model, found.sd, found.draws)", "            return from_all_rows(model, found.sd, found.draws)", FEW),
         ("the sampler that is asked for does not stick", FITTING, "return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts", "return inner, sparse_starts", ASKED),
         ("a small table has full gradients whatever is asked for", FITTING, 'if sampler == "auto" and not (model.n_data', "if not (model.n_data", ASKED),
         ("the notes name another sampler", FITTING, ".get(type(process.inner), ", ".get(type(process), ", ASKED),
@@ -935,12 +941,15 @@ BUGS += [
     ]
 ]  # fmt: skip
 
-SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS = (
+SELECTED, MANY_ROWS, AT_FIRST, NONE_SEEN, HOLDS, NEW_GROUPS, OF_A_FIT, RESPONSES = (
     f"{TESTS}::test_the_command_prints_what_is_selected",
     f"{TESTS}::test_predictions_and_loo_of_too_many_rows",
     f"{TESTS}::test_arguments_are_looked_at_before_the_data",
     f"{TESTS}::test_groups_of_which_none_was_seen",
     f"{TESTS}::test_columns_that_are_neither_numbers_nor_categories",
+    f"{TESTS}::test_unseen_groups_differ_in_each_of_their_effects",
+    f"{TESTS}::test_the_table_of_a_fit_that_selects",
+    f"{TESTS}::test_responses_are_drawn_with_each_dispersion_in_its_place",
 )
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,), "formulae")
@@ -951,6 +960,13 @@ BUGS += [
         ("predictions of as many rows as there are", FIT, "if draws * rows > NUMBERS:", "if False:", MANY_ROWS),
         ("predictions: rows of the fit for those of a table", FIT, "rows = self.model.n_data if table is None else len(table)", "rows = self.model.n_data", MANY_ROWS),
         ("loo of as many rows as there are", FIT, "if most < LEAST_DRAWS:", "if False:", MANY_ROWS),
+        ("loo as if there were one chain", FIT, "most = NUMBERS // (rows * chains)", "most = NUMBERS // rows", MANY_ROWS),
+        ("predictions: all new groups have the effects of one", FIT, "drawn[:, place.ravel()]", "drawn[:, :1]", NEW_GROUPS),
+        ("predictions: slopes of new groups as spread as intercepts", FIT, "* natural[fitted.sd_name][:, None]", "* natural[self.model.groups[0].sd_name][:, None]", NEW_GROUPS),
+        ("predictions: nu for sigma", FIT, "draw(z, a[:, None], c[:, None], rng)", "draw(z, c[:, None], a[:, None], rng)", RESPONSES),
+        ("predictions: draws of chains are rounded down", FIT, "self.run.draws(-(-draws // self.run.chains))", "self.run.draws(draws // self.run.chains)", RESPONSES),
+        ("inclusion: the prior of another column", FIT, "places[first], prior[places[first]])", "places[first], prior[first])", OF_A_FIT),
+        ("inclusion: chains as long as the first", INCLUSION, "/ r.length for r in records])", "/ records[0].length for r in records])", OF_A_FIT),
         ("groups of which none was seen are not said", FIT, "if new.all():", "if False:", NONE_SEEN),
         ("options are looked at after the data", FITTING, "    check_options(options)\n", "", AT_FIRST),
         ("arguments are looked at after the data", FITTING, "    check_arguments(priors, {", "    (lambda *_: None)(priors, {", AT_FIRST),

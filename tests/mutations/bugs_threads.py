@@ -24,7 +24,7 @@ SUMS, MADE, VARIATES, PARTS, LAWS, LOOKED = (
 DRAWN = "tests/formulas/test_parts.py::test_rows_are_drawn_from_blocks_in_proportion"
 ASKED = "tests/formulas/test_parts.py::test_rows_of_large_files_are_asked_for"
 FAR = "tests/processes/test_subsampled_zigzag.py::test_rows_of_a_file_are_drawn_far_ahead_and_asked_for"
-WIDE = f"{TESTS}::test_a_hessian_of_many_columns_only_where_it_is_asked_for"
+WIDE = f"{TESTS}::test_a_wide_hessian_is_computed_where_it_is_asked_for"
 SOME = "tests/models/test_regressions.py::test_some_of_very_many_rows"
 
 BUGS = [
@@ -84,6 +84,12 @@ BUGS = [
         ("entries of the table are not asked for", ALIAS, "        if self.asks:\n            ask(self.table, k)", "        pass", ASKED),
         ("rows that stay in memory are asked for", DESIGN, "self.asks = data.nbytes > KEPT_SHARE", "self.asks = data.nbytes < 1e9 * KEPT_SHARE", FAR),
         ("responses are not asked for", DESIGN, "if self.asks and values.shape[0] > 0:", "if False:", ASKED),
+        ("chunks of rows are smaller than their matrices", THREADS, "max(CHUNK // max(width, 1), width)", "max(CHUNK // max(width, 1), 1)", TESTS),
+        ("a wide look without the Hessian is kept as one with it", BLOCKS, "self._look = key, self.total(_terms, x, key[1])", "self._look = (key[0], True), self.total(_terms, x, key[1])", WIDE),
+        ("the Hessian of a wide regression is never computed", BLOCKS, "curved or self.shell.n_fixed < WIDE", "self.shell.n_fixed < WIDE", WIDE),
+        ("the Hessian of a wide regression is always computed", BLOCKS, "curved or self.shell.n_fixed < WIDE", "True", WIDE),
+        ("sums of dispersions are those of the last look", BLOCKS, "rows, k = self._at(x)[5]", "rows, k = self._look[1][5]", WIDE),
+        ("negative eigenvalues are made small", "pdmp/models/regressions/laplace.py", "np.maximum(np.abs(values), 1e-10 * np", "np.maximum(values, 1e-10 * np", f"{TESTS}::test_matrices_that_are_not_definite_have_the_absolute_values_of_their_eigenvalues"),
         ("rows of files are drawn as late as others", ZIGZAG, "(AHEAD_IN_FILE if process.provider.model.in_file else AHEAD)", "AHEAD", FAR),
         ("what is asked for begins in a page", PREFETCH, "word(-mmap.PAGESIZE)", "word(-8)", f"{COMPILED}::test_the_system_takes_what_it_is_asked_for"),
     ]

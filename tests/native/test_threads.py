@@ -15,7 +15,7 @@ from pdmp.gradients import ControlVariate, alias
 from pdmp.models.priors import Gamma, HalfStudentT, Normal
 from pdmp.models.regressions import blocks, design, glm
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
-from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace import _definite, laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
@@ -59,7 +59,8 @@ def same_on_any(on, compute, rtol=1e-10):
 def test_chunks_are_all_rows_once_and_in_order(monkeypatch):
     monkeypatch.setattr(threads, "CHUNK", 1_000)
     monkeypatch.setattr(threads, "threads", lambda: 3)
-    for n, width, step in ((1, 3, 320), (128, 7, 128), (129, 7, 128), (500, 7, 128), (500, 40, 64), (500, 200, 192)):
+    for n, width in ((1, 3), (128, 7), (129, 7), (500, 7), (500, 2_000), (5_000, 2_000)):
+        step = {3: 320, 7: 128, 2_000: 1_984}[width]  # of 1,000 numbers, or no smaller than a matrix
         expected = [(first, min(first + step, n)) for first in range(0, n, step)]
         assert threads.chunks(n, width) == expected
         assert [i for first, stop in expected for i in range(first, stop)] == list(range(n))
@@ -265,19 +266,35 @@ def test_regressions(law, on):
     assert_allclose(laplace(model).covariance, start.covariance, rtol=1e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize("law", [PoissonLaw, StudentTLaw])
-def test_a_hessian_of_many_columns_only_where_it_is_asked_for(law, on, monkeypatch):
-    """Not where a step is tried: the mode is bitwise the same, from fewer of them."""
-    on(2)
-    model, computed, products = regression(law), [], blocks.products
-    monkeypatch.setattr(blocks, "products", lambda *args: computed.append(1) or products(*args))
-    narrow, with_each = laplace(model), len(computed)
+def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
+    """And the same approximation found, bit by bit; sums at one point are not taken for those at another."""
+    on(8)
+    model = regression(StudentTLaw)
+    rows, narrow, x = blocks.Chunks(model), laplace(model), model.initial
+    square, differences = rows.curvature(x)[0], list(rows.differences(x, 1e-4))
+    asked, products = [], blocks.products
     monkeypatch.setattr(blocks, "WIDE", 3)
-    computed.clear()
+    monkeypatch.setattr(blocks, "products", lambda *given: asked.append(given) or products(*given))
+    rows, chunks = blocks.Chunks(model), len(model.row_chunks())
+    assert np.isfinite(rows.potential(x)) and np.all(np.isfinite(rows.gradient(x))) and not asked
+    assert_array_equal(rows.curvature(x)[0], square)
+    rows.gradient(x)
+    assert len(asked) == chunks > 1
+    rows.potential(x + 0.1)
+    assert_array_equal(list(rows.differences(x, 1e-4)), differences)
+    assert_array_equal(rows.curvature(x)[0], square)
+    assert len(asked) == 2 * chunks
     wide = laplace(model)
     assert_array_equal(wide.mean, narrow.mean)
     assert_array_equal(wide.covariance, narrow.covariance)
-    assert 0 < len(computed) < with_each
+
+
+def test_matrices_that_are_not_definite_have_the_absolute_values_of_their_eigenvalues():
+    vectors = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
+    made = lambda values: (vectors * values) @ vectors.T  # noqa: E731
+    assert_allclose(_definite(made([3.0, -2.0, 0.5, 0.0])), made([3.0, 2.0, 0.5, 3e-10]), rtol=0.0, atol=1e-14)
+    definite = made([3.0, 2.0, 0.5, 1e-6])
+    assert _definite(definite) is definite
 
 
 def test_large_data_are_looked_at_in_all_chunks(on):

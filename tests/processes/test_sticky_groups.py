@@ -9,9 +9,10 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.models import LinearGaussian, LogisticRegression
-from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
+from pdmp.models.priors import BetaBernoulli, HalfNormal, HalfStudentT, Normal
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
-from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import sticky, sticky_groups
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
@@ -56,6 +57,18 @@ def normal(n=400, **options):
     return MixedRegression(columns, y, NormalLaw(), ["Intercept", "b", "c", "x"], priors, intercept=0, **options)
 
 
+def grouped(law, n=60):
+    """With intercepts of groups, besides columns that are left out."""
+    rng, dispersions = np.random.default_rng(10), [HalfStudentT(4.0, 1.0)] * len(law.dispersions)
+    columns, level = np.column_stack([np.ones(n), rng.standard_normal((n, 3))]), rng.integers(0, 4, n)
+    z = columns @ [0.2, 0.3, -0.2, 0.1] + 0.5 * level
+    y = z + 0.8 * rng.standard_normal(n) if dispersions else rng.poisson(np.exp(z))
+    of_groups = [GroupColumn("1|g", "g", tuple("abcd"), level, np.ones(n), HalfNormal(1.0))]
+    names, priors = ["Intercept", "b", "c", "x"], [Normal(0.0, sd) for sd in (2.0, 0.8, 0.6, 0.5)]
+    options = {"intercept": 0, "inclusion": [1.0, 0.4, 0.4, 0.3], "together": {"level": [1, 2]}}
+    return GroupIntercepts(columns, y, law, names, priors, of_groups, dispersions, **options)
+
+
 def one_row(model):
     return pdmp.ZigZag(pdmp.gradients.ControlVariate(model, size=1))
 
@@ -81,6 +94,13 @@ CASES = {
         [[1], [3]],
         BetaBernoulli(2.0, 0.7),
     ),
+}
+#: Of which the balance alone is looked at.
+FURTHER = {
+    "normal, beside the anchor": lambda: StickyGroups(
+        RegressionBPS(normal(60)), [[1, 2], [3]], anchor=[0.1, 0.2, -0.1, 0.1, -0.4]
+    ),
+    "normal, intercepts of groups": lambda: StickyGroups(RegressionZigZag(grouped(NormalLaw())), [[1, 2], [3]]),
 }
 
 
@@ -117,12 +137,15 @@ def groups_of(process):
     return [process.grouped[a:b] for a, b in itertools.pairwise(process.begin_group)]
 
 
-@pytest.mark.parametrize("law", ["counts", "normal"])
+@pytest.mark.parametrize("law", ["counts", "normal", pytest.param("counts, intercepts of groups", marks=plain_only)])
 def test_a_rise_of_the_potential(law):
     """Where only columns whose coefficients are not 0 are read; with weights, offsets and dispersions."""
     rng = np.random.default_rng(3)
     options = {"offset": rng.normal(0.0, 0.5, 24), "weights": 0.5 + rng.random(24)}
-    model = counts(**options) if law == "counts" else normal(24, offset=options["offset"])
+    if "groups" in law:
+        model = grouped(PoissonLaw(), 24)
+    else:
+        model = counts(**options) if law == "counts" else normal(24, offset=options["offset"])
     x = 0.3 * rng.standard_normal(model.dim)
     x[[1, 3]] = 0.0
     y = x.copy()
@@ -139,10 +162,10 @@ def alone(process):
     return np.setdiff1d(process.sticking, process.grouped)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=plain_only) for name in FURTHER)])
 def test_births_and_deaths_balance(name):
     """q(x_g) α(birth) = ω Πs(0) exp(U(out) - U(in)) α(death), q by an independent formula."""
-    process, rng = CASES[name](), np.random.default_rng(2)
+    process, rng = (CASES | FURTHER)[name](), np.random.default_rng(2)
     model, native = process.model, process.native
     hessian, gradient = model.hessian(process.expanded_at), model.gradient(process.expanded_at)
     slab, given = model.slab_density(), model.prior_inclusion()
