@@ -8,12 +8,15 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
+from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.process import VIOLATIONS
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
+from pdmp.processes.sticky_zigzag import StickyZigZag
 from tests.checks import assert_unbiased, run_chain
 
 BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang], ids=["BPS", "Boomerang"])
@@ -110,6 +113,20 @@ def test_all_models_with_jumps(law, kind, time, resolution):
         assert record.accumulated["sticking"].tolist() == [1, 2, 3]
         found.append(record.accumulated["models"] / record.length)
     assert_unbiased(np.array(found), models(model), resolution=resolution)
+
+
+def test_all_models_from_all_rows():
+    """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
+    model = regression(NormalLaw)
+    mode = laplace(model)
+    process = StickyZigZag(model, LAW, speed=mode.sd)
+    found, violations = [], 0
+    for child in np.random.SeedSequence(9).spawn(32):
+        record = run_chain(process, mode.mean, child, warmup=0.02, store="moments", time=4_000.0).finish()
+        violations += int(record.counts[VIOLATIONS])
+        found.append(record.accumulated["models"] / record.length)
+    assert_unbiased(np.array(found), models(model), resolution=0.08)
+    assert violations == 0
 
 
 @BOTH
