@@ -28,7 +28,7 @@ def test_shards_larger_than_the_memory_of_a_worker(tmp_path, monkeypatch):
     options = {"events": 20_000, "chains": 2, "seed": 1, "progress": False}
     alone = pdmp.regression(formula, folder, "poisson", **options)
     assert os.path.getsize(alone.model.coded.files.path("X")) >= 2 * LIMIT
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
         with distributed.Client(cluster) as client:
             more = options | {"executor": client, "folder": tmp_path / "shared"}
             pdmp.regression(formula, little, "poisson", **more)  # so that both have compiled
