@@ -71,7 +71,7 @@ CROSSED_GROUPS = (
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
 #: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead.
-FEW_ROWS_PASSES = 5.0
+FEW_ROWS_PASSES = 1.0
 LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
@@ -675,7 +675,8 @@ def asked_for(
 
 def by_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
     """Whether rows say so little that bounds on single ones are far above their rates."""
-    return not process.inner.expected_data <= FEW_ROWS_PASSES * model.n_data
+    moving = int(np.sum(process.inner.anchor != 0.0))  # the other coefficients are 0 most of the time
+    return not process.inner.expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data
 
 
 def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:

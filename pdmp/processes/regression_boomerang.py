@@ -242,7 +242,11 @@ class RowFactors(Process):
     @property
     def expected_data(self) -> float:
         """Rows looked at in a unit of time, about: where position and velocity have their mean squares."""
-        r = math.sqrt(self.dim)
+        return self.expected_data_of(self.dim)
+
+    def expected_data_of(self, moving: int) -> float:
+        """The same where only so many coordinates move, and all others are at the anchor."""
+        r = math.sqrt(moving)
         return float(self.total * r * remainder(self.growth, r))
 
     def channels(self) -> list[str]:

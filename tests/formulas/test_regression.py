@@ -811,7 +811,11 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     whole = made(formula.replace("w", "g"), family, select="all")[0]  # a term of two columns
     inner = fitting.subsampled(whole, True)[0].inner
     assert isinstance(inner, ZigZag if family == "bernoulli" else RegressionZigZag)
-    expected = fitting.subsampled(model, True, "bps")[0].inner.expected_data / N
+    bouncing = fitting.subsampled(model, True, "bps")[0].inner
+    assert bouncing.expected_data_of(model.dim) == bouncing.expected_data
+    moving = np.sum(bouncing.anchor != 0.0)  # the others are 0 most of the time
+    assert moving < model.dim
+    expected = bouncing.expected_data_of(moving) / N
     for passes, kind in ((0.99 * expected, StickyZigZag), (1.01 * expected, StickyGroups)):
         monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", passes)
         assert type(fitting.subsampled(model, True)[0]) is kind
