@@ -33,7 +33,7 @@ BUGS = [
         ("other level sets of pairs", "pdmp/plots/densities.py", "MASSES = (0.99, 0.9, 0.5)", "MASSES = (0.95, 0.9, 0.5)", "test_level_sets_of_pairs"),
         ("a film of another target", "docs/drawings.py", '"zigzag": (pdmp.ZigZag(TARGET), 24.0)', '"zigzag": (pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])), 24.0)', "test_films_are_of_one_target"),
         ("NUTS is slower in the recorded seconds", "docs/evidence/speed.md", "| Gaussian | 10,000 | 3.2 | 1.5 |", "| Gaussian | 10,000 | 3.2 | 3.5 |", "test_what_is_said_of_the_table_beside_nuts"),
-        ("a large table takes longer in the recorded seconds", "docs/evidence/speed.md", "| Bernoulli | 1,000,000 | 2.6 |", "| Bernoulli | 1,000,000 | 5.6 |", "test_what_is_said_of_the_table_beside_nuts"),
+        ("a large table takes longer in the recorded seconds", "docs/evidence/speed.md", "| Bernoulli | 1,000,000 | 3.1 |", "| Bernoulli | 1,000,000 | 9.6 |", "test_what_is_said_of_the_table_beside_nuts"),
         ("the gallery's marginals over another density", "docs/gallery/plot_06_marginals.py", "precision=[1.0, 0.25]", "precision=[1.0, 0.5]", "test_marginals_of_the_gallery"),
         ("chains of the gallery start in one mode", "docs/gallery/plot_08_ranks.py", "[-6.0, 0.0], [6.0, 0.0]]\n", "[-6.0, 0.0], [-6.0, 0.0]]\n", "test_ranks_of_chains_in_two_modes"),
         ("a claim with a comparison is added", "docs/evidence/limits.md", "the first time, and for 4 after that (AMD", "the first time, and for 4 after that, faster than NUTS (AMD", "test_every_claim_of_a_page_is_held"),
