@@ -81,7 +81,7 @@ def models(model):
 @BOTH
 @pytest.mark.parametrize(
     ("law", "time", "resolution"),
-    [(NormalLaw, 12_000.0, 0.08), (LogitLaw, 40_000.0, 0.045)],
+    [(NormalLaw, 30_000.0, 0.08), (LogitLaw, 40_000.0, 0.045)],
     ids=["gaussian", "labels"],
 )
 def test_all_models(law, time, resolution, kind):
