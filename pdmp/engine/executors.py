@@ -426,7 +426,7 @@ class Threads:
         """Bring a chain to where its segment, which is done, has ended."""
         future.result()
 
-    def look(self):
+    def watch(self):
         """Called now and then while segments are waited for."""
 
 
@@ -495,7 +495,7 @@ class Workers:
             chain.take(*carried)
             chain.blocks += blocks
 
-    def look(self):
+    def watch(self):
         """As for `Threads`."""
 
     def _stay(self, chain, seconds):
@@ -532,7 +532,7 @@ class Workers:
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 
 
-class Lookout:
+class Watch:
     """Says so once when a Dask cluster has had no workers for a while: it waits for them without a word.
 
     Parameters
@@ -543,11 +543,15 @@ class Lookout:
     def __init__(self, client):
         self._client, self._seen, self._said = client, perf_counter(), False
 
-    def look(self):
-        """Look whether there are workers, if it was not done for a while."""
+    def watch(self):
+        """Ask the cluster whether it has workers, if that was not done for a while."""
         if perf_counter() - self._seen < ALONE_SECONDS or self._said:
             return
-        if self._client.scheduler_info(n_workers=-1)["workers"]:
+        try:
+            there = self._client.scheduler_info(n_workers=-1)["workers"]
+        except OSError:  # the connection is lost for now: what waits on the cluster says so itself if it stays lost
+            there = True
+        if there:
             self._seen = perf_counter()
             return
         self._said = True
@@ -559,7 +563,10 @@ class Cluster(Workers):
 
     def __init__(self, client, chains, stop, segment):
         super().__init__(client.get_executor(pure=False), chains, stop, segment)
-        self._client, self._losses, self.look = client, LOSSES * len(chains), Lookout(client).look
+        self._client, self._losses, self._watch = client, LOSSES * len(chains), Watch(client)
+
+    def watch(self):
+        self._watch.watch()
 
     def _send(self, parcel, packed, seconds):
         with warnings.catch_warnings():

@@ -453,7 +453,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
                     done, _ = concurrent.futures.wait(
                         futures, timeout=POLL_SECONDS, return_when=concurrent.futures.FIRST_COMPLETED
                     )
-                    place.look()
+                    place.watch()
                     for future in done:
                         i = collect(future)
                         if chains[i].failure is not None:

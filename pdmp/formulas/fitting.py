@@ -673,8 +673,8 @@ def asked_for(
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
 
 
-def by_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
-    """Whether rows say so little that bounds on single ones are far above their rates."""
+def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
+    """Whether single rows would be looked at more than `FEW_ROWS_PASSES` times as often as there are rows."""
     moving = int(np.sum(process.inner.anchor != 0.0))  # the other coefficients are 0 most of the time
     return not process.inner.expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data
 
@@ -682,7 +682,8 @@ def by_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
 def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
     """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
     process = StickyZigZag(model, model.model_prior, speed=sd)
-    return process, starts, "each gradient is from all rows: they say too little for bounds on single ones"
+    said = "each gradient is from all rows: they say too little for bounds on single ones"
+    return process, starts, f"{said}; bounds by {process.describe_bound()}"
 
 
 def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGroups:
@@ -733,7 +734,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
         if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
             bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
-            if not (free and by_few_rows(bouncing[0], model)):
+            if not (free and has_few_rows(bouncing[0], model)):
                 return bouncing
             if not model.together:
                 return from_all_rows(model, found.sd, found.draws)
@@ -760,7 +761,7 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
     sd = np.sqrt(np.diag(covariance))
     if sampler in ("bps", "boomerang") or free and selects:
         bouncing = asked_for(sampler, model, anchor, covariance, starts, selects)
-        if not (free and by_few_rows(bouncing[0], model)):
+        if not (free and has_few_rows(bouncing[0], model)):
             return bouncing
         if not model.together:
             return from_all_rows(model, sd, starts)

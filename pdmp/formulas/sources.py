@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pdmp.engine import run
-from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Lookout, check_executor
+from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Watch, check_executor
 from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
@@ -334,12 +334,12 @@ class Workers:
     each = map
 
     def _result(self, future):
-        lookout = Lookout(self._client)
+        watch = Watch(self._client)
         try:
             while not future.done():
                 with contextlib.suppress(TimeoutError):
                     future.result(timeout=1.0)
-                lookout.look()
+                watch.watch()
             return future.result()
         except Exception as error:
             if isinstance(error, LOST_WORKERS) or type(error).__name__ in LOST_WORKERS_BY_NAME:

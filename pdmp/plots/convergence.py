@@ -20,12 +20,12 @@ from pdmp.plots.style import (
     choose,
     count_axes,
     draws_of,
-    labels,
     many_axes,
     of_chain,
     one_axes,
     sampler_of,
     say,
+    short_names,
     styled,
 )
 
@@ -109,7 +109,7 @@ def ranks(
         for c, one in enumerate(place):
             shares = np.histogram(one, edges)[0] * (bins / n)
             panel.stairs(shares, edges, baseline=None, color=COLOURS[c % len(COLOURS)], lw=1.0)
-        panel.set(title=labels(run)[k], xlim=(0.0, 1.0))
+        panel.set(title=short_names(run)[k], xlim=(0.0, 1.0))
         panel.set_ylim(bottom=0.0)
         panel.set_xlabel("rank among all chains" if run.chains > 1 else "rank among both halves")
     panels[0].set_ylabel("share / expected")
@@ -174,7 +174,7 @@ def autocorrelation(
     axes = one_axes(ax)
     axes.axhline(0.0, color="0.5", lw=0.7)
     for k, (j, values) in enumerate(zip(chosen, found["acf"], strict=True)):
-        name = f"{labels(run)[j]}: {ess[k]:,.0f} effective draws"
+        name = f"{short_names(run)[j]}: {ess[k]:,.0f} effective draws"
         marker = {"marker": MARKERS[k % len(MARKERS)], "ms": 3, "markevery": (k, max(count // 8, 1))}
         axes.plot(found["time"], values, lw=1.2, color=COLOURS[k % len(COLOURS)], label=name, **marker)
     axes.set(xlabel="lag (process time)", ylabel="autocorrelation", xlim=(0.0, found["time"][-1]))

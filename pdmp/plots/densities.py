@@ -15,11 +15,11 @@ from pdmp.plots.style import (
     choose,
     count_axes,
     draws_of,
-    labels,
     many_axes,
     of_chain,
     one_axes,
     say,
+    short_names,
     styled,
 )
 
@@ -103,7 +103,7 @@ def marginals(
         elif callable(reference):
             points = np.linspace(edges[0], edges[-1], 200)
             panel.plot(points, np.asarray(reference(points, k), dtype=float), color="black", lw=1.0)
-        panel.set(xlabel=labels(run)[k], yticks=[], xlim=(edges[0], edges[-1]))
+        panel.set(xlabel=short_names(run)[k], yticks=[], xlim=(edges[0], edges[-1]))
         panel.set_ylim(bottom=0.0)
         panel.spines["left"].set_visible(False)
         panel.locator_params(axis="x", nbins=4)
@@ -203,8 +203,8 @@ def pairs(
                 panel.text(0.5, 0.5, f"{correlation[i, j]:.2f}", ha="center", va="center", fontsize=size)
                 panel.set_axis_off()
             panel.tick_params(labelbottom=i == n - 1, labelleft=j == 0 and i > 0)
-            panel.set_xlabel(labels(run)[chosen[j]] if i == n - 1 else "")
-            panel.set_ylabel(labels(run)[chosen[i]] if j == 0 else "")
+            panel.set_xlabel(short_names(run)[chosen[j]] if i == n - 1 else "")
+            panel.set_ylabel(short_names(run)[chosen[i]] if j == 0 else "")
     say(panels[0, 0], text + ("; contours and black: the reference" if reference is not None else ""), axes is None)
     return panels
 
@@ -280,6 +280,6 @@ def inclusion(
     axes.errorbar(p, rows, xerr=sides, fmt="o", ms=3.5, color=COLOURS[0], elinewidth=1.0)
     axes.axvline(0.5, color="0.6", lw=0.7, ls=(0, (4, 2)), zorder=0)
     axes.set(xlim=(0.0, 1.02), ylim=(len(chosen) - 0.4, -0.6), xlabel="probability of being selected")
-    axes.set_yticks(rows, [labels(run)[k] for k in chosen])
+    axes.set_yticks(rows, [short_names(run)[k] for k in chosen])
     say(axes, text, ax is None)
     return axes

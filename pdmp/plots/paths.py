@@ -17,11 +17,11 @@ from pdmp.plots.style import (
     check_coordinates,
     choose,
     count_axes,
-    labels,
     many_axes,
     most_correlated,
     sampler_of,
     say,
+    short_names,
     styled,
 )
 
@@ -81,7 +81,7 @@ def trajectory(
     from matplotlib import pyplot
 
     chain, events = check_chain(run, chain), check_count("events", events)
-    path, names, d = run.trajectories[chain], labels(run), run.dim
+    path, names, d = run.trajectories[chain], short_names(run), run.dim
     wanted = min(d, 2)
     if coordinates is None:
         chosen = list(range(d)) if d < 3 else most_correlated(run, 2)
@@ -235,7 +235,7 @@ def trace(
             for kind, at, where in marks[row] if marks else []:
                 (mark,) = panel.plot(at, where[:, 0], **_marker(path, kind, 3.5))
                 kinds[path.events[kind]] = mark
-    names, warm = labels(run), min(float(run.warmup.max()), b)
+    names, warm = short_names(run), min(float(run.warmup.max()), b)
     for panel, k in zip(panels, chosen, strict=True):
         if warm > a:
             panel.axvspan(a, warm, color="0.9", lw=0, zorder=0)

@@ -48,7 +48,7 @@ STYLE = {
 }
 LABEL = {"x": 0.5, "y": 0.18}  #: inches that the label of a tick takes
 PATH_NUMBERS = 20_000_000  #: largest number of positions times coordinates that are read of one path
-LONGEST_LABEL = 26  #: characters of a name that a panel has room for
+LONGEST_NAME = 26  #: characters of a name that a panel has room for
 DRAWS = 4_000  #: draws of each chain that densities are made of
 CANDIDATES = 500  #: coordinates among which the most correlated are searched for
 
@@ -181,13 +181,13 @@ def choose(
     return chosen, f"{most} of {run.dim:,} coordinates: {why}"
 
 
-def labels(run: Run) -> list[str]:
+def short_names(run: Run) -> list[str]:
     """The names of a run's coordinates as a panel has room for: long ones with an ellipsis in their middle.
 
     Two that would then look alike are left as they are.
     """
-    names, half = run.names(), LONGEST_LABEL // 2
-    cut = [n if len(n) <= LONGEST_LABEL else f"{n[: half - 1].rstrip()} … {n[2 - half :].lstrip()}" for n in names]
+    names, half = run.names(), LONGEST_NAME // 2
+    cut = [n if len(n) <= LONGEST_NAME else f"{n[: half - 1].rstrip()} … {n[2 - half :].lstrip()}" for n in names]
     seen = Counter(cut)
     return [short if seen[short] == 1 else name for name, short in zip(names, cut, strict=True)]
 

@@ -516,3 +516,14 @@ def test_a_pass_that_waits_for_workers_says_so_once(monkeypatch):
     with pytest.warns(UserWarning, match="`executor`: the Dask cluster has no workers") as said:
         assert list(results) == [3, 7]
     assert len(said) == 1
+
+    def lost(n_workers):
+        if client.sent:
+            raise OSError("Timed out trying to connect")
+        return there(n_workers)
+
+    client.late, client.sent = 3, []
+    monkeypatch.setattr(client, "scheduler_info", lost)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(workers.map(operator.add, 2, [(1,), (5,)])) == [3, 7]

@@ -42,7 +42,8 @@ BUGS += [
     for name, file, old, new, tests in [
         ("a cluster without workers is waited for in silence", E, "        self._said = True\n        warn(", "        self._said = True\n        str(", PARTS),
         ("it is said at every look", E, "        self._said = True\n        warn(", "        warn(", PARTS),
-        ("a cluster is said to have no workers though it has", E, 'if self._client.scheduler_info(n_workers=-1)["workers"]:', "if False:", PARTS),
-        ("chains do not look whether there are workers", R, "                    place.look()\n", "", "tests/faults/test_clusters.py::test_a_cluster_that_has_no_worker_yet"),
+        ("a cluster is said to have no workers though it has", E, '        if there:\n', "        if False:\n", PARTS),
+        ("a lost connection ends what waits", E, "except OSError:  # the connection", "except KeyError:  # the connection", PARTS),
+        ("chains do not look whether there are workers", R, "                    place.watch()\n", "", "tests/faults/test_clusters.py::test_a_cluster_that_has_no_worker_yet"),
     ]
 ]  # fmt: skip

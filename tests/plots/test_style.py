@@ -293,4 +293,4 @@ def test_long_names_are_cut_where_they_stay_apart():
     short, long = "age", "interaction of income and region[north-east]"
     alike = ["x" * 20 + middle + "y" * 20 for middle in "ab"]
     run = SimpleNamespace(names=lambda: [short, "z" * 26, long, *alike])
-    assert style.labels(run) == [short, "z" * 26, "interaction … north-east]", *alike]
+    assert style.short_names(run) == [short, "z" * 26, "interaction … north-east]", *alike]
