@@ -85,8 +85,16 @@ class Fit:
         ----------
         effects : bool, default False
             Whether to list the effects of all groups too.
+
+        Raises
+        ------
+        ValueError
+            For a run of fewer than four draws.
         """
-        columns = self._named(self.run.diagnostic_draws(), effects)
+        draws = self.run.diagnostic_draws()
+        if draws is None:
+            raise ValueError("the run is too short for a summary: sample longer.")
+        columns = self._named(draws, effects)
         x = np.stack(list(columns.values()), axis=-1)
         with np.errstate(all="ignore"):
             ess, rhat = draws_ess(x, "mean"), draws_rhat(x, "rank")
@@ -230,7 +238,7 @@ class Fit:
         Raises
         ------
         ValueError
-            For a fit without `select`.
+            For a fit without `select`, or a run of fewer than four draws.
         """
         prior = self.model.prior_inclusion()
         if prior is None:

@@ -815,11 +815,23 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     bouncing = fitting.subsampled(model, True, "bps")[0].inner
     assert bouncing.expected_data_of(model.dim) == bouncing.expected_data
     moving = np.sum(bouncing.anchor != 0.0)  # the others are 0 most of the time
+    growth, bouncing.growth = bouncing.growth, 0.0
+    # Of bounds that only grow with the square of the distance: speed times that, each √k of k coordinates.
+    assert [bouncing.expected_data_of(k) / bouncing.total for k in (1, 4, 9)] == pytest.approx([0.5, 4.0, 13.5])
+    bouncing.growth = growth
     assert moving < model.dim
     expected = bouncing.expected_data_of(moving) / N
     for passes, kind in ((0.99 * expected, StickyZigZag), (1.01 * expected, StickyGroups)):
         monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", passes)
         assert type(fitting.subsampled(model, True)[0]) is kind
+
+
+def test_a_run_that_is_too_short():
+    fit = pdmp.regression("y ~ x + w", table(), select="all", seed=1, chains=1, proposals=3, progress=False)
+    with pytest.raises(ValueError, match="the run is too short for a summary: sample longer"):
+        fit.summary()
+    with pytest.raises(ValueError, match="the run is too short for inclusion probabilities: sample longer"):
+        fit.inclusion()
 
 
 def test_samplers_that_have_no_version_for_a_model(monkeypatch):

@@ -818,6 +818,7 @@ BUGS += [
         ("few rows: single ones all the same", FITTING, "return not process.inner.expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data", "return False", FEW),
         ("few rows: the limit counts rows, not passes", FITTING, "expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data", "expected_data_of(moving) <= FEW_ROWS_PASSES", FEW),
         ("few rows: of very many columns they are always few", FITTING, "expected_data_of(moving) <=", "expected_data_of(process.inner.dim) <=", FEW),
+        ("few rows: distances are as their squares", "pdmp/processes/regression_boomerang.py", "r = math.sqrt(moving)", "r = float(moving)", FEW),
         ("few rows: the prior of the models is lost", FITTING, "StickyZigZag(model, model.model_prior, speed=sd)", "StickyZigZag(model, speed=sd)", FEW),
         ("few rows: speeds of 1", FITTING, "StickyZigZag(model, model.model_prior, speed=sd)", "StickyZigZag(model, model.model_prior)", FEW),
         ("few rows: terms are taken apart", FITTING, "            if not model.together:\n                return from_all_rows(model, found.sd, found.draws)", "            return from_all_rows(model, found.sd, found.draws)", FEW),
