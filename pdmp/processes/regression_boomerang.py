@@ -177,14 +177,21 @@ class RowFactors(Process):
     @compiled
     def along(self, x, v, i, loss):
         """v·Rᵢ(x), and in `loss` (3,) ρᵢ."""
+        model = self.model
+        z, z0, slope = model.margin(x, i), model.margin(self.anchor, i), model.design.product(v, i)
+        return self.along_margin(x, v, i, z, z0, slope, loss)
+
+    @compiled
+    def along_margin(self, x, v, i, z, z0, slope, loss):
+        """The same, the linear predictor being z, z0 at the anchor, and `slope` its change in a unit of time."""
         model, law, y, there = self.model, self.model.likelihood, self.model.target[i], self.anchor
-        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
-        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
+        a, c = model.first_dispersion(x), model.second_dispersion(x)
+        a0, c0 = model.first_dispersion(there), model.second_dispersion(there)
         zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
         dz, da, dc = z - z0, a - a0, c - c0
         weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
         loss[0] = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
-        total = model.design.product(v, i) * loss[0]
+        total = slope * loss[0]
         if model.n_dispersions > 0:
             loss[1] = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
             total += model.first_dispersion(v) * loss[1]
@@ -500,20 +507,93 @@ def _weigh(model, anchor, root, diagonal, weights, rows, third, cross, product, 
                 for j in range(d):
                     total += rows[k, j] * rows[m, j]
                 cross[k, m] = abs(total)
-        bounds = model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c)
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        _fill(third, bounds, weight)
-        square, growth = 0.0, 0.0
-        for k in range(n):
-            for m in range(n):
-                growth += rates[k] * cross[k, m] * rates[m]
-            norms[k] = _norm(third[k], cross, product, n)
-        for k in range(n):
-            for m in range(n):
-                square += norms[k] * cross[k, m] * norms[m]
-        weights[i] = math.sqrt(square)
-        largest = max(largest, math.sqrt(growth))
+        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), row_weight(model, i))
+        weights[i], growth = _row_bound(third, cross, product, norms, rates, n)
+        largest = max(largest, growth)
     return largest
+
+
+@inlined
+def row_weight(model, i):
+    return model.weight[i] if model.weight.shape[0] > 0 else 1.0
+
+
+@inlined
+def _row_bound(third, cross, product, norms, rates, n):
+    """Λᵢ and γᵢ, `cross` being |S|."""
+    square, growth = 0.0, 0.0
+    for k in range(n):
+        for m in range(n):
+            growth += rates[k] * cross[k, m] * rates[m]
+        norms[k] = _norm(third[k], cross, product, n)
+    for k in range(n):
+        for m in range(n):
+            square += norms[k] * cross[k, m] * norms[m]
+    return math.sqrt(square), math.sqrt(growth)
+
+
+def shares(model, anchor, sd, support, levels):
+    """How much of Λᵢ and γᵢ is left where only some coordinates move, the reference being N(x̂, diag(sd²)).
+
+    Parameters
+    ----------
+    model, anchor, sd
+        The regression, x̂ and the standard deviations.
+    support : ndarray of bool, shape (d,)
+        Coordinates of which the share is that of all together.
+    levels : ndarray
+        Shares ρ, the first 1.
+
+    Returns
+    -------
+    share : ndarray, shape (d,)
+        The largest share of Sᵢ, among the linear predictors' part of all rows, that column j has; 0 of a dispersion.
+    together : float
+        The same of the support's columns together.
+    factors, growths : ndarray
+        The largest Λᵢ(ρSᵢ) / Λᵢ(Sᵢ) and γᵢ(ρSᵢ) at each level.
+    """
+    blocks = Chunks(model) if model.blocks is None else model.blocks
+    found = zip(*blocks.map(_shares_of_block, anchor, sd, support, levels), strict=True)
+    share, together, factors, growths = (np.max(part, axis=0) for part in found)
+    return share, float(together), factors, growths
+
+
+def _shares_of_block(block, files, first, anchor, sd, support, levels):
+    share, found = np.zeros(len(sd)), np.zeros((2, len(levels)))
+    scratch = np.zeros((3, 3, 3)), np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3)), np.zeros(len(sd))
+    together = _largest_shares(block.native, anchor, sd, support, levels, share, *found, *scratch)
+    return share, together, *found
+
+
+@entry
+def _largest_shares(model, anchor, sd, support, levels, share, factors, growths, third, cross, product, vectors, squares):
+    """`shares` of some rows, of which that of the support is returned; scratch from `third` on."""
+    d, n, together = sd.shape[0], 1 + model.n_dispersions, 0.0
+    norms, rates = vectors[0], vectors[1]
+    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
+    rates[0], rates[1], rates[2] = model.likelihood.growth(a, c)
+    for k in range(1, n):
+        cross[k, k] = sd[d - n + k] ** 2
+    for i in range(model.n_data):
+        total, inside = 0.0, 0.0
+        for q in range(d - n + 1):
+            squares[q] = (sd[q] * model.design.feature(i, q)) ** 2
+            total += squares[q]
+            inside += squares[q] if support[q] else 0.0
+        if total > 0.0:
+            together = max(together, inside / total)
+            for q in range(d - n + 1):
+                share[q] = max(share[q], squares[q] / total)
+        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), row_weight(model, i))
+        whole = 0.0
+        for k in range(levels.shape[0]):
+            cross[0, 0] = levels[k] * total
+            bound, growth = _row_bound(third, cross, product, norms, rates, n)
+            whole = bound if k == 0 else whole
+            factors[k] = max(factors[k], bound / whole if whole > 0.0 else 0.0)
+            growths[k] = max(growths[k], growth)
+    return together
 
 
 @inlined

@@ -22,6 +22,12 @@ bounded by its value now and a bound on |priorⱼ''| over a horizon.
 
 No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
 
+Few coordinates that move. Where all but those in A stand still at the anchor, only A counts in y, w and Sᵢ, of which the
+linear predictor's part is at most a share ρ of that with all columns: ρ = r + Σ rⱼ, j in A but not in the support of x̂,
+where it is not 0; rⱼ is the largest share that column j has of Sᵢ in any row, r that of the support together.
+Then Λᵢ(ρS) <= R(ρ) Λᵢ for every row: the clock's bound is R(ρ) times as large, with the γ of ρS, and rows are drawn in the
+same proportion. Both are kept for ρ = 1, 2^-½, 2^-1, …, and rounded up. Of a row only columns in A and the support are read.
+
 References
 ----------
 Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, sections 2.2 (refreshment), 2.3 (linear
@@ -40,8 +46,8 @@ from numpy.typing import ArrayLike
 from pdmp.models.priors import NORMAL, derivative, second_derivative, second_derivative_bound_until
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive
-from pdmp.process import CERTAIN, HORIZON
-from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors
+from pdmp.process import CERTAIN, DATA, HORIZON
+from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
 from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, remainder
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
@@ -49,8 +55,9 @@ from pdmp.thinning.constant import constant_arrival
 LONGEST = 1.0  #: horizon of a clock, in which the path moves as far as the posterior is wide
 SLACK = 1e-9  #: share of the known rate that its bound is above, as both are computed with rounding
 #: `Memory.line`, at the last event: |y|², y·w and |w|² in the norm of S⁻¹; v·K but for priors that are not normal, and
-#: its slope in time.
-SQUARE, PRODUCT, SPEED, LEVEL, SLOPE = range(5)
+#: its slope in time; R and γ of the coordinates that move.
+SQUARE, PRODUCT, SPEED, LEVEL, SLOPE, FACTOR, GROWTH = range(7)
+LEVELS = 2.0 ** (-0.5 * np.arange(41))  #: shares ρ of which R and γ are kept
 
 
 class Memory(NamedTuple):
@@ -60,11 +67,13 @@ class Memory(NamedTuple):
     velocity: np.ndarray  #: (d,) velocity there
     gradient: np.ndarray  #: (d,) of the factor that bounces
     scratch: np.ndarray  #: (d,)
-    line: np.ndarray  #: (5,) what is known of the line on which the path is
+    line: np.ndarray  #: (7,) what is known of the line on which the path is
     since: np.ndarray  #: (1,) the event from which on it is; NaN before that is computed
     row: np.ndarray  #: (1,) of the proposal
     ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (3,) ρᵢ there
+    places: np.ndarray  #: (d,) the columns in A or the support come first
+    count: np.ndarray  #: (1,) how many they are
 
 
 class RegressionBPS(RowFactors):
@@ -81,6 +90,9 @@ class RegressionBPS(RowFactors):
         Rate of the refreshments per unit of time, in which a coordinate moves by about s. 0 warns.
     scale : array_like, shape (dim,), optional
         s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
+    few_move : bool, default False
+        Whether most coordinates are expected to stand still at 0, as of a sticky process with many of them, the anchor's
+        being 0 too. Bounds then count those that move; the set-up has one pass over the data more.
 
     Raises
     ------
@@ -103,6 +115,12 @@ class RegressionBPS(RowFactors):
     """
 
     normal: bool  #: whether all priors are, or flat
+    share: np.ndarray  #: (d,) rⱼ, 0 in the support; empty if not asked for
+    share_of_support: float  #: r
+    factors: np.ndarray  #: R at `LEVELS`
+    growths: np.ndarray  #: γ at `LEVELS`
+    levels: np.ndarray  #: `LEVELS`
+    support: np.ndarray  #: columns whose coefficient in x̂ is not 0
 
     def __init__(
         self,
@@ -110,9 +128,17 @@ class RegressionBPS(RowFactors):
         anchor: ArrayLike | None = None,
         refresh_rate: float = 1.0,
         scale: ArrayLike | None = None,
+        few_move: bool = False,
     ) -> None:
         super().__init__(model, anchor, refresh_rate, scale, None)
         self.normal = bool(np.all(model.kinds <= NORMAL))
+        inside, self.levels = self.anchor != 0.0, LEVELS
+        self.support = np.flatnonzero(inside[: model.n_fixed])
+        self.share, self.share_of_support, self.factors, self.growths = np.zeros(0), 1.0, np.ones(1), np.ones(1)
+        if few_move:
+            found = shares(model, self.anchor, self.reference.sd, inside, LEVELS)
+            self.share, self.share_of_support, self.factors, self.growths = found
+            self.share[inside] = 0.0
 
     # -- compiled: the line -----------------------------------------------------------------------------------------
 
@@ -122,6 +148,7 @@ class RegressionBPS(RowFactors):
         memory, line, n = state.memory, state.memory.line, self.model.numbers
         for k in range(5):
             line[k] = 0.0
+        line[FACTOR], line[GROWTH] = 1.0, self.growth
         for j in range(state.x.shape[0]):
             sd = self.reference.sd[j]
             memory.here[j] = state.x[j] - self.anchor[j]
@@ -143,6 +170,24 @@ class RegressionBPS(RowFactors):
             line[LEVEL] += v * level
             line[SLOPE] += v * slope
         memory.since[0] = state.moved[0]
+        if self.share.shape[0] > 0:
+            self.see_places(state)
+
+    @compiled
+    def see_places(self, state):
+        """Which columns are in A or the support, and with that R and γ; the position in the memory is 0 in all others."""
+        memory, count, total, k = state.memory, 0, self.share_of_support, 0
+        for j in range(self.model.n_fixed):
+            moves = state.v[j] != 0.0 or state.x[j] != self.anchor[j]
+            if moves or self.anchor[j] != 0.0:
+                memory.places[count] = j
+                count += 1
+                total += self.share[j]
+            memory.here[j], memory.velocity[j] = 0.0, 0.0
+        memory.count[0] = count
+        while k + 1 < self.levels.shape[0] and self.levels[k + 1] >= total:
+            k += 1
+        memory.line[FACTOR], memory.line[GROWTH] = self.factors[k], self.growths[k]
 
     @compiled
     def distance(self, line, s):
@@ -170,15 +215,15 @@ class RegressionBPS(RowFactors):
     def propose_row(self, state, line, since, now, rng):
         if self.total == 0.0:
             return math.inf, CERTAIN
-        speed = math.sqrt(line[SPEED])
-        horizon = LONGEST
-        if self.growth > 0.0:
-            horizon = min(horizon, math.log(CHORD) / (self.growth * speed))
+        speed, growth = math.sqrt(line[SPEED]), line[GROWTH]
+        horizon, total = LONGEST, self.total * line[FACTOR]
+        if growth > 0.0:
+            horizon = min(horizon, math.log(CHORD) / (growth * speed))
         begin, end = self.distance(line, since), self.distance(line, since + horizon)
-        if not self.growth * max(begin, end) <= OVERFLOW:
+        if not growth * max(begin, end) <= OVERFLOW:
             return math.nan, HORIZON
-        level, last = remainder(self.growth, begin), remainder(self.growth, end)
-        level, slope = self.total * speed * level, self.total * speed * (last - level) / horizon
+        level, last = remainder(growth, begin), remainder(growth, end)
+        level, slope = total * speed * level, total * speed * (last - level) / horizon
         s = first_arrival(level, slope, rng.standard_exponential())
         if not s < horizon:
             return now + horizon, HORIZON
@@ -209,7 +254,7 @@ class RegressionBPS(RowFactors):
         if state.bounds[i] == HORIZON:
             return 0.0
         if i == ROW:
-            return self.rate_of_row(state, now)
+            return self.rate_of_row(state, now) if self.share.shape[0] == 0 else self.rate_of_places(state, now)
         line, s, n = state.memory.line, now - state.moved[0], self.model.numbers
         total = line[LEVEL] + line[SLOPE] * s
         for j in range(state.x.shape[0]):
@@ -217,6 +262,24 @@ class RegressionBPS(RowFactors):
             if kind > NORMAL and v != 0.0:
                 total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)
         return positive(total)
+
+    @compiled
+    def rate_of_places(self, state, now):
+        """As `rate_of_row`, from the columns in A and the support, and the dispersions."""
+        memory, model, s = state.memory, self.model, now - state.moved[0]
+        here, velocity, places, row = memory.here, memory.velocity, memory.places, memory.row[0]
+        for k in range(memory.count[0]):
+            j = places[k]
+            here[j], velocity[j] = state.x[j] + state.v[j] * s, state.v[j]
+        for j in range(model.n_fixed, here.shape[0]):
+            here[j], velocity[j] = state.x[j] + state.v[j] * s, state.v[j]
+        state.counts[DATA] += 1
+        rest = model.further_margin(here, row)
+        z = model.design.product_of(here, places, memory.count[0], row) + rest
+        z0 = model.design.product_of(self.anchor, self.support, self.support.shape[0], row) + rest
+        slope = model.design.product_of(velocity, places, memory.count[0], row)
+        along = self.along_margin(here, velocity, row, z, z0, slope, memory.loss)
+        return positive(along) * (self.total / self.weights[row])
 
     @compiled
     def known(self, x, out):
@@ -255,9 +318,20 @@ class RegressionBPS(RowFactors):
             velocity=np.zeros(d),
             gradient=np.zeros(d),
             scratch=np.zeros(d),
-            line=np.zeros(5),
+            line=np.zeros(7),
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
             ahead=self.tables.queue(),
             loss=np.zeros(3),
+            places=np.zeros(d, np.int64),
+            count=np.zeros(1, np.int64),
         )
+
+    def expected_data_of(self, moving: int) -> float:
+        if not self.share.size:
+            return super().expected_data_of(moving)
+        columns, r = self.model.n_fixed, math.sqrt(moving)
+        further = max(moving - self.model.n_dispersions - len(self.support), 0)
+        share = self.share_of_support + further * float(np.sum(self.share[:columns])) / columns
+        k = int(np.flatnonzero(share <= self.levels).max(initial=0))
+        return self.total * float(self.factors[k]) * r * remainder(float(self.growths[k]), r)
