@@ -80,7 +80,7 @@ SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 #: rows it is above `FEW_CROSSINGS` a dimension: a unit of time costs about as much as a pass over 100 rows a dimension.
 FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
 JUMP_ROWS = 100_000
-MANY_COLUMNS = 50  #: coefficients from which on the bounds of a selection count those that are not 0
+MANY_COLUMNS = 50  #: of so many coefficients that may be 0 bounds on single rows count those that are not
 NEWTON_DIM = 200  #: dimensions up to which `Model.mode` takes Newton steps
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
@@ -669,7 +669,7 @@ def asked_for(
         x[out] = 0.0
         return x
 
-    boomerang, many = sampler == "boomerang", len(others) >= MANY_COLUMNS
+    boomerang, many = sampler == "boomerang", free >= MANY_COLUMNS
     inner: Any = MovingRegressionBoomerang(model, anchor) if boomerang else RegressionBPS(model, anchor, few_move=many)
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said

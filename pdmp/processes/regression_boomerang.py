@@ -507,15 +507,12 @@ def _weigh(model, anchor, root, diagonal, weights, rows, third, cross, product, 
                 for j in range(d):
                     total += rows[k, j] * rows[m, j]
                 cross[k, m] = abs(total)
-        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), row_weight(model, i))
+        bounds = model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c)
+        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
+        _fill(third, bounds, weight)
         weights[i], growth = _row_bound(third, cross, product, norms, rates, n)
         largest = max(largest, growth)
     return largest
-
-
-@inlined
-def row_weight(model, i):
-    return model.weight[i] if model.weight.shape[0] > 0 else 1.0
 
 
 @inlined
@@ -567,7 +564,9 @@ def _shares_of_block(block, files, first, anchor, sd, support, levels):
 
 
 @entry
-def _largest_shares(model, anchor, sd, support, levels, share, factors, growths, third, cross, product, vectors, squares):
+def _largest_shares(
+    model, anchor, sd, support, levels, share, factors, growths, third, cross, product, vectors, squares
+):
     """`shares` of some rows, of which that of the support is returned; scratch from `third` on."""
     d, n, together = sd.shape[0], 1 + model.n_dispersions, 0.0
     norms, rates = vectors[0], vectors[1]
@@ -585,7 +584,8 @@ def _largest_shares(model, anchor, sd, support, levels, share, factors, growths,
             together = max(together, inside / total)
             for q in range(d - n + 1):
                 share[q] = max(share[q], squares[q] / total)
-        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), row_weight(model, i))
+        # The row's weight is a factor of Λᵢ at every level.
+        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), 1.0)
         whole = 0.0
         for k in range(levels.shape[0]):
             cross[0, 0] = levels[k] * total

@@ -22,11 +22,12 @@ bounded by its value now and a bound on |priorⱼ''| over a horizon.
 
 No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
 
-Few coordinates that move. Where all but those in A stand still at the anchor, only A counts in y, w and Sᵢ, of which the
-linear predictor's part is at most a share ρ of that with all columns: ρ = r + Σ rⱼ, j in A but not in the support of x̂,
-where it is not 0; rⱼ is the largest share that column j has of Sᵢ in any row, r that of the support together.
-Then Λᵢ(ρS) <= R(ρ) Λᵢ for every row: the clock's bound is R(ρ) times as large, with the γ of ρS, and rows are drawn in the
-same proportion. Both are kept for ρ = 1, 2^-½, 2^-1, …, and rounded up. Of a row only columns in A and the support are read.
+Few coordinates that move. Where all but those in A stand still at the anchor, only A counts in y, w and Sᵢ. Of Sᵢ, the
+linear predictor's part is at most a share ρ of that with all columns: ρ = r + Σ rⱼ, j in A but not in the support of
+x̂, where it is not 0; rⱼ is the largest share that column j has in any row, r that of the support's columns together.
+With that part ρ times as large, Λᵢ is at most R(ρ) times as large, in every row: so is the clock's bound, and rows are
+drawn in the same proportion. R and γ are kept for ρ = 1, 2^-½, 2^-1, …, and ρ is rounded up to one of these. Of a row
+only the columns in A and the support are read.
 
 References
 ----------
@@ -91,8 +92,8 @@ class RegressionBPS(RowFactors):
     scale : array_like, shape (dim,), optional
         s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
     few_move : bool, default False
-        Whether most coordinates are expected to stand still at 0, as of a sticky process with many of them, the anchor's
-        being 0 too. Bounds then count those that move; the set-up has one pass over the data more.
+        Whether most coordinates are expected to stand still at 0, where the anchor is 0 too: of a sticky process with
+        many of them. Bounds then count those that move; the set-up has one pass over the data more.
 
     Raises
     ------
@@ -175,7 +176,7 @@ class RegressionBPS(RowFactors):
 
     @compiled
     def see_places(self, state):
-        """Which columns are in A or the support, and with that R and γ; the position in the memory is 0 in all others."""
+        """Which columns are in A or the support, and with that R and γ."""
         memory, count, total, k = state.memory, 0, self.share_of_support, 0
         for j in range(self.model.n_fixed):
             moves = state.v[j] != 0.0 or state.x[j] != self.anchor[j]
@@ -183,7 +184,6 @@ class RegressionBPS(RowFactors):
                 memory.places[count] = j
                 count += 1
                 total += self.share[j]
-            memory.here[j], memory.velocity[j] = 0.0, 0.0
         memory.count[0] = count
         while k + 1 < self.levels.shape[0] and self.levels[k + 1] >= total:
             k += 1

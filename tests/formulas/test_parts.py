@@ -20,7 +20,7 @@ from pdmp.gradients import alias
 from pdmp.models.regressions import blocks, design, mixed
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
-from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import plain_only
@@ -217,6 +217,10 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
                 assert np.array_equal(getattr(other, name), getattr(third, name)), name
                 assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12), name
             assert np.array_equal(other.tables.table, third.tables.table)
+        levels, support = np.array([1.0, 0.5]), at[0] > 0.0
+        several = [shares(model, *at, support, levels) for model in (memory, alone, spread)]
+        for one, other, third in zip(*several, strict=True):
+            assert np.array_equal(other, third) and np.allclose(other, one, rtol=1e-9)
     memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
     for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name

@@ -786,6 +786,9 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
         assert isinstance(process, StickyGroups) and process.grouped.tolist() == [1, 2] and process.units == 2
         assert process.total_rate == 2.0
     assert asked["process"].inner.refresh_rate == 1.0
+    for many, size in ((2, model.dim), (3, 0)):  # of two coefficients that may be 0
+        monkeypatch.setattr(fitting, "MANY_COLUMNS", many)
+        assert fitting.subsampled(selected, True, "bps")[0].inner.share.shape == (size,)
     monkeypatch.setattr(fitting, "NEWTON_DIM", 1)  # as of a model of more dimensions than `mode` has Newton steps for
     monkeypatch.setattr(type(model), "mode", lambda self: None)
     assert np.allclose(fitting.subsampled(model, False, "zigzag")[0].anchor, anchor, atol=1e-6)

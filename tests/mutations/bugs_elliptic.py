@@ -134,7 +134,7 @@ BUGS += [
         ("lines refresh what is frozen", LINES, "                if v[j] != 0.0:\n                    v[j] =", "                if True:\n                    v[j] =", BOUNCES),
         ("lines refresh with unit variance", LINES, "v[j] = self.reference.sd[j] * rng.standard_normal()", "v[j] = rng.standard_normal()", BOUNCES),
         ("a parabola without its middle term", LINES, "(2.0 * line[PRODUCT] + line[SPEED] * s) * s", "line[SPEED] * s * s", CHORDS),
-        ("a tangent for a chord", LINES, "self.total * speed * (last - level) / horizon", "0.5 * self.total * speed * (last - level) / horizon", CHORDS),
+        ("a tangent for a chord", LINES, "total * speed * level, total * speed * (last - level) / horizon", "total * speed * level, 0.5 * total * speed * (last - level) / horizon", CHORDS),
         ("the horizon is passed", LINES, "        if not s < horizon:\n", "        if not s < 10.0 * horizon:\n", CHORDS),
         ("rows of where the line began", LINES, "self.distance(line, since), self.distance(line, since + horizon)", "self.distance(line, 0.0), self.distance(line, horizon)", CHORDS),
         ("the known part does not rise", LINES, "slope += self.hessian[j, k] * state.v[k]", "slope += 0.0", INVERTED),
@@ -142,5 +142,47 @@ BUGS += [
         ("priors that are not normal do not rise", LINES, "slope += v * v * second_derivative_bound_until(", "slope += 0.0 * second_derivative_bound_until(", LINE),
         ("priors that are not normal have no rate", LINES, "total += v * derivative(kind, n[j, 0], n[j, 1], n[j, 2], state.x[j] + v * s)", "total += 0.0", PROPOSED),
         ("lines are those of the first event", LINES, "if state.memory.since[0] != state.moved[0]:", "if math.isnan(state.memory.since[0]):", f"{MOVING_TESTS}::test_what_is_known_belongs_to_the_last_event"),
+    ]
+]  # fmt: skip
+
+FEW_TESTS = "tests/processes/test_few_that_move.py"
+BY_HAND, BELOW, NEXT, LAST, READ, SAME, EXPECTED, ALL_CHUNKS = (
+    f"{FEW_TESTS}::test_shares_by_hand",
+    f"{FEW_TESTS}::test_no_rate_is_above_its_bound",
+    f"{FEW_TESTS}::test_the_level_is_the_next_one_above_the_share",
+    f"{FEW_TESTS}::test_levels",
+    f"{FEW_TESTS}::test_rows_are_read_where_columns_count",
+    f"{FEW_TESTS}::test_the_same_path_where_rows_are_drawn_alike",
+    f"{FEW_TESTS}::test_rows_that_are_expected",
+    "tests/native/test_threads.py::test_shares_of_columns_are_the_largest_of_all_chunks",
+)
+BUGS += [
+    Bug(f"few that move: {name}", file, old, new, (test,))
+    for name, file, old, new, test in [
+        ("shares in squares of columns alone", ROWS, "squares[q] = (sd[q] * model.design.feature(i, q)) ** 2", "squares[q] = model.design.feature(i, q) ** 2", BY_HAND),
+        ("the support's share without one column", ROWS, "inside += squares[q] if support[q] else 0.0", "inside += squares[q] if support[q] and q > 0 else 0.0", BY_HAND),
+        ("the support's share in the last row", ROWS, "together = max(together, inside / total)", "together = inside / total", BY_HAND),
+        ("a column's share in the last row", ROWS, "share[q] = max(share[q], squares[q] / total)", "share[q] = squares[q] / total", BY_HAND),
+        ("levels of the square root", ROWS, "cross[0, 0] = levels[k] * total", "cross[0, 0] = math.sqrt(levels[k]) * total", BY_HAND),
+        ("dispersions shrink too", ROWS, "            bound, growth = _row_bound(", "            for m in range(1, n):\n                cross[m, m] = levels[k] * sd[d - n + m] ** 2\n            bound, growth = _row_bound(", BY_HAND),
+        ("of a row's bound the one before", ROWS, "whole = bound if k == 0 else whole", "whole = bound", BY_HAND),
+        ("the least of R", ROWS, "factors[k] = max(factors[k], bound / whole if whole > 0.0 else 0.0)", "factors[k] = bound / whole if whole > 0.0 else 0.0", BY_HAND),
+        ("the least of γ", ROWS, "growths[k] = max(growths[k], growth)", "growths[k] = growth", BY_HAND),
+        ("the shares of the first chunk", ROWS, "(np.max(part, axis=0) for part in found)", "(part[0] for part in found)", ALL_CHUNKS),
+        ("what stands away does not count", LINES, "moves = state.v[j] != 0.0 or state.x[j] != self.anchor[j]", "moves = state.v[j] != 0.0", NEXT),
+        ("what moves through the anchor does not count", LINES, "moves = state.v[j] != 0.0 or state.x[j] != self.anchor[j]", "moves = state.x[j] != self.anchor[j]", SAME),
+        ("the support counts twice", LINES, "            self.share[inside] = 0.0\n", "            pass\n", NEXT),
+        ("the support does not count", LINES, "count, total, k = state.memory, 0, self.share_of_support, 0", "count, total, k = state.memory, 0, 0.0, 0", NEXT),
+        ("the level below", LINES, "self.levels[k + 1] >= total", "self.levels[k] >= total", NEXT),
+        ("beyond the last level", LINES, "while k + 1 < self.levels.shape[0] and", "while k + 2 < self.levels.shape[0] and", LAST),
+        ("the bound is that of all columns", LINES, "self.total * line[FACTOR]", "self.total", BELOW),
+        ("γ is that of all columns", LINES, "speed, growth = math.sqrt(line[SPEED]), line[GROWTH]", "speed, growth = math.sqrt(line[SPEED]), self.growth", BELOW),
+        ("the support is not read where it stands", LINES, "if moves or self.anchor[j] != 0.0:", "if moves:", NEXT),
+        ("dispersions are those of the event", LINES, "for j in range(model.n_fixed, here.shape[0]):\n            here[j], velocity[j] = state.x[j] + state.v[j] * s", "for j in range(model.n_fixed, here.shape[0]):\n            here[j], velocity[j] = state.x[j]", READ),
+        ("rows are read where the event was", LINES, "model, s = state.memory, self.model, now - state.moved[0]", "model, s = state.memory, self.model, 0.0 * now", READ),
+        ("rows without their offset", LINES, "rest = model.further_margin(here, row)", "rest = 0.0", READ),
+        ("rows that are not counted", LINES, "        state.counts[DATA] += 1\n", "        pass\n", READ),
+        ("rows that are expected without R", LINES, "self.total * float(self.factors[k]) * r", "self.total * r", EXPECTED),
+        ("dispersions among the columns", LINES, "moving - self.model.n_dispersions - len(self.support)", "moving - len(self.support)", EXPECTED),
     ]
 ]  # fmt: skip

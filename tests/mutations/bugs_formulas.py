@@ -813,7 +813,9 @@ ASKED, FEW, REFUSED = (
 BUGS += [
     Bug(f"formulas: {name}", file, old, new, (test,))
     for name, file, old, new, test in [
-        ("the Boomerang that is asked for is BPS", FITTING, 'if sampler == "boomerang" else RegressionBPS)(', 'if sampler == "zigzag" else RegressionBPS)(', ASKED),
+        ("the Boomerang that is asked for is BPS", FITTING, 'boomerang, many = sampler == "boomerang"', 'boomerang, many = sampler == "zigzag"', ASKED),
+        ("of many columns bounds count all", FITTING, "RegressionBPS(model, anchor, few_move=many)", "RegressionBPS(model, anchor)", ASKED),
+        ("columns that are never 0 make many", FITTING, "free >= MANY_COLUMNS", "len(others) >= MANY_COLUMNS", ASKED),
         ("the sampler that is asked for has no prior of the models", FITTING, "StickyGroups(process, [*whole, *single], model.model_prior", "StickyGroups(process, [*whole, *single], None", ASKED),
         ("few rows: single ones all the same", FITTING, "return not process.inner.expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data", "return False", FEW),
         ("few rows: the limit counts rows, not passes", FITTING, "expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data", "expected_data_of(moving) <= FEW_ROWS_PASSES", FEW),

@@ -19,7 +19,7 @@ from pdmp.models.regressions.laplace import _definite, laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
-from pdmp.processes.regression_boomerang import RegressionBoomerang
+from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
 pytestmark = pytest.mark.exact
@@ -287,6 +287,21 @@ def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
     wide = laplace(model)
     assert_array_equal(wide.mean, narrow.mean)
     assert_array_equal(wide.covariance, narrow.covariance)
+
+
+def test_shares_of_columns_are_the_largest_of_all_chunks(on):
+    on(8)
+    model = regression(StudentTLaw)
+    found, levels = laplace(model), np.array([1.0, 0.25])
+    support = np.arange(model.dim) == 1
+    ranges = model.row_chunks()
+    several = shares(model, found.mean, found.sd, support, levels)
+    alone = [
+        shares(blocks.rows_of(model, first, stop), found.mean, found.sd, support, levels) for first, stop in ranges
+    ]
+    for whole, *parts in zip(several, *alone, strict=True):
+        assert_array_equal(whole, np.max(parts, axis=0))
+        assert len(parts) == len(ranges) > 1 and not all(np.array_equal(part, whole) for part in parts)
 
 
 def test_matrices_that_are_not_definite_have_the_absolute_values_of_their_eigenvalues():

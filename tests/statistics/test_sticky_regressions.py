@@ -115,6 +115,20 @@ def test_all_models_with_jumps(law, kind, time, resolution):
     assert_unbiased(np.array(found), models(model), resolution=resolution)
 
 
+def test_all_models_where_bounds_count_what_moves():
+    """The same of an anchor of which one coefficient is not 0, by columns that move or stand away from it."""
+    model = regression(LogitLaw)
+    anchor = laplace(model).mean * [1.0, 0.0, 0.0, 1.0]
+    process = StickyGroups(RegressionBPS(model, anchor, few_move=True), [[3], [1]], LAW, rate=0.7)
+    found, violations = [], 0
+    for child in np.random.SeedSequence(10).spawn(32):
+        record = run_chain(process, anchor, child, warmup=0.02, store="moments", time=6_000.0).finish()
+        violations += int(record.counts[VIOLATIONS])
+        found.append(record.accumulated["models"] / record.length)
+    assert_unbiased(np.array(found), models(model), resolution=0.08)
+    assert violations == 0
+
+
 def test_all_models_from_all_rows():
     """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
     model = regression(NormalLaw)

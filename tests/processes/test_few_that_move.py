@@ -1,0 +1,221 @@
+"""Bounds of the sub-sampled Bouncy Particle Sampler that count the coordinates that move."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.models.priors import BetaBernoulli, Normal
+from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.process import CERTAIN, DATA, HORIZON
+from pdmp.processes.regression_boomerang import BOUNCE, ROW, shares, weighed
+from pdmp.processes.regression_bps import FACTOR, GROWTH, LEVELS, RegressionBPS
+from pdmp.processes.regression_zigzag import remainder
+from pdmp.processes.sticky import Sticky
+from pdmp.processes.sticky_groups import StickyGroups
+from tests.processes.test_moving_regressions import Late
+from tests.processes.test_regression_boomerang import state_at
+from tests.processes.test_regression_zigzag import DISPERSIONS, LAWS
+
+pytestmark = pytest.mark.exact
+
+EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+COLUMNS = 12
+SUPPORT = [0, 3, 7]  #: of the anchor
+#: Of columns, those that move, and those that stand away from the anchor: of the support or not.
+CASES = [([0, 3, 7], []), ([0, 3, 5], []), ([5], [7]), ([3, 5], [1, 7]), ([], [0, 2]), (list(range(COLUMNS)), [])]
+
+
+def regression(law, n=20):
+    """Many columns, of several scales, with an offset and weights."""
+    rng = np.random.default_rng(21)
+    X = np.column_stack([np.ones(n), rng.standard_normal((n, COLUMNS - 1)) * np.linspace(0.5, 2.0, COLUMNS - 1)])
+    z = 0.3 * X[:, 3] - 0.2 * X[:, 7]
+    likelihood = law()
+    if law is NormalLaw or likelihood.dispersions and law.__name__ == "StudentTLaw":
+        y = z + rng.standard_normal(n)
+    else:
+        y = (rng.random(n) < 0.5).astype(float) if law.__name__ in ("LogitLaw", "ProbitLaw") else rng.poisson(np.exp(z))
+    return MixedRegression(
+        X,
+        y,
+        likelihood,
+        ["Intercept", *(f"x{j}" for j in range(1, COLUMNS))],
+        [Normal(0.0, 1.0)] * COLUMNS,
+        dispersion_priors=[DISPERSIONS[name] for name in likelihood.dispersions],
+        intercept=0,
+        offset=rng.normal(0.0, 0.1, n),
+        weights=rng.uniform(0.5, 1.5, n),
+    )
+
+
+def sparse_anchor(model):
+    """The mode, but 0 outside the support."""
+    anchor = laplace(model).mean.copy()
+    anchor[np.setdiff1d(np.arange(COLUMNS), SUPPORT)] = 0.0
+    return anchor
+
+
+def standing(process, rng, moving, away):
+    """A position and a velocity; dispersions move."""
+    x, v, sd = process.anchor.copy(), np.zeros(process.dim), process.reference.sd
+    which = [*moving, *range(COLUMNS, process.dim)]
+    v[which] = sd[which] * rng.standard_normal(len(which))
+    x[[*which, *away]] += sd[[*which, *away]] * rng.standard_normal(len(which) + len(away))
+    return x, v
+
+
+@EVERY
+def test_shares_by_hand(law):
+    """Of columns, and of Λᵢ and γᵢ by columns √ρ times as large, with the same linear predictors."""
+    model = regression(law)
+    anchor, sd = sparse_anchor(model), laplace(model).sd
+    support, levels = anchor != 0.0, np.array([1.0, 0.3, 0.01])
+    share, together, factors, growths = shares(model, anchor, sd, support, levels)
+    squares = (model.X * sd[:COLUMNS]) ** 2
+    parts = squares / squares.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(share, np.append(parts.max(axis=0), np.zeros(model.dim - COLUMNS)), rtol=1e-12)
+    assert together == pytest.approx(parts[:, SUPPORT].sum(axis=1).max(), rel=1e-12)
+    assert together < share[SUPPORT].sum() - 0.1
+    whole = weighed(model, anchor, np.diag(sd))
+    for level, factor, growth in zip(levels, factors, growths, strict=True):
+        smaller = regression(law)
+        smaller.design.data[:] *= math.sqrt(level)
+        there = anchor.copy()
+        there[:COLUMNS] /= math.sqrt(level)
+        weights, largest = weighed(smaller, there, np.diag(sd))
+        assert factor == pytest.approx(np.max(weights / whole[0]), rel=1e-9)
+        assert growth == pytest.approx(largest, rel=1e-9, abs=1e-12)
+    assert factors[0] == 1.0 and growths[0] == pytest.approx(whole[1], rel=1e-12)
+
+
+@EVERY
+@pytest.mark.parametrize(("moving", "away"), CASES)
+def test_no_rate_is_above_its_bound(law, moving, away):
+    """Each row, where a proposal may come; nor is the bound above that for all columns."""
+    model = regression(law)
+    anchor, rng, loss = sparse_anchor(model), np.random.default_rng(3), np.zeros(3)
+    few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+    np.testing.assert_array_equal(few.weights, every.weights)
+    share, proposed = few.total / few.weights, 0
+    for _ in range(3):
+        x, v = standing(few, rng, moving, away)
+        if not np.any(v):
+            assert few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0)) == (math.inf, CERTAIN)
+            return
+        state, other = state_at(few, x, v), state_at(every, x, v)
+        for now in (0.0, 0.4, 1.7):
+            first = [p.native.clock(s, ROW, now, Late(1e-12))[1] for p, s in ((few, state), (every, other))]
+            assert first[0] <= first[1] * (1.0 + 1e-12) or first[1] == HORIZON
+            y, w = (x + v * now - anchor) / few.reference.sd, np.linalg.norm(v / few.reference.sd)
+            factor, growth = state.memory.line[[FACTOR, GROWTH]]
+            exact = few.total * factor * w * remainder(growth, np.linalg.norm(y))
+            assert first[0] == pytest.approx(exact, rel=1e-4) or HORIZON in first
+            for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0):
+                time, bound = few.native.clock(state, ROW, now, Late(e))
+                if not math.isfinite(time) or bound == HORIZON:
+                    continue
+                rates = [abs(few.native.along(x + v * time, v, k, loss)) * share[k] for k in range(model.n_data)]
+                assert max(rates) <= bound * (1.0 + 1e-9)
+                proposed += 1
+    assert proposed > 3
+
+
+@EVERY
+def test_the_level_is_the_next_one_above_the_share(law):
+    """ρ adds the shares of columns that move or stand away from the anchor to that of its support."""
+    model = regression(law)
+    process, rng = RegressionBPS(model, sparse_anchor(model), few_move=True), np.random.default_rng(5)
+    squares = (model.X * process.reference.sd[:COLUMNS]) ** 2
+    parts = squares / squares.sum(axis=1, keepdims=True)
+    together = parts[:, SUPPORT].sum(axis=1).max()
+    for moving, away in CASES:
+        x, v = standing(process, rng, moving, away)
+        state = state_at(process, x, v)
+        process.native.see_line(state)
+        beyond = sorted({*moving, *away} - {*SUPPORT})
+        share = together + parts[:, beyond].max(axis=0).sum()
+        k = max(k for k, level in enumerate(LEVELS) if level >= share or k == 0)
+        assert (state.memory.line[FACTOR], state.memory.line[GROWTH]) == (process.factors[k], process.growths[k])
+        places = state.memory.places[: state.memory.count[0]].tolist()
+        assert places == sorted({*SUPPORT, *beyond})
+    every = RegressionBPS(model, sparse_anchor(model))
+    state = state_at(every, x, v)
+    every.native.see_line(state)
+    assert (state.memory.line[FACTOR], state.memory.line[GROWTH]) == (1.0, every.growth)
+
+
+def test_levels():
+    """From all columns to one in a million, two for each halving; a share below the last one has that."""
+    assert LEVELS[0] == 1.0 and LEVELS[-1] < 1e-6
+    np.testing.assert_allclose(LEVELS[2:] / LEVELS[:-2], 0.5)
+    model = regression(LogitLaw)
+    process = RegressionBPS(model, sparse_anchor(model), few_move=True)
+    process.share[:], process.share_of_support = 0.0, 0.5 * LEVELS[-1]
+    state = state_at(process, *standing(process, np.random.default_rng(0), [0, 3], []))
+    process.native.see_line(state)
+    assert state.memory.line[FACTOR] == process.factors[-1]
+
+
+@EVERY
+@pytest.mark.parametrize(("moving", "away"), CASES[:-1])
+def test_rows_are_read_where_columns_count(law, moving, away):
+    """Rate and bounce are those from all columns, at a proposal after another one; one row is counted."""
+    model = regression(law)
+    anchor, rng = sparse_anchor(model), np.random.default_rng(7)
+    few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+    x, v = standing(few, rng, [*range(COLUMNS)], [])
+    states = state_at(few, x, v), state_at(every, x, v)
+    for at in (0.0, 2.0):  # all columns have counted before
+        if at:
+            x, v = standing(few, rng, moving, away)
+            for state in states:
+                state.x[:], state.v[:], state.moved[0] = x, v, at
+        for process, state in zip((few, every), states, strict=True):
+            process.native.clock(state, ROW, at, Late(1e-9))
+        for now, i in ((at, 3), (at + 0.3, 11), (at + 0.7, 4)):
+            rates = []
+            for process, state in zip((few, every), states, strict=True):
+                state.memory.row[0], state.bounds[ROW], before = i, 1.0, int(state.counts[DATA])
+                rates.append(process.native.rate(state, ROW, now, None))
+                assert state.counts[DATA] == before + 1
+            assert rates[0] == pytest.approx(rates[1], rel=1e-8, abs=1e-12)
+            np.testing.assert_allclose(states[0].memory.loss, states[1].memory.loss, rtol=1e-8, atol=1e-12)
+    if np.any(v):
+        jumps = [p.native.jump(s, ROW, now, None) for p, s in zip((few, every), states, strict=True)]
+        assert jumps == [BOUNCE, BOUNCE]
+        np.testing.assert_allclose(states[0].v, states[1].v, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", [Sticky, StickyGroups])
+def test_the_same_path_where_rows_are_drawn_alike(inner):
+    """If R = 1 and γ is that of all columns, columns that do not count make no difference to a sticky path."""
+    model = regression(LogitLaw, 200)
+    anchor, law = sparse_anchor(model), BetaBernoulli(1.0, 3.0)
+    few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
+    few.factors[:], few.growths[:] = 1.0, every.growth
+    runs = []
+    for process in (few, every):
+        sticky = (
+            Sticky(process, law, [0], None, None) if inner is Sticky else StickyGroups(process, [[1, 2], [5]], law, [0])
+        )
+        runs.append(pdmp.sample(sticky, initial=anchor, proposals=3_000, seed=3, progress=False))
+    assert runs[0].stats["events"]["freeze"] > 0 and runs[0].stats["events"]["thaw"] > 0
+    np.testing.assert_allclose(runs[0].records[0].xs, runs[1].records[0].xs, rtol=1e-6, atol=1e-8)
+    assert runs[0].stats["data_terms"] == runs[1].stats["data_terms"]
+
+
+def test_rows_that_are_expected():
+    """Of k coordinates speed and distance are √k; columns beyond the support count by their mean share."""
+    model = regression(NormalLaw)
+    process = RegressionBPS(model, sparse_anchor(model), few_move=True)
+    for moving, beyond in ((4, 0), (6, 2), (COLUMNS + 1, COLUMNS - 3)):
+        share = process.share_of_support + beyond * process.share.sum() / COLUMNS
+        k = max(k for k, level in enumerate(LEVELS) if level >= share or k == 0)
+        r = math.sqrt(moving)
+        expected = process.total * process.factors[k] * r * remainder(process.growths[k], r)
+        assert process.expected_data_of(moving) == pytest.approx(expected, rel=1e-12)
+    assert process.expected_data_of(4) < 0.8 * RegressionBPS(model, process.anchor).expected_data_of(4)
