@@ -326,12 +326,3 @@ class RegressionBPS(RowFactors):
             places=np.zeros(d, np.int64),
             count=np.zeros(1, np.int64),
         )
-
-    def expected_data_of(self, moving: int) -> float:
-        if not self.share.size:
-            return super().expected_data_of(moving)
-        columns, r = self.model.n_fixed, math.sqrt(moving)
-        further = max(moving - self.model.n_dispersions - len(self.support), 0)
-        share = self.share_of_support + further * float(np.sum(self.share[:columns])) / columns
-        k = int(np.flatnonzero(share <= self.levels).max(initial=0))
-        return self.total * float(self.factors[k]) * r * remainder(float(self.growths[k]), r)

@@ -146,14 +146,13 @@ BUGS += [
 ]  # fmt: skip
 
 FEW_TESTS = "tests/processes/test_few_that_move.py"
-BY_HAND, BELOW, NEXT, LAST, READ, SAME, EXPECTED, ALL_CHUNKS = (
+BY_HAND, BELOW, NEXT, LAST, READ, SAME, ALL_CHUNKS = (
     f"{FEW_TESTS}::test_shares_by_hand",
     f"{FEW_TESTS}::test_no_rate_is_above_its_bound",
     f"{FEW_TESTS}::test_the_level_is_the_next_one_above_the_share",
     f"{FEW_TESTS}::test_levels",
     f"{FEW_TESTS}::test_rows_are_read_where_columns_count",
     f"{FEW_TESTS}::test_the_same_path_where_rows_are_drawn_alike",
-    f"{FEW_TESTS}::test_rows_that_are_expected",
     "tests/native/test_threads.py::test_shares_of_columns_are_the_largest_of_all_chunks",
 )
 BUGS += [
@@ -182,7 +181,5 @@ BUGS += [
         ("rows are read where the event was", LINES, "model, s = state.memory, self.model, now - state.moved[0]", "model, s = state.memory, self.model, 0.0 * now", READ),
         ("rows without their offset", LINES, "rest = model.further_margin(here, row)", "rest = 0.0", READ),
         ("rows that are not counted", LINES, "        state.counts[DATA] += 1\n", "        pass\n", READ),
-        ("rows that are expected without R", LINES, "self.total * float(self.factors[k]) * r", "self.total * r", EXPECTED),
-        ("dispersions among the columns", LINES, "moving - self.model.n_dispersions - len(self.support)", "moving - len(self.support)", EXPECTED),
     ]
 ]  # fmt: skip
