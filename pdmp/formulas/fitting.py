@@ -70,8 +70,9 @@ CROSSED_GROUPS = (
 )
 #: Crossed intercepts are sub-sampled where rows looked at in a unit of time are at most this share of all rows.
 CROSSED_SHARE = 0.1
-#: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead.
-FEW_ROWS_PASSES = 1.0
+#: Passes over the rows in a unit of time, from which on selection takes all rows for each gradient instead: below
+#: `SUBSAMPLED_ROWS` rows, and from there on, where a unit of time of that process is itself hundreds of passes.
+FEW_ROWS_PASSES, MANY_ROWS_PASSES = 1.0, 100.0
 LARGEST = 1e140  #: of absolute values, whose squares are added
 OF_DRAWS = ("chain", "draw")  #: columns of `Fit.to_dataframe` besides the parameters
 SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
@@ -676,9 +677,13 @@ def asked_for(
 
 
 def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
-    """Whether single rows would be looked at more than `FEW_ROWS_PASSES` times as often as there are rows."""
+    """Whether single rows would be looked at more than `FEW_ROWS_PASSES` times as often as there are rows.
+
+    Of many rows it is `MANY_ROWS_PASSES`.
+    """
     moving = int(np.sum(process.inner.anchor != 0.0))  # the other coefficients are 0 most of the time
-    return not process.inner.expected_data_of(moving) <= FEW_ROWS_PASSES * model.n_data
+    passes = FEW_ROWS_PASSES if model.n_data < SUBSAMPLED_ROWS else MANY_ROWS_PASSES
+    return not process.inner.expected_data_of(moving) <= passes * model.n_data
 
 
 def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:

@@ -93,7 +93,7 @@ class RegressionBPS(RowFactors):
         s, the standard deviations of the velocities: those of the normal approximation at the anchor when omitted.
     few_move : bool, default False
         Whether most coordinates are expected to stand still at 0, where the anchor is 0 too: of a sticky process with
-        many of them. Bounds then count those that move; the set-up has one pass over the data more.
+        many of them. Bounds then count those that move; the set-up has one more pass over the data, a slow one.
 
     Raises
     ------
@@ -265,7 +265,7 @@ class RegressionBPS(RowFactors):
 
     @compiled
     def rate_of_places(self, state, now):
-        """As `rate_of_row`, from the columns in A and the support, and the dispersions."""
+        """As `rate_of_row`, from the columns in A and the support, and the dispersions; others are not written."""
         memory, model, s = state.memory, self.model, now - state.moved[0]
         here, velocity, places, row = memory.here, memory.velocity, memory.places, memory.row[0]
         for k in range(memory.count[0]):

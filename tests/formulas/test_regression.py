@@ -788,7 +788,8 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
     assert asked["process"].inner.refresh_rate == 1.0
     for many, size in ((2, model.dim), (3, 0)):  # of two coefficients that may be 0
         monkeypatch.setattr(fitting, "MANY_COLUMNS", many)
-        assert fitting.subsampled(selected, True, "bps")[0].inner.share.shape == (size,)
+        inner = fitting.subsampled(selected, True, "bps")[0].inner
+        assert inner.share.shape == (size,) and len(inner.support) < inner.model.n_fixed
     monkeypatch.setattr(fitting, "NEWTON_DIM", 1)  # as of a model of more dimensions than `mode` has Newton steps for
     monkeypatch.setattr(type(model), "mode", lambda self: None)
     assert np.allclose(fitting.subsampled(model, False, "zigzag")[0].anchor, anchor, atol=1e-6)
@@ -825,8 +826,11 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     assert moving < model.dim
     expected = bouncing.expected_data_of(moving) / N
     for passes, kind in ((0.99 * expected, StickyZigZag), (1.01 * expected, StickyGroups)):
-        monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", passes)
-        assert type(fitting.subsampled(model, True)[0]) is kind
+        for limit, other, rows in (("FEW", "MANY", N + 1), ("MANY", "FEW", N)):
+            monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", rows)
+            monkeypatch.setattr(fitting, f"{limit}_ROWS_PASSES", passes)
+            monkeypatch.setattr(fitting, f"{other}_ROWS_PASSES", 2.0 * expected if kind is StickyZigZag else 0.0)
+            assert type(fitting.subsampled(model, True)[0]) is kind
 
 
 def test_a_run_that_is_too_short():

@@ -13,7 +13,7 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.process import CERTAIN, DATA, HORIZON
 from pdmp.processes.regression_boomerang import BOUNCE, ROW, shares, weighed
 from pdmp.processes.regression_bps import FACTOR, GROWTH, LEVELS, RegressionBPS
-from pdmp.processes.regression_zigzag import remainder
+from pdmp.processes.regression_zigzag import CHORD, remainder
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.processes.test_moving_regressions import Late
@@ -110,14 +110,19 @@ def test_no_rate_is_above_its_bound(law, moving, away):
         for now in (0.0, 0.4, 1.7):
             first = [p.native.clock(s, ROW, now, Late(1e-12))[1] for p, s in ((few, state), (every, other))]
             assert first[0] <= first[1] * (1.0 + 1e-12) or first[1] == HORIZON
-            y, w = (x + v * now - anchor) / few.reference.sd, np.linalg.norm(v / few.reference.sd)
-            factor, growth = state.memory.line[[FACTOR, GROWTH]]
-            exact = few.total * factor * w * remainder(growth, np.linalg.norm(y))
-            assert first[0] == pytest.approx(exact, rel=1e-4) or HORIZON in first
+            sd, (factor, growth) = few.reference.sd, state.memory.line[[FACTOR, GROWTH]]
+            w = np.linalg.norm(v / sd)
+            horizon = min(1.0, math.log(CHORD) / (growth * w)) if growth > 0.0 else 1.0
+            ends = [
+                few.total * factor * w * remainder(growth, np.linalg.norm((x + v * t - anchor) / sd))
+                for t in (now, now + horizon)
+            ]
+            assert first[0] == pytest.approx(ends[0], rel=1e-4) or HORIZON in first
             for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0):
                 time, bound = few.native.clock(state, ROW, now, Late(e))
                 if not math.isfinite(time) or bound == HORIZON:
                     continue
+                assert bound == pytest.approx(ends[0] + (ends[1] - ends[0]) * (time - now) / horizon, rel=1e-6)
                 rates = [abs(few.native.along(x + v * time, v, k, loss)) * share[k] for k in range(model.n_data)]
                 assert max(rates) <= bound * (1.0 + 1e-9)
                 proposed += 1
@@ -128,7 +133,8 @@ def test_no_rate_is_above_its_bound(law, moving, away):
 def test_the_level_is_the_next_one_above_the_share(law):
     """ρ adds the shares of columns that move or stand away from the anchor to that of its support."""
     model = regression(law)
-    process, rng = RegressionBPS(model, sparse_anchor(model), few_move=True), np.random.default_rng(5)
+    scale, rng = laplace(model).sd * np.linspace(0.3, 3.0, model.dim), np.random.default_rng(5)
+    process = RegressionBPS(model, sparse_anchor(model), scale=scale, few_move=True)
     squares = (model.X * process.reference.sd[:COLUMNS]) ** 2
     parts = squares / squares.sum(axis=1, keepdims=True)
     together = parts[:, SUPPORT].sum(axis=1).max()
