@@ -176,6 +176,7 @@ BUGS += [
         ("beyond the last level", LINES, "while k + 1 < self.levels.shape[0] and", "while k + 2 < self.levels.shape[0] and", LAST),
         ("shares in the posterior's standard deviations", LINES, "self.anchor, self.reference.sd, inside, LEVELS", "self.anchor, np.sqrt(np.diag(np.linalg.inv(self.hessian + np.diag(self.curvature)))), inside, LEVELS", NEXT),
         ("the chord's slope is that of all columns", LINES, "total * speed * level, total * speed * (last - level) / horizon", "total * speed * level, self.total * speed * (last - level) / horizon", BELOW),
+        ("far out the growth is that of all columns", LINES, "if not growth * max(begin, end) <= OVERFLOW:", "if not self.growth * max(begin, end) <= OVERFLOW:", f"{FEW_TESTS}::test_far_out_the_growth_is_that_of_what_moves"),
         ("the bound is that of all columns", LINES, "self.total * line[FACTOR]", "self.total", BELOW),
         ("γ is that of all columns", LINES, "speed, growth = math.sqrt(line[SPEED]), line[GROWTH]", "speed, growth = math.sqrt(line[SPEED]), self.growth", BELOW),
         ("the support is not read where it stands", LINES, "if moves or self.anchor[j] != 0.0:", "if moves:", NEXT),

@@ -13,7 +13,7 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.process import CERTAIN, DATA, HORIZON
 from pdmp.processes.regression_boomerang import BOUNCE, ROW, shares, weighed
 from pdmp.processes.regression_bps import FACTOR, GROWTH, LEVELS, RegressionBPS
-from pdmp.processes.regression_zigzag import CHORD, remainder
+from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, remainder
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.processes.test_moving_regressions import Late
@@ -194,6 +194,18 @@ def test_rows_are_read_where_columns_count(law, moving, away):
         jumps = [p.native.jump(s, ROW, now, None) for p, s in zip((few, every), states, strict=True)]
         assert jumps == [BOUNCE, BOUNCE]
         np.testing.assert_allclose(states[0].v, states[1].v, rtol=1e-8, atol=1e-12)
+
+
+def test_far_out_the_growth_is_that_of_what_moves():
+    """Where the bound of all columns is not computed any more, that of those that move still is."""
+    model = regression(NormalLaw)
+    few, every = (RegressionBPS(model, sparse_anchor(model), few_move=few) for few in (True, False))
+    few.growths[:] = 1e-3 * few.growth
+    x, v = standing(few, np.random.default_rng(0), [5], [])
+    x[5] = few.anchor[5] + 10.0 * OVERFLOW / few.growth * few.reference.sd[5]
+    assert every.native.clock(state_at(every, x, v), ROW, 0.0, Late(1.0))[1] == HORIZON
+    assert math.isnan(every.native.clock(state_at(every, x, v), ROW, 0.0, Late(1.0))[0])
+    assert few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0))[1] > 0.0
 
 
 @pytest.mark.parametrize("inner", [Sticky, StickyGroups])
