@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -109,6 +111,17 @@ def _check_levels(described, table, pandas):
         )
 
 
+@contextlib.contextmanager
+def _deep(size):
+    """A formula of hundreds of terms is a tree as deep as these are many, which formulae walks by recursion."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(before, 1_000 + 10 * size))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
 def describe(formula: str) -> Described:
     """Parse a formula.
 
@@ -127,7 +140,8 @@ def describe(formula: str) -> Described:
     if not isinstance(formula, str):
         raise TypeError(f'`formula` must be text such as "y ~ x + (1 | g)", got {type(formula).__name__}.')
     try:
-        model = model_description(formula)
+        with _deep(len(formula)):
+            model = model_description(formula)
     except Exception as error:
         said = " ".join(str(error).split())
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from pdmp.data import did_you_mean
 from pdmp.data.formats import listed
@@ -481,13 +482,18 @@ def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | 
     gram_matrix = totals.products / np.outer(known, known)
     size = np.where(totals.largest > 0.0, totals.largest, 1.0)
     kept, text = [], None
+    root = np.zeros_like(gram_matrix)  # LLᵀ of the columns that are kept
     for j, column in enumerate(design.columns):
         if j == design.intercept:
             continue
-        part = np.linalg.solve(gram_matrix[np.ix_(kept, kept)], gram_matrix[kept, j]) if kept else np.zeros(0)
-        if varies[j] and gram_matrix[j, j] - gram_matrix[kept, j] @ part > COLLINEAR:
+        n = len(kept)
+        across = solve_triangular(root[:n, :n], gram_matrix[kept, j], lower=True) if n else np.zeros(0)
+        left = gram_matrix[j, j] - across @ across
+        if varies[j] and left > COLLINEAR:
+            root[n, :n], root[n, n] = across, math.sqrt(left)
             kept.append(j)
             continue
+        part = solve_triangular(root[:n, :n], across, lower=True, trans="T") if n else across
         shares = {k: share for k, share in zip(kept, part, strict=True) if varies[j] and abs(share) > 1e-6}
         others = list(shares)
         if design.intercept is not None:  # what is left of the means

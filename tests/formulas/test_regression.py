@@ -4,6 +4,7 @@ import decimal
 import importlib.util
 import json
 import shlex
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -464,6 +465,16 @@ def test_mistakes_in_tables(tmp_path):
         made("y ~ x", data=t.assign(y=1.0))
 
 
+def test_a_formula_of_many_terms_is_read():
+    """Though it is a tree as deep as there are terms; what Python allows otherwise is as before, after an error too."""
+    before, many = sys.getrecursionlimit(), [f"x{j}" for j in range(1_500)]
+    found = describe(f"y ~ {' + '.join(many)} + (1 | g)")
+    assert found.names == {"y", "g", *many} and sys.getrecursionlimit() == before
+    with pytest.raises(ValueError, match="cannot be read"):
+        describe("y ~ x +")
+    assert sys.getrecursionlimit() == before
+
+
 def test_collinear_and_separating_columns_are_named():
     t = table()
     with pytest.warns(UserWarning, match=r"the column 'I\(x \+ w\)' is a sum of 'x', 'w'"):
@@ -492,6 +503,7 @@ SUMS = [
     ("y ~ 0 + time + small", None),
     ("y ~ time + x", "the column 'x' is a sum of 'Intercept', 'time':"),
     ("y ~ time + e + late", "the column 'late' is a sum of 'time', 'e':"),
+    ("y ~ x + w + e + I(x + 2 * e)", "the column 'I(x + 2 * e)' is a sum of 'x', 'e':"),
     ("y ~ w + three", "the column 'three' is a sum of 'Intercept':"),
     ("y ~ 0 + three + treated + yes", "the column 'treated[yes]' is a sum of 'three', 'treated[no]':"),
     ("y ~ 0 + three + w", None),
