@@ -221,6 +221,13 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         several = [shares(model, *at, support, levels) for model in (memory, alone, spread)]
         for one, other, third in zip(*several, strict=True):
             assert np.array_equal(other, third) and np.allclose(other, one, rtol=1e-9)
+        anchor, paths = at[0].copy(), []
+        anchor[1] *= 0.0 if family == "bernoulli" else 1.0  # not in its support
+        for few in (True, False):
+            process = RegressionBPS(alone, anchor, few_move=few)
+            process.factors[:], process.growths[:] = 1.0, process.growth
+            paths.append(pdmp.sample(process, initial=at[0], proposals=40, seed=1, progress=False).records[0].xs)
+        assert np.allclose(*paths, rtol=1e-6, atol=1e-9)
     memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
     for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name
