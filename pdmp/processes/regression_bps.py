@@ -267,18 +267,17 @@ class RegressionBPS(RowFactors):
     def rate_of_places(self, state, now):
         """As `rate_of_row`, from the columns in A and the support, and the dispersions; others are not written."""
         memory, model, s = state.memory, self.model, now - state.moved[0]
-        here, velocity, places, row = memory.here, memory.velocity, memory.places, memory.row[0]
-        for k in range(memory.count[0]):
-            j = places[k]
-            here[j], velocity[j] = state.x[j] + state.v[j] * s, state.v[j]
+        here, v, places, count, row = memory.here, state.v, memory.places, memory.count[0], memory.row[0]
+        for k in range(count):
+            here[places[k]] = state.x[places[k]] + v[places[k]] * s
         for j in range(model.n_fixed, here.shape[0]):
-            here[j], velocity[j] = state.x[j] + state.v[j] * s, state.v[j]
+            here[j] = state.x[j] + v[j] * s
         state.counts[DATA] += 1
         rest = model.further_margin(here, row)
-        z = model.design.product_of(here, places, memory.count[0], row) + rest
+        z = model.design.product_of(here, places, count, row) + rest
         z0 = model.design.product_of(self.anchor, self.support, self.support.shape[0], row) + rest
-        slope = model.design.product_of(velocity, places, memory.count[0], row)
-        along = self.along_margin(here, velocity, row, z, z0, slope, memory.loss)
+        slope = model.design.product_of(v, places, count, row)
+        along = self.along_margin(here, v, row, z, z0, slope, memory.loss)
         return positive(along) * (self.total / self.weights[row])
 
     @compiled

@@ -160,6 +160,7 @@ BUGS += [
     for name, file, old, new, test in [
         ("shares in squares of columns alone", ROWS, "squares[q] = (sd[q] * model.design.feature(i, q)) ** 2", "squares[q] = model.design.feature(i, q) ** 2", BY_HAND),
         ("the support's share without one column", ROWS, "inside += squares[q] if support[q] else 0.0", "inside += squares[q] if support[q] and q > 0 else 0.0", BY_HAND),
+        ("the support's share without the last column", ROWS, "inside += squares[q] if support[q] else 0.0", "inside += squares[q] if support[q] and q < d - n else 0.0", BY_HAND),
         ("the support's share in the last row", ROWS, "together = max(together, inside / total)", "together = inside / total", BY_HAND),
         ("a column's share in the last row", ROWS, "share[q] = max(share[q], squares[q] / total)", "share[q] = squares[q] / total", BY_HAND),
         ("levels of the square root", ROWS, "cross[0, 0] = levels[k] * total", "cross[0, 0] = math.sqrt(levels[k]) * total", BY_HAND),
@@ -180,7 +181,7 @@ BUGS += [
         ("the bound is that of all columns", LINES, "self.total * line[FACTOR]", "self.total", BELOW),
         ("γ is that of all columns", LINES, "speed, growth = math.sqrt(line[SPEED]), line[GROWTH]", "speed, growth = math.sqrt(line[SPEED]), self.growth", BELOW),
         ("the support is not read where it stands", LINES, "if moves or self.anchor[j] != 0.0:", "if moves:", NEXT),
-        ("dispersions are those of the event", LINES, "for j in range(model.n_fixed, here.shape[0]):\n            here[j], velocity[j] = state.x[j] + state.v[j] * s", "for j in range(model.n_fixed, here.shape[0]):\n            here[j], velocity[j] = state.x[j]", READ),
+        ("dispersions are those of the event", LINES, "for j in range(model.n_fixed, here.shape[0]):\n            here[j] = state.x[j] + v[j] * s", "for j in range(model.n_fixed, here.shape[0]):\n            here[j] = state.x[j]", READ),
         ("rows are read where the event was", LINES, "model, s = state.memory, self.model, now - state.moved[0]", "model, s = state.memory, self.model, 0.0 * now", READ),
         ("rows without their offset", LINES, "rest = model.further_margin(here, row)", "rest = 0.0", READ),
         ("rows that are not counted", LINES, "        state.counts[DATA] += 1\n", "        pass\n", READ),
