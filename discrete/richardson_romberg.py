@@ -51,6 +51,7 @@ from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
 if TYPE_CHECKING:
     from pdmp.process import State
 
+MOST_ORDER = 50  #: of the bias: 2^p and 2^p - 1 are two numbers
 FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 
 
@@ -165,7 +166,7 @@ class RichardsonRomberg(Process):
         self.model, self.anchor = sampler.model, sampler.anchor
         self.provider, self.schedule, self.regular = sampler.provider, sampler.schedule, sampler.regular
         self.paper_weights = weights == "paper"
-        order = sampler.bias_order if order is None else count("order", order)
+        order = sampler.bias_order if order is None else count("order", order, most=MOST_ORDER)
         self.copies = (2.0**order / (2.0**order - 1.0), -1.0 / (2.0**order - 1.0))
         self._share(correlation)
         super().__init__(2 * sampler.dim, clocks=2, dependents=[[FINE], [COARSE]], flow=Still())

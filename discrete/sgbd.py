@@ -47,7 +47,7 @@ from discrete.tick import StepRecipe, Ticking
 from pdmp.gradients import Provider, as_provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import number, one_of
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN
 
@@ -193,7 +193,7 @@ class SGBD(Ticking):
             self.regular = False
         self.estimator = ESTIMATORS[estimator]
         self.measured = self.adaptive or self.estimator == CORRECTED
-        if not 0.0 < beta <= 1.0:
+        if not 0.0 < number("beta", beta) <= 1.0:
             raise ValueError(f"`beta` must lie in (0, 1], got {beta!r}.")
         self.beta = beta
         if self.measured and not self.provider.has_variance:

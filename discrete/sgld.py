@@ -396,7 +396,7 @@ class SGLD(Brownian):
         ValueError
             If `eps` is not a positive number, or the target has no data.
         """
-        provider = as_provider(provider)
+        provider = as_provider(provider, "provider")
         if provider.n_data < 1:
             raise ValueError(f"`provider` must be of a sum over data, and {type(provider.model).__name__} is not.")
         return cls(provider, step=positive("eps", eps) / provider.n_data, **options)

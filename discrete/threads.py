@@ -201,7 +201,8 @@ class Helper:
     """
 
     def __init__(self, process, state):
-        self._native, self._state, self._thread = process.native, state, None
+        self._process, self._native, self._state, self._thread = process, process.native, state, None
+        self._failure = None  # what a function of the model raised in the second thread
 
     def __enter__(self):
         jobs = self._state.memory.jobs
@@ -220,7 +221,9 @@ class Helper:
         self._state.memory.jobs.is_open[0] = 0
         if self._thread is not None:
             self._thread.join()
+            self._process.failure = self._process.failure or self._failure
 
     def _work(self):
         while take_jobs(self._native, self._state, SPINS_BEFORE_SLEEP):
             time.sleep(SLEEP_SECONDS)
+        self._failure = self._process.failure

@@ -289,6 +289,7 @@ class Brownian(Ticking):
     coordinates: object  #: those that ``move`` works in, see `discrete.momenta`
 
     normals = 1
+    _returned = Ticking._returned | {"move": "True, or False if a number is not finite"}
     #: Order of the bias of averages in the step, which determines the weights in `RichardsonRomberg`.
     bias_order = 1
 

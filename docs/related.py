@@ -20,6 +20,7 @@ pdmp: Boomerang FactorisedBoomerang StickyBoomerang HMC
 pdmp: HMC auto discrete.MALA discrete.UBU comparison.NUTS
 pdmp: StickyZigZag StickyBPS StickyBoomerang diagnostics.inclusion plots.inclusion
 pdmp: SBPS LipschitzSBPS BPS discrete.SGBPS plots.rate_and_bound
+pdmp: Parameters terms models.sum_of_terms models.priors.Prior Model
 pdmp: Bounded models.transforms.Transform BPS ZigZag
 
 discrete: GD SGD SGLD schedules.constant
@@ -48,6 +49,7 @@ pdmp.models: HalfCauchyLogistic LogisticRegression SpikeAndSlabLogisticRegressio
 pdmp.models: SpikeAndSlabLinearRegression SpikeAndSlabLogisticRegression pdmp.StickyZigZag
 pdmp.models: NormalInverseGammaRegression NormalInverseGamma StudentTRegression SpikeAndSlabLinearRegression
 pdmp.models: from_function from_jax from_torch from_pymc from_numpyro from_stan
+pdmp.models: sum_of_terms pdmp.terms pdmp.Parameters from_function pdmp.Model
 pdmp.models: from_sklearn LogisticRegression pdmp.regression
 
 pdmp.models.priors: Prior Flat Normal pdmp.regression

@@ -271,6 +271,7 @@ def main():
         one.legend(frameon=False)
     file = args.output / "cluster_cost.png"
     figure.savefig(file, dpi=150)
+    plt.close(figure)
 
     last = ROWS[-1]
     rows = [

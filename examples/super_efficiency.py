@@ -90,6 +90,7 @@ def main():
     axes[1].legend(frameon=False)
     file = args.output / "super_efficiency.png"
     figure.savefig(file, dpi=150)
+    plt.close(figure)
 
     terms = [found["importance"][n][0] for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log([found["importance"][n][1] for n in sizes]), 1)[0]

@@ -148,6 +148,7 @@ def main():
     draw(right, names, found, "upper left")
     right.set_title("breast cancer: logistic regression")
     figure.savefig(args.output / "variable_selection.png", dpi=150)
+    plt.close(figure)
     return int(failed > 0)
 
 

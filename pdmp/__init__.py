@@ -10,6 +10,7 @@ from pdmp import (
     diagnostics,
     engine,
     errors,
+    expressions,
     factors,
     flow,
     gradients,
@@ -25,8 +26,10 @@ from pdmp.automatic import auto
 from pdmp.engine.run import Run, load, sample
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
+from pdmp.expressions import Parameters
 from pdmp.factors import graph
 from pdmp.models.base import Model
+from pdmp.models.sums_of_terms import terms
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, HORIZON, Process
 from pdmp.processes import (
@@ -71,6 +74,7 @@ __all__ = [
     "LipschitzSBPS",
     "LocalBPS",
     "Model",
+    "Parameters",
     "Process",
     "Run",
     "SamplingError",
@@ -89,6 +93,7 @@ __all__ = [
     "diagnostics",
     "engine",
     "errors",
+    "expressions",
     "factors",
     "flow",
     "formulas",
@@ -105,6 +110,7 @@ __all__ = [
     "regression",
     "sample",
     "shards",
+    "terms",
     "thinning",
     "tuning",
     "validation",

@@ -218,7 +218,8 @@ def compare(
     import matplotlib
 
     matplotlib.use("Agg")
-    plots.compare(table).savefig(out / "compare.png")
+    with plots.style.closing():
+        plots.compare(table).savefig(out / "compare.png")
     written = [out / "compare.png", out / "compare.csv"]
     if page is not None:
         settings = {
@@ -396,7 +397,8 @@ def tune(
     import matplotlib
 
     matplotlib.use("Agg")
-    plots.tuning(result).savefig(out / "tuning.png")
+    with plots.style.closing():
+        plots.tuning(result).savefig(out / "tuning.png")
     result.to_csv(out / "tuning.csv")
     typer.echo(f"written: {out / 'tuning.png'}, {out / 'tuning.csv'}", err=as_json)
 
@@ -472,6 +474,7 @@ def fit(
         raise UserError(f"--sampler must be one of {', '.join(formulas.fitting.SAMPLERS)}, got {sampler!r}.")
     if unseen not in formulas.fit.UNSEEN:
         raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
+    formulas.design.check_functions(formula)
     new = None if predict is None else _to_predict(predict, formula, [offset, exposure], file, unseen == "error")
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
@@ -497,7 +500,8 @@ def fit(
         import matplotlib
 
         matplotlib.use("Agg")
-        found.plot().savefig(picture)
+        with plots.style.closing():
+            found.plot().savefig(picture)
         typer.echo(f"written: {picture}", err=as_json)
     if draws is not None:
         found.to_dataframe(effects=effects).to_csv(draws, index=False)

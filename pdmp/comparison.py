@@ -12,7 +12,6 @@ import importlib.util
 import inspect
 import math
 import os
-import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +26,12 @@ from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.engine.executors import check_executor
 from pdmp.engine.result import Run
 from pdmp.engine.run import extend, sample
-from pdmp.errors import SamplingError
+from pdmp.errors import SamplingError, short_runs
 from pdmp.gradients import Minibatch
 from pdmp.models.base import Model
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.arguments import seed_number
+from pdmp.native.messages import announcing
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, ZigZag
 
@@ -46,7 +46,6 @@ LARGEST_BIAS = 0.1  #: of a mean in posterior sds, and of an sd relative to it: 
 BIAS_Z = 4.0  #: if it is also off by more than so many standard errors
 RESOLVED = 0.1  #: largest Monte Carlo error of a mean, in posterior sds, at which a sampler is judged
 JUDGED_RHAT = 1.05  #: largest R-hat at which it is
-COMPILING_SECONDS = 0.3  #: after which a message says that a sampler is being compiled
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -392,11 +391,12 @@ def _long_enough(process, starts, ess, seed, executor, say):
     for _ in range(12):
         options = {"initial": starts, "chains": len(starts), "seed": seed, "progress": False, "executor": executor}
         # The warm-up is that of the first attempt.
-        run = (
-            sample(process, proposals=proposals, warmup=0.2, **options)
-            if run is None
-            else extend(run, proposals=proposals, executor=executor)
-        )
+        with short_runs():
+            run = (
+                sample(process, proposals=proposals, warmup=0.2, **options)
+                if run is None
+                else extend(run, proposals=proposals, executor=executor)
+            )
         rhat, mean_ess, sd_ess = float(np.max(run.rhat())), float(np.min(run.ess())), float(np.min(run.ess("sd")))
         say(
             f"reference, {type(process).__name__}: {proposals:,} proposals a chain, "
@@ -709,6 +709,8 @@ def compare(
             notes += [f"{label}: {warning.message}" for warning in said]
             rows.append(_row(label, process, run, truth, model, test, spent, prepared))
         except SamplingError as error:
+            if error.run is not None and error.chain is None:  # not this sampler has failed: where it ran has
+                raise
             rows.append(_failed(label, process))
             notes.append(f"{label} failed: {error}")
             verdicts[label] = Verdict("failed", "see below")
@@ -739,20 +741,15 @@ def _silent(text):
 
 
 def _prepare(process, start, label, say):
-    """Compile what `process` needs, and say so if it takes a while."""
-    timer = threading.Timer(COMPILING_SECONDS, say, [f"{label}: compiling (once; the machine code is kept on disk)"])
-    timer.daemon = True
-    timer.start()
+    """Compile what `process` needs, and say so if that is not on disk."""
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), announcing(lambda text: say(f"{label}: {text}")):
             warnings.simplefilter("ignore", UserWarning)  # `compare` will report it
             if isinstance(process, Model):
                 process, start = auto(process, chains=1, seed=0, initial=start), None
             sample(process, initial=start, events=1, progress=False, covariance=False, seed=0)
     except SamplingError:
         pass  # `compare` will report it
-    finally:
-        timer.cancel()
 
 
 def _common_target(processes):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -55,3 +57,11 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def short_runs() -> Iterator[None]:
+    """Within it no run warns that it is short: of runs that are meant to be, and are not the user's."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fewer than .* effective draws")
+        yield

@@ -190,6 +190,13 @@ class Process(Compiled):
     #: Whether a rate above its bound is an error (the bound is proved) or only counted (it is an approximation).
     exact_bounds = True
     _required = ("clock", "jump")
+    _set_by_base, _kind = "start", "process"
+    #: What compiled methods must return.
+    _returned = {
+        "clock": "a time and a bound, `return time, bound`",
+        "rate": "the rate, a number >= 0",
+        "jump": "the kind of event, a place in `events`",
+    }
 
     def __init__(
         self,
@@ -405,8 +412,13 @@ class Process(Compiled):
 
     @property
     def failure(self) -> BaseException | None:
-        """The exception that a Python function of the model raised in this run, or None."""
+        """The exception that a Python function of the model raised in the chain that this thread advances, or None."""
         return None if self.model is None else self.model.failure
+
+    @failure.setter
+    def failure(self, error: BaseException | None) -> None:
+        if self.model is not None and self.failure is not error:
+            self.model.failure = error
 
     def begin(self, x: np.ndarray, rng: np.random.Generator) -> State:
         """The state of one chain that starts at `x` (d,), time 0."""
@@ -470,6 +482,13 @@ def interleave(*columns):
     return tuple(rows[:, k] for k in range(len(columns)))
 
 
+def _arguments(function):
+    """The names of a method's arguments, as text; by `inspect.signature` they would take a tenth of the import."""
+    code = function.__code__
+    more = [bool(code.co_flags & flag) for flag in (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)]
+    return ", ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + sum(more)])
+
+
 def check_methods(cls, base, required, known):
     """Raise a `TypeError` for a method that is missing, misspelt, not marked or of other arguments.
 
@@ -490,11 +509,10 @@ def check_methods(cls, base, required, known):
     for name in own.keys() & names:
         if name not in cls._methods:
             raise TypeError(f"{cls.__name__}.{name} is a method of a {what} that must be marked @compiled.")
-    arguments = {n: ", ".join(inspect.signature(f).parameters) for n, f in base._methods.items()} | known
     for name in own.keys() & names:
-        found = ", ".join(inspect.signature(own[name]).parameters)
-        if found.count(",") != arguments[name].count(","):
-            raise TypeError(f"{cls.__name__}.{name} must take the arguments ({arguments[name]}), not ({found}).")
+        found, allowed = _arguments(own[name]), known.get(name) or _arguments(base._methods[name])
+        if found.count(",") != allowed.count(","):
+            raise TypeError(f"{cls.__name__}.{name} must take the arguments ({allowed}), not ({found}).")
     for name in own.keys() - names:
         if hasattr(base, name):
             continue

@@ -15,6 +15,7 @@ everything is plain, tests that are not exact run only if asked for by name, as 
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 
@@ -35,6 +36,7 @@ def pytest_configure(config):
     plain = getattr(config, "workerinput", {}).get("plain")
     if plain is not None:
         os.environ[VARIABLE] = str(int(plain))
+    os.environ.setdefault("MPLBACKEND", "Agg")  # no windows
     seeds.install()
 
 
@@ -73,6 +75,14 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if wanted(item, config)]
     config.hook.pytest_deselected(items=[item for item in items if not wanted(item, config)])
     items[:] = sorted(kept, key=lambda item: item.get_closest_marker("slow") is not None)
+
+
+@pytest.fixture(autouse=True)
+def _no_open_figures():
+    """Figures of one test are closed before the next: matplotlib warns of more than twenty, in whichever test it is."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 # ---------------------------------------------------------------------------------------------------------------

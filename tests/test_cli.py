@@ -9,9 +9,11 @@ import warnings
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import pdmp
 from pdmp import cli, comparison, data
+from pdmp.native.messages import announce
 from tests.registry import declared, installed  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("installed")
@@ -55,7 +57,7 @@ def small(here):
 def written(folder):
     with open(folder / "compare.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert matplotlib.image.imread(folder / "compare.png").shape[1] > 1_000
+    assert matplotlib.image.imread(folder / "compare.png").shape[1] > 1_000 and not pyplot.get_fignums()
     return rows
 
 
@@ -138,9 +140,22 @@ def test_executors_are_passed_on(small, command, monkeypatch):
 
 
 def test_compiling_is_said(small, command, monkeypatch):
-    monkeypatch.setattr(comparison, "COMPILING_SECONDS", 0.0)
-    _, _, err = command("compare --data small.csv --target label --quick --data-passes 50 --samplers BPS")
-    assert "BPS: compiling" in err
+    """Where something compiles, which nothing does in plain Python; and then at once."""
+    sampled = comparison.sample
+
+    def compiles(*args, **options):
+        if options.get("events") == 1:
+            for seconds in (None, 12.3, 12.3, 0.9):
+                announce(seconds)
+        return sampled(*args, **options)
+
+    call = "compare --data small.csv --target label --quick --data-passes 50 --samplers BPS"
+    monkeypatch.setattr(comparison, "sample", compiles)
+    _, _, err = command(call)
+    for who in (r"reference, \w+", "(?<!, )BPS"):
+        found = re.findall(rf"{who}: compiling \((.*?)\)", err)
+        assert set(found) == {"once; the machine code is kept on disk", "once; 12 s last time on this machine"}
+        assert len(found) == (2 if "BPS" in who else 4)  # what the reference is run with is prepared twice
 
 
 # -- the others ----------------------------------------------------------------------------------------------------
@@ -338,7 +353,7 @@ def test_tune(small, command):
     with open(small / "found" / "tuning.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["size"] for row in rows} == {"2", "9"} and len(rows) == 16
-    assert matplotlib.image.imread(small / "found" / "tuning.png").shape[1] > 500
+    assert matplotlib.image.imread(small / "found" / "tuning.png").shape[1] > 500 and not pyplot.get_fignums()
     code, _, err = command("tune SGLD --data small.csv --target label --budget 0.0001")
     assert code == 2 and "pdmp: --budget is too small for one round" in err
 

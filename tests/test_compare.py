@@ -3,7 +3,6 @@
 import csv
 import math
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
@@ -211,7 +210,7 @@ def test_a_failing_sampler_does_not_stop_the_others(model, reference, processes)
     assert math.isnan(made.rows[0]["mean_error"]) and made.rows[1]["mean_error"] > 0.0
     assert list(made.errors_by_pass) == ["Zig-Zag"] and any(n.startswith("broken failed: ") for n in made.notes)
     assert " - " in repr(made)
-    plt.close(plots.compare(made))
+    plots.compare(made)
     nothing = pdmp.compare({"broken": broken}, data_passes=50, reference=reference, seed=1)
     with pytest.raises(ValueError, match="every sampler of this comparison failed"):
         plots.compare(nothing)
@@ -285,10 +284,8 @@ def test_picture(table, tmp_path):
     boxes = [t.get_window_extent() for t in errors.texts]
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
     assert all(b.x1 < figure.bbox.x1 for b in boxes)
-    plt.close(figure)
     figure = plots.compare(table, coordinates=(2, 0))
     assert (figure.axes[3].get_xlabel(), figure.axes[0].get_ylabel()) == ("x[2]", "x[0]")
-    plt.close(figure)
     for wrong in ((0,), (0, 3), (0, 1, 2, 0)):
         with pytest.raises(ValueError, match="`coordinates` must be 2 or 3 of 0 … 2"):
             plots.compare(table, coordinates=wrong)
@@ -306,7 +303,6 @@ def test_trajectory_picture(label, processes):
             np.searchsorted(run.trajectories[0].times, run.warmup[0], side="right")
         ],
     )
-    plt.close(figure)
     with pytest.raises(ValueError, match="`coordinates`"):
         plots.trajectory(run, coordinates=(0, 5))
     with pytest.raises(ValueError, match="`chain`"):

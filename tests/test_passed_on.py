@@ -445,8 +445,7 @@ def written():
 def picture():
     """That comparison and its picture."""
     table = written()
-    yield table, plots.compare(table)
-    matplotlib.pyplot.close("all")
+    return table, plots.compare(table)
 
 
 def test_the_errors_in_the_picture(picture):

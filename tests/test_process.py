@@ -9,7 +9,7 @@ pytestmark = pytest.mark.exact
 
 
 class Regular(pdmp.Process):
-    """An event at every unit of time; `kind` is what the jump returns after time 2."""
+    """An event at every unit of time; `kind` is what the jump returns after time 20."""
 
     kind: int
     events = ("tick",)
@@ -24,12 +24,12 @@ class Regular(pdmp.Process):
 
     @pdmp.compiled
     def jump(self, state, i, now, rng):
-        return self.kind if now > 2.0 else 0
+        return self.kind if now > 20.0 else 0
 
 
 def test_a_kind_of_event_without_a_name_stops_the_run():
     with pytest.raises(pdmp.SamplingError, match="kind of event that is not a place in its `events`"):
-        pdmp.sample(Regular(kind=1), events=5)
+        pdmp.sample(Regular(kind=1), events=50)
 
 
 @pytest.mark.parametrize(

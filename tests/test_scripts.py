@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
 
 import pdmp
 from pdmp import cli, comparison, formulas
@@ -64,6 +65,13 @@ def test_sample_as_json(small, command, runs):  # noqa: F811
     assert str(runs[0][1].summary()) in text and "{" not in text
 
 
+def test_the_last_line_of_a_run(small, command, runs):  # noqa: F811
+    """Of each chain the data passes, of all together events, violations and seconds."""
+    runs[1].append(lambda run: run.stats.update(data_passes=6_000.0, bound_violations=4_200, seconds=345.6))
+    text = command("sample BPS small.csv --target label --chains 3 --seed 3")[1].splitlines()[-1]
+    assert text == "BPS: 3 chains of 2,000 data passes, 600 events, 4,200 bound violations, 345.60 s"
+
+
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_what_was_interrupted_is_printed_and_ends_with_130(option, small, command, runs):  # noqa: F811
     runs[1].append(interrupt)
@@ -86,7 +94,7 @@ def test_fit_as_json(select, small, command, monkeypatch):  # noqa: F811
     call = f"fit 'b ~ a' small.csv --chains 2 --seed 1 --effects --picture fit.png {select}"
     code, out, err = command(f"{call} --json")
     found, fit = json.loads(out), made[0]
-    assert code == 0 and (small / "fit.png").exists() and "written: fit.png" in err
+    assert code == 0 and (small / "fit.png").exists() and "written: fit.png" in err and not pyplot.get_fignums()
     assert (found["formula"], found["family"], found["rows"], found["chains"]) == ("b ~ a", "gaussian", 120, 2)
     assert [row["name"] for row in found["parameters"]] == ["Intercept", "a", "sigma"]
     for row, there in zip(found["parameters"], fit.summary().rows, strict=True):
@@ -107,14 +115,14 @@ def test_tune_as_json(small, command, spies):  # noqa: F811
             pathlib.Path(path).touch()
 
     spies["mamba"].result, Found.best, Found.table = Found(), best, table
-    figure = type("Figure", (), {"savefig": lambda self, path: pathlib.Path(path).touch()})()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli.plots, "tuning", lambda result: figure)
+        patch.setattr(cli.plots, "tuning", lambda result: pyplot.figure())
         code, out, err = command("tune SGLD small.csv --target label --metric fssd --json")
     found = json.loads(out)
     assert code == 0 and "written: tuning.png, tuning.csv" in err and "Bayesian logistic" in err
     assert (found["problem"], found["sampler"], found["metric"]) == ("small", "SGLD", "fssd")
     assert found["best"] == {"step": 0.1} and found["table"] == [table[0] | {"score": None}]
+    assert not pyplot.get_fignums()
 
 
 def test_list_as_json(command, installed):  # noqa: F811

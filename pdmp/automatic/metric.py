@@ -59,6 +59,8 @@ class Metric(NamedTuple):
     change: float  #: of the covariance in the last window, see `distance`
     windows: int
     gradients: int  #: of all windows, all chains
+    visited: np.ndarray  #: (n, d) equally spaced points of the last window
+    target_acceptance: float | None = None  #: in place of `ACCEPTANCE` or `FAR_ACCEPTANCE`
 
     @property
     def settled(self) -> bool:
@@ -104,10 +106,17 @@ class Metric(NamedTuple):
     @property
     def acceptance(self) -> float:
         """The acceptance that their steps aim at."""
-        return FAR_ACCEPTANCE if self.far else ACCEPTANCE
+        return acceptance(self.far, self.target_acceptance)
 
 
-def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = None) -> HMC:
+def acceptance(far: bool, given: float | None) -> float:
+    """The acceptance that steps aim at: the one that is given, else by whether the target is far from normal."""
+    return given if given is not None else FAR_ACCEPTANCE if far else ACCEPTANCE
+
+
+def hamiltonian(
+    model: Model, mass: Compiled, far: bool, step: float | None = None, target_acceptance: float | None = None
+) -> HMC:
     """Hamiltonian Monte Carlo with a mass of `pdmp.processes.mass`.
 
     A step that is given is kept; else it is adapted in the warm-up. `far`: the target is far from normal.
@@ -116,7 +125,7 @@ def hamiltonian(model: Model, mass: Compiled, far: bool, step: float | None = No
         model,
         step="auto" if step is None else step,
         duration=FAR_DURATION if far else DURATION,
-        target_acceptance=FAR_ACCEPTANCE if far else ACCEPTANCE,
+        target_acceptance=acceptance(far, target_acceptance),
     )
     process.mass = mass
     return process
@@ -218,7 +227,9 @@ def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return x[finite], gradients[finite]
 
 
-def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> Metric:
+def learn_metric(
+    model: Model, starts: Starts, seed: np.random.SeedSequence, target_acceptance: float | None = None
+) -> Metric:
     """Run the windows.
 
     Raises
@@ -232,7 +243,8 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
     length, spent = max(FIRST_WINDOW, 10 * model.dim) if dense else 2 * FIRST_WINDOW, 0
     far, mass, ones = False, mass_of(root), np.ones(model.dim)
     for k, child in enumerate(seed.spawn(WINDOWS)):
-        run, was_far = run_window(hamiltonian(model, mass, far), points, child, length), far
+        process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
+        run, was_far = run_window(process, points, child, length), far
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
             raise SamplingError(
                 f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
@@ -262,4 +274,4 @@ def learn_metric(model: Model, starts: Starts, seed: np.random.SeedSequence) -> 
                 break
         length *= 2
     step = math.exp(np.mean([math.log(record.statistics["mean_step"]) for record in run.records]))
-    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent)
+    return Metric(gaussian, residual, points, step, was_far, mass, change, k + 1, spent, x, target_acceptance)

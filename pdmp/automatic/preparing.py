@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.automatic import modes
 from pdmp.automatic.metric import FAR, FIRST_WINDOW, Metric, learn_metric
+from pdmp.automatic.modes import hidden_modes
 from pdmp.automatic.start import find_starts
+from pdmp.automatic.subsampling import Subsampled, subsampled
 from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
-from pdmp.engine.preflight import check_methods, check_target
+from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.errors import warn
 from pdmp.models.adapters import from_pymc
 from pdmp.models.base import Model
-from pdmp.native.arguments import one_of
+from pdmp.models.transforms import coordinate_names
+from pdmp.native.arguments import one_of, positive
 from pdmp.process import Process
 from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import LowRank
@@ -35,6 +39,7 @@ def auto(
     chains: int = 4,
     seed: int | None = None,
     initial: ArrayLike | None = None,
+    target_acceptance: float | None = None,
 ) -> Process:
     """A process that is ready to sample a model: started, preconditioned and chosen by its own warm-up.
 
@@ -42,10 +47,14 @@ def auto(
        chain starts from the Gaussian of best ELBO along its own path (`pdmp.automatic.start`).
     2. Metric: windows of `HMC`, of all chains together, learn mean and covariance, until they have settled, and the
        step; above 200 dimensions variances and a few directions that they miss (`pdmp.automatic.metric`).
-    3. Another sampler, if it is named, in that metric. What it adapts itself (a step, to its acceptance rate) adapts in
+    3. Modes that no chain is in: up to 32 further paths, half of them from three times as far out
+       (`pdmp.automatic.modes`).
+    4. Another sampler, if it is named, in that metric. What it adapts itself (a step, to its acceptance rate) adapts in
        one more window.
 
-    ``pdmp.sample(model)`` does this, and then samples.
+    ``pdmp.sample(model)`` does this, and then samples. A posterior of `pdmp.models.sum_of_terms` with many rows is
+    sampled at one row a proposal instead, by a Boomerang sampler whose bounds are derived from the expression, where
+    that is exact and looks at fewer rows; `choice` says it.
 
     Parameters
     ----------
@@ -67,6 +76,9 @@ def auto(
         The same seed gives the same process. By default one is drawn.
     initial : array_like, shape (d,) or (chains, d), optional
         Around which point the paths begin, or where each chain's path does; the model's ``initial`` when omitted.
+    target_acceptance : float, optional
+        Of `HMC`, in (0, 1): the mean probability of acceptance at which its step aims; 0.8 when omitted, and 0.9 far
+        from normal. 0.95 or more where paths diverge.
 
     Returns
     -------
@@ -80,14 +92,16 @@ def auto(
     TypeError
         If it is not a model, or `sampler` takes no metric or does not return a process.
     ValueError
-        If no point of positive density is found near `initial`, or for an option that the sampler does not take.
+        If no point of positive density is found near `initial`, if U falls without end, or for an option that the
+        sampler does not take.
     SamplingError
         If the warm-up fails.
 
     Warns
     -----
     UserWarning
-        If paths end apart, so that there may be modes that no chain starts from.
+        If a further path ends in a mode that no chain is in and that has a twentieth of the mass or more, or if the
+        density grows down a neck in which the chains start.
 
     See Also
     --------
@@ -110,23 +124,38 @@ def auto(
     one_of("metric", metric, ("full", "diagonal"))
     options = dict(options or {})
     check_sampler(sampler, options, target)
+    if target_acceptance is not None:
+        check_acceptance(target_acceptance, sampler)
     chains = check_count("chains", chains)
     root = np.random.SeedSequence(check_seed(seed, None), spawn_key=(SPAWN_KEY,))
-    for_starts, for_metric = root.spawn(2)
+    for_starts, for_metric, for_modes = root.spawn(3)
     check_methods(target)
     check_target(target)
+    spent = check_propriety(target, initial)
+    cheaper = Subsampled(None, "")
+    if sampler is None and not options and initial is None and target_acceptance is None:
+        cheaper = subsampled(target, chains, np.random.Generator(np.random.PCG64(for_starts)))
+        if cheaper.process is not None:
+            cheaper.process.preparation_gradients += spent
+            return cheaper.process
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
-    said = starts.warning()
+    names = names_of(target)
+    said = starts.warning(names)
     if said is not None:
         warn(said)
-    learnt = learn_metric(target, starts, for_metric)
-    spent = starts.evaluations + learnt.gradients
+    learnt = learn_metric(target, starts, for_metric, target_acceptance)
+    found, further = hidden_modes(target, starts, learnt, for_modes)
+    spent += further
+    said = modes.warning(found, learnt, names)
+    if said is not None:
+        warn(said)
+    spent += starts.evaluations + learnt.gradients
     if metric == "diagonal":
         learnt = learnt.diagonal()
     process = named(sampler or HMC, options.pop("provider", target), learnt, options)
     process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
     spent += further
-    process.starts, process.choice = learnt.points, describe(process, learnt)
+    process.starts, process.choice = learnt.points, "; ".join(filter(None, (describe(process, learnt), cheaper.said)))
     process.preparation_gradients = spent
     return process
 
@@ -141,6 +170,22 @@ def check_sampler(sampler: Any, options: dict[str, Any], model: Model) -> None:
     provider = options.get("provider")
     if provider is not None and getattr(provider, "model", provider) is not model:
         raise ValueError(f"`options`: the provider must be one of this model, got a {type(provider).__name__}.")
+
+
+def check_acceptance(target_acceptance: Any, sampler: Any = None) -> None:
+    """Raise a `TypeError` or `ValueError` for an acceptance outside (0, 1), or of a sampler that has none."""
+    if sampler is not None and sampler is not HMC:
+        raise TypeError(
+            f"`target_acceptance` is of pdmp.HMC, got `sampler` {getattr(sampler, '__name__', sampler)}, whose options "
+            "are given by `options=`."
+        )
+    if not positive("target_acceptance", target_acceptance) < 1.0:
+        raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
+
+
+def names_of(model: Model) -> list[str]:
+    """A name for each coordinate."""
+    return coordinate_names(model.variables, model.transforms)
 
 
 def named(sampler: Callable[..., Process], target: Any, metric: Metric, options: dict[str, Any]) -> Process:

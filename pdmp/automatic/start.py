@@ -9,6 +9,9 @@ spread of a hierarchy at 0), is passed by: the Gaussians there are too narrow.
 at a saddle as well. Above 200 dimensions, where a Hessian by differences costs too much, steps are those of L-BFGS
 and Gaussians have a diagonal from differences along random directions.
 
+Where U has kinks and is straight between them its second derivatives say nothing. If no path leads anywhere, others are
+tried with derivatives over the width of the density, or as far as to the next kink.
+
 References
 ----------
 Zhang, Carpenter, Gelman & Vehtari (2022), Pathfinder: parallel quasi-Newton variational inference, JMLR 23 (the ELBO
@@ -37,6 +40,8 @@ FAR = 20.0  #: no ELBO is computed where twice the decrease that the next step p
 CONVERGED = 1e-2  #: a path ends when twice the decrease that the next step promises is below this
 NATS = 5.0  #: paths whose ELBO is lower than the best by more than this are not used
 CANDIDATES = 4  #: draws among which one, by importance, is the start of a chain
+FALL = 20.0  #: nats that U falls by down a neck, at least
+SHRINKAGE = 1e3  #: and how much narrower it gets
 REMEMBERED = 10  #: steps that L-BFGS remembers
 PROBES = 16  #: random directions for the diagonal of a large Hessian
 
@@ -56,10 +61,27 @@ class Gaussian(NamedTuple):
         offset = x - self.centre
         return offset / self.root if self.root.ndim == 1 else np.linalg.solve(self.root, offset.T).T
 
+    def widths(self):
+        """Standard deviations of the coordinates, (d,)."""
+        return self.root if self.root.ndim == 1 else np.sqrt((self.root**2).sum(axis=1))
+
+    def times_covariance(self, vector):
+        """L Lᵀ times a vector (d,)."""
+        return self.root**2 * vector if self.root.ndim == 1 else self.root @ (self.root.T @ vector)
+
     def log_volume(self):
         """log det L + d/2 log 2π; the log density at `at(z)` is minus that, and minus |z|²/2."""
         logs = np.log(self.root).sum() if self.root.ndim == 1 else np.linalg.slogdet(self.root)[1]
         return float(logs) + 0.5 * len(self.centre) * math.log(math.tau)
+
+
+class Neck(NamedTuple):
+    """What a path met where the density grows without end as it gets narrower."""
+
+    coordinate: int  #: that moved most
+    value: float  #: where it is at the Gaussian of best ELBO
+    fall: float  #: by how much U fell up to there
+    shrinkage: float  #: by what factor the width that shrank most did
 
 
 class Path(NamedTuple):
@@ -69,6 +91,8 @@ class Path(NamedTuple):
     elbo: float
     converged: bool  #: whether it ended in a minimum, and not where steps cease to help
     steps: int = 0
+    mode: Gaussian | None = None  #: that of the minimum, where it ended in one
+    neck: Neck | None = None  #: where it ended in none, and led down a neck
 
 
 class Evaluations:
@@ -122,7 +146,12 @@ def elbo(target: Evaluations, gaussian: Gaussian, draws: np.ndarray) -> float:
 
 
 def find_path(
-    target: Evaluations, x: np.ndarray, rng: np.random.Generator, earlier: tuple[Path, ...] = (), dense: bool = True
+    target: Evaluations,
+    x: np.ndarray,
+    rng: np.random.Generator,
+    earlier: tuple[Path, ...] = (),
+    dense: bool = True,
+    wide: bool = False,
 ) -> Path:
     """The path from x (d,), which ends where it enters the Gaussian of an earlier path, and is then that one.
 
@@ -136,49 +165,67 @@ def find_path(
     earlier : tuple of Path, optional
     dense : bool, default True
         By Newton steps; else by L-BFGS.
+    wide : bool, default False
+        With derivatives over the width of the density.
     """
     d = len(x)
     z = rng.standard_normal((DRAWS, d))
-    walk = _Newton(target, x) if dense else _LimitedMemory(target, x, rng)
+    walk = _Wide(target, x) if wide else _Newton(target, x) if dense else _LimitedMemory(target, x, rng)
     best, best_at, potential = Path(None, -math.inf, False), 0, target.potential(x)
+    first = None  # Gaussian and potential where one was looked at first
     known = [path.steps for path in earlier if path.converged]
     longest = STEPS if dense else 10 * STEPS
     for k in range(min(longest, 3 * max(known) + 20) if known else longest):
-        met = _entered(earlier, x, potential)
+        met = entered(earlier, x, potential)
         if met is not None:
             return met
         found = walk.look(x)
         if found is None:
             break
         gradient, step, gaussian, convex = found
-        if gaussian is not None and gradient @ step < FAR * d:
-            value = elbo(target, gaussian, z)
-            if value > best.elbo:
-                best, best_at = Path(gaussian, value, False), k
+        if gaussian is not None:
+            first = first or (x, gaussian, potential)
+            if gradient @ step < FAR * d and (value := elbo(target, gaussian, z)) > best.elbo:
+                best, best_at = Path(gaussian, value, False, neck=_neck(first, x, gaussian, potential)), k
         if convex and gradient @ step < CONVERGED:
-            return best._replace(converged=True, steps=k)
+            return best._replace(converged=True, steps=k, mode=gaussian, neck=None)
         if best.gaussian is not None and k - best_at > (PATIENCE if dense else 10 * PATIENCE):
             break
-        moved = _backtrack(target, x, potential, gradient, step)
+        moved = backtrack(target, x, potential, gradient, step)
         if moved is None:
             break
         x, potential = moved
     return best
 
 
-def _entered(earlier, x, potential):
+def _neck(first, x, gaussian, potential):
+    """The `Neck` that leads from where a path began to x, None if it does not seem to be one.
+
+    Down a neck the volume of the Gaussian shrinks about as fast as the density grows; down to a mode of many data the
+    density grows much faster.
+    """
+    before, wide, above = first
+    fall, lost = above - potential, wide.log_volume() - gaussian.log_volume()
+    shrinkage = float(np.max(wide.widths() / gaussian.widths()))
+    if not (fall > FALL and lost > 0.5 * fall and shrinkage > SHRINKAGE):
+        return None
+    j = int(np.argmax(np.abs(x - before)))
+    return Neck(j, float(x[j]), float(fall), shrinkage)
+
+
+def entered(earlier, x, potential):
     """The path whose Gaussian x is within, where it describes the density as well as on average; else None."""
     for path in earlier:
         if path.gaussian is None:
             continue
         z = path.gaussian.standardised(x)
         ratio = 0.5 * (z @ z) - potential + path.gaussian.log_volume()  # log p / q
-        if _is_typical(z) and abs(ratio - path.elbo) <= NATS:
+        if is_typical(z) and abs(ratio - path.elbo) <= NATS:
             return path
     return None
 
 
-def _backtrack(target, x, potential, gradient, step):
+def backtrack(target, x, potential, gradient, step):
     """(x, U) after the first of the steps -t `step`, t = 1, 1/2, …, that decreases U in proportion; None without."""
     t, promised = 1.0, gradient @ step
     while t > 1e-10:
@@ -204,7 +251,7 @@ class _Newton:
         gradient = self.target.gradient(x)
         if not np.all(np.isfinite(gradient)):
             return None
-        hessian = self.hessian(x, gradient)
+        gradient, hessian = self.derivatives(x, gradient)
         if not np.all(np.isfinite(hessian)):
             return None
         scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(hessian)), 1e-12))
@@ -218,13 +265,73 @@ class _Newton:
         whitened = np.where(concave & (np.abs(whitened) < 1.0), np.where(whitened < 0.0, -1.0, 1.0), whitened)
         return gradient, root @ whitened, gaussian, not concave.any()
 
-    def hessian(self, x, gradient):
+    def derivatives(self, x, gradient):
+        """The gradient and the Hessian."""
         columns = np.empty((len(x), len(x)))
         for j in range(len(x)):
             y = x.copy()
             y[j] += self.step[j]
             columns[j] = (self.target.gradient(y) - gradient) / (y[j] - x[j])
-        return 0.5 * (columns + columns.T)
+        return gradient, 0.5 * (columns + columns.T)
+
+
+class _Wide(_Newton):
+    """The same with both derivatives over x ± w, where ∂ⱼU changes by 2 / w: of a Gaussian w is its width."""
+
+    def __init__(self, target, x):
+        super().__init__(target, x)
+        self.width = np.maximum(1.0, np.abs(x))
+
+    def derivatives(self, x, gradient):
+        mean, columns = np.empty(len(x)), np.empty((len(x), len(x)))
+        for j in range(len(x)):
+            w = self.widen(x, j)
+            low, high = self.around(x, j, w)
+            columns[j], self.width[j] = (high - low) / (2.0 * w), w
+            # Near a kink that is further than the width of the density the mean of both sides points nowhere.
+            mean[j] = 0.5 * (low[j] + high[j]) if w * (high[j] - low[j]) <= 8.0 else gradient[j]
+        return mean, 0.5 * (columns + columns.T)
+
+    def around(self, x, j, w):
+        e = w * (np.arange(len(x)) == j)
+        return self.target.gradient(x - e), self.target.gradient(x + e)
+
+    def widen(self, x, j):
+        """The width of coordinate j, by halves; where a kink makes it jump past all that would do, the larger one."""
+        w, straight, bent = self.width[j], 0.0, math.inf
+        while 1e-150 < w < 1e150 and not bent <= 2.0 * straight:
+            low, high = self.around(x, j, w)
+            change = 0.5 * w * (high[j] - low[j])
+            if 0.5 <= change <= 4.0:
+                return w
+            if change < 0.5:
+                straight = w
+            else:  # or not a number, beyond a wall
+                bent = w
+            w = 4.0 * w if bent == math.inf else 0.25 * w if straight == 0.0 else math.sqrt(bent * straight)
+        return bent if bent < math.inf else w
+
+
+def remembered(pairs, last, x, gradient):
+    """The pairs that L-BFGS remembers after a step to x from the point and gradient `last`."""
+    if last is None:
+        return pairs
+    s, y = x - last[0], gradient - last[1]
+    if not s @ y > 1e-10 * math.sqrt((s @ s) * (y @ y)):
+        return pairs
+    return [*pairs[1 - REMEMBERED :], (s, y, 1.0 / (s @ y))]
+
+
+def two_loops(pairs, gradient, scaled):
+    """The product of the inverse Hessian and the gradient, by the two loops over the remembered steps."""
+    q, weights = gradient.copy(), []
+    for s, y, inverse in reversed(pairs):
+        weights.append(inverse * (s @ q))
+        q -= weights[-1] * y
+    q = scaled(q)
+    for (s, y, inverse), weight in zip(pairs, reversed(weights), strict=True):
+        q += (weight - inverse * (y @ q)) * s
+    return q
 
 
 class _LimitedMemory:
@@ -240,30 +347,16 @@ class _LimitedMemory:
         gradient = self.target.gradient(x)
         if not np.all(np.isfinite(gradient)):
             return None
-        if self.last is not None:
-            s, y = x - self.last[0], gradient - self.last[1]
-            if s @ y > 1e-10 * math.sqrt((s @ s) * (y @ y)):
-                self.pairs = [*self.pairs[1 - REMEMBERED :], (s, y, 1.0 / (s @ y))]
+        self.pairs = remembered(self.pairs, self.last, x, gradient)
         self.last = x, gradient
         gaussian = None
         if self.looks % 10 == 0:
             self.diagonal = self.inverse_diagonal(x, gradient)
-        step = self.direction(gradient)
+        step = two_loops(self.pairs, gradient, lambda q: self.diagonal * q)
         if self.looks % 10 == 0 or gradient @ step < CONVERGED:
             gaussian = Gaussian(x - step, np.sqrt(self.diagonal))
         self.looks += 1
         return gradient, step, gaussian, True
-
-    def direction(self, gradient):
-        """The product of the inverse Hessian and the gradient, by the two loops over the remembered steps."""
-        q, weights = gradient.copy(), []
-        for s, y, inverse in reversed(self.pairs):
-            weights.append(inverse * (s @ q))
-            q -= weights[-1] * y
-        q *= self.diagonal
-        for (s, y, inverse), weight in zip(self.pairs, reversed(weights), strict=True):
-            q += (weight - inverse * (y @ q)) * s
-        return q
 
     def inverse_diagonal(self, x, gradient):
         """1 / |Hⱼⱼ|, with Hⱼⱼ the mean of rⱼ (Hr)ⱼ over random signs r."""
@@ -286,20 +379,25 @@ class Starts(NamedTuple):
 
     points: np.ndarray  #: (chains, d)
     gaussian: Gaussian  #: that of best ELBO
-    elbos: np.ndarray  #: of all paths, that of the model's initial point first
-    apart: np.ndarray  #: which of them ended elsewhere than the best, too low to start chains
+    paths: tuple[Path, ...]  #: that from the model's initial point first
+    centre: np.ndarray  #: (d,) around which they began
     evaluations: int
 
-    def warning(self) -> str | None:
-        """What to say of paths that ended apart, or None."""
-        if not self.apart.any():
+    @property
+    def elbos(self) -> np.ndarray:
+        """ELBOs of all paths, (n,)."""
+        return np.array([path.elbo for path in self.paths])
+
+    def warning(self, names: list[str]) -> str | None:
+        """What to say of a neck that the best path led down, or None."""
+        neck = self.paths[int(np.argmax(self.elbos))].neck
+        if neck is None:
             return None
-        behind = self.elbos.max() - self.elbos[self.apart]
-        amount = f", {behind.min():.3g} nats or more behind by their ELBO," if np.any(np.isfinite(behind)) else ""
         return (
-            f"{int(self.apart.sum())} of {len(self.elbos)} paths to a start ended elsewhere than the best{amount} and "
-            "are not used: there may be other modes, or the posterior is hard to find; compare runs of several "
-            "seeds, or give `initial=`."
+            f"the density has a neck: along {names[neck.coordinate]}, down to {neck.value:.3g}, log p grew by "
+            f"{neck.fall:,.3g} while widths shrank {neck.shrinkage:,.2g} times, and no path found an end. Chains that "
+            f"start there do not leave it: give `initial=` elsewhere, a prior that keeps the scale from 0, or a "
+            "parametrisation without that scale (non-centred)."
         )
 
 
@@ -325,26 +423,28 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
     """
     target, dense = Evaluations(model), model.dim <= DENSE
     given = np.array(model.initial if initial is None else initial, dtype=float)
-    paths: tuple[Path, ...] = ()
     if given.shape == (chains, model.dim):
         origins, centre = list(given), given.mean(axis=0)
     else:
         centre = model.check(given, "initial")
         origins = [centre] if target.potential(centre) < math.inf else []
-        origins += [_dispersed(target, centre, rng) for _ in range(chains)]
-    for origin in origins:
-        paths += (find_path(target, origin, rng, paths, dense),)
+        origins += [dispersed(target, centre, rng) for _ in range(chains)]
+    for wide in (False, True) if dense else (False,):
+        paths: tuple[Path, ...] = ()
+        for origin in origins:
+            paths += (find_path(target, origin, rng, paths, dense, wide),)
+        if any(path.gaussian is not None for path in paths):
+            break
     behind = _behind(paths)
     elsewhere = [low and path.converged for low, path in zip(behind, paths, strict=True)]
     if any(elsewhere) or 2 * behind.sum() > len(paths):
         for _ in range(chains):
-            paths += (find_path(target, _dispersed(target, centre, rng), rng, paths, dense),)
+            paths += (find_path(target, dispersed(target, centre, rng), rng, paths, dense, wide),)
     elbos = np.array([path.elbo for path in paths])
     if not np.any(np.isfinite(elbos)):
         raise ValueError(
             f"no path from around `initial` of {type(model).__name__} leads to a place where it looks like a density: "
-            "give `initial=` another point, or U has the wrong sign: it is minus the log density. For parameters with "
-            "bounds use `transforms=`, or pdmp.Bounded."
+            "give `initial=` another point. For parameters with bounds use `transforms=`, or pdmp.Bounded."
         )
     behind = _behind(paths)
     weights = np.where(behind, 0.0, np.exp(elbos - elbos.max()))
@@ -352,11 +452,7 @@ def find_starts(model: Model, chains: int, rng: np.random.Generator, initial: Ar
     for own in range(len(origins) - chains, len(origins)):
         path = paths[rng.choice(len(paths), p=weights / weights.sum())] if behind[own] else paths[own]
         points.append(draw_by_importance(target, path.gaussian, rng))
-    best = paths[int(np.argmax(elbos))].gaussian
-    apart = [
-        low and path.converged and not _within(best, path.gaussian) for low, path in zip(behind, paths, strict=True)
-    ]
-    return Starts(np.array(points), best, elbos, np.array(apart), target.count)
+    return Starts(np.array(points), paths[int(np.argmax(elbos))].gaussian, paths, centre, target.count)
 
 
 def _behind(paths):
@@ -365,20 +461,15 @@ def _behind(paths):
     return ~(elbos >= elbos.max() - NATS)
 
 
-def _within(best, gaussian):
-    """Whether the centre of a Gaussian, which may be None, is where the best one has its mass."""
-    return gaussian is not None and _is_typical(best.standardised(gaussian.centre))
-
-
-def _is_typical(z):
+def is_typical(z):
     """Whether |z|² is not above what a standard normal vector has, by three of its standard deviations."""
     return z @ z <= len(z) + 3.0 * math.sqrt(2.0 * len(z))
 
 
-def _dispersed(target, centre, rng, tries=100):
+def dispersed(target, centre, rng, width=WIDTH, tries=100):
     """A point of positive density around `centre`, uniform in a cube that shrinks after every tenth attempt."""
     for k in range(tries):
-        x = centre + WIDTH * 0.5 ** (k // 10) * rng.uniform(-1.0, 1.0, len(centre))
+        x = centre + width * 0.5 ** (k // 10) * rng.uniform(-1.0, 1.0, len(centre))
         if target.potential(x) < math.inf:
             return x
     name, said = type(target.model).__name__, getattr(target.model, "said", None)

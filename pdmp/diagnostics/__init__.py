@@ -38,6 +38,7 @@ from pdmp.diagnostics.predictive import (
 from pdmp.diagnostics.stein import fssd, ksd, scores, sliced_ksd, stein_thin
 from pdmp.diagnostics.variable_selection import inclusion, sparsity
 from pdmp.errors import warn
+from pdmp.native.explanations import explained_functions
 
 __all__ = [
     "Estimate",
@@ -80,6 +81,8 @@ __all__ = [
     "variance_error",
     "wasserstein",
 ]
+
+explained_functions(globals())
 
 #: Functions that have moved to `pdmp.validation`, by name: that package puts them here, as this one must not import it.
 MOVED = {}

@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
+from pdmp.native.representation import short
 
 COLUMNS = 500_000  #: most numbers that are ranked at a time, to limit the memory
 
 
 def as_draws(draws):
     """Draws as a float array (chains, n, d); (n, d) is one chain."""
-    array = np.asarray(draws, dtype=float)
+    try:
+        array = np.asarray(draws, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"`draws` must be an array of numbers, got {short(draws)}.") from None
     if array.ndim == 2:
         array = array[None]
     if array.ndim != 3 or array.shape[1] < 4 or array.shape[2] == 0:

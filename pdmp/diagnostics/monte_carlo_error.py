@@ -191,7 +191,7 @@ def efficiency(run: Any, method: str = "spectral", ess: np.ndarray | None = None
     ['ess_median', 'ess_min', 'per_data_pass', 'per_event', 'per_gradient', 'per_second']
     """
     ess = run.ess(method) if ess is None else ess
-    moved = ess[np.isfinite(ess)]
+    moved = np.extract(np.isfinite(ess), ess)
     least, median = (float(moved.min()), float(np.median(moved))) if len(moved) else (np.nan, np.nan)
     stats = run.stats
     provider = getattr(run.process, "provider", None)

@@ -10,6 +10,7 @@ import numpy as np
 from pdmp.diagnostics import events, monte_carlo_error
 from pdmp.diagnostics.effective_size import draws_ess, draws_rhat
 from pdmp.diagnostics.pooled import ordered, quantiles
+from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
 from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 
@@ -28,6 +29,10 @@ NATURAL = 500  #: most natural parameters that a summary adds to the coordinates
 REJECTED = 0.7  #: share of accepted steps, relative to what was expected, below which a summary warns
 EXAMINED = 1_000  #: proposals from which on a run says that its anchor is poor
 DISTANT = 3.0  #: root mean square distance from the anchor, relative to that from the mean, above which it does
+#: What else a caller of ``pdmp.sample(model)`` can do.
+OF_MODELS = "`run.extend(gradients=...)`, or choose a parametrisation in which the parameters are less dependent"
+#: Effective draws below which a run that ends says so, whatever its budget; numbers of the path looked at for that.
+SCARCE, LOOKED = 30.0, 50_000_000
 APART = 1.2  #: R-hat above which a summary asks whether there is a density at all where the chains went
 FALLS = 0.5  #: mean of (x - mean) ∂U/∂x below which it does not seem to fall there
 FEWEST, PLACES = 16, 64  #: draws of a chain at which that is looked at
@@ -47,6 +52,8 @@ class Summary:
         for a run that has kept none.
     warnings : list of str
         What is wrong and what to change, a sentence each.
+    said : set of str
+        Those of them that the run itself has issued as it ended; of these the text has the beginning only.
     note : str
         The text below the table.
     """
@@ -54,9 +61,10 @@ class Summary:
     COLUMNS = ("name", "mean", "sd", "2.5%", "97.5%", "mcse", "ess", "rhat")
     SHOWN = 60  #: rows that are printed
 
-    def __init__(self, rows, cost="", notes=(), warnings=()):
-        self.rows, self.cost, self.warnings = rows, cost, list(warnings)
-        self.note = "\n".join([*([cost] if cost else []), *notes, *(f"Warning: {w}" for w in warnings)])
+    def __init__(self, rows, cost="", notes=(), warnings=(), said=()):
+        self.rows, self.cost, self.warnings, self.said = rows, cost, list(warnings), set(said)
+        printed = [f"{w.partition(':')[0]} (as was warned)." if w in self.said else w for w in warnings]
+        self.note = "\n".join([*([cost] if cost else []), *notes, *(f"Warning: {w}" for w in printed)])
 
     def __len__(self):
         return len(self.rows)
@@ -115,7 +123,10 @@ def summarise(run):
     rows += natural_rows(run, names, draws)
     notes = [] if len(run.copies) == 1 else ["mean, sd, mcse and ess are extrapolated; rhat is the fine chain's"]
     notes += [run.note] if run.note else []
-    return Summary(rows, _cost(run, ess), notes, find_warnings(run, names, sd, ess, rhat, loose, apart))
+    hardly = np.flatnonzero(((loose > LOOSE) | (ess < FEW)) & ~apart)
+    heavy = {} if draws is None else tails_of(run, draws, hardly, ess)
+    found = find_warnings(run, names, sd, ess, rhat, loose, apart, heavy)
+    return Summary(rows, _cost(run, ess), notes, found, [w for w in found if w.rstrip(".") in run.said])
 
 
 def natural_rows(run, names, draws):
@@ -162,6 +173,39 @@ def sd_errors(draws):
         return np.where(error > CORRELATED * alone, 0.5 * error / squares.mean(axis=(0, 1)), 0.0)
 
 
+def tails_of(run, draws, places=None, ess=None):
+    """`heavy_tails` of a run: by the gradient of all coordinates where they are few, else of `places`."""
+    model = None if isinstance(run.process, str) else getattr(run.process, "model", None)
+    asked = 2 * (2 * min(run.dim, TAILS) + 2 * RAYS)
+    if not hasattr(model, "gradient") or run.process.rests or run.process.walled or asked * model.n_data > TERMS:
+        model = None
+    if model is not None and run.dim <= TAILS:
+        places = np.arange(run.dim)
+    places = np.arange(0) if places is None else places
+    return heavy_tails(draws, places, ess, model)
+
+
+def tail_warning(run):
+    """A sentence if coordinates have no variance by the gradient far out; of a run that `pdmp.auto` has set up."""
+    draws = None if run.note is None or run.store == "moments" else run.diagnostic_draws()
+    return [] if draws is None else _without_variance(run, run.names(), tails_of(run, draws))
+
+
+def _without_variance(run, names, heavy):
+    """A sentence on coordinates that have no variance, of their tail indices {place: α}."""
+    if not heavy:
+        return []
+    k = min(heavy, key=heavy.get)
+    mean = " nor a mean" if heavy[k] <= 1.0 + AGREEMENT else ""
+    at = ", ".join(f"{value:.3g}" for value in run.quantile([0.05, 0.25, 0.5, 0.75, 0.95])[:, k])
+    return [
+        f"{_some(names, list(heavy))} {'seems' if len(heavy) == 1 else 'seem'} to have no variance{mean}: the tail "
+        f"index of {names[k]} is about {heavy[k]:.2g}, and of 2 or less there is none. Its sd, Monte Carlo error and "
+        "effective draws mean nothing, and no longer run mends that. Report quantiles, "
+        f"`run.quantile([0.05, 0.5, 0.95])`: 5, 25, 50, 75 and 95 % of {names[k]} are below {at}."
+    ]
+
+
 def _cost(run, ess):
     moved = ess[np.isfinite(ess)]
     if not len(moved):
@@ -185,9 +229,11 @@ def stay_apart(run, draws, rhat):
     return found
 
 
-def find_warnings(run, names, sd, ess, rhat, loose, apart):
+def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = [], run.dim, run.stats
+    light = ~apart
+    light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":
         found.append("the run failed; the table is of what was sampled until then.")
     if run.stopped == "interrupted":
@@ -212,17 +258,19 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart):
             "that. Look at the chains one by one, `run.split()`; where labels of a mixture have switched, order what "
             "tells them apart, pdmp.models.transforms.Ordered."
         )
-    low = np.flatnonzero((ess < FEW) & ~apart)
+    found += _without_variance(run, names, heavy)
+    low = np.flatnonzero((ess < FEW) & light)
     if len(low):
         k = low[np.argmin(ess[low])]
         found.append(
             f"fewer than {FEW:.0f} effective draws of {_some(names, low)} (least {ess[k]:.3g}: its mean is known to "
             f"{2.0 / math.sqrt(max(ess[k], 1e-2)):.1g} standard deviations): run about "
-            f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long, or precondition."
+            f"{math.ceil(FEW / max(ess[k], 1e-2)):,} times as long"
+            + (f", {OF_MODELS}." if run.note else ", or precondition.")
         )
     elif np.any(np.isnan(ess) & (sd != 0.0)):
         found.append("too short for Monte Carlo errors: there are fewer than 16 events after the warm-up.")
-    wide = np.flatnonzero((loose > LOOSE) & ~apart)
+    wide = np.flatnonzero((loose > LOOSE) & light)
     if len(wide) and (len(low) or np.mean(loose > LOOSE) > 1e-3):
         k = wide[np.argmax(loose[wide])]
         found.append(
@@ -299,6 +347,48 @@ def step_warning(run):
     ]
 
 
+def short_warning(run):
+    """A sentence if chains never left where they began, or a mean has hardly any effective draws.
+
+    Of as many coordinates as can be looked at without reading much of a long path.
+    """
+    if run.stopped in ("failed", "interrupted") or run.dim == 0:
+        return []
+    few = f"fewer than {SCARCE:.0f} effective draws"
+    moved = [_moved(record, run.dim) for record in run.records]
+    still = [not np.any(where) for where in moved]
+    rests = not isinstance(run.process, str) and run.process.rests
+    if any(still) and not rests:
+        number = f"{sum(still)} of {run.chains} chains" if run.chains > 1 else "the chain"
+        return [
+            f"{few}: {number} never left where {'they' if sum(still) > 1 else 'it'} began. The step may be too large "
+            "for any proposal to be accepted, the start in a place that cannot be left, or the run too short."
+        ]
+    names, least, worst, read, anywhere = run.names(), math.inf, 0, 0, np.any(moved, axis=0)
+    for part in run.portions():
+        ess = run.effective_draws_of(part)["mean"]
+        ess = np.where(ess > 0.0, ess, 0.0)  # NaN of too short a path, negative of a negative extrapolated variance
+        if rests:
+            ess[~anywhere[part]] = math.inf
+        if ess.min() < least:
+            least, worst = float(ess.min()), part.start + int(np.argmin(ess))
+        read += int(run.events.sum()) * (part.stop - part.start)
+        if least < SCARCE or read > LOOKED:
+            break
+    if not least < SCARCE:
+        return []
+    more = ": averages can be off by a posterior standard deviation. Sample longer, and look at `run.summary()`."
+    return [f"{few} of {names[worst]} ({least:.2g}){more}"]
+
+
+def _moved(record, d):
+    """Which coordinates of a chain moved after the warm-up, (d,)."""
+    if record.length <= 0.0:
+        return np.zeros(d, bool)
+    first, second = (a[:d] / record.length for a in (record.integrals.first, record.integrals.second))
+    return second > first**2
+
+
 def anchor_warning(run):
     """A sentence if the anchor of control variates was far from the path: more data are evaluated then than need be."""
     process = run.process
@@ -349,8 +439,7 @@ def _no_density(run, names, rhat):
     return [
         f"along {_some(names, high[flat_ones])} the density does not fall off where the chains went: the mean of "
         f"(x - mean) ∂U/∂x is {value[k]:.2g} for {names[high[k]]}, and 1 for a density without walls. The posterior "
-        "may be improper, as a parameter has a flat prior and the data say nothing of it, or the sign of U wrong: it "
-        "is minus the log density."
+        "may be improper, as a parameter has a flat prior and the data say nothing of it."
     ]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 import sys
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -192,6 +193,7 @@ class Chain:
         self.process, self.number = process, number
         self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
         self.rng = np.random.Generator(np.random.PCG64(seed))
+        process.failure = None
         self.state = process.begin(x, self.rng)
         self.start = self.state.x.copy(), self.state.v.copy()
         self.moving = process.flow.kind != "constant"
@@ -218,7 +220,7 @@ class Chain:
         self.stopped = None  # why, once it has stopped
         self.look = look
         self.failure = None  # (what went wrong, time, position)
-        self.cause = None  # the exception behind it
+        self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
         self.warming = warmup > 0.0
         self.state.counts[ADAPTING] = int(self.warming)
         if self.warming:
@@ -255,6 +257,14 @@ class Chain:
 
         It also returns when about `seconds` have passed, or about `size` more bytes of skeleton are stored.
         """
+        self.process.failure = self.cause  # not that of the chain, perhaps of another run, that this thread had before
+        try:
+            self._advance(seconds, interrupted, size)
+        finally:
+            self.process.failure = None
+        return self
+
+    def _advance(self, seconds, interrupted, size):
         native, strict = self.process.native, bool(self.process.exact_bounds)
         begun = before = perf_counter()
         size += self.stored
@@ -292,7 +302,6 @@ class Chain:
                 self._reach("seconds")
             if after - begun >= seconds or self.stored >= size:
                 break
-        return self
 
     def extend(self, budget, look=NEVER):
         """Replace the budget by a larger one, counted from the start; `advance` then continues."""
@@ -483,6 +492,11 @@ class Chain:
 
     SHARED = ("process", "state", "recording", "blocks")  #: what `carried` does not take as it is
 
+    @property
+    def first(self):
+        """The point of the target where the chain started, (d,)."""
+        return self.start[0][: len(self.start[0]) if self.process.model is None else self.process.model.dim]
+
     def template(self):
         """The chain without what it has recorded; `continued` makes any chain of the same run of it, elsewhere."""
         light = copy.copy(self)
@@ -499,6 +513,11 @@ class Chain:
     def carried(self):
         """What changes in a chain: its numbers and generator, and the arrays of its state, integrals and grid."""
         self._store()
+        if self.cause is not None:
+            try:
+                pickle.loads(pickle.dumps(self.cause))
+            except Exception:  # noqa: BLE001 - an exception may hold anything
+                self.cause = RuntimeError(f"{type(self.cause).__name__}: {self.cause}")
         values = {name: value for name, value in self.__dict__.items() if name not in self.SHARED}
         return values, leaves((self.state, self.recording.integrals, self.recording.grid))
 

@@ -37,7 +37,7 @@ _held, _guard = set(), threading.Lock()  # the checkpoints that this Python proc
 def digest(value):
     """Hash of everything that determines what `value` computes: classes, methods, arrays, numbers; hexadecimal.
 
-    It begins with `UNIQUE` if something cannot be hashed.
+    If something cannot be hashed it begins with `UNIQUE` and ends with the class of that.
     """
     total, unique = hashlib.sha256(), []
 
@@ -68,18 +68,32 @@ def digest(value):
             add_text(fingerprint([value], named_only=("pdmp",)))
 
     add(value)
-    return (UNIQUE if unique else "") + total.hexdigest()
+    return f"{UNIQUE}{total.hexdigest()}-{unique[0].rpartition('-')[2]}" if unique else total.hexdigest()
 
 
-def model_values(model, x):
+def check_resumable(value):
+    """The digest of what a checkpoint is of, or a `ValueError` if no later call could be known to be the same."""
+    found = digest(value)
+    if found.startswith(UNIQUE):
+        kind = found.rpartition("-")[2].removeprefix("builtins.")
+        raise ValueError(
+            f"`checkpoint`: the run could never be resumed, as {type(getattr(value, 'model', None) or value).__name__} "
+            f"computes with an object of the class {kind}, which cannot be told from another one; keep it in an object "
+            "whose `__getstate__` leaves it out, or give no `checkpoint`."
+        )
+    return found
+
+
+def model_values(model, x, distances=(0.0, 0.1, -0.3)):
     """Numbers by which a model is known beside what can be hashed: U and ∇U at `x` and at two points around it.
 
-    Of a gradient its length, and its direction along two fixed vectors. The points depend on `x` and its dimension.
+    The points have these distances, relative to `x` where it is large, and depend on its dimension. Of a gradient its
+    length, and its direction along two fixed vectors.
     """
     if not (hasattr(model, "potential") and hasattr(model, "gradient")):
         return []
     rng, found = np.random.default_rng(model.dim), []
-    for distance in (0.0, 0.1, -0.3):
+    for distance in distances:
         point = x + distance * np.maximum(1.0, np.abs(x)) * rng.standard_normal(model.dim) / np.sqrt(model.dim)
         try:
             with np.errstate(all="ignore"):
@@ -126,11 +140,15 @@ class Checkpoint:
 
     def __init__(self, path, call, seed, process, x):
         self.path, self.call, self.seed, self.process = path, call, seed, process
-        self.call["process"], self.call["values"] = digest(process), model_values(process.model, x)
+        self.call["process"], self.call["values"] = check_resumable(process), model_values(process.model, x)
+        if not same_values(process.model, self.call["values"], model_values(process.model, x)):
+            raise ValueError(
+                f"`checkpoint`: the run could never be resumed, as {type(process.model).__name__} does not compute the "
+                "same potential and gradient again at the same point; give no `checkpoint`."
+            )
         self._snapshots = {}
         self._written = perf_counter()
         self._warned = False
-        self.identified = not self.call["process"].startswith(UNIQUE)
         self._lock = self._acquire()
 
     def _acquire(self):
@@ -188,11 +206,6 @@ class Checkpoint:
     def resume(self, chains, header, arrays):
         """Set new chains to their states in the file."""
         saved = header["call"]
-        if not self.identified or str(saved.get("process", UNIQUE)).startswith(UNIQUE):
-            raise ValueError(
-                f"`checkpoint` {os.fspath(self.path)!r} cannot be resumed: what {type(self.process.model).__name__} "
-                "computes with holds an object that cannot be told from others; name another file or remove it."
-            )
         different = [k for k in self.call if k not in (*BUDGETS, "values") and self.call[k] != saved.get(k)]
         if not different and not same_values(self.process.model, self.call["values"], saved.get("values", [])):
             different = ["process"]

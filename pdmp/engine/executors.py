@@ -35,6 +35,7 @@ from time import perf_counter
 
 import numpy as np
 
+from pdmp.engine import requirements
 from pdmp.errors import warn
 from pdmp.native.classes import Compiled
 from pdmp.native.prefetch import LINE
@@ -52,6 +53,8 @@ LOSSES = 3  #: how often each segment may be lost by a cluster that has restarte
 LOST_WORKERS = (concurrent.futures.BrokenExecutor, MemoryError, EOFError, ConnectionError)
 LOST_WORKERS_BY_NAME = ("KilledWorker", "WorkerCrashedError")  #: of Dask and Ray
 LOST_DATA = ("CancelledError", "FutureCancelledError", "FuturesCancelledError")  #: of Dask
+CLOSED = ("closing", "closed")  #: states of a Dask client that has given up its scheduler
+LOST_SCHEDULER = "`executor`: the connection to the Dask scheduler is lost; start the cluster and its client again"
 
 
 def check_executor(executor):
@@ -234,7 +237,8 @@ class Parcel:
     file : str
         Where workers of the machine `host` find its contents.
     spans : list of (int, int, bool)
-        Begin and end there of the pickle and of the buffers beside it, and whether they may be written.
+        Begin and end there of what a worker needs, of the pickle and of the buffers beside it, and whether they may be
+        written.
     contents : list of ndarray, optional
         The same, if they travel with it.
     """
@@ -252,10 +256,15 @@ class Parcel:
                 _open.move_to_end(self.token)
                 return _open[self.token]
             try:
-                contents = self._map() if self.contents is None else self._writeable()
-                template = pickle.loads(contents[0], buffers=contents[1:])
+                required, pickled, *buffers = self._map() if self.contents is None else self._writeable()
+                requirements.check_versions(required)
+                template = pickle.loads(pickled, buffers=buffers)
             except Absent:
                 return None
+            except (ImportError, AttributeError) as error:
+                requirements.refuse(f"cannot load the process ({error})", "restart the workers with the same files")
+            requirements.check_code(required, [template.process])
+            requirements.check_potential(required, template.process, template.first)
             template.compile()
             _open[self.token] = template
             while len(_open) > OPEN_PARCELS:
@@ -315,9 +324,12 @@ class Contents:
 
     def __init__(self, chain, main=False):
         self._template, self._main, self._file = chain.template(), main, None
-        pickled, buffers = _pickled(self._template, True, main)
-        arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
-        writeable = [False, *(not b.raw().readonly for b in buffers)]
+        process, x = chain.process, chain.first
+        self._required = requirements.requirements_of([process])
+        arrays, writeable = self._arrays(True)
+        # After it was pickled: a function may keep something in each call.
+        self._required = requirements.with_potential(self._required, process, x)
+        arrays[0] = np.frombuffer(self._required, np.uint8)
         token, spans, end = secrets.token_hex(16), [], 0
         end = len(token)
         for array, may in zip(arrays, writeable, strict=True):
@@ -325,6 +337,13 @@ class Contents:
             end = begin + len(array)
             spans.append((begin, end, may))
         self.parcel = Parcel(token, self._write(token, spans, arrays), spans)
+
+    def _arrays(self, mapped):
+        """Bytes of what a worker needs, of the pickle and of the buffers beside it; whether each may be written."""
+        pickled, buffers = _pickled(self._template, mapped, self._main)
+        raw = [self._required, pickled, *(buffer.raw() for buffer in buffers)]
+        writeable = [False, False, *(not buffer.raw().readonly for buffer in buffers)]
+        return [np.frombuffer(part, np.uint8) for part in raw], writeable
 
     def _write(self, token, spans, arrays):
         """The name of a file with the contents, which has no other name; "" if it cannot be written."""
@@ -342,9 +361,8 @@ class Contents:
 
     def whole(self):
         """A parcel with its contents, memory-mapped files included."""
-        pickled, buffers = _pickled(self._template, False, self._main)
-        arrays = [np.frombuffer(pickled, np.uint8), *(np.frombuffer(b.raw(), np.uint8) for b in buffers)]
-        spans = [(0, len(a), k > 0 and not buffers[k - 1].raw().readonly) for k, a in enumerate(arrays)]
+        arrays, writeable = self._arrays(False)
+        spans = [(0, len(array), may) for array, may in zip(arrays, writeable, strict=True)]
         return Parcel(self.parcel.token, "", spans, arrays)
 
     def close(self):
@@ -367,10 +385,6 @@ def advance_segment(parcel, packed, seconds, size):
     chain.advance(seconds, _interruption(parcel.home), size)
     if chain.failure is not None:
         parcel.close()
-        try:
-            pickle.loads(pickle.dumps(chain.cause))
-        except Exception:  # noqa: BLE001 - an exception may hold anything
-            chain.cause = RuntimeError(f"{type(chain.cause).__name__}: {chain.cause}")
     return pickle.dumps((chain.carried(), chain.blocks), protocol=5)
 
 
@@ -532,6 +546,24 @@ class Workers:
         self._spare = self._spare or Threads(None, self._chains, self._stop)
 
 
+def workers_of(client):
+    """What a Dask cluster says of its workers, by their addresses.
+
+    Raises
+    ------
+    OSError
+        If the connection is lost for now; Dask tries to connect again, for 30 s by default.
+    RuntimeError
+        If it has given up.
+    """
+    found = client.scheduler_info(n_workers=-1)
+    if "workers" in found:
+        return found["workers"]
+    if client.status in CLOSED:
+        raise RuntimeError(LOST_SCHEDULER)
+    raise OSError(LOST_SCHEDULER)
+
+
 class Watch:
     """Says so once when a Dask cluster has had no workers for a while: it waits for them without a word.
 
@@ -548,7 +580,7 @@ class Watch:
         if perf_counter() - self._seen < ALONE_SECONDS or self._said:
             return
         try:
-            there = self._client.scheduler_info(n_workers=-1)["workers"]
+            there = workers_of(self._client)
         except OSError:  # the connection is lost for now: what waits on the cluster says so itself if it stays lost
             there = True
         if there:
@@ -584,6 +616,8 @@ class Cluster(Workers):
     def _recovers(self, error):
         if not isinstance(error, concurrent.futures.CancelledError) and type(error).__name__ not in LOST_DATA:
             return super()._recovers(error)
+        if self._client.status in CLOSED:
+            raise RuntimeError(LOST_SCHEDULER) from error
         self._whole, self._losses = None, self._losses - 1  # with all workers that had it
         if self._losses < 0:
             self._give_up(error)

@@ -198,8 +198,10 @@ class Goal:
             more = f"the default bound: give a larger `{self.bound}=`"
         else:
             more = "give a larger " + " or ".join(f"`{name}=`" for name in given)
+        what = "a longer `warmup=`, a preconditioner or mass, more refreshment, another sampler"
+        if run.note is not None and hasattr(run.process, "target_acceptance"):  # of pdmp.sample(model)
+            what = "`target_acceptance=0.95`"
         return (
-            f"{'; '.join(found)}, after {spent:,} {unit} of a chain ({more}). Where a longer run changes little, try a "
-            "longer `warmup=`, a preconditioner or mass, more refreshment, another sampler, or a parametrisation in "
-            "which the parameters are less dependent."
+            f"{'; '.join(found)}, after {spent:,} {unit} of a chain ({more}). Where a longer run changes little, try "
+            f"{what}, or a parametrisation in which the parameters are less dependent."
         )

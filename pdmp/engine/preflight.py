@@ -3,7 +3,8 @@
 Only classes from outside the trusted packages are checked. `check_methods` reads the methods: each ``self.name`` must
 be a declared field or a compiled method, each ``state.name`` an entry of the state, and each global name must exist; a
 clock, a rate and a jump must return a value on every path; random numbers must come from `rng`. `check_target` compares
-the gradient of a model with its potential, once for each model. `rehearse` calls the methods in plain Python, on copies
+the gradient of a model with its potential, `check_propriety` whether its density can be normalised, each once for a
+model. `rehearse` calls the methods in plain Python, on copies
 of a chain's first state, and checks what they return.
 """
 
@@ -24,23 +25,23 @@ import numpy as np
 from numba.core import config
 
 from pdmp.engine.storage import copied
+from pdmp.errors import warn
+from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
+from pdmp.models.propriety import find_improper
 from pdmp.models.verification import check_gradient
-from pdmp.native.classes import Compiled
-from pdmp.process import CERTAIN, HORIZON, Process, State
+from pdmp.native.classes import GENERATORS, Compiled, check_attributes
+from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
+#: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
+REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
+STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
+_judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
 _trusted = {"pdmp", "numba", "numpy", "llvmlite"}
 _FAILED = object()  # result of a call that failed for reasons that say nothing about the user's method
-
-#: What the methods that the event loop calls must return.
-_RETURNED = {
-    "clock": "a time and a bound, `return time, bound`",
-    "rate": "the rate, a number >= 0",
-    "jump": "the kind of event, a place in `events`",
-}
 
 
 def trust(package: str) -> None:
@@ -77,6 +78,8 @@ def _parts(value, seen):
 def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
+        if not _is_trusted(type(part).__module__):
+            check_attributes(part)
         for name, method in type(part)._methods.items():
             if not _is_trusted(method.__module__):
                 _check_names(part, name, method)
@@ -87,7 +90,8 @@ def check_methods(process):
 def check_target(model):
     """Raise a `ValueError` if the gradient of a user's model is not that of its potential; once for each model.
 
-    At few points and data, for at most some tenths of a second; `pdmp.Model.check_gradient` checks more.
+    Term by term at few points and data, for at most some tenths of a second, which `pdmp.Model.check_gradient` does for
+    more; and over all data together, in every coordinate.
     """
     if not isinstance(model, Model) or _is_trusted(type(model).__module__) or model in _compared:
         return
@@ -96,6 +100,61 @@ def check_target(model):
     except (AttributeError, NameError, TypeError, LookupError):
         return  # `rehearse` names the line
     _compared.add(model)
+
+
+def check_propriety(model, initial=None, process=None):
+    """Raise a `ValueError` where U of a user's model falls without end, and warn where it is improper otherwise.
+
+    Parameters
+    ----------
+    model : Model
+        Any other target is left alone, and so are those of the package but for functions and flat priors.
+    initial : array_like, shape (d,) or (chains, d), optional
+        As of a run, not yet checked; the model's own when omitted.
+    process : Process, optional
+        Whose walls bound the density.
+
+    Returns
+    -------
+    int
+        Evaluations of U and of its gradient; none the second time.
+    """
+    if not isinstance(model, Model) or getattr(process, "starts", None) is not None:
+        return 0
+    flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
+    if _is_trusted(type(model).__module__) and not isinstance(model, FunctionModel) and not flat:
+        return 0
+    known, walls, count = model, [], 0  # by whom what is found is known the next time
+    while process is not None:
+        if process.walled:
+            known, walls = process, [*walls, process.check_inside]
+        process = getattr(process, "inner", None)
+    if known not in _judged:
+        inside = (lambda x: all(_passes(check, x) for check in walls)) if walls else None
+        _judged[known], count = find_improper(model, _first_start(model, initial), inside)
+    found = _judged[known]
+    if found is not None and found.certain:
+        raise ValueError(found.text)
+    if found is not None:
+        warn(found.text)
+    return count
+
+
+def _passes(check, x):
+    try:
+        check(x)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_start(model, initial):
+    """The first of the points `initial`, or the model's own where that is not one."""
+    try:
+        x = np.array(initial, float).reshape(-1, model.dim)[0]
+    except (TypeError, ValueError, IndexError):
+        return model.initial
+    return x if np.all(np.isfinite(x)) else model.initial
 
 
 def _check_names(owner, name, method):
@@ -160,15 +219,27 @@ def _attribute(where, path, owner, name):
 
 
 def _check_returns(owner, name, method):
-    """Raise a `TypeError` if a clock, a rate or a jump can end without returning a value."""
-    if not isinstance(owner, Process) or name not in _RETURNED:
-        return
-    before = None
+    """Raise a `TypeError` if a method that must return a value can end without one."""
+    needed = getattr(owner, "_returned", {}).get(name)
+    if needed is None:  # as that of the package which it replaces
+        bases = [base for base in type(owner).__mro__ if name in vars(base) and _is_trusted(base.__module__)]
+        if not bases or None in _constants_returned(vars(bases[0])[name]):
+            return
+        needed = f"a value, as that of {bases[0].__name__} does"
+    if None in _constants_returned(method):
+        raise TypeError(f"`{name}` of {type(owner).__name__} returns nothing: it must return {needed}.")
+
+
+def _constants_returned(method):
+    """The constants that a method returns; None is among them if it can end without a `return`."""
+    found, before = set(), None
     for step in dis.get_instructions(method):
-        nothing = step.opname == "RETURN_VALUE" and before is not None and before.opname == "LOAD_CONST"
-        if nothing and before.argval is None or step.opname == "RETURN_CONST" and step.argval is None:
-            raise TypeError(f"`{name}` of {type(owner).__name__} returns nothing: it must return {_RETURNED[name]}.")
+        if step.opname == "RETURN_CONST":
+            found.add(step.argval)
+        elif step.opname == "RETURN_VALUE" and before is not None and before.opname == "LOAD_CONST":
+            found.add(before.argval)
         before = step
+    return found
 
 
 def _check_random(where, function, seen):
@@ -191,6 +262,7 @@ def _check_random(where, function, seen):
         if (
             value is np.random
             or value is random
+            or isinstance(value, GENERATORS)
             or isinstance(_generator(value), (random.Random, np.random.RandomState))
         ):
             raise TypeError(
@@ -223,44 +295,146 @@ def rehearse(process, chain):
             _call(model, name, *arguments)
     if _is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
-    for i in range(min(process.clocks, REHEARSED_CLOCKS)):
+    for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
         _rehearse_clock(process, i, copied(chain.state), copy.deepcopy(chain.rng))
+    events = min(REHEARSED_EVENTS, REHEARSED_TERMS // (process.clocks * max(getattr(model, "n_data", 0), 1)))
+    if process.clocks <= REHEARSED_CLOCKS:
+        _rehearse_run(process, copied(chain.state), copy.deepcopy(chain.rng), events)
 
 
 def _rehearse_clock(process, i, state, rng):
-    """Do once what the event loop does with clock i."""
-    name = type(process).__name__
-    proposal = _call(process, "clock", state, i, float(state.now[0]), rng)
-    if proposal is _FAILED:
-        return
-    if not isinstance(proposal, tuple) or len(proposal) != 2:
-        raise TypeError(f"`clock` of {name} must return a time and a bound, got {proposal!r}.")
-    time, bound = proposal
+    """Do once what the event loop does with clock i, whose proposal is an event; and ask it for the next one."""
+    time, bound = _propose(process, state, i, rng)
     if not np.isfinite(time):
         return
-    state.bounds[i] = bound
-    if bound != CERTAIN and bound != HORIZON:
-        missing = process.missing_rate(bound)
-        if missing is not None:
-            raise TypeError(f"{missing}.")
-        rate = _call(process, "rate", state, i, time, rng)
-        if rate is not _FAILED and not isinstance(rate, numbers.Real):
-            raise TypeError(f"`rate` of {name} must return {_RETURNED['rate']}, got {rate!r}.")
-    kind = _call(process, "jump", state, i, time, rng)
+    rate = _rate(process, state, i, time, rng)
+    done = _jump(process, state, i, time, rng) is not _FAILED
+    if done and (bound == CERTAIN or bound != HORIZON and rate is not _FAILED and rate > 0.0):  # it can happen
+        _propose(process, state, i, rng)
+
+
+def _rehearse_run(process, state, rng, events):
+    """The first events of a run: what goes wrong in them would go wrong in the run."""
+    stood = 0
+    times = [_propose(process, state, i, rng)[0] for i in range(process.clocks)]
+    for _ in range(events):
+        i, now = int(np.argmin(times)), float(state.now[0])
+        if not np.isfinite(times[i]):
+            return
+        stood = stood + 1 if times[i] == now and state.bounds[i] == CERTAIN else 0
+        if stood == STANDING:
+            raise _not_after(process, now, now)
+        rate = _rate(process, state, i, times[i], rng)
+        if rate is _FAILED:
+            return
+        bound, redrawn = state.bounds[i], [i]
+        if bound == CERTAIN or bound != HORIZON and rng.random() * bound < rate:
+            if _jump(process, state, i, times[i], rng) is _FAILED:
+                return
+            redrawn = process.order[process.start[i] : process.start[i + 1]]
+        state.now[0] = times[i]
+        for j in redrawn:
+            times[j] = _propose(process, state, j, rng)[0]
+
+
+def _not_after(process, time, now):
+    return TypeError(
+        f"`clock` of {type(process).__name__} returned the time {time:.6g} when `now` was {now:.6g}: it must return "
+        "`now` plus a waiting time."
+    )
+
+
+def _propose(process, state, i, rng):
+    """When clock i proposes next, and its bound there; never if that cannot be told."""
+    name, now = type(process).__name__, float(state.now[0])
+    proposal = _unchanged(process, state, "clock", state, i, now, rng)
+    if proposal is _FAILED:
+        return np.inf, CERTAIN
+    if not isinstance(proposal, tuple) or len(proposal) != 2:
+        raise TypeError(f"`clock` of {name} must return a time and a bound, got {proposal!r}.")
+    time, state.bounds[i] = proposal
+    if time < now:
+        raise _not_after(process, time, now)
+    return proposal
+
+
+def _rate(process, state, i, time, rng):
+    """The rate of clock i at its proposal; that of a proposal without a bound is not asked for."""
+    bound = float(state.bounds[i])
+    if bound in (CERTAIN, HORIZON):
+        return bound
+    missing = process.missing_rate(bound)
+    if missing is not None:
+        raise TypeError(f"{missing}.")
+    rate = _unchanged(process, state, "rate", state, i, time, rng)
+    if rate is not _FAILED and not isinstance(rate, numbers.Real):
+        raise TypeError(f"`rate` of {type(process).__name__} must return {process._returned['rate']}, got {rate!r}.")
+    return rate
+
+
+def _jump(process, state, i, now, rng):
+    """Move the coordinates that an event of clock i may change to its time, and carry it out; `_FAILED` if it did."""
+    may, local = range(process.dim), state.moved.shape[0] > 1
+    if local:
+        places = _call(process, "touches", state, i)
+        if places is _FAILED:
+            return _FAILED
+        may = [int(process.native.coordinate(k)) for k in range(*places)]
+    for j in may:
+        x, v, passed = state.x[j], state.v[j], now - last_moved(state.moved, j)
+        state.x[j], state.v[j] = process.flow.position(j, x, v, passed), process.flow.velocity(j, x, v, passed)
+    state.moved[may if local else 0] = state.now[0] = now
+    kind = _unchanged(process, state, "jump", state, i, now, rng, may=may)
     if kind is _FAILED:
-        return
+        return _FAILED
     if not isinstance(kind, numbers.Integral) or kind >= len(process.events):
         raise TypeError(
-            f"`jump` of {name} must return {_RETURNED['jump']}, 0 … {len(process.events) - 1}, or -1 for a state that "
-            f"is not finite; got {kind!r}."
+            f"`jump` of {type(process).__name__} must return {process._returned['jump']}, "
+            f"0 … {len(process.events) - 1}, or -1 for a state that is not finite; got {kind!r}."
         )
+    return kind if kind >= 0 else _FAILED
+
+
+def _unchanged(process, state, name, *arguments, may=()):
+    """What a method returns, which must leave the path of all coordinates but those in `may` as it is."""
+    path = {"x": state.x, "v": state.v, "moved": state.moved}
+    if state.moved.shape[0] == 1:
+        del path["moved"]
+    before = {field: array.copy() for field, array in path.items()}
+    result = _call(process, name, *arguments)
+    for field, array in path.items():
+        different = (array != before[field]) & ~(np.isnan(array) & np.isnan(before[field]))
+        different[list(may)] = False
+        if result is not _FAILED and different.any():
+            allowed = "only an event may change it"
+            if name == "jump":
+                allowed = f"an event of clock {arguments[1]} may change what its row of `scope` names, {list(may)}"
+            raise TypeError(
+                f"`{name}` of {type(process).__name__} changes `state.{field}[{np.argmax(different)}]`: {allowed}."
+            )
+    return result
 
 
 def _call(owner, name, *arguments):
     """What the method returns in plain Python; `_FAILED` if it failed in a way that need not concern compiled code."""
-    if not config.DISABLE_JIT:  # first with plain helpers, on copies: compiled ones do not check indices
-        _attempt(owner, _plain(owner, {}), name, copy.deepcopy(arguments))
+    if not config.DISABLE_JIT:  # first with plain helpers: compiled ones do not check indices, and take time to compile
+        kept = copy.deepcopy(arguments)
+        result = _attempt(owner, _plain(owner, {}), name, arguments)
+        if result is not _FAILED:
+            return result
+        for argument, old in zip(arguments, kept, strict=True):
+            _restore(argument, old)
     return _attempt(owner, owner.native, name, arguments)
+
+
+def _restore(argument, old):
+    if isinstance(argument, np.random.Generator):
+        argument.bit_generator.state = old.bit_generator.state
+    elif isinstance(argument, np.ndarray):
+        np.copyto(argument, old)
+    elif isinstance(argument, tuple):
+        for part, old_part in zip(argument, old, strict=True):
+            _restore(part, old_part)
 
 
 def _attempt(owner, native, name, arguments):

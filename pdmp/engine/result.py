@@ -155,6 +155,8 @@ class Run:
     info : mapping
         Plain values about the process and the run: name and description, kind of path, `dim`, `n_data`, names of the
         events, budget, ``wall_seconds``.
+    said : frozenset of str
+        What the run has warned of as it ended; empty for a loaded run.
     records : tuple of Record
         The results of the chains: arrays of the path, counts and integrals.
     stats : dict
@@ -182,6 +184,7 @@ class Run:
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
+        self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
@@ -344,19 +347,23 @@ class Run:
 
         A `UserWarning` is issued if extrapolation has made a variance negative.
         """
-        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
-        total = 0.0
-        for r in used:
-            shift = r.integrals.centre - mean
-            total = total + r.integrals.second + shift * (2.0 * r.integrals.first + shift * r.length)
-        blocks = (total / sum(r.length for r in used)).reshape(len(self.copies), self.dim)
-        var = np.array(self.copies) @ blocks
+        var = self._variance()
         if np.any(var < 0.0) and len(self.copies) > 1:
             warn(
                 f"the extrapolated variance of {int(np.sum(var < 0.0))} of {self.dim} coordinates is negative: "
                 "the run is too short, or the step too large."
             )
         return var
+
+    def _variance(self):
+        """`var` without its warning."""
+        used, mean = self._used(), np.tile(self.mean(), len(self.copies))
+        total = 0.0
+        for r in used:
+            shift = r.integrals.centre - mean
+            total = total + r.integrals.second + shift * (2.0 * r.integrals.first + shift * r.length)
+        blocks = (total / sum(r.length for r in used)).reshape(len(self.copies), self.dim)
+        return np.array(self.copies) @ blocks
 
     def sd(self) -> np.ndarray:
         """Square roots of `var`, (d,); NaN where extrapolation made it negative."""
@@ -855,7 +862,7 @@ class Run:
 
     def effective_draws_of(self, part: slice) -> dict[str, np.ndarray]:
         """`effective_draws` of one of the `portions`: the same numbers, whatever has been counted before."""
-        var = self.var()[part]
+        var = self._variance()[part]
         error = monte_carlo_error.standard_error(*self._stretches(part=part))
         series, each, lengths, fourth = self._square_stretches(np.tile(self.mean()[part], len(self.copies)), part)
         square_error = monte_carlo_error.standard_error(series, each, lengths)

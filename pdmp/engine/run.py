@@ -16,10 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.diagnostics.summary import anchor_warning, step_warning
+from pdmp.diagnostics.summary import anchor_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Chain
-from pdmp.engine.checkpoint import BUDGETS, Checkpoint, digest, model_values, read_checkpoint, same_values
+from pdmp.engine.checkpoint import (
+    BUDGETS,
+    Checkpoint,
+    check_resumable,
+    digest,
+    model_values,
+    read_checkpoint,
+    same_values,
+)
 from pdmp.engine.checks import (
     STORES,
     check_budget,
@@ -38,12 +46,13 @@ from pdmp.engine.checks import (
 )
 from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
 from pdmp.engine.goals import Goal
-from pdmp.engine.preflight import check_methods, check_target, rehearse
+from pdmp.engine.preflight import check_methods, check_propriety, check_target, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.errors import SamplingError, warn
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.messages import announcing
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 if TYPE_CHECKING:
@@ -82,6 +91,7 @@ def sample(
     checkpoint: str | os.PathLike | None = None,
     executor: Executor | Any | None = None,
     segment: float = SEGMENT_SECONDS,
+    target_acceptance: float | None = None,
 ) -> Run:
     """Run a process, or sample a model.
 
@@ -147,14 +157,17 @@ def sample(
     checkpoint : path, optional
         A file from which an interrupted run is resumed, written every 30 s and at the end. The result is bitwise that
         of an uninterrupted run. With a larger budget a finished run goes on. A model is known by what its functions
-        are and by values of its potential and gradient. Where a write fails, sampling goes on with a warning. SIGTERM
-        and SIGHUP end the run as Ctrl-C does.
+        are and by values of its potential and gradient; one with an object that cannot be told from another, such as a
+        lock, an open file or a factorisation by scipy, is refused. Where a write fails, sampling goes on with a
+        warning. SIGTERM and SIGHUP end the run as Ctrl-C does.
     executor : concurrent.futures.Executor, distributed.Client or ray.util.multiprocessing.Pool, optional
         Where the chains run: by default in threads; otherwise in a process pool, an ``mpi4py.futures`` pool, a Dask or
         a Ray cluster. The result is bitwise the same.
     segment : float, default 5.0
         For such an executor: seconds of computing after which a worker returns what it has recorded of a chain. Ctrl-C,
         checkpoints and the progress bar know of whole segments only.
+    target_acceptance : float, optional
+        Of a model, see `pdmp.auto`: the acceptance at which the steps aim, for example 0.95 where paths diverge.
 
     Returns
     -------
@@ -166,7 +179,7 @@ def sample(
     ValueError, TypeError
         For an invalid argument, before anything runs.
     SamplingError
-        If a chain fails; its attribute ``run`` has what was sampled before.
+        If a chain fails, or where it runs; its attribute ``run`` has what was sampled before.
 
     See Also
     --------
@@ -186,9 +199,17 @@ def sample(
     model = None if automatic is None or isinstance(process, Process) else automatic.model_of(process)
     if model is None:
         check_process(process)
+        if target_acceptance is not None:
+            raise TypeError(
+                f"`target_acceptance` is for a model, whose process pdmp.sample makes; {type(process).__name__} is one "
+                "already: give it there, as pdmp.HMC(model, target_acceptance=...)."
+            )
         check_methods(process)
         check_target(process.model)
+        check_propriety(process.model, initial, process)
     else:
+        if target_acceptance is not None:
+            automatic.check_acceptance(target_acceptance)
         process = Process(model.dim)  # of which arguments are checked before the warm-up
         process.model = model
     given = {
@@ -222,11 +243,13 @@ def sample(
     check_memory(process, chains, draws, covariance)
     executor, segment = check_executor(executor), check_segment(segment)
     saved = read_checkpoint(checkpoint)
+    if model is not None and checkpoint is not None:
+        check_resumable(model)  # before the warm-up
     seed = check_seed(seed, saved)
-    if process.failure is not None:
-        process.model.failure = None  # of an earlier run
     if model is not None:
-        process, initial = automatic.auto(model, chains=chains, seed=seed, initial=initial), None
+        settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
+        with announcing(_say if wants_bar(progress) else None):
+            process, initial = automatic.auto(model, **settings), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
     if warmup == 0.0 and (option := process.waits_for_warmup()) is not None:
@@ -413,7 +436,7 @@ Run._extend = staticmethod(extend)
 def _drive(chains, info, where, progress, file, started, goal=None):
     """Run the chains to the end of their budgets, or until one fails or the user interrupts."""
     stop = threading.Event()
-    futures, broken = {}, None
+    futures, broken, compiling = {}, None, False
     with contextlib.ExitStack() as stack:
         bar = stack.enter_context(Progress(progress, chains, goal))
         if info.get("choice") is not None:
@@ -443,8 +466,10 @@ def _drive(chains, info, where, progress, file, started, goal=None):
 
         try:
             if place.here and any(c.stopped is None for c in chains):
-                bar.say("compiling")
-                chains[0].compile()
+                compiling = True
+                with announcing(bar.say if bar.shown else None):
+                    chains[0].compile()
+                compiling = False
             bar.say("sampling")
             going = True
             while going:
@@ -468,18 +493,19 @@ def _drive(chains, info, where, progress, file, started, goal=None):
                 bar.update(chains)
         except KeyboardInterrupt:
             pass  # the chains that have not stopped are marked as interrupted
-        except Exception as error:  # in a chain's thread; raised below, after the other chains have stopped
+        except BaseException as error:  # noqa: BLE001 - raised below, after the other chains have stopped
             broken = error
         finally:
             stop.set()
             for future in list(futures):
-                if future.cancel():
-                    futures.pop(future)
+                with contextlib.suppress(Exception):  # of an executor that is gone
+                    if future.cancel():
+                        futures.pop(future)
             for future in list(futures):
                 # A failure here follows from an earlier one, which is already being reported.
                 with contextlib.suppress(Exception if place.here else BaseException):
                     collect(future)
-    if broken is not None:
+    if compiling:  # nothing has run
         raise broken
     for i, chain in enumerate(chains):
         if chain.stopped == LOOK:  # interrupted there
@@ -488,18 +514,41 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             file.keep(i, chain)
     if file is not None:
         file.write()
-    info = info | {"wall_seconds": perf_counter() - started}
-    run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains)
-    for chain in chains:
-        if chain.failure is not None:
-            _raise_failure(chain, run)
+    if broken is not None and not isinstance(broken, Exception):  # that the program ends, not that a run fails
+        raise broken
+    info, run = info | {"wall_seconds": perf_counter() - started}, None
+    failed = [chain for chain in chains if chain.failure is not None]
+    try:
+        run = Run(info, [c.finish() for c in chains], process=chains[0].process, chains=chains)
+        if broken is None and not failed:
+            shortfall = None if goal is None else goal.shortfall(run)
+            texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
+            texts += tail_warning(run)
+            if goal is None or goal.ess is None:
+                texts += short_warning(run)
+            run.said = frozenset(text.rstrip(".") for text in texts)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
+        broken = broken or error
+    if broken is not None:
+        _raise_broken(broken, run, file)
+    if failed:
+        _raise_failure(failed[0], run)
     if run.stopped == "interrupted":
         warn("the run was interrupted: it is what was sampled until then.")
-    shortfall = None if goal is None else goal.shortfall(run)
-    texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
     for text in [*texts, *([shortfall] if shortfall else [])]:
         warn(text)
     return run
+
+
+def _raise_broken(error, run, file):
+    """Raise what has ended a run from outside of its chains, as a `SamplingError` with what they have sampled."""
+    if isinstance(error, SamplingError):
+        error.run = run
+        raise error
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".: ")
+    text = f"The run was ended by {said}. What was sampled until then is `run` of this error"
+    text += "." if file is None else f", and in `checkpoint` {os.fspath(file.path)!r}."
+    raise SamplingError(text, run=run) from error
 
 
 def _raise_failure(chain, run):
@@ -524,6 +573,10 @@ def wants_bar(progress):
     if progress is None:
         return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
     return bool(progress)
+
+
+def _say(line):
+    sys.stderr.write(f"{line}\n")
 
 
 def open_bar(**options):
@@ -553,6 +606,10 @@ class Progress:
     def __exit__(self, *_):
         if self._bar is not None:
             self._bar.close()
+
+    @property
+    def shown(self):
+        return self._bar is not None
 
     def say(self, what):
         if self._bar is not None:

@@ -43,7 +43,7 @@ FIRST_ROWS = 1_000  #: that are among those by which the formula is coded
 #: Functions of a formula that have a memory of the whole column, and those that make categories of numbers.
 WHOLE_COLUMN = ("center", "scale", "standardize", "poly", "bs", "cc", "cr", "tp")
 CATEGORIES = ("C", "S", "T", "B", "binary")
-IDENTIFIER = re.compile(r"[^\W\d]\w*")
+IDENTIFIER, ATTRIBUTE = re.compile(r"[^\W\d]\w*"), re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
 class InBatches(NamedTuple):
@@ -250,16 +250,16 @@ class Recipe:
         self.kind, self.roles, self.used, self.plain, self.types = kind, roles, used, plain, types
 
     def __reduce__(self):
-        from formulae.environment import Environment
-
         # Of where the formula was written, what it names: the rest may be anything.
         formula, space = self.described.formula, self.environment.namespace
         named = {}
         for name in IDENTIFIER.findall(formula):
             with contextlib.suppress(KeyError):
                 named[name] = space[name]
-        rest = self.some, Environment([named]), self.kind, self.roles, self.used, self.plain, self.types
-        return _recipe, (formula, *rest)
+        # What it reads of modules, as a function, so that a worker can tell whether it has the same there.
+        read = [text for text in ATTRIBUTE.findall(formula) if text.partition(".")[0] in named]
+        reading = eval(f"lambda: [{', '.join(read)}]", {"__name__": "formula", **named})
+        return _recipe, (formula, self.some, named, reading, self.kind, self.roles, self.used, self.plain, self.types)
 
     @functools.cached_property
     def coding(self):
@@ -275,8 +275,10 @@ class Recipe:
         return design, lambda table: (np.asarray(table[component.name]) == highest).astype(float), said
 
 
-def _recipe(formula, *rest):
-    return Recipe(describe(formula), *rest)
+def _recipe(formula, some, named, reading, *rest):
+    from formulae.environment import Environment
+
+    return Recipe(describe(formula), some, Environment([named]), *rest)
 
 
 def _check_by_rows(design, y_of, table):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,6 +31,12 @@ HELD = {
     "boolean": ("truth values as objects", "{table} = {table}.astype(bool)"),
     "complex": ("complex numbers", AS_REAL),
 }
+ARITHMETIC = ("+", "-", "*", "/", "**")
+#: Functions of NumPy that a formula of the command may call besides `numpy.ufunc`; others read and write files.
+HARMLESS = (
+    *("where", "clip", "round", "around", "nan_to_num", "interp", "digitize", "searchsorted", "isin", "sinc", "real"),
+    *("mean", "median", "std", "var", "min", "max", "sum", "prod", "quantile", "percentile", "cumsum", "cumprod"),
+)
 LOOKED_AT = 20  #: columns of a term, at most, that are computed again of single rows
 
 
@@ -57,6 +65,62 @@ class Described(NamedTuple):
             terms = [term.factor for term in self.model.group_terms]
         parts = [part for term in terms for part in getattr(term, "components", ()) if not hasattr(part, "call")]
         return {part.name for part in parts} & self.names
+
+
+class Label(str):
+    """Name of a column, in the formula, whose values are labels there: of a category or a grouping."""
+
+
+class FloatColumns:
+    """A table as formulae computes with it: numbers are float64, as those of fewer bits, and all integers, overflow.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+    """
+
+    def __init__(self, table: Any) -> None:
+        self.table, self.shape, self.index = table, table.shape, table.index
+
+    def __getitem__(self, name: str) -> Any:
+        column = self.table[name]
+        if not isinstance(name, Label):
+            return _floats(column)
+        kind, size = column.dtype.kind, getattr(column.dtype, "itemsize", 8)
+        if kind in "iu" and size < 8:
+            return _converted(column, np.int64)  # 1, not 1.0
+        return _converted(column, np.float32) if (kind, size) == ("f", 2) else column  # pandas has no such labels
+
+
+def _floats(values):
+    """Numbers of a column as float64; anything else as it is."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or dtype == np.float64 or dtype.kind == "c":
+        return values
+    is_number = dtype.kind == "b" or import_pandas().api.types.is_numeric_dtype(dtype)
+    return _converted(values, float) if is_number else values
+
+
+def _converted(values, dtype):
+    pandas = import_pandas()
+    if isinstance(values, pandas.Series):
+        return pandas.Series(values.to_numpy(dtype=dtype), index=values.index, name=values.name)
+    return values.astype(dtype)
+
+
+def _prepare(part, of_labels=False):
+    """Have a part of a term compute with floats, but for labels: below C(...), S(...) or T(...), and in groupings."""
+    of_labels = of_labels or getattr(part, "callee", None) in DUMMIES
+    if of_labels and hasattr(part, "name"):
+        part.name = Label(part.name)
+    if not of_labels and getattr(part, "symbol", None) in ARITHMETIC:  # also of what functions and comparisons return
+        part.op = functools.partial(_of_floats, part.op)
+    for one in _arguments(part):
+        _prepare(one, of_labels)
+
+
+def _of_floats(operation, *values):
+    return operation(*map(_floats, values))
 
 
 def check_columns(described: Described, table: Any) -> None:
@@ -142,6 +206,16 @@ def describe(formula: str) -> Described:
     try:
         with _deep(len(formula)):
             model = model_description(formula)
+            numeric = [
+                model.response and model.response.term,
+                *model.common_terms,
+                *(t.expr for t in model.group_terms),
+            ]
+            for call in itertools.chain(*map(_calls, numeric)):
+                _prepare(call)
+            for term in model.group_terms:
+                for call in _calls(term.factor):
+                    _prepare(call, of_labels=True)
     except Exception as error:
         said = " ".join(str(error).split())
         raise ValueError(f"`formula` {formula!r} cannot be read: {said or type(error).__name__}.") from None
@@ -155,6 +229,37 @@ def describe(formula: str) -> Described:
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     return Described(formula, model, names, names & {term.name for term in model.common_terms})
+
+
+def check_functions(formula: str) -> None:
+    """Refuse a formula that calls more than formulae's own functions and those of NumPy that compute.
+
+    A formula calls whatever function its namespace reaches, ``os.system`` too: this is for one that others may have
+    written.
+
+    Raises
+    ------
+    ImportError
+        Without formulae.
+    TypeError, ValueError
+        Also for what is no formula.
+    """
+    model = describe(formula).model
+    from formulae.categorical import ENCODINGS
+    from formulae.transforms import TRANSFORMS
+
+    groups = [term for both in model.group_terms for term in (both.expr, both.factor)]
+    parts = list(itertools.chain(*map(_calls, [model.response.term, *model.common_terms, *groups])))
+    for part in parts:
+        name = getattr(part, "callee", "I")
+        room, _, function = name.partition(".")
+        of_numpy = room == "np" and (isinstance(getattr(np, function, None), np.ufunc) or function in HARMLESS)
+        if not of_numpy and name not in TRANSFORMS and name not in ENCODINGS:
+            raise ValueError(
+                f"`formula` calls {name!r}: on the command line it may call functions of formulae, such as scale(x), "
+                "and those of NumPy that compute, such as np.log(x); pdmp.regression in Python takes any."
+            )
+        parts += _arguments(part)
 
 
 class Design:
@@ -187,9 +292,10 @@ class Design:
     def __init__(self, described: Described, table: Any, environment: Any) -> None:
         self.model, self.formula = described.model, described.formula
         self._groups, self.model.group_terms = self.model.group_terms, []
-        self._evaluate(lambda: self.model.eval(table, environment))
+        floats = FloatColumns(table)
+        self._evaluate(lambda: self.model.eval(floats, environment))
         for term in self._groups:
-            self._evaluate(lambda term=term: self._set_group(term, table, environment))
+            self._evaluate(lambda term=term: self._set_group(term, floats, environment))
         self._fixed = [term for term in self.model.common_terms if term.kind != "offset"]
         self._offsets = [term for term in self.model.common_terms if term.kind == "offset"]
         if not self._fixed:
@@ -247,10 +353,10 @@ class Design:
         """
         pandas = import_pandas()
         for term in (*self._fixed, *self._offsets):
-            if _calls(term) and not self.is_by_rows(term.data, term.eval_new_data, table):
+            if _calls(term) and not self.is_by_rows(term.data, _coding_of(term), table):
                 return term.name
         for term in self._groups:
-            if _calls(term.expr) and not self.is_by_rows(term.expr.data, term.expr.eval_new_data, table):
+            if _calls(term.expr) and not self.is_by_rows(term.expr.data, _coding_of(term.expr), table):
                 return term.name
             for component in term.factor.components if _calls(term.factor) else ():
                 codes, labels = pandas.factorize(self._values(component, table), sort=True)
@@ -295,9 +401,9 @@ class Design:
     def _values(self, component, table):
         """Values of one factor of a grouping."""
         if hasattr(component, "call"):
-            values = component.call.eval(table, component.env)
+            values = component.call.eval(FloatColumns(table), component.env)
             return np.asarray(getattr(values, "data", values))
-        return np.asarray(table[component.name])
+        return np.asarray(FloatColumns(table)[Label(component.name)])
 
     def _number(self, table, expressions, first):
         """The groups of a table. `first`: their levels are those of this table; else rows of others have -1."""
@@ -343,11 +449,11 @@ class Design:
         for name in sorted(names):
             if table[name].isna().any():
                 raise ValueError(f"`new`: the column {name!r} has missing values.")
-        n = len(table)
-        X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(table)) for t in self._fixed], n)
+        n, floats = len(table), FloatColumns(table)
+        X = self._stack([self._evaluate(lambda t=t: t.eval_new_data(floats)) for t in self._fixed], n)
         self._check_finite(X, table)
-        parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(table)), n) for t in self._offsets]
-        expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(table)) for t in self._groups]
+        parts = [np.broadcast_to(self._evaluate(lambda t=t: t.eval_new_data(floats)), n) for t in self._offsets]
+        expressions = [self._evaluate(lambda t=t: t.expr.eval_new_data(floats)) for t in self._groups]
         return X, sum(parts, np.zeros(n)), self._number(table, expressions, first=False)
 
     def read_response(self, table: Any, environment: Any, kind: str) -> tuple[np.ndarray, str]:
@@ -372,7 +478,7 @@ class Design:
         from formulae.matrices import ResponseMatrix
 
         matrix = ResponseMatrix(self.model.response)
-        self._evaluate(lambda: matrix.evaluate(table, environment))
+        self._evaluate(lambda: matrix.evaluate(FloatColumns(table), environment))
         y = np.asarray(matrix.design_matrix, dtype=float)
         if y.ndim != 1:
             raise ValueError(f"the response {name!r} must be one column, got {y.shape[-1]}.")
@@ -382,8 +488,18 @@ class Design:
 
 
 def _calls(term):
-    """Whether a term has a function of columns."""
-    return any(hasattr(component, "call") for component in getattr(term, "components", ()))
+    """The functions of columns in a term."""
+    return [component.call for component in getattr(term, "components", ()) if hasattr(component, "call")]
+
+
+def _arguments(part):
+    """The parts that a function or an operator of a formula takes."""
+    return [*getattr(part, "args", ()), *getattr(part, "kwargs", {}).values()]
+
+
+def _coding_of(term):
+    """A function of tables: the values of a term, coded as those of the fit."""
+    return lambda table: term.eval_new_data(FloatColumns(table))
 
 
 def _plain(label):

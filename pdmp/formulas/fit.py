@@ -108,7 +108,8 @@ class Fit:
         head = f"{self.formula}, {self.family.name} with the {self.family.link} link, {self.model.n_data:,} rows"
         at_means = " (Intercept at the means of the other columns)" if self.model.intercept is not None else ""
         priors = f"priors: {', '.join(f'{name} ~ {prior}' for name, prior in self.priors.items())}{at_means}"
-        return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], self.run.summary().warnings)
+        found = self.run.summary()
+        return Summary(rows, head, [priors, *(f"{note}." for note in self.notes)], found.warnings, found.said)
 
     def _named(self, draws, effects):
         """Draws (chains, n) of the parameters by their names in the summary, and of effects by the labels of groups."""

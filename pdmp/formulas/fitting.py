@@ -33,11 +33,13 @@ from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
+from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
-from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.laplace import Laplace, laplace
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
 from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
 from pdmp.process import Process
 from pdmp.processes import ZigZag
@@ -55,6 +57,9 @@ INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is no
 COLLINEAR = 1e-10  #: share of a column's variance that other columns leave, below which it is their sum
 CONSTANT = 1e-12  #: sd of a column over its largest value up to which it is a constant, as for `MixedRegression`
 INTERCEPT_ROWS, SLOPE_ROWS = 10, 50  #: rows of half of the groups or more, from which on effects are sub-sampled
+#: And share of the posterior variance in the prior's up to which they are, the median of the groups: where rows are
+#: many and say little, the standard deviation of effects waits for all of them to move.
+UNKNOWN_SHARE = 0.8
 #: With intercepts alone, from so many rows and groups on: there no metric is learnt that knows all correlations, and
 #: flips cost less.
 GROUPED_ROWS, MANY_GROUPS = 5_000, 200
@@ -107,13 +112,14 @@ def regression(
 
     Rows with a missing value in a column that is used are left out. Columns are standardised inside, and reported in
     their own units. Effects of groups, ``(1 + x | g)``, are independent and normal, each column with a standard
-    deviation of its own; they are centred (`pdmp.models.regressions.mixed`) where half of the groups or more have at
-    least 50 rows, or where they are sub-sampled, see below.
+    deviation of its own; they are as far centred as the data say what each is
+    (`pdmp.models.regressions.partly_centred`), or centred where rows are sub-sampled, see below.
 
     Parameters
     ----------
     formula : str
-        As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``.
+        As formulae reads it: ``"visits ~ age * treated + scale(income) + (1 | clinic)"``. It computes with floats, and
+        calls whatever functions your code knows by these names: it is code, so read one that others have written.
     data : pandas.DataFrame, table of Polars or Arrow, dict of columns, Dask DataFrame, or path
         A path is of a CSV or a Parquet file, a folder of Parquet files, or a glob (``"2026-*.parquet"``). Files from
         256 MB on, folders, globs and Dask DataFrames are read in batches, file after file in sorted order
@@ -172,8 +178,9 @@ def regression(
     ImportError
         Without pandas or formulae.
     ValueError, TypeError
-        For a formula, a table or a prior that does not fit: the text names the column or the parameter; for data that
-        change while they are read, and a `folder` that a worker cannot open.
+        For a formula, a table or a prior that does not fit: the text names the column or the parameter; for a standard
+        deviation that the data cannot tell from another, such as that of a group for each row from sigma, where neither
+        has a prior in `priors`; for data that change while they are read, and a `folder` that a worker cannot open.
     RuntimeError
         If a pass over the data has lost worker after worker of a Dask cluster.
 
@@ -188,14 +195,17 @@ def regression(
     same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
     effects of one grouping, by `pdmp.processes.regression_zigzag`: ``(1 | g)`` where half of the groups have at least
     10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
-    columns, where half of them have at least 50. Their cost does not grow with the number of rows, but for set-up, a
-    few passes over them. Without groups, and where the correlations of the coefficients have a condition number above
-    10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those
-    read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so by
-    `pdmp.processes.crossed_zigzag`, where half of the groups of each have at least 10 rows, and a unit of time looks at
-    fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with its own, for
-    which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say too little of a
-    dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the summary say which it was.
+    columns, where half of them have at least 50; of tables in memory unless the rows say so little of the effects
+    that half of them keep four fifths of their prior variance or more. Their cost does not grow with the
+    number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
+    coefficients have a condition number above 10, it is the Boomerang sampler,
+    `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those read in batches. Intercepts
+    of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so by
+    `pdmp.processes.crossed_zigzag`, where half of the groups of each have at least 10 rows, and a unit of time
+    looks at fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with
+    its own, for which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say
+    too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the
+    summary say which it was.
 
     References
     ----------
@@ -236,9 +246,10 @@ def regression(
         options.get("progress"),
     )
     run, said = sample_model(model, seed, select is not None, options, sampler)
+    model = run.process.model  # with the coordinates in which it was sampled
     said += [
-        f"effects {g.name} of {len(g.levels):,} groups are {'centred' if c else 'not centred'}"
-        for g, c in zip(model.groups, model.centred, strict=True)
+        f"effects {g.name} of {len(g.levels):,} groups are {how}"
+        for g, how in zip(model.groups, model.centring(), strict=True)
     ]
     columns = {"offset": offset, "exposure": exposure}
     return Fit(formula, found, model, run, design, priors_used, [*notes, *said], columns)
@@ -356,6 +367,7 @@ def make_model(
     of_law = [named.find(defaults.dispersion(name), name) for name in law.dispersions]
     named.finish()
     check_groups(groups, notes)
+    check_identified(groups, law, weights, None if rows is not None else weight, priors or {})
     names = [*design.columns, *(g.sd_name for g in groups), *law.dispersions]
     by_name = dict(zip(names, [*of_columns, *(g.prior for g in groups), *of_law], strict=True))
 
@@ -469,6 +481,37 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
         single = int(np.sum(group.sizes == 1))
         if single:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
+
+
+def check_identified(
+    groups: Sequence[GroupColumn], law: Any, weights: str | None, weight: np.ndarray | None, given: Mapping[str, Any]
+) -> None:
+    """Refuse standard deviations that data cannot tell from another, unless a prior is given for one of the two.
+
+    Of one row a group they cannot tell an effect from the noise of a normal law, but where one of the two varies; and
+    two groupings with the same groups have one effect between them. Of rows in files only intercepts are looked at.
+    """
+    for k, g in enumerate(groups):
+        size = g.value**2 if len(g.value) else np.ones(1)
+        if weight is not None:
+            size = size * weight
+        known = len(g.value) or (g.name.startswith("1|") and weights is None)
+        alike = known and np.ptp(size) <= CONSTANT * np.max(size)
+        if law.dispersions == ("sigma",) and alike and np.all(g.sizes == 1) and not {g.sd_name, "sigma"} & set(given):
+            raise ValueError(
+                f"`formula`: each group of {g.grouping!r} has one row, so that the data cannot tell {g.sd_name} from "
+                f"sigma: drop ({g.name.replace('|', ' | ')}), or give one of the two a prior in `priors`."
+            )
+        for other in groups[:k]:
+            if len(g.levels) != len(other.levels) or not np.array_equal(g.value, other.value) or not len(g.value):
+                continue
+            if len(np.unique(g.level * len(g.levels) + other.level)) == len(g.levels):
+                if not {g.sd_name, other.sd_name} & set(given):
+                    raise ValueError(
+                        f"`formula`: {other.grouping!r} and {g.grouping!r} have the same groups, so that the data "
+                        f"cannot tell {other.sd_name} from {g.sd_name}: drop one of them, or give one a prior in "
+                        "`priors`."
+                    )
 
 
 def collinear(design: Design, priors: Sequence[Prior], totals: Totals) -> str | None:
@@ -599,7 +642,7 @@ def sample_model(
     options = {name: value for name, value in options.items() if value is not None}
     check_sampler(model, sampler)
     if sampler == "auto" and not (model.n_data >= SUBSAMPLED_ROWS or selects or isinstance(model, GroupIntercepts)):
-        run = sample(model, seed=seed, **options)
+        run = sample(partly_centred(model), seed=seed, **options)
         return run, [f"each gradient is from all rows: {run.note}"]
     process, starts, said = subsampled(model, selects, sampler)
     if process is None:
@@ -607,7 +650,7 @@ def sample_model(
             raise ValueError(f"`select` cannot be sampled: {said}.")
         if sampler != "auto":
             raise ValueError(f"`sampler` cannot be {sampler!r}: {said}.")
-        run = sample(model, seed=seed, **options)
+        run = sample(partly_centred(model), seed=seed, **options)
         return run, [f"rows are not sub-sampled: {said}; each gradient is from all rows: {run.note}"]
     if type(process) is RegressionZigZag:
         first = process
@@ -623,6 +666,15 @@ def sample_model(
         options["initial"] = starts(chains, rng)
     name = name_of(process, sampler)
     return sample(process, seed=seed, **options), [f"sampled by {name}, {said}"]
+
+
+def partly_centred(model: MixedRegression) -> MixedRegression:
+    """The model for full gradients: its effects are as far centred as the data say what each is."""
+    found = None
+    if model.n_groups and model.as_effects() is not None:
+        model = model.as_effects()
+        found = group_information(model)
+    return model if found is None else PartlyCentred(model, found)
 
 
 def name_of(process: Any, sampler: str) -> str:
@@ -710,7 +762,7 @@ def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGr
     free = np.flatnonzero(model.inclusion < 1.0)
     single = [[j] for j in np.setdiff1d(free, np.concatenate([*whole, np.zeros(0, np.int64)])).tolist()]
     rate = 1.0
-    if not isinstance(model.likelihood, NormalLaw):  # of which proposals cost no data
+    if model.likelihood.law is not NormalLaw:  # of which proposals cost no data
         n, law = model.n_data, model.model_prior
         count = np.sum(process.anchor[free] != 0.0)
         odds = (law.a + count) / (law.b + max(len(free) - 1 - count, 0)) if law else 1.0
@@ -718,6 +770,16 @@ def with_jumps(process: Any, model: MixedRegression, sd: np.ndarray) -> StickyGr
         crossing = 0.0 if whole else float(np.median((kappa * sd)[free])) * odds
         rate = min(1.0, (JUMP_ROWS if crossing * n <= FEW_CROSSINGS * model.dim else SPARE_ROWS * model.dim) / n)
     return StickyGroups(process, [*whole, *single], model.model_prior, rate=rate)
+
+
+def little_known(model: GroupIntercepts | CrossedIntercepts, found: Laplace) -> str:
+    """What is said where the data know so little of the effects of a group column that rows are not sub-sampled."""
+    for k, g in enumerate(model.groups):
+        variances = found.sd[model.first[k] : model.first[k + 1]] ** 2
+        share = float(np.median(variances)) * model.effect_precision(found.mean, k)
+        if share > UNKNOWN_SHARE:
+            return f"they say too little of the effects {g.name}"
+    return ""
 
 
 def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> tuple[Any, Any, str]:
@@ -730,6 +792,8 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         found = laplace_crossed(model)
         if found is None:
             return None, None, "the mode was not found, give proper priors"
+        if free and (said := little_known(model, found)):
+            return None, None, said
         process: Any = CrossedZigZag(model, found.mean, found.sd)
         if free and process.expected_data > CROSSED_SHARE * model.n_data:
             return None, None, "there are too few for the number of groups"
@@ -744,6 +808,8 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
         found = laplace(model)
         if found is None:
             return None, None, "the mode was not found, give proper priors"
+        if free and not selects and model.coded is None and (said := little_known(model, found)):
+            return None, None, said
         said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
         if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
             bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)

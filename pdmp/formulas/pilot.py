@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pdmp.engine.run import sample
-from pdmp.errors import SamplingError
+from pdmp.errors import SamplingError, short_runs
 from pdmp.processes.regression_zigzag import RegressionZigZag
 
 LENGTH = 100.0  #: process time of a pilot run, in which each coordinate moves so many of its standard deviations
@@ -45,16 +45,17 @@ def with_pilot(
         sequence = np.random.SeedSequence(seed, spawn_key=(2**32 - 3, k))
         start = starts(1, np.random.default_rng(sequence))[0]
         try:
-            run = sample(
-                process,
-                initial=start,
-                time=LENGTH,
-                warmup=SETTLING,
-                store="moments",
-                covariance=False,
-                seed=int(sequence.generate_state(1)[0]),
-                progress=False,
-            )
+            with short_runs():
+                run = sample(
+                    process,
+                    initial=start,
+                    time=LENGTH,
+                    warmup=SETTLING,
+                    store="moments",
+                    covariance=False,
+                    seed=int(sequence.generate_state(1)[0]),
+                    progress=False,
+                )
         except SamplingError:  # the run itself will say why
             return process, passes
         passes += run.stats["data_passes"]

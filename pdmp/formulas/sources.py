@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pdmp.engine import run
-from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Watch, check_executor
+from pdmp.engine import requirements, run
+from pdmp.engine.executors import LOST_WORKERS, LOST_WORKERS_BY_NAME, Watch, check_executor, workers_of
 from pdmp.formulas.table import MISSING, check_repeated, import_pandas, not_utf8, one_line, unchanged
 from pdmp.native.threads import each
 
@@ -298,7 +298,7 @@ class Workers:
         return sum(worker["nthreads"] for worker in self._workers().values())
 
     def _workers(self):
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = workers_of(self._client)
         if not workers:
             raise ValueError("`executor`: the Dask cluster has no workers.")
         return workers
@@ -311,13 +311,16 @@ class Workers:
         ValueError
             If a worker cannot open the folder.
         RuntimeError
-            If a task has lost worker after worker.
+            If a task has lost worker after worker, or the cluster its scheduler.
+        SamplingError
+            If a worker has another version of what computes.
         """
         import cloudpickle
 
         # The scheduler keeps what made it, so that it survives the workers that have it. Functions and values of a
         # formula may be those of a script.
-        shared = self._client.submit(pickle.loads, cloudpickle.dumps(common), pure=False)
+        required = requirements.requirements_of([function, common], tables=True)
+        shared = self._client.submit(pickle.loads, cloudpickle.dumps((required, common)), pure=False)
         items, names, futures = list(items), sorted(self._workers()), []
         try:
             for k, item in enumerate(items):
@@ -350,8 +353,10 @@ class Workers:
             raise
 
 
-def _run(function, common, *item):
+def _run(function, shared, *item):
     """In a worker: one call of a pass."""
+    required, common = shared
+    requirements.check(required, [function, common])
     try:
         return function(common, *item)
     except FileNotFoundError as error:

@@ -123,6 +123,7 @@ class Provider(Compiled):
 
     model: Model
 
+    _set_by_base, _kind = "model", "provider"
     exact = False
     independent = True
     has_variance = True

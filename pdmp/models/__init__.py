@@ -38,6 +38,7 @@ from pdmp.models.regressions import (
     SpikeAndSlabLogisticRegression,
     StudentTRegression,
 )
+from pdmp.models.sums_of_terms import sum_of_terms
 from pdmp.models.targets import (
     Banana,
     Funnel,
@@ -86,5 +87,6 @@ __all__ = [
     "from_sklearn",
     "from_stan",
     "from_torch",
+    "sum_of_terms",
     "transforms",
 ]

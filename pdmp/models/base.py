@@ -98,16 +98,19 @@ class Model(Numerical, Derived):
     dim: int
     n_data: int
 
+    _set_by_base, _kind = "variables", "model"
     #: Whether the sum over data can be taken over a part of them.
     divisible = True
     #: Whether the potential is known to exist at every point, beyond walls too.
     everywhere = True
+    #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
+    usual_thinning = "grid"
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
     dims: ClassVar[Mapping[str, Sequence[str]]] = {}
     coords: ClassVar[Mapping[str, Sequence]] = {}
-    #: The exception that a Python function of the model raised in the last run, or None.
+    #: The exception that a Python function of the model raised in what this thread computes, or None.
     failure = None
 
     def __init__(

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import math
 import time
 from typing import Any
 
@@ -24,13 +26,16 @@ from pdmp.native.classes import readable
 TOLERANCE = 1e-4
 #: Likewise for bounds, many of which are attained exactly.
 BOUND_TOLERANCE = 1e-6
-#: Coordinates looked at of a model with many.
-MOST_COORDINATES = 12
+#: Directions along which a gradient is compared at a point: of more coordinates than that, several to a direction.
+DIRECTIONS = 12
+#: The same of a function, which may be slow, and of the sum over all data where they are many: then `PASSES` data in
+#: all, or, of more data than a tenth of that, two gradients and eight potentials.
+FEW_DIRECTIONS, PASSES = 6, 10_000_000
 #: Data up to which faster ways to a sum over all data are compared with the plain sum.
 MOST_DATA = 1_000
 
 
-def _shown(vector):
+def shown(vector):
     """A vector in an error text."""
     numbers = ", ".join(f"{value:.4g}" for value in vector[:6])
     return f"[{numbers}, …]" if len(vector) > 6 else f"[{numbers}]"
@@ -114,6 +119,9 @@ def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float
                     _compare(name, dim, rng, model.resolution, end, x, *part)
             if by_parts and time.perf_counter() < end:
                 _compare_ways(model, rng, x)
+    if by_parts and model.n_data:
+        for x in found[:2]:
+            _compare_sum(model, rng, x)
     return bool(found)
 
 
@@ -138,29 +146,102 @@ def _compare(name, dim, rng, resolution, end, x, of_value, of_gradient, value, a
             f"`{of_gradient}` of {name} overwrites `out` in coordinate {j}{where}: it must add to what `out` holds, "
             f"`out[{j}] += …`."
         )
-    columns = np.arange(dim) if dim <= MOST_COORDINATES else rng.choice(dim, MOST_COORDINATES, replace=False)
-    for j in columns:
-        if j != columns[0] and time.perf_counter() > end:
+    signs = rng.choice([-1.0, 1.0], dim)
+    differs = functools.partial(slopes_differ, lambda y: _value(value, y, *row), x, here, gradient, signs, resolution)
+    for k, group in enumerate(directions(rng, dim, DIRECTIONS)):
+        if k and time.perf_counter() > end:
             return
-        # The step at which rounding and the cubic term of U are of one size.
-        h = resolution ** (1.0 / 3.0) * max(1.0, abs(x[j]))
-        ends = {}
-        for k in (-2, -1, 1, 2):
-            y = x.copy()
-            y[j] += k * h
-            ends[k] = _value(value, y, *row)
-        near, far = (ends[1] - ends[-1]) / (2.0 * h), (ends[2] - ends[-2]) / (4.0 * h)
-        if not np.isfinite(near) or not np.isfinite(far):
-            continue
-        # A derivative lies between the slopes to the left and to the right, at a kink as well.
-        sides = (here - ends[-1]) / h, (ends[1] - here) / h
-        slack = abs(near - far) + 64.0 * resolution * max(map(abs, ends.values())) / h
-        slack += TOLERANCE * max(abs(near), abs(gradient[j])) + 1e-12
-        if not min(sides) - slack <= gradient[j] <= max(sides) + slack:
+        found = first_wrong(differs, group)
+        if found is not None:
+            j, slope, quotient = found
             raise ValueError(
                 f"`{of_gradient}` of {name} is not the gradient of `{of_value}`: coordinate {j}{where}, at x = "
-                f"{_shown(x)}, is {gradient[j]:.6g}, a difference quotient of `{of_value}` {near:.6g}."
+                f"{shown(x)}, is {slope:.6g}, a difference quotient of `{of_value}` {quotient:.6g}."
             )
+
+
+def _compare_sum(model, rng, x):
+    """Compare ∇U with difference quotients of U over all data, compiled, at x or nearer to `initial` where U is finite.
+
+    The terms that `_compare` looks at are a few: here every one counts, and every coordinate.
+    """
+    name, dim, n = type(model).__name__, model.dim, model.n_data
+    potential = functools.partial(_value, model.potential)
+    for _ in range(20):
+        here = potential(x)
+        if np.isfinite(here):
+            break
+        x = 0.5 * (x + model.initial)
+    signs, gradient = rng.choice([-1.0, 1.0], dim), _vector(_adding(model.gradient), dim, x)
+    resolution = model.resolution * math.sqrt(n)
+    differs = functools.partial(slopes_differ, potential, x, here, gradient, signs, resolution)
+    for group in directions(rng, dim, max(1, min(DIRECTIONS, PASSES // (10 * n)))):
+        found = first_wrong(differs, group)
+        if found is None:
+            continue
+        j, slope, quotient = found
+        i = _wrong_term(model, x, j)
+        if i is not None:
+            native, methods = model.native, ("term_potential", "add_term_gradient")
+            with readable(name):
+                functions = (getattr(native, method) for method in methods)
+                _compare(name, dim, rng, model.resolution, np.inf, x, *methods, *functions, (i,), f" of datum {i}")
+        raise ValueError(
+            f"the gradient of {name}, over all data, is not that of its potential: coordinate {j}, at x = {shown(x)}, "
+            f"is {slope:.6g}, a difference quotient of the potential {quotient:.6g}."
+        )
+
+
+def _wrong_term(model, x, j):
+    """The datum whose ∂ⱼUᵢ(x) is furthest from a difference quotient; None if none is."""
+    step = model.resolution ** (1.0 / 3.0) * max(1.0, abs(x[j])) * (np.arange(model.dim) == j)
+    low, high = -model.pointwise_log_likelihood(np.array([x - step, x + step]))
+    quotients, slopes = (high - low) / (2.0 * step[j]), np.empty(model.n_data)
+    for first in range(0, model.n_data, MOST_DATA):
+        rows = np.arange(first, min(first + MOST_DATA, model.n_data))
+        slopes[rows] = model.term_gradients(x, rows)[:, j]
+    off = np.nan_to_num(np.abs(slopes - quotients) - TOLERANCE * np.abs(quotients))
+    return int(np.argmax(off)) if off.max() > 0.0 else None
+
+
+def directions(rng, dim, most):
+    """All coordinates in at most so many groups, at random: arrays of int."""
+    return np.array_split(np.arange(dim) if dim <= most else rng.permutation(dim), min(dim, most))
+
+
+def first_wrong(differs, group):
+    """(j, ∂ⱼU as given, a difference quotient) of the first coordinate of a group that is wrong by itself; or None.
+
+    A group is halved while `differs` says that the slopes along it do.
+    """
+    found = differs(group)
+    if found is None or len(group) == 1:
+        return None if found is None else (int(group[0]), *found)
+    half = len(group) // 2
+    return first_wrong(differs, group[:half]) or first_wrong(differs, group[half:])
+
+
+def slopes_differ(value, x, here, gradient, signs, resolution, group):
+    """(v·∇U, a difference quotient of U along v) if they differ, v the signed coordinates of a group; else None.
+
+    At x, where U is `here`. Of one coordinate they are those of its partial derivative, whatever its sign. With signs
+    at random no two wrong partial derivatives cancel at every point.
+    """
+    v = np.zeros(len(x))
+    v[group] = np.maximum(1.0, np.abs(x[group])) * (signs[group] if len(group) > 1 else 1.0)
+    size = v[group[0]] if len(group) == 1 else 1.0
+    h, slope = resolution ** (1.0 / 3.0), float(v @ gradient)  # rounding and the cubic term of U are of one size
+    ends = {k: value(x + k * h * v) for k in (-2, -1, 1, 2)}
+    near, far = (ends[1] - ends[-1]) / (2.0 * h), (ends[2] - ends[-2]) / (4.0 * h)
+    if not np.isfinite(near) or not np.isfinite(far):
+        return None
+    # A derivative lies between the slopes to the left and to the right, at a kink as well.
+    sides = (here - ends[-1]) / h, (ends[1] - here) / h
+    slack = abs(near - far) + 64.0 * resolution * max(map(abs, ends.values())) / h
+    slack += TOLERANCE * max(abs(near), abs(slope)) + 1e-12
+    if min(sides) - slack <= slope <= max(sides) + slack:
+        return None
+    return slope / size, near / size
 
 
 def _compare_ways(model, rng, x):
@@ -211,7 +292,7 @@ def _compare_ways(model, rng, x):
             k = int(np.argmax(wrong | ~np.isfinite(own)))
             raise ValueError(
                 f"`{method}` of {type(model).__name__} differs from what its terms and its prior add up to: entry {k}, "
-                f"at x = {_shown(x)}, is {own[k]:.6g}, not {plain[k]:.6g}."
+                f"at x = {shown(x)}, is {own[k]:.6g}, not {plain[k]:.6g}."
             )
 
 
@@ -281,7 +362,7 @@ def check_bounds(model: Any, points: int = 30, steps: int = 60, seed: int = 0) -
                 claimed, actual = told
                 raise ValueError(
                     f"`{capability}` of {name} does not hold ({CAPABILITIES[capability].meaning}): at x = "
-                    f"{_shown(worst.x)}, v = {_shown(worst.v)} it says {claimed:.8g}, and {actual:.8g} was found."
+                    f"{shown(worst.x)}, v = {shown(worst.v)} it says {claimed:.8g}, and {actual:.8g} was found."
                 )
 
 

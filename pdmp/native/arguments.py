@@ -8,6 +8,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+MOST = 2**62  #: of a whole number: an int64, and some such numbers added up
+DEEPEST = 64  #: lists within lists, as for NumPy
+
 
 def one_of(name: str, value: object, allowed: Iterable) -> None:
     """Raise a `ValueError` that lists the choices unless `value` is one of `allowed`."""
@@ -60,10 +63,12 @@ def fraction(name: str, value: object, one: bool = False) -> float:
     return float(value)
 
 
-def count(name: str, value: object, least: int = 1) -> int:
-    """A whole number, at least `least`, or a `ValueError`."""
+def count(name: str, value: object, least: int = 1, most: int = MOST) -> int:
+    """A whole number, at least `least` and at most `most`, or a `ValueError`."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"`{name}` must be a whole number, at least {least}, got {value!r}.")
+    if value > most:
+        raise ValueError(f"`{name}` must be at most {most:,}, got {value:,}.")
     return int(value)
 
 
@@ -87,16 +92,23 @@ def seed_number(name: str, value: object) -> int:
     return int(value)
 
 
-def refuse_unreal(name: str, value: object) -> None:
-    """Raise a `ValueError` for masked entries and complex numbers, parts of which a conversion drops in silence."""
+def refuse_unreal(name: str, value: object, within: tuple[int, ...] = ()) -> None:
+    """Raise a `ValueError` for masked entries and complex numbers, parts of which a conversion drops in silence.
+
+    And for lists that contain themselves, or are nested more deeply than any array; `within`: which ones this is in.
+    """
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):
             raise ValueError(
                 f"`{name}` has {np.ma.count_masked(value)} masked entries; leave out their rows, or fill them in."
             )
-    elif isinstance(value, (list, tuple)):
-        for item in value[:1_000]:
-            refuse_unreal(name, item)
+    elif isinstance(value, (list, tuple)) or isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        if id(value) in within:
+            raise ValueError(f"`{name}` must not contain itself, got a {type(value).__name__} that does.")
+        if len(within) == DEEPEST:
+            raise ValueError(f"`{name}` must be at most {DEEPEST} lists deep, got more.")
+        for item in (value.ravel() if isinstance(value, np.ndarray) else value)[:1_000]:
+            refuse_unreal(name, item, (*within, id(value)))
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if kind == "c" or type(value) is complex:
         raise ValueError(f"`{name}` must be real, got complex numbers.")

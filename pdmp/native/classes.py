@@ -29,11 +29,14 @@ from __future__ import annotations
 import collections
 import inspect
 import itertools
+import random
+import types
 from typing import Any, Self
 
-import numba.extending
+import numba
+import numpy as np
 from numba.core import config
-from numba.extending import models, register_model, typeof_impl
+from numba.extending import models, overload_method, register_model, typeof_impl
 
 from pdmp.native.arguments import refuse_unreal
 from pdmp.native.decorators import FAST as FAST
@@ -54,6 +57,9 @@ from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
 from pdmp.native.representation import remembers_call
+
+#: Sources of random numbers other than the argument `rng`.
+GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
 
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
@@ -133,23 +139,48 @@ def _attach(numba_class, name, method):
 
     choose.__signature__ = inspect.signature(method)
     choose.__name__ = name
-    # By its full name: a module that has `overload_method` in its namespace is hashed whole by `fingerprint`.
-    numba.extending.overload_method(numba_class, name, jit_options=method_options(method), strict=False)(choose)
+    choose.__of_type__ = True  # hashed with the name of the type, not wherever a method of this name is called
+    overload_method(numba_class, name, jit_options=method_options(method), strict=False)(choose)
 
 
 def _is_field(name, annotation):
     return not name.startswith("_") and "ClassVar" not in str(annotation)
 
 
+def _is_method(value):
+    return isinstance(value, (types.FunctionType, classmethod, staticmethod))
+
+
+def check_attributes(owner):
+    """Raise a `TypeError` for an attribute of an object that hides a method, or draws random numbers of its own."""
+    name = type(owner).__name__
+    if owner._set_by_base not in (None, *owner.__dict__):
+        raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
+    for attribute, value in owner.__dict__.items():
+        method = next((base for base in type(owner).__mro__ if _is_method(base.__dict__.get(attribute))), None)
+        if method is not None:
+            raise TypeError(
+                f"{name} sets `self.{attribute}`, which hides the method `{attribute}` of {method.__name__}: give it "
+                "another name."
+            )
+        if any(isinstance(item, GENERATORS) for item in (value if isinstance(value, (tuple, list)) else [value])):
+            raise TypeError(
+                f"`self.{attribute}` of {name} is a random generator, whose numbers no `seed` of a run repeats: draw "
+                "from the argument `rng` of its methods."
+            )
+
+
 class Compiled:
     """Base of classes whose fields and marked methods are available in compiled code (see the module's text)."""
 
     _fields = ()
+    #: An attribute that only the constructor of a base sets, and what objects of that base are called.
+    _set_by_base, _kind = None, "object"
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
-            cls.__init__ = remembers_call(cls.__init__, explanation)
+            cls.__init__ = remembers_call(cls.__init__, explanation, check_attributes)
         annotations, methods = {}, {}
         for base in reversed(cls.__mro__):
             annotations |= {n: a for n, a in base.__dict__.get("__annotations__", {}).items() if _is_field(n, a)}
@@ -158,6 +189,13 @@ class Compiled:
                     methods[name] = value
                 elif name in methods:
                     del methods[name]
+        for name in annotations:
+            owner = next((base for base in cls.__mro__ if _is_method(base.__dict__.get(name))), None)
+            if owner is not None:
+                raise TypeError(
+                    f"{cls.__name__}.{name} is declared as a field, but `{name}` is a method of {owner.__name__}: give "
+                    "the field another name."
+                )
         if cls.__init__ is not object.__init__:  # what `help` shows; `__new__` takes anything
             arguments = inspect.signature(cls.__init__)
             cls.__signature__ = arguments.replace(parameters=[*arguments.parameters.values()][1:])

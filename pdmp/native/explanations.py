@@ -16,18 +16,22 @@ import math
 import numbers
 import os
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
+from pdmp.native.arguments import refuse_unreal
 from pdmp.native.representation import short
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: What other packages raise for arguments that do not fit.
-FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+FOREIGN = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 LARGEST, SMALLEST = 1e75, 1e-75  #: a square of a square of a number between them is a number
 MOST = 2**40  #: integers above are more than can be counted or allocated
+MANY = 2**20  #: what is above may be why there is too little memory
+LOOKED_AT = 2**28  #: numbers of an array that are looked at, at most
 
 _ARRAY = (list, tuple, range, np.ndarray, np.generic)
 #: For each word of an annotation: what fits, and what it is called.
@@ -68,6 +72,15 @@ def explained(function: F) -> F:
     return call
 
 
+def explained_functions(room: dict[str, Any]) -> None:
+    """Have the functions that a package exports `explained`, here and in the modules that define them."""
+    for name in room["__all__"]:
+        value = room[name]
+        if inspect.isfunction(value):
+            room[name] = explained(value)
+            setattr(sys.modules[value.__module__], name, room[name])
+
+
 def explained_methods(cls: type) -> type:
     """A class whose public methods are `explained`."""
     for name, value in list(vars(cls).items()):
@@ -92,15 +105,52 @@ def explanation(function: Callable, args: tuple, kwargs: dict, error: BaseExcept
     options = [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD]
     given |= {name: value for option in options for name, value in given.pop(option, {}).items()}
     said = str(error.args[0]) if error.args else ""
+    if _is_of_user(error, given):
+        return None
     ours = _raised_by(error, {"pdmp", function.__module__.partition(".")[0]})
+    named = set(re.findall(r"`(\w+)", said)) if ours else set()
+    if isinstance(error, MemoryError) or named and not named & signature.parameters.keys():  # those of a part of this
+        sizes = isinstance(error, MemoryError) or "dim" in named
+        found = _too_large(given) if sizes else _extreme(_without_integers(given), error)
+        if found:
+            return found
     if ours:
-        one_line = re.sub(r"\s+", " ", said)  # an array that it shows may have several
-        return type(error)(one_line) if "\n" in said and isinstance(error, (TypeError, ValueError)) else None
+        one_line = _renamed(
+            error, re.sub(r"\s+", " ", said), given, signature.parameters
+        )  # an array that it shows may have several
+        return type(error)(one_line) if one_line != said and isinstance(error, (TypeError, ValueError)) else None
     for name, value in given.items():
+        try:
+            refuse_unreal(name, value)
+        except ValueError as found:
+            return found
         wanted = _wanted(signature.parameters[name].annotation, value) if name in signature.parameters else None
         if wanted:
             return TypeError(f"`{name}` must be {wanted}, got {_text(value)}.")
+        if isinstance(error, AttributeError) and value is error.obj:
+            return TypeError(f"`{name}` must have {error.name!r}, got {_text(value)}.")
     return _extreme(given, error) or _of_arrays(given, signature, error)
+
+
+def _renamed(error, said, given, known):
+    """The text, where it names a value by what a function within calls it, with the caller's name of that value."""
+    inner, trace = re.match(r"`(\w+)", said), error.__traceback__
+    while inner and inner[1] not in known and inner[1] not in given and trace is not None:
+        local = trace.tb_frame.f_locals
+        names = [name for name, value in given.items() if inner[1] in local and value is local[inner[1]]]
+        if len(names) == 1:
+            return said.replace(inner[0], f"`{names[0]}", 1)
+        trace = trace.tb_next
+    return said
+
+
+def _is_of_user(error, given):
+    """Whether the error comes out of a function among the arguments."""
+    codes = {getattr(value, "__code__", None) for value in given.values()} - {None}
+    trace = error.__traceback__ if codes else None
+    while trace is not None and trace.tb_frame.f_code not in codes:
+        trace = trace.tb_next
+    return trace is not None
 
 
 def _raised_by(error, packages):
@@ -120,13 +170,13 @@ def _wanted(annotation, value):
         return None
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
     text = re.sub(r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]", "", text)  # what the parts are made of
-    words = []
-    for part in (part.strip() for part in text.split("|")):
+    words, parts = [], [part.strip() for part in text.split("|")]
+    for part in parts:
         fits, word = _FITS.get(part, (_is_object, f"a {part.rpartition('.')[2]}"))
-        if fits(value):
+        if (_is_object if part == "Any" and len(parts) > 1 else fits)(value):
             return None
         words.append(word)
-    return " or ".join(dict.fromkeys(words))
+    return " or ".join(filter(None, dict.fromkeys(words)))
 
 
 def _is_object(value):
@@ -168,10 +218,29 @@ def _extreme(given, error):
     return None
 
 
+def _without_integers(given):
+    return {name: value for name, value in given.items() if not isinstance(value, numbers.Integral)}
+
+
+def _too_large(given):
+    """An error for the largest of the sizes and arrays among the arguments, if it may fill the memory; else None."""
+    sizes = {}
+    for name, value in given.items():
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        of_parts = (part.size if isinstance(part, np.ndarray) else part for part in parts)
+        sizes[name] = max((int(size) for size in of_parts if isinstance(size, numbers.Integral)), default=0)
+    name = max(sizes, key=sizes.get, default=None)
+    if name is None or sizes[name] < MANY:
+        return None
+    return ValueError(f"`{name}` is too large for the memory of this machine, got {_text(given[name])}.")
+
+
 def _numbers_of(name, value, owner=""):
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         yield name, value, owner
-    elif isinstance(value, (list, tuple, np.ndarray)) and (array := _numbers(value)) is not None and array.size:
+    elif isinstance(value, (list, tuple, np.ndarray)) and (array := _numbers(value)) is not None:
+        if not 0 < array.size <= LOOKED_AT:
+            return
         array = np.abs(array[array != 0].astype(float)) if np.any(array != 0) else np.zeros(1)
         yield from ((name, float(v), owner) for v in (array.max(), array.min()))
     else:

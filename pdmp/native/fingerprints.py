@@ -16,8 +16,9 @@ import sys
 import sysconfig
 import types
 
-import numba.extending
 import numpy as np
+from numba.core.types import Type
+from numba.extending import infer, lower_builtin
 
 #: Beginning of the hash of a value that cannot be hashed: such a hash is valid in this Python process only.
 UNIQUE = "unique-"
@@ -30,8 +31,6 @@ _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"} | set(sys.stdlib_module_nam
 #: Libraries whose arrays are hashed by their entries: how these are pickled may change from process to process.
 _ARRAYS = {"jax", "jaxlib", "torch"}
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(kind), "") for kind in ("purelib", "platlib")})
-#: Decorators that attach code to a function without being named by it.
-_ATTACHING = (numba.extending.overload, numba.extending.overload_method, numba.extending.overload_attribute)
 _DESCRIPTORS = types.GetSetDescriptorType, types.MemberDescriptorType
 _CLASS_METADATA = {
     "__doc__",
@@ -50,6 +49,73 @@ _CLASS_METADATA = {
 }
 
 
+def _outside(thing):
+    module = getattr(thing, "__module__", None)
+    return module is not None and _root(module) not in _LIBRARIES
+
+
+def _implementation(registered):
+    """The user's function or class behind what numba has registered; None if it is numba's own."""
+    if isinstance(registered, type):  # a template
+        own = getattr(registered, "_overload_func", None) or next(filter(_outside, registered.__mro__[:-1]), None)
+        registered = own or vars(registered).get("generic")
+    if hasattr(registered, "__of_type__"):  # a method of a `Compiled` class: the name of its type has its hash
+        return None
+    if isinstance(registered, types.FunctionType) and not _outside(registered):  # numba's wrapper of a function
+        cells = [cell.cell_contents for cell in registered.__closure__ or () if cell != types.CellType()]
+        registered = next((cell for cell in cells if isinstance(cell, types.FunctionType) and _outside(cell)), None)
+    return registered if registered is not None and _outside(registered) else None
+
+
+class _Overloads:
+    """What modules outside numba have told it to run in the place of functions, operators, methods and attributes.
+
+    Nothing in the text of a function that calls ``f(a)`` or reads ``a.name`` leads to an overload, in whatever file.
+    """
+
+    def __init__(self, typed, lowered):
+        #: Numba's lists, which only grow, how much has been read, and where an item has its code and what that is for.
+        self.lists = [
+            [typed.functions, 0, lambda item: (item, item.key)],
+            [typed.globals, 0, lambda item: (next(iter(getattr(item[1], "templates", ())), None), item[0])],
+            [typed.attributes, 0, lambda item: (item, getattr(item, "_attr", None))],
+            [lowered.functions, 0, lambda item: (item[0], item[1])],
+            [lowered.getattrs, 0, lambda item: (item[0], item[1])],
+            [lowered.setattrs, 0, lambda item: (item[0], item[1])],
+            [lowered.casts, 0, lambda item: (item[0], None)],
+            [lowered.constants, 0, lambda item: (item[0], None)],
+        ]
+        self.of_object, self.of_name, self.of_all = {}, {}, {}
+
+    def found(self, things, names):
+        """The overloads of these objects and of what has one of these names; their order is not that of imports."""
+        for source in self.lists:
+            items, n, parts = source
+            for item in items[n:]:
+                self._add(*parts(item), getattr(item, "_jit_options", None))
+                source[1] += 1
+        groups = [self.of_object.get(id(thing)) for thing in things] + [self.of_name.get(name) for name in names]
+        found = dict(self.of_all)
+        for group in filter(None, groups):
+            found |= group
+        return sorted(found.values(), key=lambda entry: entry[:2])
+
+    def _add(self, registered, key, options):
+        code = _implementation(registered)
+        if code is None:
+            return
+        entry = code.__module__, code.__qualname__, code, options
+        name = key if isinstance(key, str) and key.isidentifier() else getattr(key, "__name__", None)
+        if name is None or key in (bool, "getitem", "setitem") or getattr(key, "__module__", None) == "_operator":
+            self.of_all[id(code), str(options)] = entry  # of what is not named where it is used
+            return
+        for index, place in (self.of_object, id(key)), (self.of_name, name):
+            index.setdefault(place, {})[id(code), str(options)] = entry
+
+
+_overloads = _Overloads(infer.__self__, lower_builtin.__self__)
+
+
 def fingerprint(functions, named_only=()):
     """Hash of functions and, transitively, of whatever they name.
 
@@ -62,12 +128,40 @@ def fingerprint(functions, named_only=()):
     Returns
     -------
     str
-        Hexadecimal. If something cannot be hashed it begins with `UNIQUE`, and differs in every Python process.
+        Hexadecimal. If something cannot be hashed it begins with `UNIQUE`, differs in every Python process, and ends
+        with the class of what cannot be hashed.
     """
     walk = _Walk(named_only)
     for function in functions:
         walk.value(function)
-    return ("" if walk.complete else UNIQUE) + walk.digest.hexdigest()
+    return walk.digest.hexdigest() if walk.complete else f"{UNIQUE}{walk.digest.hexdigest()}-{walk.kinds[0]}"
+
+
+def parts(values, tables=False):
+    """Hashes of the functions and classes that values name, transitively, each by itself: of what a worker has as well.
+
+    What compiled functions name is part of them, as it is in their machine code. Of what Python functions name, only
+    numbers and texts are, unless `tables`: arrays and containers may be those in which a program keeps something.
+    Arrays that are not named by functions are left out, and libraries are known by their versions.
+
+    Parameters
+    ----------
+    values : iterable
+    tables : bool, default False
+
+    Returns
+    -------
+    dict of str to tuple
+        Sorted hashes by full name, of a library its version; several where functions have the same name.
+
+    Notes
+    -----
+    What is only on one side of a comparison means nothing: containers may have been filled with it.
+    """
+    walk = _Parts(tables)
+    for value in values:
+        walk.value(value)
+    return {name: tuple(sorted(found)) for name, found in walk.parts.items()}
 
 
 def _shifts():
@@ -116,16 +210,13 @@ def _root(module):
     return (module or "").partition(".")[0]
 
 
-def _functions(scope):
-    return [value for value in scope.values() if isinstance(value, types.FunctionType)]
-
-
 class _Walk:
     """One traversal; `seen` holds references to the objects met, so that none is deleted and its id used again."""
 
     def __init__(self, named_only, seen=None):
-        self.digest, self.complete = hashlib.sha256(), True
+        self.digest, self.complete, self.package = hashlib.sha256(), True, None
         self.named_only, self.seen = named_only, {} if seen is None else seen
+        self.kinds = []  #: classes of what cannot be hashed
 
     def add(self, *parts):
         for part in parts:
@@ -140,6 +231,7 @@ class _Walk:
             return self.add("seen", self.seen[id(value)][0])
         if not isinstance(value, (tuple, frozenset, np.generic)):  # Python may or may not merge equal constants
             self.seen[id(value)] = len(self.seen), value
+        self.overloads([value], ())
         if isinstance(value, types.CodeType):
             return self.code(value, lambda name: _MISSING)
         if isinstance(value, types.FunctionType):
@@ -151,10 +243,14 @@ class _Walk:
         if hasattr(value, "py_func"):  # what numba's njit makes of a function
             self.value(getattr(value, "targetoptions", None))
             return self.function(value.py_func, compiled=True)
+        if hasattr(value, "_dispatcher"):  # of numba's vectorize, which keeps what it has compiled
+            return self.value(value._dispatcher)
         if hasattr(value, "__wrapped__"):  # other decorators, of numba and of functools
             self.add(kind.__qualname__)
             return self.value(value.__wrapped__)
         self.add(kind.__module__, kind.__qualname__)
+        if _root(kind.__module__) == "llvmlite" or isinstance(value, Type):
+            return self.described(value)
         if _root(kind.__module__) in _ARRAYS and hasattr(value, "__array__"):
             return self.array(np.asarray(value.detach().cpu() if hasattr(value, "detach") else value))
         if isinstance(value, (np.ndarray, np.generic)):
@@ -181,6 +277,8 @@ class _Walk:
             self.value(value.__self__)
         elif isinstance(value, (staticmethod, classmethod)):
             self.value(value.__func__)
+        elif isinstance(value, functools.cached_property):
+            self.value(value.func)
         elif isinstance(value, property):
             self.value((value.fget, value.fset))
         else:
@@ -190,8 +288,10 @@ class _Walk:
     def apart(self, value):
         """Hash of one member of a set: members are hashed one by one and sorted, as a set has no order."""
         walk = _Walk(self.named_only, dict(self.seen))
+        walk.package = self.package
         walk.value(value)
         self.complete &= walk.complete
+        self.kinds += walk.kinds
         return walk.digest.digest()
 
     def array(self, array):
@@ -204,20 +304,32 @@ class _Walk:
     def pickled(self, value):
         """Any other object: by the parts that it would be pickled as."""
         try:
-            parts = value.__reduce_ex__(4)
+            kind, parts = type(value), value.__reduce_ex__(4)
             if isinstance(parts, str):
                 return self.add(parts)
-            for part in parts[:3]:
+            for part in parts[:2]:
                 self.value(part)
+            state = parts[2] if len(parts) > 2 else None
+            if isinstance(state, dict):  # without what a cached property keeps once it has been asked for
+                cached = {n for n in state if isinstance(getattr(kind, str(n), 0), functools.cached_property)}
+                state = {name: item for name, item in state.items() if name not in cached} or None
+            self.value(state)
             for part in parts[3:5]:
                 self.value(None if part is None else list(part))
         except Exception:  # noqa: BLE001 - whatever the object raises, it cannot be hashed
             self.unique(value)
         return None
 
+    def described(self, value):
+        """A type or constant of numba or LLVM, by its text: it keeps within itself what it has been asked before."""
+        text = str(value)
+        return self.unique(value) if " at 0x" in text else self.add(text)
+
     def unique(self, value):
         """Something that cannot be hashed: its hash differs in every Python process."""
         self.complete = False
+        kind = value if isinstance(value, type) else type(value)
+        self.kinds.append(f"{kind.__module__}.{kind.__qualname__}")
         self.add(_PROCESS, id(value))
 
     def type(self, cls):
@@ -259,7 +371,7 @@ class _Walk:
         if not (compiled or hasattr(function, "__compiled__")) and self.released(function):
             return
         self.add(getattr(function, "__allocates__", None), getattr(function, "__inline__", None))
-        scope = function.__globals__
+        scope, caller, self.package = function.__globals__, self.package, root
         free = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
         def resolve(name):
@@ -273,16 +385,19 @@ class _Walk:
         self.code(function.__code__, resolve)
         self.value(function.__defaults__)
         self.value(function.__kwdefaults__)
-        self.attached(scope)
+        self.package = caller
 
-    def attached(self, scope):
-        """In a file that attaches code to functions: all functions of that file."""
-        if id(scope) in self.seen or not any(value in _ATTACHING for value in _functions(scope)):
-            return
-        self.seen[id(scope)] = len(self.seen), scope
-        for value in _functions(scope):
-            if value.__module__ == scope.get("__name__"):
-                self.value(value)
+    def overloads(self, things, names):
+        """What numba runs for these objects, or for what has these names, if modules outside it say so.
+
+        Functions of this package work on numbers, arrays and classes of which it knows the methods: what others
+        overload is for objects of theirs, and must not make its machine code another.
+        """
+        for module, name, code, options in _overloads.found(things, names):
+            if self.package != _root(__name__) or _root(module) == self.package:
+                self.add("overload", name)
+                self.value(options)
+                self.value(code)
 
     def code(self, code, resolve):
         """The instructions with what they work on; every global name is followed to what it stands for."""
@@ -293,14 +408,19 @@ class _Walk:
                 self.code(constant, resolve)
             else:
                 self.value(constant)
+        named = []
         for name, *attributes in paths:
             self.add(name)
-            found = resolve(name)
+            found = thing = resolve(name)
+            for attribute in attributes:  # into libraries too: their functions have overloads elsewhere
+                thing = getattr(thing, attribute, _MISSING) if isinstance(thing, (types.ModuleType, type)) else _MISSING
+            named.append(thing)
             while attributes and isinstance(found, (types.ModuleType, type)) and not self.library(found):
                 self.add(attributes[0])
                 found = getattr(found, attributes.pop(0), _MISSING)
             if found is not _MISSING:
                 self.followed(found, code)
+        self.overloads(named, code.co_names)
 
     def library(self, thing):
         return _root(thing.__name__ if isinstance(thing, types.ModuleType) else thing.__module__) in _LIBRARIES
@@ -311,3 +431,109 @@ class _Walk:
                 if hasattr(value, name):
                     self.value(getattr(value, name))
         self.value(value)
+
+
+#: What Python and numba make of a class, perhaps in another way in another process; and names of the script that runs.
+_MADE = _CLASS_METADATA | {"_annotations", "_methods", "_tuple", "_registered", "__signature__", "__slotnames__"}
+_MAINS = {"__mp_main__", "__worker__"}
+#: Of what a Python function names, what cannot change while a program runs.
+_FIXED = (tuple, frozenset, np.generic, enum.Enum, type, types.FunctionType)
+_STORES = {dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_DEREF") if name in dis.opmap}
+
+
+@functools.lru_cache(4096)
+def _stored(code):
+    """Names outside of a function that it assigns to itself, as counters are."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opcode in _STORES}
+    return found.union(*(_stored(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)))
+
+
+class _Parts(_Walk):
+    """Functions and classes one by one: each value has a hash of its own, wherever else it was met."""
+
+    def __init__(self, tables):
+        super().__init__(())
+        self.tables, self.strict = tables, False  # whether all that is met belongs to what is hashed now
+        self.parts, self.hashes = {}, {}
+
+    def add(self, *parts):
+        super().add(*("__main__" if isinstance(part, str) and part in _MAINS else part for part in parts))
+
+    def aside(self, content):
+        """The hash of what `content` adds."""
+        outer, self.digest = self.digest, hashlib.sha256()
+        content()
+        found, self.digest = self.digest.digest()[:16], outer
+        return found
+
+    def value(self, value):
+        if isinstance(value, _ATOMS):
+            return super().value(value)
+        key = id(value), self.strict
+        if key not in self.hashes:
+            self.hashes[key] = value, b"itself"
+            self.seen.pop(id(value), None)
+            self.hashes[key] = value, self.aside(lambda: super(_Parts, self).value(value))
+        if self.strict or isinstance(value, _FIXED):
+            self.add(self.hashes[key][1])
+        return None
+
+    def named(self, module, name, content, strict):
+        """Keep the hash of a function or class under its name; to whatever names it, it is the name."""
+        module = "__main__" if module in _MAINS else module
+        outer, self.strict = self.strict, strict or self.tables
+        found = self.aside(content)
+        self.strict = outer
+        self.parts.setdefault(f"{module}.{name}", set()).add(found)
+        self.add(module, name)
+
+    def function(self, function, compiled=False):
+        compiled = compiled or hasattr(function, "__compiled__")
+        root = _root(function.__module__)
+        if root in _LIBRARIES or not compiled and (root == _root(__name__) or self.released(function)):
+            return self.add(function.__module__, function.__qualname__)
+        content = functools.partial(super().function, function, compiled)
+        return self.named(function.__module__, function.__qualname__, content, compiled)
+
+    def attached(self, scope):
+        self.aside(lambda: super(_Parts, self).attached(scope))
+
+    def code(self, code, resolve):
+        stored = _stored(code)
+        super().code(code, lambda name: _MISSING if name in stored else resolve(name))
+
+    def type(self, cls):
+        if self.library(cls) or self.released(cls):
+            return self.add(cls.__module__, cls.__qualname__)
+        ours = _root(cls.__module__) == _root(__name__)
+
+        def content():
+            self.add(tuple(getattr(cls, "_annotations", ())), getattr(cls, "_fields", None))
+            for name, value in sorted(vars(cls).items(), key=lambda item: item[0]):
+                if name in _MADE or isinstance(value, _DESCRIPTORS) or ours and not hasattr(value, "__compiled__"):
+                    continue
+                self.add(name)
+                self.value(value)
+            for base in cls.__bases__:
+                self.value(base)
+
+        return self.named(cls.__module__, cls.__qualname__, content, False)
+
+    def array(self, array):
+        if self.strict:
+            super().array(array)
+
+    def pickled(self, value):
+        cls = type(value)
+        if self.strict or cls.__module__ == "functools" or not (self.library(cls) or self.released(cls)):
+            super().pickled(value)
+
+    def unique(self, value):
+        self.add("unique")
+
+    def released(self, thing):
+        found = super().released(thing)
+        if found:
+            root = _root(thing.__module__)
+            self.parts[root] = {str(sys.modules[root].__version__).encode()}
+        return found

@@ -1,8 +1,9 @@
-"""Messages for methods that do not compile, and for machine code that cannot be kept on disk."""
+"""Messages about compilation: that it begins, that a method does not compile, that machine code is not kept on disk."""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dis
 import os
 import re
@@ -16,6 +17,8 @@ from pdmp.errors import warn
 #: Named tuples with their compiled methods, by what the names of their numba types begin with.
 CLASSES = {}
 _warned = set()
+_listener = contextvars.ContextVar("listener", default=None)
+QUICK = 1.0  #: seconds that nobody needs to be told of
 
 
 def warn_not_kept():
@@ -27,6 +30,34 @@ def warn_not_kept():
             "environment variable NUMBA_CACHE_DIR to a folder that can be written.",
             RuntimeWarning,
         )
+
+
+@contextlib.contextmanager
+def announcing(say):
+    """Within this context, call `say` with a line of text when something begins to compile; None changes nothing."""
+    if say is None:
+        yield
+        return
+    said = set()
+
+    def listener(text):
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def announce(seconds):
+    """Say that a function begins to compile, which took so many seconds last time; None: not known."""
+    listener = _listener.get()
+    if listener is not None and (seconds is None or seconds >= QUICK):
+        known = "the machine code is kept on disk" if seconds is None else f"{seconds:.0f} s last time on this machine"
+        listener(f"compiling (once; {known})")
 
 
 #: Parts of the lines in which numba's text gives its reason; the first such line is shown.

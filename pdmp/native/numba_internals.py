@@ -14,7 +14,9 @@ import inspect
 import os
 import pathlib
 import pickle
+import re
 import sys
+from time import perf_counter
 
 import numba
 from numba.core.caching import CompileResultCacheImpl
@@ -25,7 +27,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.serialize import dumps
 
 from pdmp.native.fingerprints import UNIQUE, fingerprint
-from pdmp.native.messages import warn_not_kept
+from pdmp.native.messages import announce, warn_not_kept
 
 #: Options of every function. Numba's reference counting (`_nrt`) is off: the caller keeps every array alive during a
 #: call, and passing a tuple of thirty arrays would count thirty references up and down (measured: five times slower).
@@ -150,8 +152,10 @@ class _CodeOnDisk:
     edits of other files, and raises an error for a damaged file.
     """
 
+    SECONDS = "seconds.txt"  #: beside the files: what, whatever its version, compiled for how long
+
     def __init__(self, function):
-        self.function = function
+        self.function, self.began = function, {}
 
     @functools.cached_property
     def numba(self):
@@ -177,7 +181,29 @@ class _CodeOnDisk:
         name = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
         return pathlib.Path(self.cache_path, f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.code")
 
+    def _what(self, signature):
+        """The function and the types as they are called, the same after an edit."""
+        kinds = signature if isinstance(signature, tuple) else (*signature.args, signature.return_type)
+        types = re.sub(r"#[\w-]+", "", repr([_described(kind) for kind in kinds]))
+        types = hashlib.sha256(types.encode()).hexdigest()[:16]
+        return f"{self.function.__module__}.{self.function.__qualname__}-{types}"
+
+    def _seconds(self):
+        """How long what is in this folder compiled for; empty if that cannot be read."""
+        try:
+            lines = pathlib.Path(self.cache_path, self.SECONDS).read_text().splitlines()
+            return {what: float(seconds) for what, seconds in map(str.split, lines)}
+        except (OSError, TypeError, ValueError):
+            return {}
+
     def load_overload(self, signature, target):
+        result = self._load(signature, target)
+        if result is None:
+            announce(self._seconds().get(self._what(signature)))
+            self.began[str(signature)] = perf_counter()
+        return result
+
+    def _load(self, signature, target):
         target.refresh()
         path = self.path(signature, target.codegen())
         try:
@@ -201,6 +227,10 @@ class _CodeOnDisk:
             path.parent.mkdir(parents=True, exist_ok=True)
             part.write_bytes(hashlib.sha256(content).digest() + content)
             os.replace(part, path)
+            taken = perf_counter() - self.began.pop(str(signature), perf_counter())
+            seconds = self._seconds() | {self._what(signature): taken}
+            part.write_text("".join(f"{what} {taken:.2f}\n" for what, taken in seconds.items()))
+            os.replace(part, path.with_name(self.SECONDS))
         except OSError:
             with contextlib.suppress(OSError):
                 part.unlink()

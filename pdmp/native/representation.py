@@ -11,11 +11,11 @@ import numpy as np
 SHORT_ARRAY, SHORT_TEXT = 6, 60  #: numbers of an array, and letters of anything else, that are printed
 
 
-def remembers_call(init, explain):
+def remembers_call(init, explain, check):
     """The constructor `init`, which also keeps the call as text in the attribute `_text` of the object.
 
     Its numbers, and the objects that keep theirs, are in `_given`, for messages. An error of another package that comes
-    out of it is replaced by what `explain` makes of it, if that is not None.
+    out of it is replaced by what `explain` makes of it, if that is not None; `check` is given the object that was made.
     """
 
     @functools.wraps(init)
@@ -31,7 +31,10 @@ def remembers_call(init, explain):
             self._text, self._given = None, {}
         try:
             init(self, *args, **kwargs)
+            check(self)
         except Exception as error:
+            if isinstance(error, AttributeError) and error.obj is self and error.name in self._annotations:
+                check(self)
             found = explain(init, (self, *args), kwargs, error)
             if found is None:
                 raise

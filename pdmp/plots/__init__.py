@@ -1,8 +1,9 @@
 """Pictures of runs and of comparisons, with matplotlib.
 
 Each function takes where to draw, `ax` (or `axes`, a panel for each coordinate), and returns it; without, it makes a
-figure. Coordinates have the model's names, and may be given by them. Of many coordinates a few telling ones are shown,
-and the picture says which. Colours can be told apart without red or green cones, and events by their markers too.
+figure of pyplot's, which notebooks and ``pyplot.show()`` show. Coordinates have the model's names, and may be given by
+them. Of many coordinates a few telling ones are shown, and the picture says which. Colours can be told apart without
+red or green cones, and events by their markers too.
 
 ========================  ===========================================================================================
 `overview`                what one looks at first, also ``run.plot()``

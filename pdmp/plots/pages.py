@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pdmp.plots.comparisons import compare, error_by_cost
-from pdmp.plots.style import styled
+from pdmp.plots.style import closing, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,19 +69,21 @@ def report(table: Comparison, path: str | os.PathLike, settings: Mapping[str, ob
     >>> import pdmp
     >>> pdmp.plots.report(table, 'compare.html', settings={'seed': 1})  # doctest: +SKIP
     """
-    from matplotlib import pyplot
-
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"`path` must be the path of a file, got {type(path).__name__}.")
     if settings is not None and not isinstance(settings, Mapping):
         raise TypeError(f"`settings` must be a dict of names and values, got {type(settings).__name__}.")
     pictures = []
-    if table.errors_by_pass:
-        pictures.append(("Paths, marginals, and the error of the means against data passes", compare(table)))
-    if table.rms_by_pass:
+    with closing():
+        if table.errors_by_pass:
+            caption = "Paths, marginals, and the error of the means against data passes"
+            pictures.append(_picture(caption, compare(table)))
         for cost, name in (("data_passes", "data passes"), ("seconds", "seconds of computing")):
-            caption = f"Root mean square error of one chain's means against {name}; dotted: as Monte Carlo errors fall"
-            pictures.append((caption, error_by_cost(table, cost=cost).figure))
+            if table.rms_by_pass:
+                caption = (
+                    f"Root mean square error of one chain's means against {name}; dotted: as Monte Carlo errors fall"
+                )
+                pictures.append(_picture(caption, error_by_cost(table, cost=cost).figure))
     heading, units, *rows = table.cells()
     text = [k for k, name in enumerate(heading) if name in ("sampler", "verdict", "setting")]
 
@@ -100,14 +102,12 @@ def report(table: Comparison, path: str | os.PathLike, settings: Mapping[str, ob
         title=html.escape(table.title or "Comparison of samplers"),
         table=f"<table>\n<tr>{line('th', top)}</tr>\n{body}</table>",
         verdicts="".join(f"<p>{html.escape(said)}</p>\n" for said in table.verdict_lines()),
-        pictures="".join(_picture(caption, figure) for caption, figure in pictures),
+        pictures="".join(pictures),
         notes="".join(f"<li>{html.escape(note)}</li>\n" for note in table.notes),
         settings=f"<table>\n{listed}</table>",
     )
     with open(path, "w", encoding="utf-8") as file:
         file.write(page)
-    for _, figure in pictures:
-        pyplot.close(figure)
 
 
 def _picture(caption: str, figure: Figure) -> str:

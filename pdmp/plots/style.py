@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -86,8 +87,25 @@ def check_subjects(signature: inspect.Signature, given: dict[str, Any]) -> None:
             raise TypeError(f"`{name}` must be {what}, got {type(value).__name__}.")
 
 
+@contextlib.contextmanager
+def closing(always: bool = True) -> Iterator[None]:
+    """Close the figures that pyplot opens within, which it would keep; or only if there is an exception."""
+    from matplotlib import pyplot
+
+    open_before, failed = set(pyplot.get_fignums()), True
+    try:
+        yield
+        failed = False
+    finally:
+        for number in set(pyplot.get_fignums()) - open_before if always or failed else ():
+            pyplot.close(number)
+
+
 def styled(function: F) -> F:
-    """The function, in whose pictures type and lines have the sizes of `STYLE`, and which refuses wrong subjects."""
+    """The function, in whose pictures type and lines have the sizes of `STYLE`, and which refuses wrong subjects.
+
+    A figure that it returns is one of pyplot's, which a notebook and ``pyplot.show()`` show; if it fails, none is left.
+    """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -99,7 +117,7 @@ def styled(function: F) -> F:
         except TypeError:
             given = {}  # Python says below what is missing
         check_subjects(signature, given)
-        with pyplot.rc_context(STYLE):
+        with pyplot.rc_context(STYLE), closing(always=False):
             return function(*args, **kwargs)
 
     return draw

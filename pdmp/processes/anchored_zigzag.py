@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from pdmp.expressions.tape import Scratch
 from pdmp.models.priors import derivative, second_derivative_bound_until
 from pdmp.models.regressions.design import products
 from pdmp.native.arguments import per_coordinate
@@ -18,9 +19,7 @@ from pdmp.process import HORIZON, Process, last_moved
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
 
-CHORD = 1.5  #: a horizon ends where e^{γr} may have grown by this factor
 SPREAD_CHORD = 1.2  #: and where τ² may have changed by this one
-OVERFLOW = 300.0  #: γr above which φ is not computed: the path is lost
 
 #: Columns of `Memory.clocks`: when the clock was drawn; the bound of the rows' part then, and its slope; those of the
 #: part that is known; the row of the proposal.
@@ -38,8 +37,8 @@ class AnchoredZigZag(Process):
     - ``propose_row(state, i, now, rng)`` and ``rate_of_row(state, i, now, rng)``, of the groups' clocks;
     - ``bound_of_mean(state, k, now)``, ``slope_of_mean(state, k, now)``, the derivative by a mean;
     - ``known(state, k, now)``, G of the k-th shared coordinate, and ``rise(state, k, now)``, its largest slope;
-    - ``rest_of(x, i, j)``, what row i adds beyond the expansion, and ``add_of_groups(x, out)``, of which coefficients
-      of groups are a part, to it;
+    - ``rest_of(x, i, j, evaluation, rho)``, what row i adds beyond the expansion, and ``add_of_groups(x, out)``, of
+      which coefficients of groups are a part, to it;
     - ``turn(state, e, now)``, what changes in the memory before coefficient e of the groups flips;
     - ``size(k)``, how many groups grouping k has, ``mean_part(state, k, now)``, ``advance_sums(memory, now)``.
     """
@@ -56,7 +55,8 @@ class AnchoredZigZag(Process):
     priors: np.ndarray  #: (m,) places of their priors
     prior_horizon: float
     tables: object
-    rate_of_growth: np.ndarray  #: γ of the groups
+    growth: object  #: φ, of each group
+    parts: np.ndarray  #: (N, n) bounds on what each row has by its functionals, in units of φ
     horizon: np.ndarray  #: of the groups' clocks
     pace: float  #: |σ / scale| of the coordinates of a row
     groups: int  #: clocks of rows
@@ -208,19 +208,11 @@ class AnchoredZigZag(Process):
         return positive(state.v[j] * partial)
 
     @compiled
-    def remainder_by(self, x, i, j):
+    def remainder_by(self, x, i, j, evaluation, rho):
         """Of row i beyond its expansion, by the dispersion j, or by its linear predictor for any other j."""
-        model, y, there = self.model, self.model.target[i], self.anchor
-        law, own = model.likelihood, self.dim - model.n_dispersions
-        z, a, c = model.margin(x, i), model.first_dispersion(x), model.second_dispersion(x)
-        z0, a0, c0 = model.margin(there, i), model.first_dispersion(there), model.second_dispersion(there)
-        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc = z - z0, a - a0, c - c0
-        if j == own and model.n_dispersions > 0:
-            return law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
-        if j > own:
-            return law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
-        return law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
+        model, there, own = self.model, self.anchor, self.dim - self.model.n_dispersions
+        model.expand_row(there, x, i, model.margin(x, i), model.margin(there, i), evaluation, rho)
+        return rho[j - own + 1 if j >= own else 0]
 
     @compiled
     def jump(self, state, clock, now, rng):
@@ -232,10 +224,14 @@ class AnchoredZigZag(Process):
         state.v[j] = -state.v[j]
         return 0
 
-    @compiled
+    @compiled(allocates=True, inline=False)
     def true_rates(self, x, v, scratch, out):
         """The rate of each coordinate, from all rows."""
-        model, m = self.model, self.shared.shape[0]
+        model, m, law = self.model, self.shared.shape[0], self.model.likelihood
+        evaluation = Scratch(
+            np.empty((law.count, 1)), np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
+        )
+        rho = np.empty(law.count)
         for j in range(x.shape[0]):
             scratch[j] = self.pull[j]
         for k in range(m):
@@ -247,10 +243,10 @@ class AnchoredZigZag(Process):
             out[j] = positive(v[j] * scratch[j])
         for i in range(model.n_data):
             for k in range(m):
-                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k]))
+                out[self.shared[k]] += positive(v[self.shared[k]] * self.rest_of(x, i, self.shared[k], evaluation, rho))
             for k in range(self.slots):
                 j = model.level[i, k]
-                out[j] += positive(v[j] * self.rest_of(x, i, j))
+                out[j] += positive(v[j] * self.rest_of(x, i, j, evaluation, rho))
 
     @compiled
     def touches(self, state, i):
@@ -273,30 +269,21 @@ class AnchoredZigZag(Process):
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
 
     def describe_bound(self) -> str:
-        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
+        return f"the bound on single rows of {self.model.likelihood.name}"
 
 
 @inlined
-def add_inner(inner, features, fixed, weight, curvatures):
+def add_inner(inner, features, fixed, hessian):
     """Add a row's Hessian by the shared coordinates, of which the first `fixed` have features.
 
     But for the part of two features, of all rows in `products_of_shared`.
     """
-    _, za, zc, aa, ac, cc = curvatures
-    m = inner.shape[0]
-    for k in range(fixed):
-        if m > fixed:
-            inner[k, fixed] += weight * za * features[k]
-            inner[fixed, k] += weight * za * features[k]
-        if m > fixed + 1:
-            inner[k, fixed + 1] += weight * zc * features[k]
-            inner[fixed + 1, k] += weight * zc * features[k]
-    if m > fixed:
-        inner[fixed, fixed] += weight * aa
-    if m > fixed + 1:
-        inner[fixed, fixed + 1] += weight * ac
-        inner[fixed + 1, fixed] += weight * ac
-        inner[fixed + 1, fixed + 1] += weight * cc
+    for k in range(fixed, inner.shape[0]):
+        for q in range(fixed):
+            inner[q, k] += hessian[0, 1 + k - fixed] * features[q]
+            inner[k, q] += hessian[0, 1 + k - fixed] * features[q]
+        for q in range(fixed, inner.shape[0]):
+            inner[k, q] += hessian[1 + k - fixed, 1 + q - fixed]
 
 
 def products_of_shared(model, shared, curvature):

@@ -153,7 +153,7 @@ class Bounded(Extended):
     ) -> None:
         name = type(self).__name__
         if not isinstance(process, Process):
-            raise TypeError(f"pdmp.{name} takes a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
+            raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
         if not isinstance(process, Walls) or process.wall_rule is None:
             raise TypeError(
                 f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.ZigZag, pdmp.LocalBPS, "

@@ -32,17 +32,16 @@ The rates balance the flow whatever is left to the rows: their difference from t
 
 Let D_q be the largest distance |x - x̂| / σ of all coefficients of grouping q. As each changes by 1 a unit of time at
 most, D_q at one time bounds it at later ones, and computing it anew every `RENEWAL` costs as little as one proposal of
-each group. Then with the bounds of `MixedRegression.remainder_bounds`
+each group. Then with the bounds by functional of `pdmp.processes.row_bounds`, φ(r) = F r² / 2,
 
-    |Rᵢⱼ| <= Lᵢⱼ φᵢ(r),     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,
-    |Tᵢⱼ| <= ωᵢⱼ max(φ_γ(r) / φ_γ(r̂), D² / D̂²),     D = max D_q,     ωᵢⱼ = Lᵢⱼ φᵢ(r̂),
-                                     of the shared ones     ωᵢⱼ = Lᵢⱼ φᵢ(r̂) + |θᵢⱼ| Σₖ σ² D̂²,
+    |Rᵢⱼ| <= Lᵢⱼ φ(r),     r² = r_shared² + (x - x̂)ⱼ² / σⱼ² + Σ_{q ≠ k} D_q²,
+    |Tᵢⱼ| <= ωᵢⱼ max(F r² / r̂², D² / D̂²),     D = max D_q,     ωᵢⱼ = Lᵢⱼ r̂² / 2,
+                                     of the shared ones     ωᵢⱼ = Lᵢⱼ r̂² / 2 + |θᵢⱼ| Σₖ σ² D̂²,
 
-with r̂ and D̂ typical values, φᵢ(r) = (e^{γr} - 1 - γr) / γ² for the γ of row i, and γ the largest of the group's rows:
-the ratio φ_γ(r) / φ_γ(r̂) increases with γ where r > r̂, and is at most (r / r̂)² elsewhere. One alias table for each
-group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ φᵢ(r̂) belong to the clocks of the
-first grouping. The bounds are convex in r and D, which are at most linear in time, so that their chords over a horizon
-are bounds.
+with r̂ and D̂ typical values, and F the group's factor of the first shell of a radius of at least r. One alias table for
+each group draws its rows in proportion to σⱼ ωᵢⱼ. The shared coordinates' Σⱼ σⱼ Lᵢⱼ r̂² / 2 belong to the clocks of the
+first grouping. The bounds are convex in r and D, which are at most linear in time, so that their chords over a horizon,
+with the factor at its end, are bounds.
 
 A proposal costs the same for every number of rows and groups: Σu and Σu² of the effects, the gauges of
 `CrossedIntercepts`, and what all coefficients add to G of the shared coordinates, are kept as lines and parabolas in
@@ -65,20 +64,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasTables
 from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.laplace_crossed import laplace_crossed
-from pdmp.native.classes import compiled, entry, inlined, positive
+from pdmp.models.regressions.likelihoods import THIRD
+from pdmp.native.classes import compiled, entry, positive
+from pdmp.native.threads import each
 from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON
 from pdmp.processes.anchored_zigzag import (
-    CHORD,
     FIRST,
     KNOWN,
     KNOWN_SLOPE,
     LEVEL,
-    OVERFLOW,
     PRODUCT,
     ROW,
     SLOPE,
@@ -92,9 +92,12 @@ from pdmp.processes.anchored_zigzag import (
     add_inner,
     products_of_shared,
 )
+from pdmp.processes.regression_zigzag import norms_by_functional
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import Plan, in_shells, together
 from pdmp.thinning.affine import first_arrival
 
-THIRD_DIFFERENCE = 1e-3  #: for third derivatives
+CHORD = 1.5  #: by how much bounds may grow in a horizon
 LONGEST = 4.0  #: no clock of rows waits longer than this before it is drawn anew
 RENEWAL = 0.25  #: the largest distances D are computed anew after so much time
 RECOUNT = 64.0  #: and the lines C after this, before rounding errors of their flips add up
@@ -114,6 +117,8 @@ class Memory(NamedTuple):
     sums: np.ndarray  #: (K, 8)
     cross: np.ndarray  #: (m, 5) what the coefficients add to G of the shared: ΣHd, its slope; Σθd², Σθdv, Σθv²
     reach: np.ndarray  #: (K + 1,) D of each grouping when it was computed last, and when that was
+    loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
+    evaluation: tuple  #: what the model needs for it
     across: np.ndarray  #: (E, 2) C of the coefficients at the time `since`, by the slopes of now; these slopes
     since: np.ndarray  #: (1,) when they were computed from all pairs
 
@@ -166,6 +171,7 @@ class CrossedZigZag(AnchoredZigZag):
     bulge_rises: np.ndarray  #: (m,) the largest slope of Σθd² where no d is above σ
     own_rises: np.ndarray  #: (E,) the largest slope of G of the coefficients, C and gauges included
     grouping: np.ndarray  #: (E,)
+    thirds: np.ndarray  #: (N, n) half the derivatives of ℓ''ᵢ(x̂) by the functionals
     pace_of_means: float  #: the largest |dβ₀/dt|
     typical_distance: float  #: r̂
     typical_reach: float  #: D̂
@@ -203,27 +209,14 @@ class CrossedZigZag(AnchoredZigZag):
             np.zeros((self.groups, len(self.shared))),
             np.zeros(self.groups),
         )
-        self.rate_of_growth = np.zeros(self.groups)
-        weights, curvature = np.zeros((K, model.n_data)), np.zeros(model.n_data)
+        curvature, thirds = np.zeros(model.n_data), np.zeros((model.n_functionals, model.n_data))
+        n, m = len(self.shared), model.n_functionals
         _survey(
-            model.native,
-            self.anchor,
-            self.speed,
-            self.scale,
-            self.shared,
-            self.typical_distance,
-            self.typical_reach,
-            self.pull,
-            self.inner,
-            self.border,
-            self.own,
-            self.bulge,
-            curvature,
-            weights,
-            self.rate_of_growth,
-            np.zeros(len(self.shared)),
-        )
+            model.native, self.anchor, self.shared, self.pull, self.inner, self.border, self.own, self.bulge, curvature,
+            thirds, np.zeros(n), np.zeros((m, m)), *model.scratch(LANES),
+        )  # fmt: skip
         self.inner += products_of_shared(model, self.shared, curvature)
+        weights = self._weigh_rows(model, thirds)
         items = np.argsort(model.level, axis=0, kind="stable").T
         level = np.take_along_axis(model.level.T, items, axis=1).ravel()
         places = np.searchsorted(level, np.arange(effects.start, effects.stop + 1))
@@ -241,7 +234,7 @@ class CrossedZigZag(AnchoredZigZag):
         rises = self.rises + self.bulge_rises * self.typical_reach
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ rises))
         # Within a horizon the bounds of the rows grow by the factor `CHORD`, or by a proposal a unit of time.
-        steepness = self.pace * (2.0 / self.typical_distance + self.rate_of_growth)
+        steepness = self.pace * 2.0 / self.typical_distance
         with np.errstate(divide="ignore"):
             rise = np.log(np.maximum(CHORD, 1.0 + 1.0 / self.tables.totals))
         self.horizon = np.minimum(rise / steepness, LONGEST)
@@ -249,6 +242,27 @@ class CrossedZigZag(AnchoredZigZag):
         self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
         clocks = self.groups + 1 + 2 * K
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
+
+    def _weigh_rows(self, model, thirds):
+        """σⱼ ωᵢⱼ of the clock of each grouping (K, N); the bounds of rows and the factors of groups are kept."""
+        plan, scale, r = Plan(model.n_data, self.typical_distance), self.scale, self.typical_distance
+        args = plan, self.anchor, self.speed, scale, self.shared
+
+        def part(_, first, stop):
+            return norms_by_functional(model, first, stop, *args)
+
+        found, shares = zip(*each(part, model.pieces()), strict=True)
+        share, level = np.concatenate(shares, axis=1), model.level.T - self.first_effect
+        bounds = in_shells(np.concatenate(found, axis=2), share, level, self.groups)
+        self.growth = Shells(*together(plan, [bounds.factors]))
+        square = self.typical_reach**2 * np.sum(scale[model.level] ** 2, axis=1)
+        own = 0.5 * r * r * bounds.weights
+        limits = own + np.abs(thirds) * square
+        self.parts, self.thirds = np.ascontiguousarray(np.vstack([own[:1], limits]).T), np.ascontiguousarray(thirds.T)
+        weights = self.speed[model.level.T] * own[0]
+        of_shared = share - self.speed[model.level].sum(axis=1) * (np.arange(len(share)) == 0)[:, None]
+        weights[0] += np.sum(of_shared * limits, axis=0)
+        return weights
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
 
@@ -346,17 +360,14 @@ class CrossedZigZag(AnchoredZigZag):
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
     @compiled
-    def multiple(self, growth, r, reach):
-        """max(φ(r) / φ(r̂), D² / D̂²): by what the weights ω are multiplied."""
-        share, far = r / self.typical_distance, reach / self.typical_reach
-        square = share * share
-        if r > self.typical_distance:
-            square *= shape(growth * r) / shape(growth * self.typical_distance)
-        return max(square, far * far)
+    def multiple(self, share, r, reach):
+        """max(F r² / r̂², D² / D̂²): by what the weights ω are multiplied."""
+        near, far = r / self.typical_distance, reach / self.typical_reach
+        return max(share * (near * near), far * far)
 
     @compiled
     def propose_row(self, state, e, now, rng):
-        memory, horizon, growth = state.memory, self.horizon[e], self.rate_of_growth[e]
+        memory, horizon = state.memory, self.horizon[e]
         row, j, k, square, reach = memory.clocks, self.first_effect + e, self.grouping[e], 0.0, 0.0
         self.renew(state, now)
         for q in range(self.shared.shape[0]):
@@ -380,10 +391,11 @@ class CrossedZigZag(AnchoredZigZag):
         row[e, KNOWN_SLOPE] = speed * (self.own_rises[e] + high * (speed + self.speed[mean]))
 
         r, total = math.sqrt(square), self.tables.totals[e]
-        if not growth * (r + self.pace * horizon) < OVERFLOW:
+        share = self.growth.share(r + self.pace * horizon, e)
+        if not share < math.inf:
             return math.nan, HORIZON
-        begin = self.multiple(growth, r, reach)
-        end = self.multiple(growth, r + self.pace * horizon, reach + horizon)
+        begin = self.multiple(share, r, reach)
+        end = self.multiple(share, r + self.pace * horizon, reach + horizon)
         row[e, LEVEL], row[e, SLOPE] = total * begin, total * (end - begin) / horizon
         row[e, START] = now
         level, rise = row[e, LEVEL] + row[e, KNOWN], row[e, SLOPE] + row[e, KNOWN_SLOPE]
@@ -436,19 +448,16 @@ class CrossedZigZag(AnchoredZigZag):
         state.counts[DATA] += 1
         for q in range(self.slots):
             self.place(state, self.model.level[i, q], now)
-        own, first, by_a, by_c = bounds_of_row(
-            self.model, self.anchor, i, self.scale, self.typical_distance, self.typical_reach
-        )
-        part = self.speed[j] * own
+        part = self.speed[j] * self.parts[i, 0]
         whole = part
         if k == 0:
             for n in range(self.shared.shape[0]):
-                whole += shared_part(self.model, self.speed, self.shared, i, n, first, by_a, by_c)
+                whole += self.shared_part(i, n)
             rest = rng.random() * whole - part
             n = 0
             while rest >= 0.0 and n < self.shared.shape[0]:
                 j = self.shared[n]
-                part = shared_part(self.model, self.speed, self.shared, i, n, first, by_a, by_c)
+                part = self.shared_part(i, n)
                 rest -= part
                 n += 1
         memory.flipping[0] = j
@@ -456,21 +465,29 @@ class CrossedZigZag(AnchoredZigZag):
             return 0.0
         # The row is drawn in proportion to `whole`, then the coordinate to `part`: both together to `part`.
         share = data * part / self.tables.totals[e]
-        return positive(state.v[j] * self.rest_of(memory.here, i, j)) * (total / share)
+        return positive(state.v[j] * self.rest_of(memory.here, i, j, memory.evaluation, memory.loss)) * (total / share)
 
     @compiled
-    def rest_of(self, x, i, j):
+    def shared_part(self, i, n):
+        """σⱼ ωᵢⱼ of the n-th shared coordinate."""
+        j, fixed = self.shared[n], self.shared.shape[0] - self.model.n_dispersions
+        if n < fixed:
+            return self.speed[j] * abs(self.model.design.feature(i, j)) * self.parts[i, 1]
+        return self.speed[j] * self.parts[i, 2 + n - fixed]
+
+    @compiled
+    def rest_of(self, x, i, j, evaluation, rho):
         """Tᵢⱼ."""
-        model, value, own = self.model, self.remainder_by(x, i, j), self.dim - self.model.n_dispersions
+        model, own = self.model, self.dim - self.model.n_dispersions
+        value = self.remainder_by(x, i, j, evaluation, rho)
         if j < model.n_fixed or j >= own:
-            tz, ta, tc = thirds(model, self.anchor, i)
-            third = tz if j < model.n_fixed else ta if j == own else tc
+            third = self.thirds[i, 0 if j < own else 1 + j - own]
             for q in range(self.slots):
                 d = x[model.level[i, q]] - self.anchor[model.level[i, q]]
                 value -= third * (d * d)
             if j < model.n_fixed:
                 value *= model.design.feature(i, j)
-        return (model.weight[i] if model.weight.shape[0] > 0 else 1.0) * value
+        return value
 
     @compiled
     def turn(self, state, e, now):
@@ -521,6 +538,8 @@ class CrossedZigZag(AnchoredZigZag):
             sums=np.zeros((self.slots, 8)),
             cross=np.zeros((m, 5)),
             reach=np.full(self.slots + 1, -math.inf),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
             across=np.zeros((self.groups, 2)),
             since=np.full(1, -math.inf),
         )
@@ -537,54 +556,6 @@ class CrossedZigZag(AnchoredZigZag):
         state.memory.cross[:] = np.stack(parts, axis=1)
 
 
-@inlined
-def shape(y):
-    """φ(r) / (r² / 2) with y = γr: 2 (e^y - 1 - y) / y², increasing from 1."""
-    if y < 0.1:
-        return 1.0 + y * (1 / 3 + y * (1 / 12 + y * (1 / 60 + y * (1 / 360 + y * (1 / 2520 + y / 20160)))))
-    return 2.0 * (math.expm1(y) - y) / (y * y)
-
-
-@inlined
-def thirds(model, anchor, i):
-    """Half the derivatives of ℓ''ᵢ by z, a and c, by differences: exact are the rates with any numbers."""
-    law, y, h = model.likelihood, model.target[i], THIRD_DIFFERENCE
-    z, a, c, s = model.margin(anchor, i), model.first_dispersion(anchor), model.second_dispersion(anchor), 0.25 / h
-    tz, ta, tc = s * (law.second_derivative(z + h, y, a, c) - law.second_derivative(z - h, y, a, c)), 0.0, 0.0
-    if model.n_dispersions > 0:
-        ta = s * (law.second_derivative(z, y, a + h, c) - law.second_derivative(z, y, a - h, c))
-    if model.n_dispersions > 1:
-        tc = s * (law.second_derivative(z, y, a, c + h) - law.second_derivative(z, y, a, c - h))
-    return tz, ta, tc
-
-
-@inlined
-def bounds_of_row(model, anchor, i, scale, r, reach):
-    """Bounds at r̂ and D̂: of Rᵢ by z; and of Tᵢ of the shared coordinates, by z, a and c."""
-    first, by_a, by_c, growth = model.remainder_bounds(anchor, i, scale)
-    phi, square = 0.5 * r * r * shape(growth * r), 0.0
-    tz, ta, tc = thirds(model, anchor, i)
-    for q in range(model.n_groups):
-        square += scale[model.level[i, q]] * scale[model.level[i, q]]
-    weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-    square *= weight * reach * reach
-    return (
-        first * phi,
-        first * phi + abs(tz) * square,
-        by_a * phi + abs(ta) * square,
-        by_c * phi + abs(tc) * square,
-    )
-
-
-@inlined
-def shared_part(model, speed, shared, i, n, first, by_a, by_c):
-    """σⱼ ωᵢⱼ of the n-th shared coordinate."""
-    j, fixed = shared[n], shared.shape[0] - model.n_dispersions
-    if n < fixed:
-        return speed[j] * abs(model.design.feature(i, j)) * first
-    return speed[j] * (by_a if n == fixed else by_c)
-
-
 def _crossed(curvature, level, groups):
     """hⱼₕ, a sparse matrix (E, E): of the rows' ℓ'' the sums over those of each pair of groups."""
     from scipy import sparse
@@ -597,39 +568,33 @@ def _crossed(curvature, level, groups):
 
 @entry
 def _survey(
-    model, anchor, speed, scale, shared, r, reach, pull, inner, border, own, bulge, curvature, weights, growth, features
-):
-    """Of all rows: gradient, Hessian and ℓ'' at the anchor, Σⱼ σⱼ ωᵢⱼ of each clock, and each group's largest γ.
+    model, anchor, shared, pull, inner, border, own, bulge, curvature, thirds, features, hessian, eta, there, data, room
+):  # fmt: skip
+    """Gradient and Hessian of all rows at the anchor, and of each row ℓ'' and half its derivatives by the functionals.
 
     But for the Hessian's part of two fixed columns, of which the weight of each row is in `curvature`.
     """
-    model.add_block_gradient(anchor, 0, model.n_data, pull)
-    m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    for i in range(model.n_data):
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        curvatures = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
-        zz, za, zc = curvatures[:3]
-        curvature[i] = weight * zz
-        for k in range(fixed):
-            features[k] = model.design.feature(i, shared[k])
-        add_inner(inner, features, fixed, weight, curvatures)
-        remainder, first, by_a, by_c = bounds_of_row(model, anchor, i, scale, r, reach)
-        tz, ta, tc = thirds(model, anchor, i)
-        _, _, _, fastest = model.remainder_bounds(anchor, i, scale)
-        for k in range(model.n_groups):
-            e = model.level[i, k] - model.first[0]
-            own[e] += weight * zz
-            for q in range(fixed):
-                border[e, q] += weight * zz * features[q]
-                bulge[e, q] += weight * tz * features[q]
-            if m > fixed:
-                border[e, fixed] += weight * za
-                bulge[e, fixed] += weight * ta
-            if m > fixed + 1:
-                border[e, fixed + 1] += weight * zc
-                bulge[e, fixed + 1] += weight * tc
-            growth[e] = max(growth[e], fastest)
-            weights[k, i] = speed[model.level[i, k]] * remainder
-        for n in range(m):
-            weights[0, i] += shared_part(model, speed, shared, i, n, first, by_a, by_c)
+    m, fixed, first, law = shared.shape[0], shared.shape[0] - model.n_dispersions, 0, model.likelihood
+    while first < model.n_data:
+        lanes = min(LANES, model.n_data - first)
+        place = model.run_rows(THIRD, anchor, first, lanes, eta, data, room)
+        for k in range(law.count):
+            for lane in range(lanes):
+                thirds[k, first + lane] = 0.5 * model.weight_of(first + lane) * room[law.results[place + k], lane]
+        place = law.run(CURVATURE, lanes, data, eta, room)
+        for lane in range(lanes):
+            i = first + lane
+            model.distribute(anchor, i, place, lane, room, pull)
+            model.hessian_of(i, place, lane, room, hessian)
+            curvature[i] = hessian[0, 0]
+            for k in range(fixed):
+                features[k] = model.design.feature(i, shared[k])
+            add_inner(inner, features, fixed, hessian)
+            for k in range(model.n_groups):
+                e = model.level[i, k] - model.first[0]
+                own[e] += hessian[0, 0]
+                for q in range(m):
+                    f, feature = (0, features[q]) if q < fixed else (1 + q - fixed, 1.0)
+                    border[e, q] += hessian[0, f] * feature
+                    bulge[e, q] += thirds[f, i] * feature
+        first += lanes

@@ -12,7 +12,7 @@ from pdmp.gradients import as_provider
 from pdmp.native.arguments import number
 from pdmp.native.classes import compiled, inlined
 from pdmp.process import DATA, Process, positions
-from pdmp.processes.mass import NoMemory, mean_curvature
+from pdmp.processes.mass import NoMemory, mean_curvature, over_kink
 from pdmp.thinning import (
     Affine,
     Bound,
@@ -181,12 +181,12 @@ BOUNDS = {
 
 
 def choose_thinning(thinning, model, form):
-    """The bound on rates of this form: a given one, the model's own, or the adaptive grid."""
+    """The bound on rates of this form: a given one, the model's affine one, or what the model usually takes."""
     if isinstance(thinning, Bound):
         return thinning
     if isinstance(thinning, str) and thinning == "auto":
         affine = Affine()
-        return affine if model.has(affine.method(form)) else Grid()
+        return affine if model.has(affine.method(form)) else BOUNDS[model.usual_thinning]()
     if isinstance(thinning, str) and thinning in BOUNDS:
         return BOUNDS[thinning]()
     known = ", ".join(f'"{name}"' for name in BOUNDS)
@@ -222,8 +222,19 @@ def refresh_rate_at(model, x):
 
 
 def curvature_at(model, x, what):
-    """The model's mean curvature at `x`, or a `ValueError` saying that `what` needs another start."""
+    """The model's mean curvature at `x`, or a `ValueError` saying that `what` needs another start.
+
+    Where U is straight it is |∇U|² / d, its mean over the density by partial integration; on a kink see `over_kink`.
+    """
     curvature = model.curvature(x)
+    if 0.0 < curvature < math.inf:
+        return over_kink(model, x, curvature)
+    if curvature == 0.0:
+        gradient = model.gradient(x)
+        curvature = float(gradient @ gradient) / model.dim
     if not 0.0 < curvature < math.inf:
-        raise ValueError(f"{what} needs the curvature of the potential where the run starts, which is {curvature}.")
+        raise ValueError(
+            f"{what} needs the curvature of the potential where the run starts, which is {curvature}: give `initial=` "
+            "another point."
+        )
     return curvature

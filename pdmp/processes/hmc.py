@@ -108,9 +108,11 @@ class HMCReport(Report):
 
     def warnings(self, process, stats):
         """Of divergences, and of a chain that was held at one place for more than `LONGEST_HOLD` paths."""
+        higher = 0.95 if process.target_acceptance < 0.95 else 1.0 - 0.5 * (1.0 - process.target_acceptance)
         cures = (
-            "a smaller step (`target_acceptance=0.95` of pdmp.HMC), or a parametrisation in which the scale of one "
-            "parameter does not depend on another (non-centred, for a hierarchy)"
+            f"a smaller step (`target_acceptance={higher:.3g}`, of pdmp.sample(model) or pdmp.HMC), or a "
+            "parametrisation in which the scale of one parameter does not depend on another (non-centred, for a "
+            "hierarchy)"
         )
         if stats["divergences"]:
             paths = "path" if stats["divergences"] == 1 else "paths"

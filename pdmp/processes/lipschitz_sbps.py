@@ -102,8 +102,8 @@ class LipschitzSBPS(Walls, Process):
         if not isinstance(provider, Minibatch) or not provider.independent:
             what = f'draw="{provider.draw}"' if isinstance(provider, Minibatch) else f"a {type(provider).__name__}"
             raise TypeError(
-                "pdmp.LipschitzSBPS needs a model or independent mini-batches of one: pdmp.gradients.Minibatch(model, "
-                f'size, draw=...) with draw="iid" or "distinct", got {what}.'
+                "`provider` must be a model, or independent mini-batches of one, pdmp.gradients.Minibatch(model, size, "
+                f'draw=...) with draw="iid" or "distinct", got {what}.'
             )
         self.provider, self.model = provider, provider.model
         super().__init__(self.model.dim, clocks=2, dependents=[[BOUNCE], [BOUNCE, REFRESH]])

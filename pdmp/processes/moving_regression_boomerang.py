@@ -45,7 +45,6 @@ from pdmp.models.priors import NORMAL, derivative, second_derivative_bound_until
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive
 from pdmp.processes.regression_boomerang import ROW, RegressionBoomerang, RowFactors
-from pdmp.processes.regression_zigzag import OVERFLOW, remainder
 
 
 class Memory(NamedTuple):
@@ -59,7 +58,8 @@ class Memory(NamedTuple):
     since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
     row: np.ndarray  #: (1,) of the proposal
     ahead: tuple  #: rows drawn ahead
-    loss: np.ndarray  #: (3,) ρᵢ there
+    loss: np.ndarray  #: (m,) ρᵢ there
+    evaluation: tuple  #: what the model needs for it
     waves: np.ndarray  #: (4,) factors of cos t, sin t, cos 2t and sin 2t, t the time since then
 
 
@@ -132,10 +132,11 @@ class MovingRegressionBoomerang(RegressionBoomerang):
         if self.total == 0.0 or farthest <= 0.0:
             return 0.0
         r = math.sqrt(farthest)
-        if not self.growth * r <= OVERFLOW:
+        phi = self.growth.at(r, 0)
+        if not phi < math.inf:
             return math.inf
         u = min(max((4.0 * middle - rest) / 3.0, middle - swing), middle + swing)
-        return self.total * remainder(self.growth, r) / farthest * (rest + u) * math.sqrt(positive(2.0 * middle - u))
+        return self.total * phi / farthest * (rest + u) * math.sqrt(positive(2.0 * middle - u))
 
     @compiled
     def bound_known(self, state):

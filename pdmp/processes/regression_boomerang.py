@@ -16,14 +16,12 @@ Each row is a factor of its own, whose rate has the difference v·Rᵢ from that
 flow. As K is 0 at the mode, and of independent priors, all rates vanish as the posterior becomes normal: with N rows
 their sum is of the order 1 / √N a turn, and what remains are refreshments.
 
-A row sees x by η = (z, a, c) alone, its linear predictor and the dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ. In
-the norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with S = Bᵢᵀ Σ Bᵢ, third derivatives of the loss bounded by T exp(g·|η - η̂|),
-and |S| the matrix of absolute values,
+A row sees x by its functionals η alone, such as linear predictor and dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ.
+In the norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with the bounds of `pdmp.processes.row_bounds`,
 
-    |ρᵢₖ| <= mₖ φ(|y|),    mₖ² = tr(Tₖ|S|Tₖ|S|),    φ(r) = (e^{γr} - 1 - γr) / γ²,    γ² = gᵀ|S|g,
-    |v·Rᵢ| <= Λᵢ |w| φ(|y|),    Λᵢ² = mᵀ|S|m,    |w|² = vᵀ Σ⁻¹ v,
+    |v·Rᵢ| <= Λᵢ |w| φ(|y|),    φ(r) = F r² / 2,    |w|² = vᵀ Σ⁻¹ v,
 
-as quadratic forms of |S| bound the squares of what Bᵢ makes of unit vectors, and Frobenius norms the spectral ones.
+F being the factor of the first shell of a radius of at least r.
 Between events |y|² = A + B cos(2t + θ) and |w|² = A - B cos(2t + θ), so that with u = |y|²
 
     |w| φ(|y|) <= φ(r) / r² max u √(2A - u),    r² = A + B,    the maximum over |u - A| <= B, at 4A/3 or the end.
@@ -55,12 +53,15 @@ from pdmp.models.priors import NORMAL, derivative, second_derivative, second_der
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import per_coordinate
-from pdmp.native.classes import Compiled, compiled, entry, inlined, positive
+from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
-from pdmp.processes.regression_zigzag import OVERFLOW, remainder, survey_rows
+from pdmp.processes.regression_zigzag import survey_rows
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
 from pdmp.thinning.constant import constant_arrival
 
 ROW, KNOWN, REFRESHMENT = range(3)  #: clocks
@@ -78,7 +79,8 @@ class Memory(NamedTuple):
     since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
     row: np.ndarray  #: (1,) of the proposal
     ahead: tuple  #: rows drawn ahead
-    loss: np.ndarray  #: (3,) ρᵢ there
+    loss: np.ndarray  #: (m,) ρᵢ there
+    evaluation: tuple  #: what the model needs for it
 
 
 class RowFactors(Process):
@@ -97,27 +99,27 @@ class RowFactors(Process):
     tables: object
     weights: np.ndarray  #: (N,) Λᵢ
     total: float  #: Σ Λᵢ
-    growth: float  #: the largest γ
+    growth: object  #: φ
     refresh_rate: float
 
     events = ("bounce", "refresh")
     _required = ()
 
     def __init__(self, model, anchor, refresh_rate, scale, flow):
-        if not isinstance(model, MixedRegression) or model.n_groups:
+        derived = isinstance(model, SumOfTerms)
+        if not derived and (not isinstance(model, MixedRegression) or model.n_groups):
             raise TypeError(
-                f"{type(self).__name__} takes a MixedRegression without groups, got a {type(model).__name__}"
-                f"{' with groups' * isinstance(model, MixedRegression)}."
+                f"{type(self).__name__} takes a SumOfTerms, or a MixedRegression without groups, got a "
+                f"{type(model).__name__}{' with groups' * isinstance(model, MixedRegression)}."
             )
         self.refresh_rate = check_refresh_rate(refresh_rate)
         if anchor is None:
-            found = laplace(model)
-            if found is None:
+            anchor = model.mode() if derived else getattr(laplace(model), "mean", None)
+            if anchor is None:
                 raise ValueError("`anchor` must be given: the posterior's mode was not found.")
-            anchor = found.mean
         self.model = model
         self.anchor = model.check(anchor, "anchor")
-        self.pull, self.hessian = _hessian(model, self.anchor)
+        self.pull, self.hessian = model.data_sums(self.anchor) if derived else _hessian(model, self.anchor)
         self.curvature, self.at_anchor = np.zeros(model.dim), self.pull.copy()
         for j in range(model.dim):
             prior = model.kinds[j], *model.numbers[j], self.anchor[j]
@@ -127,12 +129,14 @@ class RowFactors(Process):
         if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
             raise ValueError("`anchor`: the Hessian of the data is not finite there.")
         self.reference = self._reference(precision, scale)
+        root = self.reference.sd if isinstance(self.reference, DiagonalReference) else self.reference.root
         if model.blocks is None:
-            self.weights, self.growth = weighed(model, self.anchor, self.reference.root)
+            self.weights, *shells = row_bounds(model, self.anchor, root)
+            self.growth = Shells(*shells)
         else:
-            self._weigh_blocks(model)
+            self._weigh_blocks(model, root)
         self.total = float(np.sum(self.weights)) if model.blocks is None else float(self.tables.totals[0])
-        if not (math.isfinite(self.total) and math.isfinite(self.growth)):
+        if not math.isfinite(self.total):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         if model.blocks is None:
             self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
@@ -145,17 +149,18 @@ class RowFactors(Process):
             return DiagonalReference(np.diag(inverse_of(precision)).copy())
         return DiagonalReference(per_coordinate("scale", scale, len(precision)) ** 2)
 
-    def _weigh_blocks(self, model):
+    def _weigh_blocks(self, model, root):
         """The weights of rows in files, block by block; they and their tables are in files as well."""
         blocks, files, n = model.blocks, model.coded.files, model.n_data
         table, weights = files.unused("alias"), files.unused("weights")
         files.create(table, (n, 2))
         files.create(weights, (n,))
-        self.growth, first, totals = 0.0, [0], []
-        for growth, rows, total in blocks.map(_weigh_block, self.anchor, self.reference.root, table, weights):
-            self.growth = max(self.growth, growth)
+        plan, factors, first, totals = Plan(n, math.sqrt(model.dim)), [], [0], []
+        for of_block, rows, total in blocks.map(_weigh_block, plan, self.anchor, root, table, weights):
+            factors.append(of_block)
             first.append(first[-1] + rows)
             totals.append(total)
+        self.growth = Shells(*together(plan, factors))
         finite = np.isfinite(totals).all()
         self.weights, totals = files.mapped(weights), np.array(totals) if finite else np.ones(len(totals))
         self.tables = AliasBlocks(files.mapped(table), first, totals, model.design.asks, self.weights)
@@ -171,43 +176,11 @@ class RowFactors(Process):
         velocities(self.flow, state, now, memory.velocity)
         state.counts[DATA] += 1
         row = memory.row[0]
+        along = self.model.remainder_along(
+            self.anchor, memory.here, memory.velocity, row, memory.evaluation, memory.loss
+        )
         # The row is drawn in proportion to its weight.
-        return positive(self.along(memory.here, memory.velocity, row, memory.loss)) * (self.total / self.weights[row])
-
-    @compiled
-    def along(self, x, v, i, loss):
-        """v·Rᵢ(x), and in `loss` (3,) ρᵢ."""
-        model = self.model
-        z, z0, slope = model.margin(x, i), model.margin(self.anchor, i), model.design.product(v, i)
-        return self.along_margin(x, v, i, z, z0, slope, loss)
-
-    @compiled
-    def along_margin(self, x, v, i, z, z0, slope, loss):
-        """The same, the linear predictor being z, z0 at the anchor, and `slope` its change in a unit of time."""
-        model, law, y, there = self.model, self.model.likelihood, self.model.target[i], self.anchor
-        a, c = model.first_dispersion(x), model.second_dispersion(x)
-        a0, c0 = model.first_dispersion(there), model.second_dispersion(there)
-        zz, za, zc, aa, ac, cc = law.curvatures(z0, y, a0, c0)
-        dz, da, dc = z - z0, a - a0, c - c0
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        loss[0] = law.by_margin(z, y, a, c) - law.by_margin(z0, y, a0, c0) - (zz * dz + za * da + zc * dc)
-        total = slope * loss[0]
-        if model.n_dispersions > 0:
-            loss[1] = law.by_first(z, y, a, c) - law.by_first(z0, y, a0, c0) - (za * dz + aa * da + ac * dc)
-            total += model.first_dispersion(v) * loss[1]
-        if model.n_dispersions > 1:
-            loss[2] = law.by_second(z, y, a, c) - law.by_second(z0, y, a0, c0) - (zc * dz + ac * da + cc * dc)
-            total += model.second_dispersion(v) * loss[2]
-        for k in range(3):
-            loss[k] *= weight
-        return weight * total
-
-    @compiled
-    def add_row(self, i, loss, out):
-        """out += Rᵢ = Bᵢ ρᵢ."""
-        self.model.design.add_row(i, loss[0], out)
-        for k in range(self.model.n_dispersions):
-            out[self.dim - self.model.n_dispersions + k] += loss[1 + k]
+        return positive(along) * (self.total / self.weights[row])
 
     @compiled
     def gradient_of_row(self, state):
@@ -215,7 +188,7 @@ class RowFactors(Process):
         memory = state.memory
         for j in range(state.v.shape[0]):
             memory.gradient[j] = 0.0
-        self.add_row(memory.row[0], memory.loss, memory.gradient)
+        self.model.add_remainder(memory.row[0], memory.loss, memory.gradient)
 
     @compiled
     def reflect(self, state):
@@ -236,9 +209,7 @@ class RowFactors(Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         """The rates of the clocks, from all rows."""
-        rows, known = 0.0, 0.0
-        for i in range(self.model.n_data):
-            rows += positive(self.along(x, v, i, out))
+        rows, known = self.model.remainder_rates(self.anchor, x, v), 0.0
         self.known(x, scratch)
         for j in range(x.shape[0]):
             known += v[j] * scratch[j]
@@ -254,7 +225,7 @@ class RowFactors(Process):
     def expected_data_of(self, moving: int) -> float:
         """The same where only so many coordinates move, and all others are at the anchor."""
         r = math.sqrt(moving)
-        return float(self.total * r * remainder(self.growth, r))
+        return float(self.total * r * self.growth.at(r, 0))
 
     def channels(self) -> list[str]:
         return ["rows", "prior", "refresh"]
@@ -265,7 +236,8 @@ class RowFactors(Process):
         return v
 
     def describe_bound(self) -> str:
-        return f"the bound on single rows of {type(self.model.likelihood).__name__}"
+        law = getattr(self.model, "likelihood", None)
+        return f"the bound on single rows of {type(self.model).__name__ if law is None else law.name}"
 
 
 class RegressionBoomerang(RowFactors):
@@ -328,10 +300,11 @@ class RegressionBoomerang(RowFactors):
         if self.total == 0.0 or farthest <= 0.0:
             return 0.0
         r = math.sqrt(farthest)
-        if not self.growth * r <= OVERFLOW:
+        phi = self.growth.at(r, 0)
+        if not phi < math.inf:
             return math.inf
         u = min(4.0 / 3.0 * middle, farthest)
-        return self.total * remainder(self.growth, r) / farthest * u * math.sqrt(positive(2.0 * middle - u))
+        return self.total * phi / farthest * u * math.sqrt(positive(2.0 * middle - u))
 
     @compiled
     def bound_known(self, state):
@@ -421,7 +394,8 @@ class RegressionBoomerang(RowFactors):
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
             ahead=self.tables.queue(),
-            loss=np.zeros(3),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
         )
 
 
@@ -444,98 +418,30 @@ def _hessian(model, anchor):
 
 
 def _sums(model, files, first, anchor):
-    ones = np.ones(model.dim)
-    return survey_rows(model, anchor, ones, ones, np.arange(model.dim))[:2]
+    return survey_rows(model, anchor, np.arange(model.dim))[:2]
 
 
-def weighed(model, anchor, root):
-    """Λᵢ of all rows (N,), and the largest γ, for the reference of covariance LLᵀ, `root` L."""
-    if len(model.row_chunks()) == 1:
-        return weigh_rows(model, anchor, root)
-    weights, growth = zip(*Chunks(model).map(_weigh_chunk, anchor, root), strict=True)
-    return np.concatenate(weights), float(np.max(growth))
-
-
-def _weigh_chunk(block, files, first, *args):
-    return weigh_rows(block, *args)
-
-
-def weigh_rows(model, anchor, root):
-    """`weighed` of some rows, in one thread."""
-    weights, rows, third, square = (
-        np.zeros(model.n_data),
-        np.zeros((3, len(root))),
-        np.zeros((3, 3, 3)),
-        np.zeros((3, 3)),
-    )
-    diagonal = not np.any(root[~np.eye(len(root), dtype=bool)])
-    vectors = np.zeros((2, 3))
-    largest = _weigh(model.native, anchor, root, diagonal, weights, rows, third, square, square.copy(), vectors)
-    return weights, float(largest)
-
-
-def _weigh_block(block, files, first, anchor, root, table, name):
-    weights, growth = weigh_rows(block, anchor, root)
-    total = float(weights.sum())
+def _weigh_block(block, files, first, plan, anchor, root, table, name):
+    pieces = (block.row_block(0, *where, anchor, root) for where in in_pieces(block.n_data))
+    found = np.concatenate([plan.norms(block.enclosures[0], rows) for rows in pieces], axis=2)
+    bounds = in_shells(found)
+    weights, total = bounds.weights[0], float(bounds.weights.sum())
     files.write(name, first, weights)
     if math.isfinite(total):
         aliases, total = table_of_block(weights)
         files.write(table, first, aliases)
-    return growth, block.n_data, total
+    return bounds.factors, block.n_data, total
 
 
-@entry
-def _weigh(model, anchor, root, diagonal, weights, rows, third, cross, product, vectors):
-    """Λᵢ, and the largest γ, which is returned; scratch from `rows` on."""
-    d, n, largest = root.shape[0], 1 + model.n_dispersions, 0.0
-    norms, rates = vectors[0], vectors[1]  # mₖ and g
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    rates[0], rates[1], rates[2] = model.likelihood.growth(a, c)
-    for k in range(1, n):
-        for j in range(d):
-            rows[k, j] = root[d - n + k, j]
-    for i in range(model.n_data):
-        for j in range(d):  # Lᵀ Bᵢ
-            rows[0, j] = 0.0
-        for q in range(d - n + 1):
-            feature = model.design.feature(i, q)
-            for j in range(q if diagonal else 0, q + 1):
-                rows[0, j] += root[q, j] * feature
-        for k in range(n):
-            for m in range(n):
-                total = 0.0
-                for j in range(d):
-                    total += rows[k, j] * rows[m, j]
-                cross[k, m] = abs(total)
-        bounds = model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c)
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        _fill(third, bounds, weight)
-        weights[i], growth = _row_bound(third, cross, product, norms, rates, n)
-        largest = max(largest, growth)
-    return largest
-
-
-@inlined
-def _row_bound(third, cross, product, norms, rates, n):
-    """Λᵢ and γᵢ, `cross` being |S|."""
-    square, growth = 0.0, 0.0
-    for k in range(n):
-        for m in range(n):
-            growth += rates[k] * cross[k, m] * rates[m]
-        norms[k] = _norm(third[k], cross, product, n)
-    for k in range(n):
-        for m in range(n):
-            square += norms[k] * cross[k, m] * norms[m]
-    return math.sqrt(square), math.sqrt(growth)
-
-
-def shares(model, anchor, sd, support, levels):
-    """How much of Λᵢ and γᵢ is left where only some coordinates move, the reference being N(x̂, diag(sd²)).
+def shares(model, anchor, sd, weights, growth, support, levels):
+    """How much of S and Λᵢ is left where only some coordinates move, the reference being N(x̂, diag(sd²)).
 
     Parameters
     ----------
     model, anchor, sd
         The regression, x̂ and the standard deviations.
+    weights, growth
+        Λᵢ of the first shell (N,), and φ.
     support : ndarray of bool, shape (d,)
         Coordinates of which the share is that of all together.
     levels : ndarray
@@ -547,80 +453,30 @@ def shares(model, anchor, sd, support, levels):
         The largest share of Sᵢ, among the linear predictors' part of all rows, that column j has; 0 of a dispersion.
     together : float
         The same of the support's columns together.
-    factors, growths : ndarray
-        The largest Λᵢ(ρSᵢ) / Λᵢ(Sᵢ) and γᵢ(ρSᵢ) at each level.
+    factors : ndarray, shape (levels, shells)
+        The largest Λᵢ where the linear predictor's part of S is ρ times as large, over the weights.
     """
     blocks = Chunks(model) if model.blocks is None else model.blocks
-    found = zip(*blocks.map(_shares_of_block, anchor, sd, support, levels), strict=True)
-    share, together, factors, growths = (np.max(part, axis=0) for part in found)
-    return share, float(together), factors, growths
+    args = Plan(model.n_data, math.sqrt(model.dim)), anchor, sd, weights, growth.factors, support, levels
+    found = zip(*blocks.map(_shares_of_block, *args), strict=True)
+    share, together, factors = (np.max(part, axis=0) for part in found)
+    return share, float(together), factors
 
 
-def _shares_of_block(block, files, first, anchor, sd, support, levels):
-    share, found = np.zeros(len(sd)), np.zeros((2, len(levels)))
-    scratch = np.zeros((3, 3, 3)), np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((2, 3)), np.zeros(len(sd))
-    together = _largest_shares(block.native, anchor, sd, support, levels, share, *found, *scratch)
-    return share, together, *found
-
-
-@entry
-def _largest_shares(
-    model, anchor, sd, support, levels, share, factors, growths, third, cross, product, vectors, squares
-):
-    """`shares` of some rows, of which that of the support is returned; scratch from `third` on."""
-    d, n, together = sd.shape[0], 1 + model.n_dispersions, 0.0
-    norms, rates = vectors[0], vectors[1]
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    rates[0], rates[1], rates[2] = model.likelihood.growth(a, c)
-    for k in range(1, n):
-        cross[k, k] = sd[d - n + k] ** 2
-    for i in range(model.n_data):
-        total, inside = 0.0, 0.0
-        for q in range(d - n + 1):
-            squares[q] = (sd[q] * model.design.feature(i, q)) ** 2
-            total += squares[q]
-            inside += squares[q] if support[q] else 0.0
-        if total > 0.0:
-            together = max(together, inside / total)
-            for q in range(d - n + 1):
-                share[q] = max(share[q], squares[q] / total)
-        # The row's weight is a factor of Λᵢ at every level.
-        _fill(third, model.likelihood.third_bounds(model.margin(anchor, i), model.target[i], a, c), 1.0)
-        whole = 0.0
-        for k in range(levels.shape[0]):
-            cross[0, 0] = levels[k] * total
-            bound, growth = _row_bound(third, cross, product, norms, rates, n)
-            whole = bound if k == 0 else whole
-            factors[k] = max(factors[k], bound / whole if whole > 0.0 else 0.0)
-            growths[k] = max(growths[k], growth)
-    return together
-
-
-@inlined
-def _fill(third, bounds, weight):
-    """The symmetric array of the third derivatives."""
-    zzz, zza, zzc, zaa, zac, zcc, aaa, aac, acc, ccc = bounds
-    third[0, 0, 0], third[1, 1, 1], third[2, 2, 2] = weight * zzz, weight * aaa, weight * ccc
-    third[0, 0, 1] = third[0, 1, 0] = third[1, 0, 0] = weight * zza
-    third[0, 0, 2] = third[0, 2, 0] = third[2, 0, 0] = weight * zzc
-    third[0, 1, 1] = third[1, 0, 1] = third[1, 1, 0] = weight * zaa
-    third[0, 2, 2] = third[2, 0, 2] = third[2, 2, 0] = weight * zcc
-    third[1, 1, 2] = third[1, 2, 1] = third[2, 1, 1] = weight * aac
-    third[1, 2, 2] = third[2, 1, 2] = third[2, 2, 1] = weight * acc
-    third[0, 1, 2] = third[0, 2, 1] = third[1, 0, 2] = weight * zac
-    third[1, 2, 0] = third[2, 0, 1] = third[2, 1, 0] = weight * zac
-
-
-@inlined
-def _norm(matrix, cross, product, n):
-    """√tr(MSMS)."""
-    for k in range(n):
-        for m in range(n):
-            product[k, m] = 0.0
-            for j in range(n):
-                product[k, m] += matrix[k, j] * cross[j, m]
-    total = 0.0
-    for k in range(n):
-        for m in range(n):
-            total += product[k, m] * product[m, k]
-    return math.sqrt(total)
+def _shares_of_block(block, files, first, plan, anchor, sd, weights, factors, support, levels):
+    p, share = block.n_fixed, np.zeros(len(sd))
+    squares = np.square(block.design.data[:, :p] * sd[:p])
+    total = squares.sum(axis=1)
+    squares = squares[total > 0.0] / total[total > 0.0, None]
+    share[:p] = squares.max(axis=0, initial=0.0)
+    together = squares[:, support[:p]].sum(axis=1).max(initial=0.0)
+    if not block.n_dispersions:  # T is one number
+        return share, together, levels[:, None] ** 1.5 * factors
+    found, shells = np.zeros((len(levels), factors.shape[1])), factors.shape[1]
+    for begin, stop in in_pieces(block.n_data):
+        norms = plan.norms(block.enclosures[0], block.row_block(0, begin, stop, anchor, sd), BY_LEVEL, levels)[:shells]
+        whole = weights[first + begin : first + stop]
+        found = np.maximum(found, np.max(norms[..., whole > 0.0] / whole[whole > 0.0], axis=2, initial=0.0).T)
+    found = np.minimum(np.maximum.accumulate(found, axis=1), factors)
+    found[0] = factors[0]
+    return share, together, found

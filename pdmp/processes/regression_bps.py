@@ -14,7 +14,7 @@ A coordinate of velocity 0 stays where it is, keeps its velocity, and leaves tho
 freezes coordinates so.
 
 Rows. In the norm of S⁻¹, |v·Rᵢ| <= Λᵢ |w| φ(|y(t)|), with |w| constant between events and |y(t)|² a known parabola. As
-|y(t)| and φ are convex, so is φ(|y(t)|), and it is below its chord over a horizon, the values at both ends being exact.
+|y(t)|² is convex, it is below its chord over a horizon, with the factor F of φ(r) = F r² / 2 at the farther end.
 The clock draws a row in proportion to Λᵢ by an alias table.
 
 K. Between events v·K is a line in time, inverted exactly, where all priors are normal; of the others vⱼ priorⱼ'(xⱼ) is
@@ -25,8 +25,8 @@ No bound holds for every x, but these hold on the whole path: no rate is ever ab
 Few coordinates that move. Where all but those in A stand still at the anchor, only A counts in y, w and Sᵢ. Of Sᵢ, the
 linear predictor's part is at most a share ρ of that with all columns: ρ = r + Σ rⱼ, j in A but not in the support of
 x̂, where it is not 0; rⱼ is the largest share that column j has in any row, r that of the support's columns together.
-With that part ρ times as large, Λᵢ is at most R(ρ) times as large, in every row: so is the clock's bound, and rows are
-drawn in the same proportion. R and γ are kept for ρ = 1, 2^-½, 2^-1, …, and ρ is rounded up to one of these. Of a row
+With that part ρ times as large, the bounds of all rows are at most F(ρ) Λᵢ, and rows are drawn in the same proportion.
+F is kept by shell for ρ = 1, 2^-½, 2^-1, …, and ρ is rounded up to one of these. Of a row
 only the columns in A and the support are read.
 
 References
@@ -49,16 +49,16 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import compiled, positive
 from pdmp.process import CERTAIN, DATA, HORIZON
 from pdmp.processes.regression_boomerang import REFRESH, REFRESHMENT, ROW, RowFactors, shares
-from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, remainder
+from pdmp.processes.remainders import Shells
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
 
 LONGEST = 1.0  #: horizon of a clock, in which the path moves as far as the posterior is wide
 SLACK = 1e-9  #: share of the known rate that its bound is above, as both are computed with rounding
 #: `Memory.line`, at the last event: |y|², y·w and |w|² in the norm of S⁻¹; v·K but for priors that are not normal, and
-#: its slope in time; R and γ of the coordinates that move.
-SQUARE, PRODUCT, SPEED, LEVEL, SLOPE, FACTOR, GROWTH = range(7)
-LEVELS = 2.0 ** (-0.5 * np.arange(41))  #: shares ρ of which R and γ are kept
+#: its slope in time.
+SQUARE, PRODUCT, SPEED, LEVEL, SLOPE = range(5)
+LEVELS = 2.0 ** (-0.5 * np.arange(41))  #: shares ρ of which F is kept
 
 
 class Memory(NamedTuple):
@@ -68,13 +68,14 @@ class Memory(NamedTuple):
     velocity: np.ndarray  #: (d,) velocity there
     gradient: np.ndarray  #: (d,) of the factor that bounces
     scratch: np.ndarray  #: (d,)
-    line: np.ndarray  #: (7,) what is known of the line on which the path is
+    line: np.ndarray  #: (5,) what is known of the line on which the path is
     since: np.ndarray  #: (1,) the event from which on it is; NaN before that is computed
     row: np.ndarray  #: (1,) of the proposal
     ahead: tuple  #: rows drawn ahead
-    loss: np.ndarray  #: (3,) ρᵢ there
+    loss: np.ndarray  #: (m,) ρᵢ there
+    evaluation: tuple  #: what the model needs for it
     places: np.ndarray  #: (d,) the columns in A or the support come first
-    count: np.ndarray  #: (1,) how many they are
+    count: np.ndarray  #: (2,) how many they are; the level of φ that counts those that move
 
 
 class RegressionBPS(RowFactors):
@@ -118,8 +119,7 @@ class RegressionBPS(RowFactors):
     normal: bool  #: whether all priors are, or flat
     share: np.ndarray  #: (d,) rⱼ, 0 in the support; empty if not asked for
     share_of_support: float  #: r
-    factors: np.ndarray  #: R at `LEVELS`
-    growths: np.ndarray  #: γ at `LEVELS`
+    places: int  #: how many columns there are, where those that move are counted
     levels: np.ndarray  #: `LEVELS`
     support: np.ndarray  #: columns whose coefficient in x̂ is not 0
 
@@ -133,12 +133,16 @@ class RegressionBPS(RowFactors):
     ) -> None:
         super().__init__(model, anchor, refresh_rate, scale, None)
         self.normal = bool(np.all(model.kinds <= NORMAL))
+        if few_move and not isinstance(model, MixedRegression):
+            raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")
         inside, self.levels = self.anchor != 0.0, LEVELS
-        self.support = np.flatnonzero(inside[: model.n_fixed])
-        self.share, self.share_of_support, self.factors, self.growths = np.zeros(0), 1.0, np.ones(1), np.ones(1)
+        self.places = model.n_fixed if few_move else 0
+        self.support = np.flatnonzero(inside[: self.places])
+        self.share, self.share_of_support = np.zeros(0), 1.0
         if few_move:
-            found = shares(model, self.anchor, self.reference.sd, inside, LEVELS)
-            self.share, self.share_of_support, self.factors, self.growths = found
+            found = shares(model, self.anchor, self.reference.sd, self.weights, self.growth, inside, LEVELS)
+            self.share, self.share_of_support = found[:2]
+            self.growth = Shells(self.growth.radii, found[2])
             self.share[inside] = 0.0
 
     # -- compiled: the line -----------------------------------------------------------------------------------------
@@ -149,7 +153,6 @@ class RegressionBPS(RowFactors):
         memory, line, n = state.memory, state.memory.line, self.model.numbers
         for k in range(5):
             line[k] = 0.0
-        line[FACTOR], line[GROWTH] = 1.0, self.growth
         for j in range(state.x.shape[0]):
             sd = self.reference.sd[j]
             memory.here[j] = state.x[j] - self.anchor[j]
@@ -176,9 +179,9 @@ class RegressionBPS(RowFactors):
 
     @compiled
     def see_places(self, state):
-        """Which columns are in A or the support, and with that R and γ."""
+        """Which columns are in A or the support, and with that the level of φ."""
         memory, count, total, k = state.memory, 0, self.share_of_support, 0
-        for j in range(self.model.n_fixed):
+        for j in range(self.places):
             moves = state.v[j] != 0.0 or state.x[j] != self.anchor[j]
             if moves or self.anchor[j] != 0.0:
                 memory.places[count] = j
@@ -187,7 +190,7 @@ class RegressionBPS(RowFactors):
         memory.count[0] = count
         while k + 1 < self.levels.shape[0] and self.levels[k + 1] >= total:
             k += 1
-        memory.line[FACTOR], memory.line[GROWTH] = self.factors[k], self.growths[k]
+        memory.count[1] = k
 
     @compiled
     def distance(self, line, s):
@@ -215,18 +218,16 @@ class RegressionBPS(RowFactors):
     def propose_row(self, state, line, since, now, rng):
         if self.total == 0.0:
             return math.inf, CERTAIN
-        speed, growth = math.sqrt(line[SPEED]), line[GROWTH]
-        horizon, total = LONGEST, self.total * line[FACTOR]
-        if growth > 0.0:
-            horizon = min(horizon, math.log(CHORD) / (growth * speed))
-        begin, end = self.distance(line, since), self.distance(line, since + horizon)
-        if not growth * max(begin, end) <= OVERFLOW:
+        speed, level = math.sqrt(line[SPEED]), state.memory.count[1]
+        begin, end = self.distance(line, since), self.distance(line, since + LONGEST)
+        share = self.growth.share(max(begin, end), level)
+        if not share < math.inf:
             return math.nan, HORIZON
-        level, last = remainder(growth, begin), remainder(growth, end)
-        level, slope = total * speed * level, total * speed * (last - level) / horizon
+        total = 0.5 * self.total * share * speed
+        level, slope = total * (begin * begin), total * (end * end - begin * begin) / LONGEST
         s = first_arrival(level, slope, rng.standard_exponential())
-        if not s < horizon:
-            return now + horizon, HORIZON
+        if not s < LONGEST:
+            return now + LONGEST, HORIZON
         state.memory.row[0] = self.tables.next(0, state.memory.ahead, self.model, rng)
         return now + s, level + slope * s
 
@@ -270,14 +271,12 @@ class RegressionBPS(RowFactors):
         here, v, places, count, row = memory.here, state.v, memory.places, memory.count[0], memory.row[0]
         for k in range(count):
             here[places[k]] = state.x[places[k]] + v[places[k]] * s
-        for j in range(model.n_fixed, here.shape[0]):
+        for j in range(self.places, here.shape[0]):
             here[j] = state.x[j] + v[j] * s
         state.counts[DATA] += 1
-        rest = model.further_margin(here, row)
-        z = model.design.product_of(here, places, count, row) + rest
-        z0 = model.design.product_of(self.anchor, self.support, self.support.shape[0], row) + rest
-        slope = model.design.product_of(v, places, count, row)
-        along = self.along_margin(here, v, row, z, z0, slope, memory.loss)
+        along = model.remainder_along_places(
+            self.anchor, here, v, row, places, count, self.support, memory.evaluation, memory.loss
+        )
         return positive(along) * (self.total / self.weights[row])
 
     @compiled
@@ -317,11 +316,12 @@ class RegressionBPS(RowFactors):
             velocity=np.zeros(d),
             gradient=np.zeros(d),
             scratch=np.zeros(d),
-            line=np.zeros(7),
+            line=np.zeros(5),
             since=np.full(1, math.nan),
             row=np.zeros(1, np.int64),
             ahead=self.tables.queue(),
-            loss=np.zeros(3),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
             places=np.zeros(d, np.int64),
-            count=np.zeros(1, np.int64),
+            count=np.zeros(2, np.int64),
         )

@@ -14,16 +14,16 @@ of the velocity -vⱼ is vⱼ ∂ⱼU. (Control variates of first order alone wo
 of all groups, would make β flip √G times as often as it needs.)
 
 A row acts on the coordinates of β, the dispersions and its group's intercept wᵍ and slopes bᵍ alone, which have the
-distance r = |(x - x̂) / scale| from the anchor. With the bounds of `MixedRegression.remainder_bounds`
+distance r = |(x - x̂) / scale| from the anchor. With the bounds by functional of `pdmp.processes.row_bounds`
 
-    |Rᵢⱼ| <= Lᵢⱼ φ(r),     φ(r) = (e^{γr} - 1 - γr) / γ²,     γ the largest of the group's rows,
+    |Rᵢⱼ| <= Lᵢⱼ φ(r),     φ(r) = F r² / 2,     F the group's factor of the first shell of a radius of at least r,
 
 so that the clock of group g proposes remainders at the rate φ(r) Σᵢⱼ σⱼ Lᵢⱼ, draws a row in proportion to Σⱼ σⱼ Lᵢⱼ by
 an alias table, a coordinate in proportion to σⱼ Lᵢⱼ, and evaluates that row alone.
 
 All speeds being known, r(t + s) <= r(t) + |σ / scale| s whatever flips in between. So a flip redraws no clock but its
-own, and costs the same for every number of rows and groups. φ is bounded by its chord over a horizon, at which the
-clock is drawn anew; along it e^{γr} grows by at most the factor `CHORD`. Likewise for the others, which see all groups:
+own, and costs the same for every number of rows and groups. φ is bounded by its chord over a horizon, with the factor
+at its end, when the clock is drawn anew. Likewise for the others, which see all groups:
 with the effects e = M (w - β₀, b - β) of `GroupIntercepts`, Σeₖ, Σeₖ² and what the groups add to G are kept up to date,
 as lines and parabolas in time.
 
@@ -44,23 +44,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.gradients.alias import AliasBlocks, AliasTables, table_of_block
 from pdmp.models.priors import second_derivative_bound
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
-from pdmp.native.classes import compiled, entry, inlined, positive
-from pdmp.native.threads import added
+from pdmp.native.classes import compiled, entry, positive
+from pdmp.native.threads import added, each
 from pdmp.native.vectors import exp
 from pdmp.process import DATA, HORIZON
 from pdmp.processes.anchored_zigzag import (
-    CHORD,
     FIRST,
     KNOWN,
     KNOWN_SLOPE,
     LEVEL,
-    OVERFLOW,
     PRODUCT,
     ROW,
     SLOPE,
@@ -74,6 +73,8 @@ from pdmp.processes.anchored_zigzag import (
     add_inner,
     products_of_shared,
 )
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_pieces, in_shells, together
 from pdmp.thinning.affine import first_arrival
 
 
@@ -89,6 +90,8 @@ class Memory(NamedTuple):
     own: np.ndarray  #: (G, 2 K) bounds on the known part of each of the group's coordinates, and their slopes
     cross: np.ndarray  #: (m, 2) what the groups add to G of the shared coordinates at the time of the sums; its slope
     ahead: tuple  #: rows drawn ahead
+    loss: np.ndarray  #: (n,) what the row has beyond its expansion, by its functionals
+    evaluation: tuple  #: what the model needs for it
 
 
 class RegressionZigZag(AnchoredZigZag):
@@ -146,16 +149,20 @@ class RegressionZigZag(AnchoredZigZag):
         self.mean_speeds = np.abs(self.mixing) @ self.speed[self.means]
         self.sum_of_speeds, self.root_of_speeds = speeds.sum(axis=1), np.sqrt(np.sum(speeds**2, axis=1))
 
+        plan = Plan(model.n_data, self.pace)
         if model.blocks is None:
             group = _group_of(model)
-            self.pull, self.inner, self.border, self.own, growth, weights = surveyed(
-                model, self.anchor, self.speed, self.scale, self.shared
-            )
+            self.pull, self.inner, self.border, self.own = surveyed(model, self.anchor, self.shared)
+            found, shares = zip(*each(self._norms_of_piece(model, plan), model.pieces()), strict=True)
+            share = np.concatenate(shares, axis=1)
+            bounds = in_shells(np.concatenate(found, axis=2), share, group, self.groups)
+            self.parts, weights = np.ascontiguousarray(bounds.weights.T), np.sum(share * bounds.weights, axis=0)
+            self.growth = Shells(*together(plan, [bounds.factors]))
             order = np.argsort(group, kind="stable")
             self.tables = AliasTables(order, np.searchsorted(group[order], np.arange(self.groups + 1)), weights[order])
         else:
-            self.pull, self.inner, self.border, self.own, growth = self._survey_blocks(model)
-        sums = self.tables.totals, growth, self.pull, self.inner
+            self.pull, self.inner, self.border, self.own = self._survey_blocks(model, plan)
+        sums = self.tables.totals, self.pull, self.inner
         if not all(np.all(np.isfinite(part)) for part in sums):
             raise ValueError("`anchor`: the bounds of single rows are not finite there.")
         sigma, sigmas = self.speed[self.shared], self.speed[effects]
@@ -167,31 +174,36 @@ class RegressionZigZag(AnchoredZigZag):
                 sigmas[k * self.groups : (k + 1) * self.groups], self.slots
             )
         self.prior_horizon = 1.0 / max(1.0, math.sqrt(sigma @ self.rises))
-        self.rate_of_growth = growth
-        with np.errstate(divide="ignore"):
-            self.horizon = np.minimum(math.log(CHORD) / (growth * self.pace), 1.0 / self.pace)
+        self.horizon = np.full(self.groups, 1.0 / self.pace)
         if grouped:
             fastest = self.speed[self.spread : self.first_effect].max()
             self.horizon = np.minimum(self.horizon, 0.5 * math.log(SPREAD_CHORD) / fastest)
         clocks = self.groups + 1 + 2 * self.slots
         super().__init__(model.dim, clocks, (np.arange(clocks + 1), np.arange(clocks)), local=True)
 
-    def _survey_blocks(self, model):
+    def _norms_of_piece(self, model, plan):
+        args = plan, self.anchor, self.speed, self.scale, self.shared
+        return lambda _, first, stop: norms_by_functional(model, first, stop, *args)
+
+    def _survey_blocks(self, model, plan):
         """The same from rows in files, block by block; the tables are in a file as well."""
         blocks, files, n = model.blocks, model.coded.files, model.n_data
-        name = files.unused("alias")
+        name, of_rows = files.unused("alias"), files.unused("parts")
         files.create(name, (n,) if self.slots else (n, 2))
-        sums, growth, first, totals = [], np.zeros(self.groups), [0], []
-        for found in blocks.map(_survey_block, self.anchor, self.speed, self.scale, self.shared, name):
-            *parts, fastest, rows, total = found
+        files.create(of_rows, (n, model.n_functionals))
+        sums, factors, first, totals = [], [], [0], []
+        args = plan, self.anchor, self.speed, self.scale, self.shared, self.groups, name, of_rows
+        for *parts, of_block, rows, total in blocks.map(_survey_block, *args):
             sums = [a + b for a, b in zip(sums, parts, strict=True)] if sums else parts
-            growth = np.maximum(growth, fastest)
+            factors = [together(plan, [*factors, of_block])[1]]
             first.append(first[-1] + rows)
             totals.append(total)
+        self.growth, self.parts = Shells(*together(plan, factors)), files.mapped(of_rows)
         if not self.slots:
             finite = np.isfinite(totals).all()
             totals = np.array(totals) if finite else np.ones(len(totals))
-            self.tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks)
+            further = self.parts.reshape(-1) if self.parts.shape[1] == 1 else None
+            self.tables = AliasBlocks(files.mapped(name), first, totals, model.design.asks, further)
             self.tables.totals[:] *= 1.0 if finite else math.nan
         else:  # the rows of a group are in any block: sorted here, in memory
             group = _group_of(model)
@@ -202,7 +214,7 @@ class RegressionZigZag(AnchoredZigZag):
             files.create(name, (n, 4))
             files.write(name, 0, self.tables.table)
             self.tables.table = files.mapped(name)
-        return (*sums, growth)
+        return tuple(sums)
 
     # -- compiled: positions, sums ----------------------------------------------------------------------------------
 
@@ -281,8 +293,7 @@ class RegressionZigZag(AnchoredZigZag):
 
     @compiled
     def propose_row(self, state, g, now, rng):
-        memory, horizon, growth = state.memory, self.horizon[g], self.rate_of_growth[g]
-        square = 0.0
+        memory, horizon, square = state.memory, self.horizon[g], 0.0
         for k in range(self.shared.shape[0]):
             square += self.place(state, self.shared[k], now)
         row = memory.clocks
@@ -306,11 +317,11 @@ class RegressionZigZag(AnchoredZigZag):
             memory.own[g, k], memory.own[g, self.slots + k] = self.speed[j] * positive(known), self.speed[j] * rise
             row[g, KNOWN] += memory.own[g, k]
             row[g, KNOWN_SLOPE] += memory.own[g, self.slots + k]
-        r, total = math.sqrt(square), self.tables.totals[g]
-        if growth * (r + self.pace * horizon) > OVERFLOW:
+        far, total = math.sqrt(square) + self.pace * horizon, 0.5 * self.tables.totals[g]
+        share = self.growth.share(far, g)
+        if not share < math.inf:
             return math.nan, HORIZON
-        begin, end = remainder(growth, r), remainder(growth, r + self.pace * horizon)
-        row[g, LEVEL], row[g, SLOPE] = total * begin, total * (end - begin) / horizon
+        row[g, LEVEL], row[g, SLOPE] = total * share * square, total * share * (far * far - square) / horizon
         row[g, START] = now
         if total > 0.0:
             row[g, ROW] = self.tables.next(g, memory.ahead, self.model, rng)
@@ -381,10 +392,9 @@ class RegressionZigZag(AnchoredZigZag):
             return positive(state.v[j] * partial) * (total / bound)
         i = int(row[g, ROW])
         state.counts[DATA] += 1
-        m, ma, mc, growth = self.model.remainder_bounds(self.anchor, i, self.scale)
-        rest, j, part = rng.random() * self.row_weight(i, m, ma, mc), 0, 0.0
+        rest, j, part = rng.random() * self.row_weight(i), 0, 0.0
         for k in range(self.shared.shape[0] + self.slots):
-            j, part = self.row_part(g, i, k, m, ma, mc)
+            j, part = self.row_part(g, i, k)
             rest -= part
             if rest < 0.0:
                 break
@@ -393,38 +403,38 @@ class RegressionZigZag(AnchoredZigZag):
             return 0.0
         # The row is drawn in proportion to its weight, then the coordinate to `part`: both together to `part`.
         share = data * part / self.tables.totals[g]
-        return positive(state.v[j] * self.rest_of(memory.here, i, j)) * (total / share)
+        return positive(state.v[j] * self.rest_of(memory.here, i, j, memory.evaluation, memory.loss)) * (total / share)
 
     @compiled
-    def row_part(self, g, i, k, m, ma, mc):
+    def row_part(self, g, i, k):
         """The k-th coordinate of row i, and σⱼ Lᵢⱼ of it."""
         n, fixed = self.shared.shape[0], self.shared.shape[0] - self.model.n_dispersions
         if k >= n:
             j = self.place_of(g, k - n)
-            return j, self.speed[j] * abs(self.model.value[i, k - n]) * m
+            return j, self.speed[j] * abs(self.model.value[i, k - n]) * self.parts[i, 0]
         j = self.shared[k]
         if k < fixed:
-            return j, self.speed[j] * abs(self.model.design.feature(i, j)) * m
-        return j, self.speed[j] * (ma if k == fixed else mc)
+            return j, self.speed[j] * abs(self.model.design.feature(i, j)) * self.parts[i, 0]
+        return j, self.speed[j] * self.parts[i, 1 + k - fixed]
 
     @compiled
-    def row_weight(self, i, m, ma, mc):
+    def row_weight(self, i):
         """Σⱼ σⱼ Lᵢⱼ."""
         total = 0.0
         for k in range(self.shared.shape[0] + self.slots):
             g = self.model.level[i, 0] - self.first_effect if self.slots > 0 else 0
-            total += self.row_part(g, i, k, m, ma, mc)[1]
+            total += self.row_part(g, i, k)[1]
         return total
 
     @compiled
-    def rest_of(self, x, i, j):
+    def rest_of(self, x, i, j, evaluation, rho):
         """Rᵢⱼ."""
-        model, value = self.model, self.remainder_by(x, i, j)
+        model, value = self.model, self.remainder_by(x, i, j, evaluation, rho)
         if j < model.n_fixed:
             value *= model.design.feature(i, j)
         elif j < self.dim - model.n_dispersions:
             value *= model.value[i, (j - self.first_effect) // self.groups]
-        return (model.weight[i] if model.weight.shape[0] > 0 else 1.0) * value
+        return value
 
     @compiled
     def turn(self, state, e, now):
@@ -461,9 +471,7 @@ class RegressionZigZag(AnchoredZigZag):
     @property
     def expected_data(self) -> float:
         """Rows looked at in a unit of time, about: where the distances from the anchor have their mean squares."""
-        return float(
-            sum(t * remainder(g, self.pace) for t, g in zip(self.tables.totals, self.rate_of_growth, strict=True))
-        )
+        return float(0.5 * self.pace**2 * self.tables.totals.sum())
 
     #: What a run says that was far from its anchor.
     anchor_advice = "give RegressionZigZag(model, anchor=run.mean(), speed=run.var()**0.5)"
@@ -484,6 +492,8 @@ class RegressionZigZag(AnchoredZigZag):
             own=np.zeros((self.groups, 2 * self.slots)),
             cross=np.zeros((m, 2)),
             ahead=self.tables.queue(),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
         )
 
     def prepare(self, state) -> None:
@@ -496,13 +506,6 @@ class RegressionZigZag(AnchoredZigZag):
             sums[:] = np.stack(columns, axis=1)
             state.memory.cross[:, 0] = (state.x[effects] - self.anchor[effects]) @ self.border
             state.memory.cross[:, 1] = state.v[effects] @ self.border
-
-
-@inlined
-def remainder(growth, r):
-    """φ(r) = (e^{γr} - 1 - γr) / γ², or a little more where that is computed as a small difference."""
-    y = growth * r
-    return 0.5 * r * r * (1.0 + 0.5 * y) if y < 1e-3 else (math.expm1(y) - y) / (growth * growth)
 
 
 def _group_of(model):
@@ -526,116 +529,87 @@ def _squares_of_groups(model, speed):
     return float(sum(np.sum((speed[j] * z) ** 2) for j, z in zip(model.level.T, model.value.T, strict=True)))
 
 
-def surveyed(model, anchor, speed, scale, shared):
-    """Of all rows of a model: Σ ∇Uᵢ, blocks of the Hessian, largest γ by group, and Σⱼ σⱼ Lᵢⱼ of each row."""
+def norms_by_functional(model, first, stop, plan, anchor, speed, scale, shared):
+    """Of rows the norms |T_k| (shells, n, rows), and by what each is multiplied in Σⱼ σⱼ Lᵢⱼ (n, rows)."""
+    rows, own, fixed = slice(first, stop), model.dim - model.n_dispersions, shared[: len(shared) - model.n_dispersions]
+    share = np.empty((model.n_functionals, stop - first))
+    share[0] = np.abs(model.design.data[rows][:, fixed]) @ speed[fixed]
+    for k in range(model.n_groups):
+        share[0] += speed[model.level[rows, k]] * np.abs(model.value[rows, k])
+    share[1:] = speed[own:, None]
+    block = model.row_block(0, first, stop, anchor, scale)
+    return plan.norms(model.enclosures[0], block, BY_FUNCTIONAL), share
+
+
+def surveyed(model, anchor, shared):
+    """Of all rows of a model: Σ ∇Uᵢ, and blocks of the Hessian."""
     if len(model.row_chunks()) == 1:
-        return survey_rows(model, anchor, speed, scale, shared)
-    growth, weights = [], []
-
-    def summed():
-        for *sums, fastest, of_rows in Chunks(model).map(_survey_chunk, anchor, speed, scale, shared):
-            growth.append(fastest)
-            weights.append(of_rows)
-            yield tuple(sums)
-
-    return (*added(summed()), np.max(growth, axis=0), np.concatenate(weights))
+        return survey_rows(model, anchor, shared)
+    return added(Chunks(model).map(_survey_chunk, anchor, shared))
 
 
 def _survey_chunk(block, files, first, *args):
     return survey_rows(block, *args)
 
 
-def survey_rows(model, anchor, speed, scale, shared):
+def survey_rows(model, anchor, shared):
     """`surveyed` of some rows, in one thread."""
-    m, K = len(shared), model.n_groups
+    m, K, n = len(shared), model.n_groups, model.n_functionals
     groups = int(model.first[1] - model.first[0]) if K else 1
     inner, border, own = np.zeros((m, m)), np.zeros((K * groups, m)), np.zeros((K * groups, K))
-    pull, growth = np.zeros(model.dim), np.zeros(groups)
-    weights, curvature = np.zeros(model.n_data), np.zeros(model.n_data)
+    pull, curvature = np.zeros(model.dim), np.zeros(model.n_data)
     _survey(
-        model.native,
-        anchor,
-        speed,
-        scale,
-        _group_of(model),
-        groups,
-        shared,
-        pull,
-        inner,
-        border,
-        own,
-        weights,
-        curvature,
-        growth,
-        np.zeros(m),
-    )
+        model.native, anchor, _group_of(model), groups, shared, pull, inner, border, own, curvature, np.zeros(m),
+        np.zeros((n, n)), *model.scratch(LANES),
+    )  # fmt: skip
     inner += products_of_shared(model, shared, curvature)
-    return pull, inner, border, own, growth, weights
+    return pull, inner, border, own
 
 
-def _survey_block(block, files, first, anchor, speed, scale, shared, name):
-    *found, weights = survey_rows(block, anchor, speed, scale, shared)
+def _survey_block(block, files, first, plan, anchor, speed, scale, shared, groups, name, of_rows):
+    pieces = [
+        norms_by_functional(block, *where, plan, anchor, speed, scale, shared) for where in in_pieces(block.n_data)
+    ]
+    found, shares = zip(*pieces, strict=True)
+    share = np.concatenate(shares, axis=1)
+    bounds = in_shells(np.concatenate(found, axis=2), share, _group_of(block), groups)
+    weights = np.sum(share * bounds.weights, axis=0)
     total = float(weights.sum())
+    files.write(of_rows, first, bounds.weights.T)
     if block.n_groups:
         files.write(name, first, weights)
     elif math.isfinite(total):
         table, total = table_of_block(weights)
         files.write(name, first, table)
-    return (*found, block.n_data, total)
+    return (*survey_rows(block, anchor, shared), bounds.factors, block.n_data, total)
 
 
 @entry
 def _survey(
-    model,
-    anchor,
-    speed,
-    scale,
-    group,
-    groups,
-    shared,
-    pull,
-    inner,
-    border,
-    own,
-    weights,
-    curvature,
-    growth,
-    features,
-):
-    """Of all rows: gradient and Hessian at the anchor, Σⱼ σⱼ Lᵢⱼ, and each group's largest γ.
+    model, anchor, group, groups, shared, pull, inner, border, own, curvature, features, hessian, eta, there, data, room
+):  # fmt: skip
+    """Gradient and Hessian of all rows at the anchor.
 
     Of the Hessian's part of two fixed columns the weight of each row is in `curvature`.
     """
-    model.add_block_gradient(anchor, 0, model.n_data, pull)
-    m, fixed = shared.shape[0], shared.shape[0] - model.n_dispersions
-    a, c = model.first_dispersion(anchor), model.second_dispersion(anchor)
-    for i in range(model.n_data):
-        weight, g = model.weight[i] if model.weight.shape[0] > 0 else 1.0, group[i]
-        curvatures = model.likelihood.curvatures(model.margin(anchor, i), model.target[i], a, c)
-        zz, za, zc = curvatures[:3]
-        curvature[i] = weight * zz
-        for k in range(fixed):
-            features[k] = model.design.feature(i, shared[k])
-        add_inner(inner, features, fixed, weight, curvatures)
-        for e in range(model.n_groups):
+    m, fixed, first = shared.shape[0], shared.shape[0] - model.n_dispersions, 0
+    while first < model.n_data:
+        lanes = min(LANES, model.n_data - first)
+        place = model.run_rows(CURVATURE, anchor, first, lanes, eta, data, room)
+        for lane in range(lanes):
+            i = first + lane
+            g = group[i]
+            model.distribute(anchor, i, place, lane, room, pull)
+            model.hessian_of(i, place, lane, room, hessian)
+            curvature[i] = hessian[0, 0]
             for k in range(fixed):
-                border[e * groups + g, k] += weight * zz * features[k] * model.value[i, e]
-            if m > fixed:
-                border[e * groups + g, fixed] += weight * za * model.value[i, e]
-            if m > fixed + 1:
-                border[e * groups + g, fixed + 1] += weight * zc * model.value[i, e]
-            for q in range(model.n_groups):
-                own[e * groups + g, q] += weight * zz * model.value[i, e] * model.value[i, q]
-
-        first, by_a, by_c, fastest = model.remainder_bounds(anchor, i, scale)
-        total = 0.0
-        for k in range(fixed):
-            total += speed[shared[k]] * abs(features[k]) * first
-        for k in range(model.n_groups):
-            total += speed[model.level[i, k]] * abs(model.value[i, k]) * first
-        if m > fixed:
-            total += speed[shared[fixed]] * by_a
-        if m > fixed + 1:
-            total += speed[shared[fixed + 1]] * by_c
-        weights[i] = total
-        growth[g] = max(growth[g], fastest)
+                features[k] = model.design.feature(i, shared[k])
+            add_inner(inner, features, fixed, hessian)
+            for e in range(model.n_groups):
+                for k in range(fixed):
+                    border[e * groups + g, k] += hessian[0, 0] * features[k] * model.value[i, e]
+                for k in range(fixed, m):
+                    border[e * groups + g, k] += hessian[0, 1 + k - fixed] * model.value[i, e]
+                for q in range(model.n_groups):
+                    own[e * groups + g, q] += hessian[0, 0] * model.value[i, e] * model.value[i, q]
+        first += lanes

@@ -226,7 +226,7 @@ class StickyGroups(Sticky):
                 prior = self.model.kinds[j], *self.model.numbers[j], self.expanded_at[j]
                 gradient[k] += derivative(*prior)
                 hessian[k, j] += second_derivative(*prior)
-            if isinstance(self.model.likelihood, NormalLaw):
+            if self.model.likelihood.law is NormalLaw:
                 self.is_scaled, self.data_pull, self.data_rows = True, *found
                 self.data_rows[:, self.log_scale] = 0.0
                 self.prior_kinds, self.prior_numbers = self.model.kinds[self.grouped], self.model.numbers[self.grouped]

@@ -183,6 +183,8 @@ class _Arm:
         try:
             self._go_on(budget)
         except SamplingError as error:
+            if error.chain is None:  # not this setting has failed: where it ran has
+                raise
             self.run, self.failure = error.run, "diverged"
             self.used.append(0)
             return math.inf

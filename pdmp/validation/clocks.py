@@ -312,6 +312,7 @@ def check_clocks(
     if status != CHUNK:
         chain._fail(status)
         text, now, position = chain.failure
+        process.failure = None
         event = int(work.done[0])
         raise SamplingError(
             f"{text}; at event {event}, time {now:.6g}, position {position}", event=event, time=now, position=position

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.automatic.preparing import model_of
 from pdmp.engine.run import sample
-from pdmp.errors import warn
+from pdmp.errors import short_runs, warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import flat
 from pdmp.native.arguments import count, seed_number
@@ -130,7 +130,8 @@ def calibration(
         rng = np.random.default_rng(child)
         parameter = np.atleast_1d(np.asarray(prior_draw(rng), dtype=float))
         process = make_process(simulate(parameter, rng))
-        run = sample(process, warmup=warmup, seed=int(rng.integers(2**62)), **budget)
+        with short_runs():
+            run = sample(process, warmup=warmup, seed=int(rng.integers(2**62)), **budget)
         found = run.draws(draws).reshape(draws, -1)
         if found.shape[1] != len(parameter):
             raise ValueError(

@@ -68,6 +68,36 @@ def test_arguments_are_checked_before_the_warm_up(monkeypatch):
 
 
 @pytest.mark.exact
+def test_target_acceptance(monkeypatch):
+    usual, higher = pdmp.auto(MODEL, seed=1), pdmp.auto(MODEL, seed=1, target_acceptance=0.98)
+    assert higher.target_acceptance == 0.98 and 0.0 < higher.step < 0.8 * usual.step
+    run = pdmp.sample(MODEL, seed=1, events=20, target_acceptance=0.98)
+    assert run.process.target_acceptance == 0.98 and run.process.step == higher.step
+    monkeypatch.setattr(preparing, "auto", None)  # a call would be another error
+    with pytest.raises(ValueError, match=r"`target_acceptance` must lie in \(0, 1\), got 1.0"):
+        pdmp.sample(MODEL, target_acceptance=1.0)
+    with pytest.raises(ValueError, match="`target_acceptance` must be"):
+        pdmp.sample(MODEL, target_acceptance=0.0)
+    with pytest.raises(TypeError, match="`target_acceptance` is for a model, .* HMC is one already"):
+        pdmp.sample(pdmp.HMC(MODEL), steps=10, target_acceptance=0.9)
+
+
+@pytest.mark.exact
+def test_target_acceptance_is_of_hamiltonian_paths():
+    with pytest.raises(TypeError, match="`target_acceptance` is of pdmp.HMC, got `sampler` BPS"):
+        pdmp.auto(MODEL, sampler=pdmp.BPS, target_acceptance=0.9)
+    assert pdmp.auto(MODEL, sampler=pdmp.HMC, target_acceptance=0.9, seed=1).target_acceptance == 0.9
+
+
+@pytest.mark.exact
+def test_advice_is_what_a_caller_of_a_model_can_write():
+    with pytest.warns(UserWarning, match="`ess=10000` was not reached.*a larger `gradients=`.* try `target_accept"):
+        run = pdmp.sample(MODEL, ess=10_000, gradients=300, seed=1)
+    said = [w for w in run.summary().warnings if "fewer than 400" in w]
+    assert said and all("`run.extend(gradients=...)`" in w and "precondition" not in w for w in said)
+
+
+@pytest.mark.exact
 def test_what_is_not_a_model():
     with pytest.raises(TypeError, match="must be a pdmp.Model or a pymc.Model, got str"):
         pdmp.auto("model")
@@ -107,7 +137,7 @@ def test_the_first_line_of_the_bar_is_the_choice(capsys):
     assert process.choice in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged", "ignore:.* paths to a start ended")  # some of these
+@pytest.mark.filterwarnings("ignore:.*Hamiltonian paths? diverged")  # some of these
 @pytest.mark.parametrize("which", [LOGISTIC, BANANA, FUNNEL])
 def test_laws(which):
     """Means and variances over independent warm-ups, whose starts and metrics differ.

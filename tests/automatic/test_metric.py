@@ -168,9 +168,9 @@ def test_a_window_without_a_move_changes_nothing(dense, monkeypatch):
     monkeypatch.setattr(metric, "WINDOWS", 2)
     kept, used = metric.hamiltonian, []
 
-    def stuck(model, mass, far, step=None):
+    def stuck(model, mass, far, step=None, **rest):
         used.append(mass.root)
-        return kept(model, mass, far, 1e9 if len(used) == 1 else step)
+        return kept(model, mass, far, 1e9 if len(used) == 1 else step, **rest)
 
     monkeypatch.setattr(metric, "hamiltonian", stuck)
     starts = find_starts(GAUSSIAN, 2, rng())
@@ -183,12 +183,14 @@ def test_far_from_normal_paths_are_longer_and_steps_smaller(monkeypatch):
     monkeypatch.setattr(metric, "TOLERANCE", math.inf)
     heavy = Plane(HEAVY)
     kept, used = metric.hamiltonian, []
-    monkeypatch.setattr(metric, "hamiltonian", lambda *a: used.append(kept(*a)) or used[-1])
+    monkeypatch.setattr(metric, "hamiltonian", lambda *a, **k: used.append(kept(*a, **k)) or used[-1])
     found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed())
     assert found.far and found.residual > metric.FAR and found.windows == 2
     assert (used[0].duration, used[0].target_acceptance) == (metric.DURATION, metric.ACCEPTANCE)
     assert (used[-1].duration, used[-1].target_acceptance) == (metric.FAR_DURATION, metric.FAR_ACCEPTANCE)
     assert not learn_metric(GAUSSIAN, find_starts(GAUSSIAN, 2, rng()), seed()).far
+    found = learn_metric(heavy, find_starts(heavy, 3, rng(), initial=np.ones(heavy.dim)), seed(), 0.97)
+    assert found.acceptance == found.target_acceptance == 0.97 and {p.target_acceptance for p in used[-2:]} == {0.97}
 
 
 def test_the_step_is_the_geometric_mean_over_the_chains(monkeypatch):

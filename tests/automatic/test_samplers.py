@@ -4,6 +4,8 @@ The metric is given, with a condition number of 1.8e4: L = (100, 0; 60, 1), Σ =
 Σ⁻¹ = (0.3601, -0.6; -0.6, 1).
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ POINTS = MEAN + np.array([[0.1, 0.2], [-0.3, 0.0], [1.0, 0.5], [0.0, -1.0]]) @ R
 
 
 def metric_of(root, mean=MEAN, points=POINTS):
-    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, mass_of(root), 0.0, 1, 40)
+    return Metric(Gaussian(mean, root), 0.0, points, 0.9, False, mass_of(root), 0.0, 1, 40, points)
 
 
 @pytest.fixture
@@ -295,16 +297,40 @@ def test_a_run():
     assert run.stats["preparation_gradients"] > 300
 
 
+CORRELATED = pdmp.models.Gaussian([0.0, 0.0], np.linalg.inv([[1.0, 0.99], [0.99, 1.0]]))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_sentence_on_what_was_learnt(dense):
+    """Each of its numbers."""
+    root = np.eye(2) if dense else np.ones(2)
+    metric = SimpleNamespace(gaussian=SimpleNamespace(root=root), mass=None, settled=not dense, change=0.123)
+    metric.residual, metric.windows, metric.gradients = 2.5 if dense else 0.04, 1 if dense else 7, 12_345
+    said = preparing.describe(pdmp.HMC(CORRELATED, step=0.25, duration=0.1 if dense else 1.1), metric)
+    paths = "one step of 0.25" if dense else "1 to 9 steps of 0.25"
+    assert said == f"Hamiltonian Monte Carlo, paths of {paths}: " + (
+        "covariance learnt in 1 window, 12,345 gradients, not settled: they changed by 0.12 in the last window; "
+        "the posterior is far from normal (residual gradient 2.50)"
+        if dense
+        else "variances learnt in 7 windows, 12,345 gradients, settled; "
+        "the posterior is near normal (residual gradient 0.04)"
+    )
+    metric.mass = LowRank(np.ones(2), np.eye(2), np.array([0.5, 2.0]))
+    said = preparing.describe(pdmp.BPS(CORRELATED, refresh_rate=1.0), metric)
+    assert said.startswith(
+        f"BPS in a metric learnt by windows of HMC: {'covariance' if dense else 'variances'} and 2 directions"
+    )
+
+
 def test_the_step_of_hmc_is_for_its_mass_and_its_acceptance():
     """What was learnt for the covariance is too long a step for variances alone, and for another acceptance."""
-    correlated = pdmp.models.Gaussian([0.0, 0.0], np.linalg.inv([[1.0, 0.99], [0.99, 1.0]]))
-    full, diagonal = (pdmp.auto(correlated, metric=metric, seed=1) for metric in ("full", "diagonal"))
-    careful = pdmp.auto(correlated, options={"target_acceptance": 0.99}, seed=1)
+    full, diagonal = (pdmp.auto(CORRELATED, metric=metric, seed=1) for metric in ("full", "diagonal"))
+    careful = pdmp.auto(CORRELATED, options={"target_acceptance": 0.99}, seed=1)
     assert full.duration == diagonal.duration == careful.duration == 0.8 and careful.target_acceptance == 0.99
     assert diagonal.step < 0.5 * full.step and careful.step < 0.7 * full.step
     assert f"of {diagonal.step:.2g}:" in diagonal.choice and not diagonal.adapts
     assert diagonal.preparation_gradients > full.preparation_gradients
     run = pdmp.sample(diagonal, events=300, seed=1)
     assert run.stats["mean_acceptance"] > 0.5 and run.stats["divergences"] == 0
-    shorter = pdmp.auto(correlated, options={"duration": 0.5}, seed=1)
+    shorter = pdmp.auto(CORRELATED, options={"duration": 0.5}, seed=1)
     assert shorter.step == full.step and shorter.duration == 0.5

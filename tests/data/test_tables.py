@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 
 from pdmp import data
-from pdmp.data import memory
+from pdmp.data import formats, memory
 
 pytestmark = pytest.mark.exact
 
@@ -252,6 +252,8 @@ def test_the_index_of_the_rows_is_left_out(tmp_path):
         assert found.changes == ("left out: the first column, which has no name, as the index of the rows",)
     named = good(tmp_path, [f"{'id' if k == 0 else 100 - k},{line}" for k, line in enumerate(rows())])
     assert data.read(named, "died").names == ("intercept", "id", "age", "dose")
+    one = formats._csv(tmp_path / "one.csv", b",y\n1,2\n2,4\n", ",")  # beside a single column too
+    assert list(one.columns) == ["y"] and one.index == ("",)
     found = data.read(named, "died", index="id")
     assert np.array_equal(found.X, expected.X)
     assert found.changes == ("left out: column 'id', as the index of the rows",)

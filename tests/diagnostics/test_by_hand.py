@@ -118,6 +118,13 @@ def test_marks_and_grid_rows_when_they_double(kind):
         np.testing.assert_allclose(grid.rows[:n, 0], before, rtol=1e-12)
 
 
+def test_batches_of_stretches_by_hand():
+    """Of 11 stretches three batches of three: the first two, which fill none, are left out."""
+    x = np.random.default_rng(3).standard_normal((11, 2))
+    means = [x[k : k + 3].mean(axis=0) for k in (2, 5, 8)]
+    np.testing.assert_allclose(asymptotic_variance(x, 0.5, "batch"), 1.5 * np.var(means, axis=0, ddof=1), rtol=1e-12)
+
+
 # -- errors of means ------------------------------------------------------------------------------------------------
 
 

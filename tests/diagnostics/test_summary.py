@@ -10,7 +10,9 @@ import discrete
 import pdmp
 from pdmp.diagnostics import ess, ksd, rhat, scores
 from pdmp.diagnostics.effective_size import draws_rhat
-from pdmp.diagnostics.summary import sd_errors, stay_apart
+from pdmp.diagnostics.summary import sd_errors, short_warning, stay_apart
+from pdmp.engine import preflight
+from pdmp.errors import short_runs
 from pdmp.models import Gaussian
 from tests.toys import Telegraph, Ticks, Walls
 
@@ -57,6 +59,117 @@ def test_a_standard_deviation_that_is_hardly_known():
     assert [("times as long." in w, "refresh" in w) for w in found.warnings if "standard deviation of x" in w] == [
         (True, False)
     ]
+
+
+def test_what_is_said_of_tails_without_a_variance(monkeypatch):
+    """Quantiles, and no length of a run."""
+    module = importlib.import_module("pdmp.diagnostics.summary")
+    monkeypatch.setattr(module, "sd_errors", lambda draws: np.array([0.4, 0.0, 0.3]))
+    run = pdmp.sample(Ticks(), steps=5_000, chains=2, seed=13)
+    for k, mean in ((0.8, False), (1.1, True)):
+        monkeypatch.setattr(module, "heavy_tails", lambda draws, places, ess, model, k=k: {0: 1.0 / k})
+        found = run.summary()
+        [said] = [w for w in found.warnings if "beta[0]" in w]
+        assert said.startswith("beta[0] seems to have no variance" + (" nor a mean:" if mean else ":"))
+        assert f"tail index of beta[0] is about {1.0 / k:.2g}" in said and "times as long" not in said
+        low, middle = run.quantile([0.05, 0.5])[:, 0]
+        assert f"below {low:.3g}, " in said and f", {middle:.3g}, " in said
+        assert any("times as long" in w for w in found.warnings if "the standard deviation of sigma" in w)
+    monkeypatch.setattr(module, "heavy_tails", lambda *a: {0: 1.7, 2: 1.1})
+    assert any(w.startswith("beta[0], sigma seem to") and "of sigma is" in w for w in run.summary().warnings)
+    seen = []
+    monkeypatch.setattr(module, "heavy_tails", lambda draws, places, ess, model: seen.extend(places) or {})
+    run.summary()
+    assert seen == [0, 2]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "sampler, budget",
+    [
+        (pdmp.BPS, {"events": 14}),
+        (pdmp.BPS, {"time": 10.0}),
+        (pdmp.ZigZag, {"proposals": 14}),
+        (pdmp.HMC, {"gradients": 40}),
+        (pdmp.HMC, {"steps": 12, "store": "moments"}),
+        (pdmp.BPS, {"events": 14, "store": "grid"}),
+        (pdmp.BPS, {"events": 14, "rhat": 1.0001}),
+    ],
+)
+def test_a_short_run_says_so_whatever_its_budget(sampler, budget):
+    process = sampler(Gaussian([0.0, 0.0], [1.0, 4.0]))
+    with pytest.warns(UserWarning) as heard:
+        run = pdmp.sample(process, seed=1, chains=2, initial=np.ones(2), **budget)
+    said = [str(w.message) for w in heard if "fewer than 30 effective draws" in str(w.message)]
+    draws = run.effective_draws()["mean"]
+    worst = int(np.argmin(np.where(np.isnan(draws), 0.0, draws)))
+    assert len(said) == 1 and said[0].startswith(f"fewer than 30 effective draws of {run.names()[worst]} (")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_run_that_is_long_enough_says_nothing_and_one_with_a_goal_says_it_once():
+    model = Gaussian([0.0, 0.0], [1.0, 4.0])
+    assert short_warning(pdmp.sample(pdmp.HMC(model, step=0.5), steps=400, seed=1)) == []
+    with pytest.warns(UserWarning) as heard:
+        pdmp.sample(pdmp.BPS(model), ess=1_000, events=14, seed=1)
+    assert len(heard) == 1 and "was not reached" in str(heard[0].message)
+    pdmp.sample(pdmp.BPS(model, refresh_rate=1.0), ess=10, seed=1)  # what was asked for
+    with pytest.warns(UserWarning, match="fewer than 30"):
+        run = pdmp.sample(pdmp.HMC(model, step=0.5), steps=10, seed=1)
+    run.extend(steps=400)
+    with short_runs():
+        pdmp.sample(pdmp.BPS(model), events=14, seed=1)
+
+
+def test_chains_that_never_left_where_they_began():
+    model = pdmp.models.from_function(lambda x: (0.25 * float(x @ x) ** 2, float(x @ x) * x), 2)
+    starts = [[0.0, 0.0], [1.0, 1.0], [100.0, 0.0]]
+    run = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, chains=3, seed=1, initial=starts)
+    assert "1 of 3 chains never left where it began" in short_warning(run)[0]
+    assert short_warning(run)[0].startswith("fewer than 30 effective draws: ")
+    both = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, chains=2, seed=1, initial=[starts[2], starts[2]])
+    assert "2 of 2 chains never left where they began" in short_warning(both)[0]
+    alone = pdmp.sample(discrete.MALA(model, step=0.5), steps=100, seed=1, initial=starts[2])
+    assert "the chain never left where it began" in short_warning(alone)[0]
+    # Where coordinates rest at 0, that is an answer.
+    alone.process = SimpleNamespace(rests=True)
+    assert short_warning(alone) == []
+
+
+def test_how_much_of_a_path_is_looked_at(monkeypatch):
+    """Portions until one is too few, or much of the path is read; the first in any case."""
+    module = importlib.import_module("pdmp.diagnostics.summary")
+    run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(100), np.ones(100)), step=0.3), steps=400, seed=1)
+    count, looked = run.effective_draws_of, []
+    few = {1: 25.0, 3: 12.0}
+
+    def counted(part):
+        looked.append(part.start // 32)
+        return {"mean": np.full(part.stop - part.start, few.get(part.start // 32, 99.0))}
+
+    assert len(count(run.portions()[0])["mean"]) == 32
+    run.effective_draws_of = counted
+    assert "of x[32] (25)" in short_warning(run)[0] and looked == [0, 1]
+    few.clear(), looked.clear()
+    assert short_warning(run) == [] and looked == [0, 1, 2, 3]
+    looked.clear()
+    monkeypatch.setattr(module, "LOOKED", 400 * 33)
+    assert short_warning(run) == [] and looked == [0, 1]
+
+
+def test_what_was_warned_of_is_not_said_twice(tmp_path):
+    """The text of a summary has the beginning of a sentence that the run has issued; its list has all of it."""
+    steep = pdmp.models.from_function(lambda x: (0.5e7 * float(x @ x) ** 2, 2e7 * float(x @ x) * x), 2)
+    with pytest.warns(UserWarning, match="diverged.*What helps"):
+        run = pdmp.sample(pdmp.HMC(steep, step=0.1), steps=60, seed=1, initial=[0.01, 0.01])
+    found = run.summary()
+    [said] = [w for w in found.warnings if "diverged" in w]
+    assert "What helps" in said and said in found.said and said.rstrip(".") in run.said
+    assert repr(found).count("diverged") == 1 and "What helps" not in repr(found)
+    assert "diverged (as was warned)." in repr(found)
+    run.said = frozenset()
+    assert "What helps" in repr(run.summary())
+    assert pdmp.Run(run.info, run.records).said == frozenset()
 
 
 def test_fewer_events_than_dimensions():
@@ -113,11 +226,12 @@ def far_apart(model, process=lambda model: discrete.MALA(model, step=0.1), d=2, 
     return [w for w in run.summary().warnings if "does not fall off" in w]
 
 
-def test_where_the_density_does_not_fall():
-    """A sign forgotten, a flat direction; neither of two modes, nor of few draws."""
+def test_where_the_density_does_not_fall(monkeypatch):
+    """A sign forgotten, a flat direction; neither of two modes, nor of few draws. All this no ray has shown before."""
+    monkeypatch.setattr(preflight, "find_improper", lambda *arguments: (None, 0))
     wrong = pdmp.models.from_function(lambda x: (-0.5 * float(x @ x), -x), 2, check_gradient=False)
     [said] = far_apart(wrong)
-    assert said.startswith("along x[0], x[1] the density") and "the sign of U wrong" in said and "∂U/∂x is -" in said
+    assert said.startswith("along x[0], x[1] the density") and "may be improper" in said and "∂U/∂x is -" in said
     flat = pdmp.models.from_function(lambda x: (0.5 * float(x[0] ** 2), np.array([x[0], 0.0])), 2, check_gradient=False)
     [said] = far_apart(flat)
     assert said.startswith("along x[1] the density") and "is 0 for x[1]" in said

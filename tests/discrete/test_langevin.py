@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 from numba.core import config
 
 import discrete
@@ -549,4 +548,3 @@ def test_a_path_in_one_dimension_is_drawn():
     (axes,) = pdmp.plots.trajectory(run).axes
     times, path = run.trajectories[0].times, run.trajectories[0].positions
     np.testing.assert_array_equal(axes.lines[0].get_xydata()[:20], np.column_stack([times, path[:, 0]])[:20])
-    pyplot.close("all")

@@ -228,6 +228,57 @@ def test_softplus_does_not_overflow():
 # Increments whatever the gradient, points without density
 
 
+@pytest.mark.parametrize("form", [None, *FORMS], ids=str)
+def test_a_proposal_in_many_dimensions(form):
+    """Of MALA or of a Barker form, with a dense L: each coordinate moves by its own number, and counts in the ratio."""
+    d, size = 90, 0.3
+    own = np.random.default_rng(0)
+    root = np.tril(0.1 * own.standard_normal((d, d))) + np.diag(1.0 + own.random(d))
+    target, scale = Gaussian(np.zeros(d), np.ones(d)), 0.5 + own.random(d)
+    if form is None:
+        process = discrete.MALA(target, 1.0, root @ root.T)
+    else:
+        process = discrete.Barker(target, scale, *form, preconditioner=root @ root.T)
+    x, (memory, rng) = own.standard_normal(d), (process.memory(np.zeros(d), stream(1)), stream(3))
+    memory.gradient[:], memory.next_gradient[:] = own.standard_normal((2, d))
+    before, after = memory.gradient @ root, memory.next_gradient @ root
+    assert process.propose(x, memory, size, rng)
+    w = memory.increment
+    if form is None:
+        moved = math.sqrt(2.0 * size) * stream(3).standard_normal(d) - size * before
+        back = -moved + size * after
+        ratio = (np.sum((moved + size * before) ** 2) - np.sum(back**2)) / (4.0 * size)
+        np.testing.assert_allclose(memory.proposal, x + root @ moved, rtol=1e-10)
+    else:
+        np.testing.assert_allclose(memory.proposal, x + root @ w, rtol=1e-10)
+        sizes = np.abs(w) / (size * scale)
+        spread = np.abs(sizes - 1.0) if form[0] == "bimodal" else sizes
+        assert np.all((spread > 0.0) & (spread < (0.5 if form[0] == "bimodal" else 5.0))) and len(set(sizes)) == d
+        assert 20 < np.sum(w > 0.0) < 70
+        a, b = (w @ before, w @ after) if form[1] == "single" else (w * before, w * after)
+        ratio = np.sum(np.logaddexp(0.0, a) - np.logaddexp(0.0, -b))
+    assert process.log_ratio(memory, size) == pytest.approx(ratio, rel=1e-9)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_step_to_start_from(dense):
+    """From the largest curvature in the sampler's own coordinates; of many dimensions only the largest one is known."""
+    d = 3
+    p = DENSE if dense else np.diag([0.5, 1.5, 1.0])
+    root, given = np.linalg.cholesky(p), p if dense else np.diag(p)
+    mala, barker = discrete.MALA(MODEL, 1.0, given), discrete.Barker(MODEL, [1.0, 0.5, 2.0], preconditioner=given)
+    own = root.T @ PRECISION @ root
+    assert mala.starting_step(PRECISION) == pytest.approx(1.4 / (d ** (1 / 3) * np.linalg.eigvalsh(own)[-1]))
+    own = np.diag([1.0, 0.5, 2.0]) @ own @ np.diag([1.0, 0.5, 2.0])
+    assert barker.starting_step(PRECISION) == pytest.approx(
+        2.0 / (d ** (1 / 6) * math.sqrt(np.linalg.eigvalsh(own)[-1]))
+    )
+    widest = np.diag(root).max()
+    one = np.array([[5.0]])
+    assert mala.starting_step(one) == pytest.approx(1.4 / (d ** (1 / 3) * 5.0 * widest**2))
+    assert barker.starting_step(one) == pytest.approx(2.0 / (d ** (1 / 6) * math.sqrt(5.0) * widest))
+
+
 @pytest.mark.parametrize("increments, signs", FORMS)
 def test_barker_increments_are_bounded_whatever_the_gradient(increments, signs):
     process, rng = discrete.Barker(MODEL, [0.5, 1.0, 2.0], increments, signs), stream(2)

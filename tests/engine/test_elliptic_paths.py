@@ -197,15 +197,9 @@ def test_runs_go_on_from_where_they_stopped(process, tmp_path):
 
 
 def test_pictures_draw_the_curve():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     run = pdmp.sample(Ellipses(), time=20.0, initial=[0.5, -1.0, 0.2], seed=5)
     figure = pdmp.plots.trajectory(run, coordinates=(0, 1))
     drawn, against_time = figure.axes[0].lines[0].get_xydata(), figure.axes[1].lines[0].get_xydata()
     assert np.diff(against_time[:, 0]).max() < 0.1001
     np.testing.assert_allclose(drawn, run.trajectories[0].at(against_time[:, 0])[:, :2], atol=1e-12)
     np.testing.assert_allclose(against_time[:, 1], drawn[:, 0], atol=1e-12)
-    pyplot.close(figure)

@@ -600,6 +600,52 @@ def test_the_share_of_the_way_is_extrapolated_from_the_last_look():
     assert goal.share([chain]) == 1.0
 
 
+def chains_at(*proposals, look=goals_module.NEVER):
+    counts = [np.where(np.arange(20) == PROPOSALS, n, 0) for n in proposals]
+    return [types.SimpleNamespace(look=look, stopped=None, state=types.SimpleNamespace(counts=c)) for c in counts]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_chains_that_have_gone_unequally_far(order):
+    """The first look that none has passed; their mean share, of the way behind a warm-up that does not count."""
+    goal = Goal(Telegraph(), 0.5, ess=100.0)
+    chains = [chains_at(1_400, 300, 1_000)[k] for k in order]
+    looks = [1_000, 1_125, 1_282, 1_478]
+    assert goal.begin(chains) == looks[3]
+    goal.resume(chains)
+    assert [c.look for c in chains] == [looks[3]] * 3
+    chains = [chains_at(1_100, 900, 1_000, look=looks[1])[k] for k in order]
+    chains[0].look = looks[0]
+    goal.draws = {"mean": np.array([25.0]), "sd": np.array([60.0])}  # from 500 proposals behind the warm-up
+    assert goal.share(chains) == pytest.approx(1_000 / (500 + 4 * 500))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("ended", [0, 1])
+def test_nothing_is_known_while_one_chain_is_in_its_warm_up(ended):
+    run = pdmp.sample(Telegraph(), events=200, chains=2, seed=1)
+    object.__setattr__(run.records[ended], "warmup", math.inf)
+    goal = Goal(Telegraph(), 0.0, ess=1.0, rhat=1.1)
+    goal.examine(run)
+    assert np.isnan(goal.draws["mean"]).all() and not goal.reached() and goal.least()[0] == 0.0
+
+
+@pytest.mark.exact
+def test_what_is_missing_is_said_of_the_longest_chain():
+    goal = Goal(Telegraph(), 0.0, ess=100.0)
+    goal.draws = {"mean": np.array([25.0]), "sd": np.array([60.0])}
+    counts = [np.where(np.arange(20) == PROPOSALS, n, 0) for n in (700, 2_900, 40)]
+    records = [types.SimpleNamespace(counts=c, stopped="seconds") for c in counts]
+    run = types.SimpleNamespace(
+        stopped="seconds", records=records, names=lambda: ["x"], info={"budget": {"seconds": 1}}
+    )
+    said = goal.shortfall(run)
+    assert "25 effective draws of the mean of x, after 2,900 proposals of a chain (give a larger `seconds=`)" in said
+    records[1].stopped = "ess"
+    assert goal.shortfall(run) is None
+
+
 @pytest.mark.exact
 def test_notebooks_have_a_bar(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())

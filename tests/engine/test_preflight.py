@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from random import random as uniform
 
 import numba
@@ -10,7 +11,11 @@ import numpy as np
 import pytest
 from numpy.random import standard_normal
 
+import discrete
 import pdmp
+from pdmp.engine import preflight
+from pdmp.engine.chain import Chain
+from pdmp.native.classes import check_attributes
 from pdmp.native.velocities import dot
 from pdmp.process import count_data
 from tests.checks import new_chain
@@ -28,8 +33,10 @@ class Right(pdmp.Process):
 
     _required = ()
 
+    local_events = False
+
     def __init__(self, late=0.0):
-        super().__init__(2, 2)
+        super().__init__(2, 2, local=self.local_events)
         self.short, self.target, self.late = np.ones(1), TARGET, late
 
     @pdmp.compiled
@@ -126,6 +133,39 @@ def jump_with_a_short_array_for_a_helper(self, state, i, now, rng):
     return 0
 
 
+def jump_of_the_neighbour(self, state, i, now, rng):
+    state.v[1 - i] = -state.v[1 - i]
+    return 0
+
+
+def jump_that_moves_the_neighbour(self, state, i, now, rng):
+    state.x[1 - i] = 0.5
+    return 0
+
+
+def clock_that_moves(self, state, i, now, rng):
+    state.x[i] += 1.0
+    return now + rng.standard_exponential(), pdmp.CERTAIN
+
+
+def rate_that_turns(self, state, i, now, rng):
+    state.v[i] = -state.v[i]
+    return 1.0
+
+
+def clock_of_waiting_times(self, state, i, now, rng):
+    return rng.standard_exponential(), pdmp.CERTAIN
+
+
+def clock_that_stands(self, state, i, now, rng):
+    return 1.0, pdmp.CERTAIN
+
+
+def rate_by_a_global_generator(self, state, i, now, rng):
+    return GENERATOR.random()
+
+
+GENERATOR = np.random.default_rng(1)
 WRONG = {
     "no rate": (dict(clock=bounded_clock), "`clock` of Mine returned the bound 2, but the class has no `rate`: write"),
     "no rate of one clock": (dict(clock=second_clock_bounded), "returned the bound 2, but the class has no `rate`"),
@@ -147,6 +187,34 @@ WRONG = {
     "from random": (dict(jump=jump_by_another), "`jump` of Mine uses `uniform`, whose numbers"),
     "in a helper": (dict(clock=bounded_clock, rate=rate_by_a_helper), "`rate` of Mine uses `np.random`"),
     "in a compiled one": (dict(clock=bounded_clock, rate=rate_by_a_compiled_helper), "`rate` of Mine uses `np.random`"),
+    "generator of a file": (
+        dict(clock=bounded_clock, rate=rate_by_a_global_generator),
+        "`rate` of Mine uses `GENERATOR`, whose numbers no `seed` repeats",
+    ),
+    "another's velocity": (
+        dict(jump=jump_of_the_neighbour, local=True),
+        r"`jump` of Mine changes `state.v\[1\]`: an event of clock 0 may change what its row of `scope` names, \[0\]",
+    ),
+    "another's position": (
+        dict(jump=jump_that_moves_the_neighbour, local=True),
+        r"`jump` of Mine changes `state.x\[1\]`",
+    ),
+    "clock moves": (
+        dict(clock=clock_that_moves),
+        r"`clock` of Mine changes `state.x\[0\]`: only an event may change it",
+    ),
+    "rate turns": (
+        dict(clock=bounded_clock, rate=rate_that_turns),
+        r"`rate` of Mine changes `state.v\[0\]`: only an event may change it",
+    ),
+    "waiting times": (
+        dict(clock=clock_of_waiting_times),
+        r"`clock` of Mine returned the time \S+ when `now` was \S+: it must return `now` plus a waiting time",
+    ),
+    "constant waiting times": (
+        dict(clock=clock_that_stands),
+        "`clock` of Mine returned the time 1 when `now` was 1: it must return `now` plus a waiting time",
+    ),
     "short array": (
         dict(jump=jump_with_a_short_array),
         r"`jump` of Mine fails in plain Python: IndexError: .*test_preflight.py, in its call of `\w+`",
@@ -158,18 +226,126 @@ WRONG = {
 }
 
 
-def mine(**methods):
-    return type(
-        "Mine", (Right,), {name: pdmp.compiled(method) for name, method in methods.items()} | {"__module__": __name__}
-    )
+def mine(local=False, **methods):
+    names = {name: pdmp.compiled(method) for name, method in methods.items()}
+    return type("Mine", (Right,), names | {"__module__": __name__, "local_events": local})
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_process_does_not_run(name):
+def test_a_wrong_process_does_not_run(name, monkeypatch):
     methods, message = WRONG[name]
+    monkeypatch.setattr(Chain, "compile", lambda chain: pytest.fail("it is compiled before the mistake is found"))
     with pytest.raises(TypeError, match=message) as caught:
         pdmp.sample(mine(**methods)(), time=10.0, seed=1)
     assert "\n" not in str(caught.value)
+
+
+def test_a_waiting_time_is_found_whatever_the_seed():
+    for seed in range(20):
+        with pytest.raises(TypeError, match="`now` plus a waiting time"):
+            pdmp.sample(mine(clock=clock_of_waiting_times)(), time=10.0, seed=seed)
+
+
+class Still(discrete.Brownian):
+    @pdmp.compiled
+    def move(self, x, v, memory, z, rng, counts):
+        x[0] += z[0]
+
+
+class Unbounded(pdmp.models.Gaussian):
+    @pdmp.compiled
+    def curvature_bound(self, v):
+        if v[0] > 0.0:
+            return 1.0
+
+
+def test_a_method_that_returns_nothing_is_refused_by_name():
+    target = pdmp.models.Gaussian([0.0], [1.0])
+    with pytest.raises(TypeError, match="`move` of Still returns nothing: it must return True, or False if a number"):
+        pdmp.sample(Still(target, step=0.1), steps=10, seed=1)
+    with pytest.raises(
+        TypeError, match="`curvature_bound` of Unbounded returns nothing: .* a value, as that of Gaussian"
+    ):
+        pdmp.sample(pdmp.BPS(Unbounded([0.0], [1.0])), time=1.0, seed=1)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState, np.random.PCG64, random.Random])
+@pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: [value]])
+def test_a_generator_is_not_kept_in_an_object(kind, wrapped):
+    """A run would draw from it where the last one stopped: another path for the same seed."""
+
+    class Noisy(Right):
+        source: object
+
+        def __init__(self, source):
+            super().__init__()
+            self.source = source
+
+    with pytest.raises(
+        TypeError, match="`self.source` of Noisy is a random generator, whose numbers no `seed` of a run"
+    ):
+        Noisy(wrapped(kind(1)))
+    late = Noisy(None)
+    late.source = wrapped(kind(1))
+    with pytest.raises(TypeError, match="`self.source` of Noisy is a random generator"):
+        pdmp.sample(late, time=1.0, seed=1)
+
+
+def test_a_generator_in_a_model_is_refused():
+    class Noisy(pdmp.models.Gaussian):
+        def __init__(self, rng):
+            super().__init__([0.0], [1.0])
+            self.noise = rng
+
+    with pytest.raises(TypeError, match="`self.noise` of Noisy is a random generator"):
+        Noisy(np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    "base, field, owner",
+    [
+        (pdmp.Process, "rate", "Process"),
+        (Right, "clock", "Right"),
+        (Right, "memory", "Process"),
+        (pdmp.Model, "potential", "Numerical"),
+    ],
+)
+def test_a_field_with_the_name_of_a_method_is_refused_when_the_class_is_defined(base, field, owner):
+    message = f"Mine.{field} is declared as a field, but `{field}` is a method of {owner}: give the field another name"
+    with pytest.raises(TypeError, match=message):
+        type("Mine", (base,), {"__annotations__": {field: "float"}, "_required": ()})
+
+
+def test_an_attribute_that_hides_a_method_is_refused():
+    class Mine(Right):
+        def __init__(self, rate):
+            super().__init__()
+            self.rate = rate
+
+    with pytest.raises(
+        TypeError, match="Mine sets `self.rate`, which hides the method `rate` of Process: give it another"
+    ):
+        Mine(2.0)
+
+
+def lonely(self):
+    self.late = 1.0
+
+
+def asking(self):
+    self.late = 1.0 / self.dim
+
+
+@pytest.mark.parametrize("init", [lonely, asking])
+@pytest.mark.parametrize(
+    "base, kind", [(Right, "process"), (pdmp.models.Gaussian, "model"), (pdmp.gradients.Full, "provider")]
+)
+def test_a_constructor_without_that_of_the_base_is_refused(init, base, kind):
+    mine = type("Mine", (base,), {"__init__": init})
+    with pytest.raises(
+        TypeError, match=rf"`__init__` of Mine never calls `super\(\).__init__\(...\)`, which every {kind} needs"
+    ):
+        mine()
 
 
 def test_a_right_one_runs():
@@ -180,6 +356,22 @@ def test_a_bound_without_a_rate_that_shows_itself_late_ends_the_run():
     chain = new_chain(mine(clock=bounded_later)(late=3.0), [0.0, 0.0], 1, time=50.0)
     assert chain.advance().failure is not None
     assert "returned the bound 2, but the class has no `rate`" in chain.failure[0]
+
+
+@pytest.mark.slow
+def test_the_samplers_of_the_packages_pass(monkeypatch):
+    """As those that are derived from them must: what is checked holds for each of them."""
+    model = pdmp.models.LogisticRegression(np.random.default_rng(1).standard_normal((30, 3)), np.arange(30) % 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        processes = pdmp.comparison.configured(model, model.mode(), pdmp.comparison.registered())
+        monkeypatch.setattr(preflight, "_trusted", {"numba", "numpy"})
+        for process in processes.values():
+            for part in preflight._parts(process, {}):
+                check_attributes(part)
+            process = process.resolve(model.mode())
+            preflight.rehearse(process, new_chain(process, model.mode(), 1, events=10))
+    assert len(processes) > 15
 
 
 class Counts(Right):

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -23,7 +24,8 @@ import pdmp
 from pdmp.engine import chain as chain_module
 from pdmp.engine import checkpoint as checkpoint_module
 from pdmp.engine import run as run_module
-from pdmp.process import EVENTS
+from pdmp.native.messages import announce
+from pdmp.process import DATA, EVENTS, PROPOSALS
 from tests import toys
 from tests.toys import Coupled, Telegraph, Ticks, Walls
 
@@ -151,6 +153,30 @@ def test_warmup_of_steps_is_whole_steps():
 
 
 @pytest.mark.exact
+def test_a_part_of_a_budget():
+    """Counts are rounded up, but not for the rounding errors of fractions; events to whole steps."""
+    part = chain_module.Budget(time=7.0, events=101, proposals=33, data=7, seconds=3.0).part(0.3)
+    assert (part.time, part.events, part.proposals, part.data) == (pytest.approx(2.1), 31, 10, 3)
+    assert part.seconds == pytest.approx(0.9) and chain_module.Budget(events=30).part(0.1).events == 3
+    assert chain_module.Budget(events=40, step=4).part(0.22).events == 12
+    assert chain_module.Budget().part(0.5) == chain_module.Budget(time=math.inf)
+    run = pdmp.sample(Telegraph(), events=101, warmup=0.2, seed=2)
+    assert run.warmup[0] == run.paths[0].times[21]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("largest", range(5))
+def test_the_share_of_a_budget_that_is_spent(largest):
+    """The largest of all limits', whichever it is."""
+    shares = np.where(np.arange(5) == largest, 0.7, 0.1 + 0.05 * np.arange(5))
+    budget = chain_module.Budget(time=20.0, events=100, proposals=200, data=400, seconds=8.0)
+    counts = np.zeros(20)
+    counts[[EVENTS, PROPOSALS, DATA]] = shares[1:4] * [100, 200, 400]
+    state = SimpleNamespace(now=np.array([20.0 * shares[0]]), counts=counts)
+    assert budget.spent(SimpleNamespace(state=state, seconds=8.0 * shares[4])) == pytest.approx(0.7)
+
+
+@pytest.mark.exact
 def test_warmup_does_not_change_the_path():
     one, other = (pdmp.sample(Telegraph(), time=40.0, warmup=w, seed=2) for w in (0, 0.5))
     np.testing.assert_array_equal(one.trajectories[0].positions, other.trajectories[0].positions)
@@ -175,9 +201,10 @@ def test_progress_changes_nothing(monkeypatch):
     call = {"time": 500.0, "warmup": 0.1, "chains": 2, "seed": 3}
     one = pdmp.sample(Telegraph(), **call)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(chain_module.Chain, "compile", lambda chain: announce(12.3))
     assert same(one, pdmp.sample(Telegraph(), progress=True, **call))
     text = sys.stderr.getvalue()
-    assert "compiling" in text and "100%" in text
+    assert "compiling (once; 12 s last time on this machine)" in text and "100%" in text
 
 
 def test_threads_serial_and_processes_agree():

@@ -14,7 +14,6 @@ PRINTING = ("own_model.py", "bring_your_own.py")
 #: These run at their smallest in the full tier; with ``--quick`` `LONG` would take minutes of compilation there.
 SLOW = ("cluster_cost", "super_efficiency", "unbiased_subsampling", "variable_selection")
 LONG = ("unbiased_subsampling", "variable_selection")
-NEEDS = {"cluster_cost": "pyarrow"}  #: what `.[test]` does not install
 
 
 def run(command, folder, plain, seconds=900):
@@ -38,11 +37,6 @@ def arguments(path):
     return [] if path.name in PRINTING else ["--quick"]
 
 
-def skip_without(path):
-    if path.stem in NEEDS:
-        pytest.importorskip(NEEDS[path.stem])
-
-
 def assert_ended(done, path, folder):
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
     assert done.stdout.strip()
@@ -58,14 +52,12 @@ def assert_ended(done, path, folder):
     ids=lambda path: path.stem,
 )
 def test_at_its_smallest(path, tmp_path):
-    skip_without(path)
     command = ["-m", "tests.examples.small", str(path), *arguments(path)]
     assert_ended(run(command, tmp_path, plain=True), path, tmp_path)
 
 
 @pytest.mark.parametrize("path", [p for p in EXAMPLES if p.stem not in LONG], ids=lambda path: path.stem)
 def test_quick(path, tmp_path):
-    skip_without(path)
     """With its criteria: its exit code says whether they are met."""
     done = run([str(path), *arguments(path)], tmp_path, plain=False, seconds=1_800)
     assert_ended(done, path, tmp_path)

@@ -114,7 +114,19 @@ class Odd:
 
 
 NUMBERS = [0, 1, -1, 2, 3, 7, 0.5, -0.5, 1.5, 1e-300, 1e300, -1e300, 1e-12, 1e9, math.nan, math.inf, -math.inf]
-NUMBERS += [10**400, 10**18, -(10**18), True, False, np.float32(0.5), np.int8(3), np.float64(math.nan), 1j, 2**63]
+NUMBERS += [
+    10**400,
+    2**70,
+    10**18,
+    -(10**18),
+    True,
+    False,
+    np.float32(0.5),
+    np.int8(3),
+    np.float64(math.nan),
+    1j,
+    2**63,
+]
 WORDS = ["", "auto", "a", "none", "mean", "iid", "sphere", "adaptive", "dense", "ρ\n", "NaN", "1", "uniform", "\0"]
 ARRAYS = [np.zeros(0), np.zeros(2), np.ones(2), np.ones(3), np.ones((2, 2)), np.eye(2), np.ones((1, 2, 3)), X, X[:3]]
 ARRAYS += [np.full(2, math.nan), np.array([1.0, math.inf]), np.array(["a", "b"]), np.array([None, 1]), np.ones(2) * 1j]
@@ -128,6 +140,11 @@ ARRAYS += [
 OBJECTS = [None, [], (), {}, [1, "a"], [[1.0], [2.0, 3.0]], [0.5, 0.5], (1, 2), {"a": 1}, {1, 2}, b"x", Odd(), object]
 OBJECTS += [lambda x: x, lambda: 1, GAUSSIAN, LOGISTIC, NOISY, BATCH, range(3), slice(2), np.float64, int, iter([1])]
 OBJECTS += [pdmp.BPS, pdmp.ZigZag(GAUSSIAN), pdmp.thinning.Grid(), discrete.schedules.constant(0.1), Ellipsis]
+ITSELF, DEEP = [], [1.0]
+ITSELF.append(ITSELF)
+for _ in range(3_000):
+    DEEP = [DEEP]
+OBJECTS += [ITSELF, (ITSELF, 1.0), np.array([ITSELF, None], object), DEEP]
 odd_things = st.one_of(*(st.sampled_from(kind) for kind in (NUMBERS, WORDS, ARRAYS, OBJECTS)))
 
 

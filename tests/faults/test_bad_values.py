@@ -46,6 +46,50 @@ def test_masked_entries_and_complex_numbers_are_errors(call, name):
         call(COMPLEX)
 
 
+def nested():
+    """A list that contains itself, one through a tuple, an array of objects, and lists deeper than any array."""
+    itself, through, array, deep = [], [1.0], np.empty(2, object), [1.0]
+    itself.append(itself)
+    through.append((through,))
+    array[:] = array, 1.0
+    for _ in range(3_000):
+        deep = [deep]
+    return {"itself": itself, "through a tuple": through, "array": array, "deep": deep}
+
+
+@pytest.mark.parametrize("kind", nested())
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda bad: pdmp.models.LogisticRegression(bad, Y), "X"),
+        (lambda bad: pdmp.models.SpikeAndSlabLogisticRegression(X, Y, slab_scale=bad), "slab_scale"),
+        (lambda bad: pdmp.models.Banana(dim=bad), "dim"),
+        (lambda bad: pdmp.BPS(GAUSSIAN, mass=bad), "mass"),
+        (lambda bad: discrete.SGD(bad, step=0.1), "provider"),
+        (lambda bad: discrete.SGD(GAUSSIAN, step=bad), "step"),
+        (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), initial=bad, events=5, seed=1), "initial"),
+        (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=bad, seed=1), "events"),
+        (lambda bad: pdmp.sample(pdmp.ZigZag(GAUSSIAN), events=5, seed=1, store=bad), "store"),
+        (lambda bad: GAUSSIAN.potential(bad), "x"),
+    ],
+)
+def test_lists_that_are_no_arrays(call, name, kind):
+    with pytest.raises((TypeError, ValueError), match=f"^`{name}` must [^\n]*$"):
+        call(nested()[kind])
+
+
+@pytest.mark.parametrize("make", [discrete.SGD, discrete.SGZZ, discrete.ZigZagSplitting, discrete.SGLD, discrete.BAOAB])
+def test_a_provider_is_named_as_it_is_given(make):
+    with pytest.raises(TypeError, match="^`provider` must be a "):
+        make(provider=[1], step=0.1)
+
+
+@pytest.mark.parametrize("make", [discrete.SGBD, pdmp.Boomerang, pdmp.ZigZag, pdmp.SBPS, pdmp.LipschitzSBPS])
+def test_a_provider_without_a_step(make):
+    with pytest.raises(TypeError, match="^`provider` must be a "):
+        make(provider=[1])
+
+
 def test_an_array_that_masks_nothing_is_taken():
     model = pdmp.models.LogisticRegression(np.ma.masked_array(X), Y)
     assert model.potential(np.ones(2)) == pdmp.models.LogisticRegression(X, Y).potential(np.ones(2))
@@ -107,6 +151,41 @@ def test_the_distance_of_a_path_is_stated_where_it_says_something():
 def test_what_does_not_fit_into_memory_is_an_error_before_it_is_allocated(call, message):
     with pytest.raises(ValueError, match=message):
         pdmp.sample(Telegraph(), events=10, seed=1, **call)
+
+
+def test_functions_of_draws_name_their_arguments():
+    """What no check of their own sees, and what a function of the user raises."""
+    draws = np.random.default_rng(0).standard_normal((2, 50, 2))
+    with pytest.raises(TypeError, match="^`draws` must be an array of numbers, got 'x'"):
+        pdmp.diagnostics.ess("x")
+    with pytest.raises(TypeError, match="^`run` must have 'draws', got 'x'"):
+        pdmp.diagnostics.acf("x")
+    with pytest.raises(ValueError, match="^`bins` is too large for the memory"):
+        pdmp.diagnostics.reliability(Y, Y, bins=10**13)
+    with pytest.raises(TypeError, match="^`draws` must be an array of numbers, got list of shape"):
+        pdmp.diagnostics.mean_error([[10**400, 1]] * 9, 0.0, 1.0)
+    with pytest.raises(ValueError, match="invalid literal"):
+        pdmp.diagnostics.jackknife(lambda d: int("x"), draws)
+
+
+RATINGS = [0, 1], [0, 1], [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: pdmp.models.MatrixFactorization(*RATINGS, rank=10**12), "`rank` is too large for the memory"),
+        (lambda: pdmp.models.BPMF(*RATINGS, rank=2, n_users=2**62), "`n_users` is too large for the memory"),
+        (lambda: pdmp.models.BayesianNN(X, Y, hidden=(10**12, 2)), "`hidden` is too large for the memory"),
+        (lambda: pdmp.models.Gaussian(np.broadcast_to(1.0, (10**7, 10**6)), [1.0]), "`mean` is too large .* shape"),
+        (lambda: pdmp.models.LinearGaussian(1e300 * X, Y), "`A` is too large to compute with"),
+        (lambda: discrete.RichardsonRomberg(discrete.SGLD(GAUSSIAN, 0.1), order=10**9), "`order` must be at most 50"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_size_is_named_as_it_is_given(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_sizes_of_results(monkeypatch):

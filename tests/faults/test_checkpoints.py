@@ -13,9 +13,11 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
+from pdmp.engine import run as run_module
 from pdmp.engine import storage
 from tests.toys import Telegraph, Ticks
 
@@ -38,11 +40,19 @@ class Callable:
 
 
 class Opaque(Callable):
-    """Its parts cannot be hashed."""
+    """With something that cannot be hashed."""
 
-    def __init__(self, mean):
-        super().__init__(mean)
-        self.lock = threading.Lock()
+    def __init__(self, held):
+        super().__init__(0.0)
+        self.held = held
+
+
+OPAQUE = {
+    "factorisation": (lambda folder: scipy.sparse.linalg.splu(scipy.sparse.eye_array(2, format="csc")), ".*SuperLU"),
+    "lock": (lambda folder: threading.Lock(), r"_thread\.lock"),
+    "file": (lambda folder: open(folder / "data", "w"), r"_io\.TextIOWrapper"),
+    "generator": (lambda folder: (k for k in [1]), "generator"),
+}
 
 
 def of_dict(mean):
@@ -107,10 +117,53 @@ def test_a_checkpoint_of_another_posterior_is_refused(kind, tmp_path):
 
 
 @pytest.mark.exact
-def test_what_cannot_be_identified_is_not_resumed(tmp_path):
-    sample(Opaque(0.0), tmp_path / "run")
-    with pytest.raises(ValueError, match="cannot be resumed: what FunctionModel computes with holds an object"):
-        sample(Opaque(0.0), tmp_path / "run")
+@pytest.mark.parametrize("name", OPAQUE)
+def test_what_cannot_be_identified_has_no_checkpoint(name, tmp_path, monkeypatch):
+    """It is refused before the run, and for a model before the warm-up of `auto`."""
+    make, kind = OPAQUE[name]
+    held = make(tmp_path)
+    text = f"^`checkpoint`: the run could never be resumed, as FunctionModel computes with an object of .* {kind}, "
+    for function in (lambda x: normal(x, 0.0 if held else 1.0), Opaque(held)):
+        with pytest.raises(ValueError, match=text):
+            sample(function, tmp_path / "run")
+        with monkeypatch.context() as patch, pytest.raises(ValueError, match=text):
+            patch.setattr(run_module.automatic, "auto", None)
+            pdmp.sample(pdmp.models.from_function(function, 2), checkpoint=tmp_path / "run")
+        assert not (tmp_path / "run").exists()
+    getattr(held, "close", int)()
+
+
+class Solver:
+    """Leaves out of its state what can be made again of it, as the message advises."""
+
+    def __init__(self, mean):
+        self.mean, self.lock = mean, threading.Lock()
+
+    def __getstate__(self):
+        return {"mean": self.mean}
+
+    def __call__(self, x):
+        return normal(x, self.mean)
+
+
+@pytest.mark.exact
+def test_what_is_left_out_of_the_state_does_not_prevent_a_checkpoint(tmp_path):
+    run = sample(Solver(0.0), tmp_path / "run")
+    assert np.array_equal(sample(Solver(0.0), tmp_path / "run").mean(), run.mean())
+    with pytest.raises(ValueError, match="`process` differs"):
+        sample(Solver(0.1), tmp_path / "run")
+
+
+@pytest.mark.exact
+def test_a_potential_that_is_another_each_time_has_no_checkpoint(tmp_path):
+    def noisy(x):
+        potential, gradient = normal(x, 0.0)
+        noisy.calls += 1
+        return potential + 1e-8 * noisy.calls, gradient
+
+    noisy.calls = 0
+    with pytest.raises(ValueError, match="FunctionModel does not compute the same potential and gradient again"):
+        sample(noisy, tmp_path / "run")
 
 
 @pytest.mark.exact

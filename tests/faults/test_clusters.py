@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -16,9 +17,11 @@ import pytest
 
 import pdmp
 from pdmp.engine import executors
+from pdmp.engine.checkpoint import Checkpoint
 from pdmp.formulas import fitting
 from tests.checks import plain_only
 from tests.engine.test_executors import CALL, regression, same
+from tests.engine.test_requirements import MODULE, module
 from tests.toys import Telegraph
 
 distributed = pytest.importorskip("distributed")
@@ -182,6 +185,84 @@ def executors_checkpoint(path):
     from pdmp.engine.storage import read
 
     return read(path, "checkpoint")
+
+
+def exchange(text):
+    """In a worker: a module of that text instead of one of another version."""
+    module(text)
+
+
+@plain_only
+@pytest.mark.slow
+def test_a_worker_with_another_version_of_a_module(client, tmp_path, monkeypatch):
+    """It refuses a chain, and rows of a formula; which one it is, and what differs, is said."""
+    monkeypatch.setitem(sys.modules, "users_module", None)
+    users, pids = module(MODULE), client.run(os.getpid)
+    client.run(exchange, MODULE)
+    process = pdmp.ZigZag(pdmp.models.from_function(users.function, 2))
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=client, **CALL))
+    address = max(pids)
+    client.run(exchange, MODULE.replace("SHIFT = 0.0", "SHIFT = 3.0").replace("return x + LINKS", "return x - LINKS"))
+    client.run(exchange, MODULE, workers=[min(pids)])
+    text = rf"^`executor`: the worker on .* \(process {pids[address]}\) has another users_module\."
+    with pytest.raises(pdmp.SamplingError, match=text + "function, of the file"):
+        pdmp.sample(process, executor=client, **CALL | {"chains": 12})
+    folder = parts(tmp_path / "t", 60, 2, 6)
+    (tmp_path / "shared").mkdir()
+    options = {"events": 50, "chains": 1, "seed": 1, "progress": False, "folder": tmp_path / "shared"}
+    with pytest.raises(pdmp.SamplingError, match=text + "formula, of the file"):
+        pdmp.regression("y ~ x0 + users.formula(x1)", folder, "poisson", executor=client, **options)
+
+
+SCHEDULER = """
+import sys
+import time
+import distributed
+
+if __name__ == "__main__":
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        time.sleep(600.0)
+"""
+
+
+@plain_only
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Dask warns of what it closes
+def test_a_killed_scheduler(tmp_path, monkeypatch):
+    """kill -9 of the scheduler: what came back is on the error and in the checkpoint, from which the call goes on."""
+    (tmp_path / "scheduler.py").write_text(SCHEDULER)
+    keep, kept = Checkpoint.keep, []
+
+    def killing(self, i, chain):
+        keep(self, i, chain)
+        kept.append(i)
+        if len(kept) == 4:
+            os.killpg(scheduler.pid, signal.SIGKILL)
+
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    scheduler = subprocess.Popen(
+        [sys.executable, str(tmp_path / "scheduler.py")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    try:
+        with distributed.Client(scheduler.stdout.readline().strip(), timeout=3.0) as client:
+            with monkeypatch.context() as patch:
+                patch.setattr(Checkpoint, "keep", killing)
+                with pytest.raises(pdmp.SamplingError, match="connection to the Dask scheduler is lost") as caught:
+                    pdmp.sample(Telegraph(), executor=client, segment=0.02, checkpoint=tmp_path / "run", **LONG)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(scheduler.pid, signal.SIGKILL)
+        scheduler.communicate()
+    run, one = caught.value.run, pdmp.sample(Telegraph(), **LONG)
+    assert caught.value.__cause__ is not None and 0 < run.events.sum() < one.events.sum()
+    assert same(pdmp.sample(Telegraph(), checkpoint=tmp_path / "run", **LONG), one)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 import discrete
 import pdmp
+from pdmp.engine.preflight import check_propriety
 
 DIM = 2
 
@@ -115,6 +116,7 @@ def outcome(name, what=None, at=0):
     """What came of a run, the warnings that name the failure, the function, and its calls before the run began."""
     function = Function()
     process = SAMPLERS[name](pdmp.models.from_function(function, DIM))
+    check_propriety(process.model, [0.3, -0.2], process)  # which looks beyond where a function is defined
     function.what, function.at, function.calls = what, at, 0
     budget = {"steps": 25} if process.ticks else {"events": 25}
     with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):

@@ -11,22 +11,29 @@ import signal
 import numpy as np
 import pytest
 
+import discrete
 import pdmp
-from tests.toys import Telegraph
+from pdmp.engine import chain as chain_module
+from pdmp.engine import executors, storage
+from pdmp.engine import run as run_module
+from pdmp.engine.executors import Threads
+from pdmp.engine.goals import Goal
+from pdmp.formulas import sources
+from tests.toys import Telegraph, Walls
 
 pytestmark = pytest.mark.exact
 
 
 class Dying(concurrent.futures.Executor):
-    """Runs what it is given at once, on a copy; its third task, and all after it, end with `error`."""
+    """Runs what it is given at once, on a copy; all tasks but the first two, or `later`, end with `error`."""
 
-    def __init__(self, error, at_submission=False):
-        self.error, self.at_submission, self.tasks = error, at_submission, 0
+    def __init__(self, error, at_submission=False, later=2):
+        self.error, self.at_submission, self.tasks = error, at_submission, -later
 
     def submit(self, function, *args):
         self.tasks += 1
         future = concurrent.futures.Future()
-        if self.tasks < 3:
+        if self.tasks < 1:
             future.set_result(function(*pickle.loads(pickle.dumps(args))))
         elif self.at_submission:
             raise self.error
@@ -58,9 +65,91 @@ def test_a_dead_worker_loses_nothing(error, at_submission):
     same(run, pdmp.sample(Telegraph(), **call))
 
 
-def test_another_error_of_an_executor_is_raised():
-    with pytest.raises(TypeError, match="cannot pickle"):
-        pdmp.sample(Telegraph(), events=400, chains=3, seed=5, executor=Dying(TypeError("cannot pickle")))
+@pytest.mark.parametrize("at_submission", [False, True])
+def test_another_error_of_an_executor_keeps_what_was_sampled(at_submission, tmp_path, monkeypatch):
+    """On the run of the error and in the checkpoint, from which the same call goes on."""
+    monkeypatch.setattr(chain_module, "CHUNK_SECONDS", 0.0)
+    error, call = TypeError("cannot pickle\nsome thing."), {"events": 1_000, "chains": 3, "seed": 5}
+    call["checkpoint"] = tmp_path / "run"
+    text = r"^The run was ended by TypeError: cannot pickle some thing\. What was .* `run` of this error, and in"
+    with pytest.raises(pdmp.SamplingError, match=text) as caught:
+        pdmp.sample(Telegraph(), executor=Dying(error, at_submission), segment=1e-9, **call)
+    run = caught.value.run
+    assert caught.value.__cause__ is error and caught.value.chain is None and run.stopped == "interrupted"
+    assert sum(run.events > 0) == 2 and np.all(run.events < 1_000)
+    whole = pdmp.sample(Telegraph(), **call | {"checkpoint": None})
+    for part, path in zip(run.trajectories, whole.trajectories, strict=True):
+        n = len(part.times)
+        np.testing.assert_array_equal(part.positions[: n - 1], path.positions[: n - 1])
+    header, _ = storage.read(tmp_path / "run", "checkpoint")
+    assert len(header["chains"]) == 2
+    same(pdmp.sample(Telegraph(), **call), whole)
+
+
+class Stopping(BaseException):
+    """That the program shall end, as SystemExit."""
+
+
+@pytest.mark.parametrize("where", ["go_on", "update", "watch", "step_warning"])
+@pytest.mark.parametrize("kind", [ValueError, Stopping])
+def test_an_error_beside_the_chains_keeps_what_was_sampled(where, kind, tmp_path, monkeypatch):
+    """Of a diagnostic, of the progress bar, of asking a cluster how it is."""
+    owner = {"go_on": Goal, "update": run_module.Progress, "watch": Threads, "step_warning": run_module}[where]
+
+    def fail(*args):
+        raise kind("beside")
+
+    call = {"ess": 700, "warmup": 0.2, "chains": 2, "seed": 5, "checkpoint": tmp_path / "run"}
+    whole = pdmp.sample(Walls(), **call | {"checkpoint": None})
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, where, fail)
+        with pytest.raises(pdmp.SamplingError if kind is ValueError else Stopping, match="beside") as caught:
+            pdmp.sample(Walls(), **call)
+    assert (tmp_path / "run").exists()
+    if kind is ValueError:
+        assert isinstance(caught.value.__cause__, ValueError) and caught.value.run.events.sum() > 0
+    same(pdmp.sample(Walls(), **call), whole)
+
+
+def test_a_process_that_cannot_be_compiled_has_no_run(monkeypatch):
+    """It is bad input, before anything runs."""
+
+    def compile(self):
+        raise TypeError("does not compile")
+
+    monkeypatch.setattr(chain_module.Chain, "compile", compile)
+    with pytest.raises(TypeError, match="does not compile"):
+        pdmp.sample(Telegraph(), events=10, seed=1)
+
+
+class Lost:
+    """A Dask client whose scheduler is gone: at first it tries to connect again, then it is closed."""
+
+    status = "connecting"
+
+    def scheduler_info(self, n_workers):
+        return {}
+
+
+def test_a_scheduler_that_is_gone_is_named(monkeypatch):
+    monkeypatch.setattr(executors, "ALONE_SECONDS", 0.0)
+    client = Lost()
+    watch = executors.Watch(client)
+    watch.watch()  # it may come again
+    client.status = "closed"
+    with pytest.raises(RuntimeError, match="`executor`: the connection to the Dask scheduler is lost; start the"):
+        watch.watch()
+    with pytest.raises(RuntimeError, match="`executor`: the connection to the Dask scheduler is lost"):
+        len([sources.Workers(client).spread])
+
+
+def test_tuning_does_not_take_a_lost_cluster_for_a_bad_sampler():
+    def make(step):
+        return discrete.SGLD(pdmp.models.Gaussian([0.0], [1.0]), step)
+
+    arms = [{"step": 0.1}, {"step": 0.2}]
+    with pytest.raises(pdmp.SamplingError, match="The run was ended by TypeError: gone"):
+        pdmp.tuning.mamba(make, arms, 400, clock="steps", seed=1, executor=Dying(TypeError("gone"), later=0))
 
 
 def die_once(path):

@@ -12,7 +12,7 @@ from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions import blocks
 from pdmp.models.regressions.design import is_mapped
-from tests.formulas.test_regression import SUMS, N, made, shifted, table
+from tests.formulas.test_regression import BITS, SUMS, N, made, shifted, table, whole_numbers
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -71,6 +71,17 @@ def test_the_model_is_that_of_the_table_in_memory(formula, family, options, kind
     assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-10, atol=1e-10)
     for name, value in other.constrain(x).items():
         assert np.allclose(one.constrain(x)[name], value)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_numbers_are_floats_before_anything_is_computed(kind, tmp_path):
+    data = pandas.DataFrame(whole_numbers()).astype(BITS["numpy"] | {"x": "int64"})
+    formula = "y ~ x:z + I(x**5) + I(u - w) + C(k) + (x:z | k)"
+    one = made(formula, data=write(data, tmp_path, kind))[0]
+    other = made(formula, data=data.astype({name: float for name in "xzuw"}))[0]
+    assert one.columns == other.columns and [g.levels for g in one.groups] == [g.levels for g in other.groups]
+    x = 0.3 * np.random.default_rng(0).standard_normal(other.dim)
+    assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
 
 
 def test_an_offset_has_the_unit_of_the_response(tmp_path):

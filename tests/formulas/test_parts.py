@@ -17,12 +17,14 @@ from pdmp.engine import executors
 from pdmp.formulas import batches, fitting, sources
 from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
-from pdmp.models.regressions import blocks, design, mixed
+from pdmp.models.regressions import blocks, design
 from pdmp.models.regressions.laplace import laplace
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import row_bounds
 from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
@@ -43,7 +45,6 @@ def small(monkeypatch):
     monkeypatch.setattr(batches, "FIRST_ROWS", 6)
     monkeypatch.setattr(blocks, "ENTRIES", 60)
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N // 2)
-    monkeypatch.setattr(mixed, "CENTRED_ROWS", 5)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
 
@@ -203,9 +204,10 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
     at = found[0].mean, found[0].sd
     if "|" not in formula:
         one, other, third = (RegressionBoomerang(model, at[0]) for model in (memory, alone, spread))
-        for name in ("pull", "at_anchor", "weights", "growth", "total"):
+        for name in ("pull", "at_anchor", "weights", "total"):
             assert np.array_equal(getattr(other, name), getattr(third, name)), name
-            assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12), name
+            assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-5, atol=1e-12), name
+        same_growth(one, other, third)
         assert np.array_equal(other.tables.table, third.tables.table)
         assert np.allclose(other.reference.covariance, one.reference.covariance, rtol=1e-9)
         assert other.tables.totals[0] == pytest.approx(one.weights.sum(), rel=1e-12)
@@ -213,28 +215,40 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         assert run.stats["bound_violations"] == 0
         for which in (RegressionBPS, MovingRegressionBoomerang):
             one, other, third = (which(model, at[0]) for model in (memory, alone, spread))
-            for name in ("hessian", "weights", "growth", "total"):
+            for name in ("hessian", "weights", "total"):
                 assert np.array_equal(getattr(other, name), getattr(third, name)), name
                 assert np.allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-12), name
             assert np.array_equal(other.tables.table, third.tables.table)
         levels, support = np.array([1.0, 0.5]), at[0] > 0.0
-        several = [shares(model, *at, support, levels) for model in (memory, alone, spread)]
+        weights, *shells = row_bounds(memory, *at)
+        several = [shares(model, *at, weights, Shells(*shells), support, levels) for model in (memory, alone, spread)]
         for one, other, third in zip(*several, strict=True):
             assert np.array_equal(other, third) and np.allclose(other, one, rtol=1e-9)
         anchor, paths = at[0].copy(), []
         anchor[1] *= 0.0 if family == "bernoulli" else 1.0  # not in its support
         for few in (True, False):
             process = RegressionBPS(alone, anchor, few_move=few)
-            process.factors[:], process.growths[:] = 1.0, process.growth
+            process.growth.factors[:] = process.growth.factors[0]
             paths.append(pdmp.sample(process, initial=at[0], proposals=40, seed=1, progress=False).records[0].xs)
         assert np.allclose(*paths, rtol=1e-6, atol=1e-9)
     memory, alone, spread = (RegressionZigZag(model, *at) for model in (memory, alone, spread))
-    for name in ("pull", "inner", "border", "own", "rate_of_growth", "horizon", "scale"):
+    for name in ("pull", "inner", "border", "own", "horizon", "scale"):
         assert np.array_equal(getattr(alone, name), getattr(spread, name)), name
         assert np.allclose(getattr(alone, name), getattr(memory, name), rtol=1e-9, atol=1e-12), name
+    same_growth(memory, alone, spread)
+    assert np.array_equal(alone.parts, spread.parts) and np.allclose(alone.parts, memory.parts, rtol=1e-5)
     assert np.array_equal(alone.tables.table, spread.tables.table)
-    assert np.allclose(alone.tables.totals, memory.tables.totals, rtol=1e-12)
+    assert np.allclose(alone.tables.totals, memory.tables.totals, rtol=1e-5)
     assert set(client.sent) == {"a", "b"}
+
+
+def same_growth(memory, alone, spread):
+    """Of blocks the same whoever reads them; of those in memory no shell less, and factors that differ by rounding."""
+    assert np.array_equal(alone.growth.radii, spread.growth.radii)
+    assert np.array_equal(alone.growth.factors, spread.growth.factors)
+    shells = len(alone.growth.radii)
+    assert 1 < shells <= len(memory.growth.radii)
+    assert np.allclose(alone.growth.factors, memory.growth.factors[:, :shells], rtol=1e-5)
 
 
 def test_slopes_of_fixed_columns_are_looked_for_in_all_blocks(tmp_path):
@@ -276,8 +290,7 @@ def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):
     process = RegressionZigZag(model, at.mean, at.sd)
     tables, weights = process.tables, np.zeros(N)
     for i in range(N):
-        bounds = model.remainder_bounds(process.anchor, i, process.scale)
-        weights[i] = process.row_weight(i, *bounds[:3])
+        weights[i] = process.row_weight(i)
     found, of_blocks = np.zeros(N), tables.blocks.probabilities()
     for b, (first, stop) in enumerate(zip(tables.first[:-1], tables.first[1:], strict=True)):
         for k in range(first, stop):
@@ -349,7 +362,7 @@ def test_a_fit(tmp_path):
 
 
 def test_sizes_of_files(tmp_path, monkeypatch):
-    """8 (p + 2) bytes a row and 16 to draw it; 8 (p + 3) more while they are standardised."""
+    """8 (p + 2) bytes a row, 16 to draw it and 8 of its bound; 8 (p + 3) more while they are standardised."""
     header = 128  # of an .npy file
     largest, remove = [], blocks.Files.remove
 
@@ -367,7 +380,7 @@ def test_sizes_of_files(tmp_path, monkeypatch):
     assert before == 8 * (3 + 2) * N and len(largest) == 1 and largest[0] == before + 8 * (3 + 3) * N
     at = laplace(model)
     process = RegressionZigZag(model, at.mean, at.sd)
-    assert taken(folder) == before + 16 * N and process.model is model
+    assert taken(folder) == before + (16 + 8) * N and process.model is model
 
 
 def test_mistakes(tmp_path):

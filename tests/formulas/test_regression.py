@@ -3,6 +3,7 @@
 import decimal
 import importlib.util
 import json
+import math
 import shlex
 import sys
 import warnings
@@ -26,12 +27,14 @@ from pdmp.models.regressions import mixed
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
+from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.remainders import Shells
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from pdmp.processes.sticky_zigzag import StickyZigZag
@@ -111,6 +114,69 @@ def test_coding_against_a_matrix_by_hand():
     labels = t.g + ":" + t.h.astype(str)
     assert np.array_equal(np.array(both.levels)[both.level], labels)
     assert design.intercept == 0
+
+
+def whole_numbers():
+    """Whole numbers whose products, powers and differences overflow in few bits, those of 64 among them; and bools."""
+    rng = np.random.default_rng(4)
+    big, small = rng.integers(30_000, 120_000, (2, N)), rng.integers(0, 256, (2, N))
+    codes = np.arange(N) % 3
+    return {"y": rng.standard_normal(N), "x": big[0], "z": big[1], "u": small[0], "w": small[1], "k": codes}
+
+
+BITS = {
+    "numpy": {"x": "int32", "z": "int32", "u": "uint8", "w": "uint8", "k": "int8"},
+    "int64": {},
+    "float": {"x": "float32", "z": "float32", "u": "float16", "w": "float16", "k": "int16"},
+    "nullable": {"x": "Int32", "z": "Int32", "u": "UInt8", "w": "UInt8", "k": "Int8"},
+    "arrow": {"x": "int32[pyarrow]", "z": "int32[pyarrow]", "u": "uint8[pyarrow]", "w": "uint8[pyarrow]", "k": "Int8"},
+}
+
+
+@pytest.mark.parametrize("kind", BITS)
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ x:z + I(u - w) + I(-w)",
+        "y ~ I(x**5) + np.square(x) + scale(I(x * z)) + binary(k, 1):z",
+        "y ~ offset(x * z) + I((x > 60000) + (z > 60000))",
+        "I(u - w) ~ x",
+        "y ~ C(k) + C(I(u - w) > 0) + k:u + (x:z | k) + (1 | np.minimum(k, 1))",
+    ],
+)
+def test_numbers_are_floats_before_anything_is_computed(formula, kind):
+    if kind == "arrow":
+        pytest.importorskip("pyarrow")
+    given = pandas.DataFrame(whole_numbers())
+    floats = given.astype({name: float for name in "xzuw"})
+    other, coded, _, _ = made(formula, data=floats)
+    model, design, _, _ = made(formula, data=given.astype(BITS[kind]))
+    assert model.columns == other.columns and [g.levels for g in model.groups] == [g.levels for g in other.groups]
+    np.testing.assert_array_equal(model.X, other.X)
+    np.testing.assert_array_equal(model.y, other.y)
+    for g, of_floats in zip(model.groups, other.groups, strict=True):
+        np.testing.assert_array_equal(g.value, of_floats.value)
+    if design.whole_column is None:  # of a table to predict as well
+        for found, wanted in zip(design.new(given.astype(BITS[kind]))[:2], coded.new(floats)[:2], strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_truth_values_are_numbers():
+    """Their sum is no "or"."""
+    t = pandas.DataFrame(whole_numbers()).assign(flag=np.arange(N) % 2 == 0)
+    model = made("y ~ I((x > 60000) + (z > 60000)) + I(flag + flag)", data=t)[0]
+    above = (t.x > 60_000).to_numpy(int) + (t.z > 60_000).to_numpy(int)
+    assert set(above) == {0, 1, 2} and np.allclose(original(model)[:, 1:], np.column_stack([above, 2 * t.flag]))
+
+
+def test_integers_that_are_labels_keep_their_names():
+    t = pandas.DataFrame(whole_numbers() | {"flag": np.arange(N) % 2 == 0}).astype({"k": "uint8", "u": "float16"})
+    model = made("y ~ C(k) + C(flag) + T(k, ref=2):x + (1 | k) + (1 | k:flag) + (1 | u)", data=t)[0]
+    assert model.columns[:4] == ("Intercept", "C(k)[1]", "C(k)[2]", "C(flag)[True]")
+    assert [g.levels for g in model.groups[:2]] == [
+        (0, 1, 2),
+        ("0:False", "0:True", "1:False", "1:True", "2:False", "2:True"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -711,7 +777,7 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     said = fitting.sample_model(model, 1, False, {})[1][0]
     assert "rows are not sub-sampled: that is for effects of one grouping, (1 | g)" in said
     assert said.endswith("each gradient is from all rows: by HMC")
-    assert asked["process"] is model
+    assert type(asked["process"]) is PartlyCentred and asked["process"].centred_model is model
     monkeypatch.setattr(RegressionZigZag, "expected_data", N + 1.0)
     model = made("c ~ x", "poisson")[0]
     assert "say too little for the bounds" in fitting.sample_model(model, 1, False, {})[1][0]
@@ -831,7 +897,7 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     bouncing = fitting.subsampled(model, True, "bps")[0].inner
     assert bouncing.expected_data_of(model.dim) == bouncing.expected_data
     moving = np.sum(bouncing.anchor != 0.0)  # the others are 0 most of the time
-    growth, bouncing.growth = bouncing.growth, 0.0
+    growth, bouncing.growth = bouncing.growth, Shells([math.inf], [1.0])
     # Of bounds that only grow with the square of the distance: speed times that, each √k of k coordinates.
     assert [bouncing.expected_data_of(k) / bouncing.total for k in (1, 4, 9)] == pytest.approx([0.5, 4.0, 13.5])
     bouncing.growth = growth
@@ -882,6 +948,7 @@ def test_selection_by_the_sampler_that_is_asked_for(sampler):
 
 def test_intercepts_of_many_groups_are_subsampled_from_fewer_rows_on(monkeypatch):
     """Where rows, groups and rows of a group are as many as asked, and not where one of them is one fewer."""
+    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
     data = pandas.DataFrame({"y": np.arange(12) % 5, "g": np.repeat(list("abc"), 4), "x": np.arange(12.0)})
     limits = {"GROUPED_ROWS": 12, "MANY_GROUPS": 3, "INTERCEPT_ROWS": 4}
     for over in (None, *limits):
@@ -912,6 +979,7 @@ LARGE = [
 def test_large_tables_of_every_family_are_subsampled(formula, family, copies, monkeypatch):
     """Rows in any order have the same posterior, whose mean the fit has."""
     monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))  # anchored at the mode
+    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", N)
     monkeypatch.setattr(fitting, "INTERCEPT_ROWS", 5)
     monkeypatch.setattr(fitting, "SLOPE_ROWS", 5)
@@ -960,6 +1028,7 @@ def test_which_effects_are_subsampled(monkeypatch):
 
 def test_crossed_intercepts_are_subsampled(monkeypatch):
     """Where rows, and rows of the groups of each grouping, are as many as asked, and they say enough."""
+    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)  # these groups hardly differ
     formula, limits = "c ~ x + (1 | g) + (1 | h)", {"SUBSAMPLED_ROWS": N, "INTERCEPT_ROWS": 5}  # 8 and 5 rows a group
     for over in (None, *limits):
         for name, value in limits.items():
@@ -980,6 +1049,7 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
         monkeypatch.setattr(CrossedZigZag, "expected_data", share * model.n_data)
         assert (fitting.subsampled(model, False)[0] is not None) == taken
     monkeypatch.undo()
+    monkeypatch.setattr(fitting, "UNKNOWN_SHARE", np.inf)
     for name, value in limits.items():
         monkeypatch.setattr(fitting, name, value)
     data = pandas.concat([table()] * 40, ignore_index=True)
@@ -991,6 +1061,52 @@ def test_crossed_intercepts_are_subsampled(monkeypatch):
     assert fit.run.stats["bound_violations"] == 0 and fit.run.stats["data_terms"] <= fit.run.stats["proposals"]
     natural = fit.model.constrain(process.anchor)
     assert natural["Intercept"] == pytest.approx(fit.run.constrain(fit.run.draws(20))["Intercept"].mean(), abs=1.5)
+
+
+def test_rows_that_say_little_of_effects_are_not_subsampled(monkeypatch):
+    """Labels of which next to all are 0, in groups of many rows; counts in the same groups are."""
+    monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 100)
+    rng, g, h = np.random.default_rng(1), np.repeat(np.arange(5), 24), np.arange(120) % 4
+    data = pandas.DataFrame(
+        {"g": g, "h": h, "x": rng.standard_normal(120), "rare": 1 * np.isin(np.arange(120), (9, 80))}
+    )
+    data["c"] = rng.poisson(np.exp(1.0 + 0.8 * rng.standard_normal(5)[g]))
+    model = made("rare ~ x + (1 | g)", "bernoulli", data=data)[0]
+    assert type(model) is GroupIntercepts
+    process, _, said = fitting.subsampled(model, False)
+    assert process is None and said == "they say too little of the effects 1|g"
+    assert fitting.subsampled(model, False, "zigzag")[0] is not None  # which was asked for
+    crossed = made("c ~ x + (1 | g) + (1 | h)", "poisson", data=data)[0]
+    assert fitting.subsampled(crossed, False)[2] == "they say too little of the effects 1|h"
+    known = made("c ~ x + (1 | g)", "poisson", data=data)[0]
+    assert fitting.little_known(known, laplace(known)) == ""
+    monkeypatch.setattr(fitting, "sample", lambda process, **given: SimpleNamespace(process=process, note="by HMC"))
+    run, notes = fitting.sample_model(model, 1, False, {})
+    assert type(run.process) is PartlyCentred and "rows are not sub-sampled: they say too little of the" in notes[0]
+    x, rows = run.process.initial, run.process
+    assert rows.centring()[0].startswith("partly centred, half of them by ") and rows.X[:, 0].all()
+    natural = rows.constrain(x)
+    assert natural["Intercept"] == pytest.approx(laplace(model).mean[0] - natural["x"] * model.centre[1], abs=1.0)
+
+
+def test_standard_deviations_that_data_cannot_tell_apart():
+    """They are refused, but where one of the two varies, where the law has a dispersion of its own, or with a prior."""
+    data = table()
+    data["row"], data["twin"], data["half"] = np.arange(N), data.g.map({"a": 2, "b": 0, "c": 1}), np.arange(N) % 23
+    for term, said in (("(1 | row)", "drop (1 | row)"), ("(1 | h / row)", "drop (1 | h:row)")):
+        with pytest.raises(ValueError, match="has one row, so that the data cannot tell sd") as caught:
+            made(f"y ~ x + {term}", data=data)
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="'g' and 'twin' have the same groups, so that the data cannot tell sd.g."):
+        made("c ~ x + (1 | g) + (1 | twin)", "poisson", data=data)
+    for name in ("sd(row)", "sigma"):
+        made("y ~ x + (1 | row)", data=data, priors={name: HalfNormal(0.1)})
+    made("c ~ x + (1 | g) + (1 | twin)", "poisson", data=data, priors={"sd(g)": HalfNormal(0.1)})
+    made("y ~ x + (1 | row)", data=data, weights="e")
+    for formula, family in (("y ~ x + (0 + x | row)", "gaussian"), ("y ~ x + (1 | half)", "gaussian")):
+        made(formula, family, data=data)
+    for family in ("poisson", "negative_binomial"):
+        made("c ~ x + (1 | row)", family, data=data)
 
 
 def test_what_the_pilot_took_is_counted(monkeypatch):
@@ -1322,6 +1438,46 @@ def test_the_command_on_files_that_cannot_be_read(tmp_path, monkeypatch, capsys)
             cli.main(["fit", "y ~ x", "t.csv"])
         said = capsys.readouterr().err
         assert stop.value.code == 2 and says in said and said.count("\n") == 1
+
+
+RUNS = "os.system('touch ran')"
+
+
+@pytest.mark.parametrize(
+    ("formula", "name"),
+    [
+        (f"y ~ x + {RUNS}", "os.system"),
+        (f"{RUNS} ~ x", "os.system"),
+        (f"y ~ x + (1 | {RUNS})", "os.system"),
+        (f"y ~ x + ({RUNS} | g)", "os.system"),
+        (f"y ~ I(x + np.log({RUNS} * 2))", "os.system"),
+        (f"y ~ scale(x={RUNS})", "os.system"),
+        ("y ~ np.save('ran', x)", "np.save"),
+        ("y ~ np.add.reduce(x)", "np.add.reduce"),
+        ("y ~ np.lib.format.open_memmap('ran')", "np.lib.format.open_memmap"),
+        ("y ~ np(x)", "np"),
+        ("y ~ eval('1')", "eval"),
+        ("y ~ x.mean()", "x.mean"),
+    ],
+)
+def test_a_formula_on_the_command_line_runs_no_other_code(formula, name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table().to_csv("t.csv", index=False)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["fit", formula, "t.csv"])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and f"`formula` calls {name!r}: on the command line" in said and said.count("\n") == 1
+    assert not list(tmp_path.glob("ran*"))
+
+
+def test_what_a_formula_on_the_command_line_may_call():
+    for formula in (
+        "y ~ x * treated + (1 + x | g:h)",
+        "c ~ np.log(x) + I(np.where(x > 2, x, 0) ** 2) + {x / 2} + bs(x, df=5) + offset(np.exp(x))",
+        "np.sqrt(y) ~ 0 + C(h, Treatment(2)) + T(h, ref=2) + scale(x) + poly(x, 2) + binary(g, 'a')",
+        "b[down] ~ center(x) + (np.log(e) | C(g)) + I(x - np.mean(x)) + np.clip(x, 0, 1)",
+    ):
+        design_module.check_functions(formula)
 
 
 def test_the_command_prints_what_is_selected(tmp_path, monkeypatch, capsys, fit):

@@ -2,12 +2,14 @@
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 import pdmp
+from pdmp.expressions.tape import CURVATURE, GRADIENT, LOSS
 from pdmp.models.priors import (
     Exponential,
     Flat,
@@ -27,17 +29,18 @@ from pdmp.models.regressions import design
 from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import (
+    THIRD,
     LogitLaw,
     NegativeBinomialLaw,
     NormalLaw,
     PoissonLaw,
     ProbitLaw,
     StudentTLaw,
-    digamma,
-    trigamma,
 )
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.processes.row_bounds import BY_FUNCTIONAL, Plan, in_shells
 from tests.checks import assert_unbiased
+from tests.oracles import likelihoods as oracle
 
 pytestmark = pytest.mark.exact
 
@@ -152,8 +155,8 @@ def test_second_derivatives_and_means(law):
     a, c = 0.3, 1.5
     for y in (-1.0, 1.0) if law in (LogitLaw, ProbitLaw) else (0.0, 2.0):
         for z in (-1.2, 0.4, 1.1):
-            slope = (likelihood.by_margin(z + h, y, a, c) - likelihood.by_margin(z - h, y, a, c)) / (2.0 * h)
-            found = likelihood.second_derivative(z, y, a, c)
+            ahead, behind = (likelihood.at(GRADIENT, 0, z + s, y, a, c) for s in (h, -h))
+            slope, found = (ahead - behind) / (2.0 * h), likelihood.at(CURVATURE, likelihood.count, z, y, a, c)
             assert found == pytest.approx(slope, rel=1e-6)
             assert found <= likelihood.curvature
     z, n = np.array([-0.5, 0.8]), 40_000
@@ -163,91 +166,88 @@ def test_second_derivatives_and_means(law):
     assert_unbiased(drawn.reshape(200, -1, 2).mean(axis=1), likelihood.mean(z), resolution=0.15)
 
 
-def _symmetric(numbers, places):
-    """A symmetric array (3, …, 3) of its entries at these places."""
-    out = np.zeros((3,) * len(places[0]))
-    for place, number in zip(places, numbers, strict=True):
-        for order in itertools.permutations(place):
-            out[order] = number
-    return out
-
-
-PAIRS = list(itertools.combinations_with_replacement(range(3), 2))
-TRIPLES = list(itertools.combinations_with_replacement(range(3), 3))
+def some_datum(law, rng, far=1.0):
+    """(z, y, a, b), y as it is stored."""
+    z, a, b = rng.normal(0.0, 1.5), rng.normal(0.3, 1.0), rng.normal(1.0, 1.2)
+    if law in (LogitLaw, ProbitLaw):
+        return z, rng.choice([-1.0, 1.0]), a, b
+    if law in (PoissonLaw, NegativeBinomialLaw):
+        return z, float(rng.poisson(np.exp(rng.normal(0.0, 1.5)) * far)), a, b
+    return z, rng.normal(0.0, 2.0) * rng.choice([1.0, 5.0]) * far, a, b
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_bounds_on_third_derivatives(law):
-    """Second derivatives by (z, a, b) against differences, and bounds on the third ones around a point."""
-    likelihood, rng, largest = law(), np.random.default_rng(0), np.zeros((3, 3, 3))
+def test_derivatives_are_those_by_hand(law):
+    """Of one datum and of many; and those of ℓ'' by differences."""
+    likelihood, rng, m, h = law(), np.random.default_rng(0), 1 + len(law.dispersions), 1e-4
+    for k in range(60):
+        z, y, a, b = some_datum(law, rng, 1.0 if k else 20.0)
+        gradient, hessian = (f(law, z, y, a, b) for f in (oracle.gradient, oracle.hessian))
+        pairs = itertools.combinations_with_replacement(range(3), 2)
+        hessian = [one for one, pair in zip(hessian, pairs, strict=True) if pair[1] < m]
+        for which, expected in ((GRADIENT, gradient[:m]), (CURVATURE, [*gradient[:m], *hessian])):
+            found = [likelihood.at(which, q, z, y, a, b) for q in range(len(expected))]
+            size = 1.0 + np.abs(expected).max()
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12 * size)
+        constant = likelihood.at(LOSS, 0, z, y, a, b) - likelihood.at(LOSS, 0, z + 0.3, y, a, b)
+        given = 0.5 * (y + 1.0) if law in (LogitLaw, ProbitLaw) else y
+        expected = likelihood.log_density(z + 0.3, given, a, b) - likelihood.log_density(z, given, a, b)
+        assert constant == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        for k, step in enumerate(np.eye(3)[:m] * h):
+            ahead, behind = (
+                oracle.hessian(law, z + s * step[0], y, a + s * step[1], b + s * step[2])[0] for s in (1, -1)
+            )
+            third = likelihood.at(THIRD, k, z, y, a, b)
+            assert third == pytest.approx((ahead - behind) / (2.0 * h), rel=1e-5, abs=1e-6 * (1.0 + abs(hessian[0])))
+    data = [some_datum(law, rng) for _ in range(5)]
+    lanes, y = np.array([[z, a, b][:m] for z, _, a, b in data]).T, np.array([[y for _, y, _, _ in data]])
+    scratch = likelihood.scratch(5)
+    place = likelihood.native.run(GRADIENT, 5, y, np.ascontiguousarray(lanes), scratch.room)
+    for k, (z, y, a, b) in enumerate(data):
+        np.testing.assert_allclose(
+            [scratch.room[likelihood.results[place + q], k] for q in range(m)], oracle.gradient(law, z, y, a, b)[:m],
+            rtol=1e-11, atol=1e-12,
+        )  # fmt: skip
 
-    def gradient(p):
-        return np.array(
-            [f(p[0], y, p[1], p[2]) for f in (likelihood.by_margin, likelihood.by_first, likelihood.by_second)]
-        )
 
-    def hessian(p):
-        return _symmetric(likelihood.curvatures(p[0], y, p[1], p[2]), PAIRS)
-
-    def slopes(f, p, h):
-        return np.array([(f(p + h * e) - f(p - h * e)) / (2.0 * h) for e in np.eye(3)])
-
-    for _ in range(600):
-        z, a, b = rng.normal(0.0, 1.5), rng.normal(0.3, 1.0), rng.normal(1.0, 1.2)
-        if law in (LogitLaw, ProbitLaw):
-            y = rng.choice([-1.0, 1.0])
-        elif law in (PoissonLaw, NegativeBinomialLaw):
-            y = float(rng.poisson(np.exp(rng.normal(0.0, 1.5))))
-        else:
-            y = rng.normal(0.0, 2.0) * rng.choice([1.0, 5.0])
-        away = rng.normal(size=3) * rng.choice([0.0, 0.1, 0.7])
-        point = np.array([z, a, b]) + away
-        found = hessian(point)
-        assert np.allclose(found, slopes(gradient, point, 1e-5), atol=1e-6 * (1.0 + np.abs(found).max()))
-        third = np.abs(slopes(hessian, point, 1e-4))
-        bound = _symmetric(likelihood.third_bounds(z, y, a, b), TRIPLES)
-        bound *= math.exp(np.dot(likelihood.growth(a, b), np.abs(away)))
-        assert np.all(third <= bound * (1.0 + 1e-6) + 1e-6 * (1.0 + third.max()))
-        largest = np.maximum(largest, np.where(third > 1e-4, third / np.maximum(bound, 1e-300), 0.0))
-    assert 0.9 < largest[largest > 0.0].max() <= 1.001  # a bound that is never near is no use
+def test_a_likelihood_is_pickled_by_its_name():
+    for law in LAWS.values():
+        other = pickle.loads(pickle.dumps(law()))
+        assert other.law is law and np.array_equal(other.code, law().code)
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_bounds_on_remainders_of_rows(law):
-    """At random points, and where the linear predictor changes the most for its distance."""
+    """On and inside each shell, in random directions and steepest ones, no remainder is above its bound."""
     model, worst = mixed(law, centred=True)[0], 0.0
+    if law not in (LogitLaw, ProbitLaw):
+        model.target[3] = 20.0 * (1.0 + abs(model.target[3]))  # a response that is far out
     rng, anchor = np.random.default_rng(5), model.initial + 0.2
-    scale, laws = rng.uniform(0.05, 0.3, model.dim), model.dim - model.n_dispersions
+    scale, m, laws = rng.uniform(0.05, 0.3, model.dim), model.n_functionals, model.dim - model.n_dispersions
+    plan, rho, scratch = Plan(ROWS, math.sqrt(model.dim) / 3.0), np.zeros(3), model.scratch()
+    norms = plan.norms(model.enclosures[0], model.row_block(0, 0, ROWS, anchor, scale), BY_FUNCTIONAL)
+    bounds = in_shells(norms)
     for i in range(0, ROWS, 3):
-        m, ma, mc, growth = model.native.remainder_bounds(anchor, i, scale)
         features = np.zeros(model.dim)
         features[: model.n_fixed] = model.X[i]
         features[model.level[i]] = model.value[i]
-        limits = m * np.abs(features)
-        limits[laws:] = [ma, mc][: model.n_dispersions]
         touched = features != 0.0
         touched[laws:] = True
-        rates = model.likelihood.growth(*[*anchor[laws:], 0.0, 0.0][:2])
-        away = rates[0] * scale**2 * features  # along it the bounds grow the fastest
-        away[laws:] = rates[1 : 1 + model.n_dispersions] * scale[laws:] ** 2
-        fastest = np.dot(rates, np.abs([features @ away, *away[laws:], 0.0, 0.0][:3]))
-        assert growth * np.linalg.norm(away / scale) == pytest.approx(fastest, rel=1e-12)
         steepest = scale**2 * features / np.linalg.norm(scale * features)
-        for size, straight in ((0.1, True), (-0.1, True), (1.0, True), (1.0, False), (3.0, False)):
-            way = size * (steepest if straight else rng.normal(size=model.dim) * scale)
-            way[~touched] = 0.0
-            if model.n_dispersions and not straight:
-                way[laws:] = size * rng.normal(size=model.n_dispersions) * scale[laws:]
-            r, h = np.linalg.norm(way / scale), 1e-5
-            here, there, ahead, behind = (
-                model.term_gradients(anchor + share * way, [i])[0] for share in (1.0, 0.0, h, -h)
-            )
-            remainder = np.abs(here - there - (ahead - behind) / (2.0 * h))
-            phi = 0.5 * r * r if growth == 0.0 else (np.expm1(growth * r) - growth * r) / growth**2
-            rounding = 1e-8 * (1.0 + np.abs(here).max())
-            assert np.all(remainder <= limits * phi + rounding)
-            worst = max(worst, ((remainder - rounding) / np.maximum(limits * phi, 1e-300))[touched].max())
-    assert worst > {NormalLaw: 0.05, ProbitLaw: 0.3, StudentTLaw: 0.2, NegativeBinomialLaw: 0.2}.get(law, 0.6)
+        for s, radius in enumerate(plan.radii[: min(bounds.factors.shape[1], 6)]):
+            for r, straight in itertools.product((radius, 0.7 * radius), (1.0, -1.0, 0.0, 0.0)):
+                way = straight * steepest if straight else rng.normal(size=model.dim) * scale
+                way[~touched] = 0.0
+                x = anchor + way * r * (1.0 - 1e-9) / np.linalg.norm(way / scale)
+                z, z0 = (model.native.margin(p, i) for p in (x, anchor))
+                model.native.expand_row(anchor, x, i, z, z0, scratch, rho)
+                limits = norms[s, :, i] * 0.5 * r * r
+                assert np.all(limits <= bounds.weights[:, i] * bounds.factors[0, s] * 0.5 * r * r * (1.0 + 1e-9))
+                rounding = 1e-9 * (1.0 + np.abs(rho[:m]).max())
+                assert np.all(np.abs(rho[:m]) <= limits + rounding)
+                if s == 0:
+                    worst = max(worst, ((np.abs(rho[:m]) - rounding) / np.maximum(limits, 1e-300)).max())
+    assert worst > {StudentTLaw: 0.05, NegativeBinomialLaw: 0.1}.get(law, 0.4)
 
 
 @pytest.mark.parametrize("slopes", [0, 2])
@@ -370,7 +370,7 @@ def test_columns_in_a_file_that_cannot_be_standardised_stay_as_they_are(wrong, m
     assert (tmp_path / "X.npy").read_bytes() == before
 
 
-def test_effects_are_centred_where_groups_are_large():
+def test_effects_that_are_centred_and_others():
     n = 200
     g = np.r_[np.zeros(100, int), np.ones(100, int)]
     groups = [
@@ -380,7 +380,9 @@ def test_effects_are_centred_where_groups_are_large():
     model = MixedRegression(
         np.ones((n, 1)), np.arange(n) % 3, PoissonLaw(), ["Intercept"], [Normal(0.0, 1.0)], groups, intercept=0
     )
-    assert model.centred.tolist() == [1, 0]
+    assert model.centring() == ["not centred"] * 2
+    model.centred[0] = 1
+    assert model.centring() == ["centred", "not centred"]
     draws = np.random.default_rng(0).standard_normal((5, model.dim))
     natural = model.constrain(draws)
     assert np.array_equal(natural["1|g"], draws[:, 3:5])
@@ -432,12 +434,6 @@ def test_priors(prior, law):
 def test_numbers_of_priors_are_checked(call):
     with pytest.raises(ValueError, match="of (Normal|HalfNormal) must be"):
         call()
-
-
-def test_digamma():
-    x = np.geomspace(1e-3, 1e4, 60)
-    assert np.allclose([digamma(v) for v in x], special.digamma(x), rtol=1e-11, atol=1e-12)
-    assert np.allclose([trigamma(v) for v in x], special.polygamma(1, x), rtol=1e-11)
 
 
 def labels(law=LogitLaw, n=8, **options):

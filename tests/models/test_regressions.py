@@ -919,7 +919,7 @@ NIG = NormalInverseGammaRegression
             lambda: NIG([[1.0], [2.0]], [1.0, 2.0], 0.0, np.inf, 0.0, 0.0),
             "improper: there are too few data, or they are",
         ),
-        (lambda: SPIKES(sparse.csr_array(X3), Y3), "`A` must be dense for SpikeAndSlabLinear"),
+        (lambda: SPIKES(sparse.csr_array(X3), Y3), "`X` must be dense for SpikeAndSlabLinear"),
         (lambda: HalfCauchyLogistic([[1.0]]), r"`x` must have shape \(N,\)"),
         (lambda: HalfCauchyLogistic([1.0], np.inf), "`prior_scale` must be a positive number, got inf"),
         (lambda: SPIKES(X3, Y3, inclusion=0.0), "`inclusion` must be above 0 and at most 1, got 0"),

@@ -7,7 +7,18 @@ import pytest
 
 import pdmp
 from pdmp.models import from_function
-from pdmp.models.transforms import Identity, Interval, Log, Ordered, Simplex, Upper, coordinate_names, from_json, split
+from pdmp.models.transforms import (
+    Identity,
+    Interval,
+    Log,
+    Ordered,
+    Simplex,
+    Upper,
+    coordinate_names,
+    from_json,
+    recognised,
+    split,
+)
 from tests.checks import plain_only
 
 pytestmark = pytest.mark.exact
@@ -54,6 +65,15 @@ def test_ranges():
     assert np.all(np.diff(Ordered().constrain(x[1:3])) > 0.0)
     simplex = Simplex().constrain(x)
     assert np.all(simplex >= 0.0) and math.isclose(simplex.sum(), 1.0, rel_tol=1e-14)
+
+
+@pytest.mark.parametrize("transform", [t for t in TRANSFORMS if not isinstance(t, Simplex)], ids=str)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_a_transform_is_recognised(transform, shape):
+    x = np.random.default_rng(3).standard_normal((5, *shape))
+    if shape or not isinstance(transform, Ordered):
+        assert recognised(x, transform.constrain(x)) == transform
+    assert recognised(x, x**3) is None
 
 
 def test_draws_are_split_in_order_and_transformed():

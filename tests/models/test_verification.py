@@ -7,8 +7,9 @@ import pytest
 
 import pdmp
 from pdmp.engine import preflight
+from pdmp.models import verification
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.verification import CHECKS
+from pdmp.models.verification import CHECKS, check_gradient
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic
 
@@ -112,6 +113,14 @@ def test_a_wrong_gradient_is_named(part, wrong):
     assert "\n" not in str(caught.value)
 
 
+def test_a_wrong_gradient_of_a_function_is_named():
+    model = pdmp.models.from_function(lambda x: (0.5 * x @ x, 1.1 * x), 2, check_gradient=False)
+    with pytest.raises(
+        ValueError, match="`gradient` of FunctionModel is not the gradient of `potential`: coordinate 0"
+    ):
+        model.check_gradient()
+
+
 @pytest.mark.parametrize("wrong", [ASSIGNED, SIGN, COLUMN, DOUBLED])
 def test_no_run_starts_with_a_wrong_gradient(wrong):
     for make in (pdmp.BPS, lambda m: pdmp.SBPS(pdmp.gradients.Minibatch(m, 3))):
@@ -153,6 +162,78 @@ def test_errors_of_targets_without_data_speak_of_what_is_written():
         ValueError, match="`add_gradient` of Dataless is not the gradient of `potential`: coordinate 17"
     ):
         Dataless().check_gradient()
+
+
+class Many(pdmp.Model):
+    """A mean of many coordinates: of some data, or in one coordinate of the prior, the gradient is wrong."""
+
+    y: np.ndarray
+    signs: np.ndarray
+    factors: np.ndarray
+
+    def __init__(self, n=200, d=3, wrong=(), prior=None):
+        super().__init__(dim=d, n_data=n)
+        self.y = np.random.default_rng(1).standard_normal((n, d))
+        self.signs, self.factors = np.ones(n), np.ones(d)
+        self.signs[list(wrong)] = -1.0
+        if prior is not None:
+            self.factors[prior] = 1.1
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            total += x[j] * x[j]
+        return 0.5 * total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += self.factors[j] * x[j]
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        total = 0.0
+        for j in range(self.dim):
+            total += math.sqrt(1.0 + (x[j] - self.y[i, j]) ** 2)
+        return total
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        for j in range(self.dim):
+            r = x[j] - self.y[i, j]
+            out[j] += self.signs[i] * r / math.sqrt(1.0 + r * r)
+
+
+def test_a_few_wrong_data_of_many_are_found_before_a_run():
+    """Of 200 data three that are not among those that are looked at one by one."""
+    with pytest.raises(
+        ValueError, match="`add_term_gradient` of Many is not .*: coordinate . of datum (31|77|130), at"
+    ):
+        pdmp.sample(pdmp.BPS(Many(wrong=(31, 77, 130))), events=5, seed=1, initial=np.ones(3))
+
+
+def test_every_coordinate_of_many_is_compared(monkeypatch):
+    for j in (0, 23, 59):
+        with pytest.raises(ValueError, match=f"`add_prior_gradient` of Many is not .*: coordinate {j}, at"):
+            Many(n=5, d=60, prior=j).check_gradient(points=1)
+    # The sum over all data does so whatever the time that the parts have.
+    monkeypatch.setattr(verification, "_compare", lambda *arguments: None)
+    with pytest.raises(
+        ValueError, match="the gradient of Many, over all data, is not that of its .*: coordinate 23, at"
+    ):
+        check_gradient(Many(n=5, d=60, prior=23), points=1, data=2, seed=0, seconds=0.0)
+
+
+def test_the_passes_over_many_data_are_few(monkeypatch):
+    passes = []
+    model = Many(n=40, d=2)
+    for name in ("potential", "gradient"):
+        function = getattr(Many, name)
+        monkeypatch.setattr(Many, name, lambda self, x, f=function, name=name: passes.append(name) or f(self, x))
+    monkeypatch.setattr(verification, "PASSES", 10 * 40)
+    verification._compare_sum(model, np.random.default_rng(0), np.ones(2))
+    assert len(passes) == 1 + 1 + 4
 
 
 class Nowhere(Dataless):

@@ -40,8 +40,8 @@ BUGS = [
     Bug(
         "start: a path enters an earlier one whose Gaussian is wrong there",
         "pdmp/automatic/start.py",
-        "if _is_typical(z) and abs(ratio - path.elbo) <= NATS:",
-        "if _is_typical(z):",
+        "if is_typical(z) and abs(ratio - path.elbo) <= NATS:",
+        "if is_typical(z):",
         START,
     ),
     Bug(
@@ -124,8 +124,8 @@ BUGS = [
     Bug(
         "auto: the start is not counted",
         "pdmp/automatic/preparing.py",
-        "spent = starts.evaluations + learnt.gradients",
-        "spent = learnt.gradients",
+        "spent += starts.evaluations + learnt.gradients",
+        "spent += learnt.gradients",
         AUTO,
     ),
     Bug(
@@ -149,4 +149,65 @@ BUGS = [
         "mass = combined(mass, further)",
         METRIC,
     ),
+    Bug(
+        "start: no derivatives over the width of the density",
+        "pdmp/automatic/start.py",
+        "for wide in (False, True) if dense else (False,):",
+        "for wide in (False, False) if dense else (False,):",
+        START,
+    ),
+    Bug(
+        "start: the mean of both sides of a kink that is far",
+        "pdmp/automatic/start.py",
+        "if w * (high[j] - low[j]) <= 8.0 else gradient[j]",
+        "if w * (high[j] - low[j]) <= 8e9 else gradient[j]",
+        START,
+    ),
+    Bug(
+        "kinks: curvature over a kink is as large as differences are small",
+        "pdmp/processes/mass.py",
+        "        curvature = wider\n    return curvature",
+        "        break\n    return curvature",
+        ("tests/processes/test_kinks.py",),
+    ),
+    Bug(
+        "kinks: the gradient where U is straight",
+        "pdmp/processes/exact.py",
+        "curvature = float(gradient @ gradient) / model.dim",
+        "curvature = 100.0 * float(gradient @ gradient) / model.dim",
+        ("tests/processes/test_kinks.py",),
+    ),
 ]
+
+MODES, START_FILE, AUTO_FILE = "pdmp/automatic/modes.py", "pdmp/automatic/start.py", "pdmp/automatic/preparing.py"
+SUMMARY, RUN, TAILS = "pdmp/diagnostics/summary.py", "pdmp/engine/run.py", "pdmp/diagnostics/tails.py"
+OF_TAILS = ("tests/diagnostics/test_tails.py",)
+SAID = ("tests/diagnostics/test_summary.py",)
+BUGS += [
+    Bug(name, file, old, new, tests)
+    for name, file, old, new, tests in [
+        ("modes: a mode far behind is one", MODES, "if path.elbo < best - TIE or is_visited(path.mode, seen):", "if is_visited(path.mode, seen):", ("tests/automatic/test_modes.py",)),
+        ("modes: chains that have been there do not count", MODES, "if path.elbo < best - TIE or is_visited(path.mode, seen):", "if path.elbo < best - TIE:", ("tests/automatic/test_modes.py",)),
+        ("modes: barriers as seen from the nearest", MODES, "if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):", "if all(barrier(target, path.mode.centre, x) > 0.0 for x in used):", ("tests/automatic/test_modes.py",)),
+        ("modes: Gaussians without chains part nothing", MODES, "if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]", "if path.elbo >= best - TIE]", ("tests/automatic/test_modes.py",)),
+        ("modes: where chains go from there is not asked", MODES, "if not comes_to(run, learnt.gaussian, seen):", "if True:", ("tests/automatic/test_modes.py",)),
+        ("modes: all paths whatever they take", MODES, "if target.count > most:", "if False:", ("tests/automatic/test_modes.py",)),
+        ("modes: shares upside down", MODES, "share = math.exp(-np.clip(", "share = math.exp(np.clip(", ("tests/automatic/test_modes.py",)),
+        ("modes: what is found is not said", AUTO_FILE, "    said = modes.warning(found, learnt, names)\n    if said is not None:\n        warn(said)\n", "", ("tests/automatic/test_modes.py",)),
+        ("start: a mode of many data is a neck", START_FILE, "fall > FALL and lost > 0.5 * fall and shrinkage", "fall > FALL and shrinkage", START),
+        ("start: a path that converged was down a neck", START_FILE, "converged=True, steps=k, mode=gaussian, neck=None)", "converged=True, steps=k, mode=gaussian)", START),
+        ("start: the neck of any path is said", START_FILE, "neck = self.paths[int(np.argmax(self.elbos))].neck", "neck = max((path.neck for path in self.paths if path.neck), default=None)", START),
+        ("auto: windows do not know the target acceptance", AUTO_FILE, "learn_metric(target, starts, for_metric, target_acceptance)", "learn_metric(target, starts, for_metric)", AUTO),
+        ("sample: a process takes a target acceptance in silence", RUN, "        if target_acceptance is not None:\n            raise TypeError(", "        if False:\n            raise TypeError(", AUTO),
+        ("short runs: of a goal for R-hat alone nothing is said", RUN, "if goal is None or goal.ess is None:", "if goal is None:", SAID),
+        ("short runs: a chain that never moved is passed over", SUMMARY, "    if any(still) and not rests:", "    if all(still) and not rests:", SAID),
+        ("short runs: the first portion alone", SUMMARY, "if least < SCARCE or read > LOOKED:", "if True:", SAID),
+        ("tails: of coordinates with a variance as well", TAILS, "            if k > NO_VARIANCE:\n", "            if True:\n", OF_TAILS),
+        ("tails: a ray grows in all dimensions, and counts as one", TAILS, "for ray in rays) - d", "for ray in rays) - 1.0", OF_TAILS),
+        ("tails: any power far out, also one that still grows", TAILS, "return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf", "return far", OF_TAILS),
+        ("tails: what is improper has no variance", TAILS, "if 0.0 < alpha <= VARIANCE", "if alpha <= VARIANCE", OF_TAILS),
+        ("tails: nothing at the end of a run", RUN, "    texts += tail_warning(run)\n", "", OF_TAILS),
+        ("tails: effective draws of what has no variance", SUMMARY, "    light[list(heavy)] = False", "    light[[]] = False", SAID),
+        ("summary: what was warned of is said again", SUMMARY, "[w for w in found if w.rstrip(\".\") in run.said]", "[]", SAID),
+    ]
+]  # fmt: skip

@@ -7,6 +7,7 @@ EVENTS = ("tests/diagnostics/test_diagnostic_events.py",)
 SUMMARY = ("tests/diagnostics/test_summary.py",)
 STEIN = ("tests/diagnostics/test_stein.py",)
 REFERENCE = ("tests/diagnostics/test_distances.py",)
+POOLING, M = ("tests/engine/test_pooling.py",), "pdmp/diagnostics/variable_selection.py"
 PREDICTIVE = ("tests/diagnostics/test_predictive.py",)
 E, V, S = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/diagnostics/events.py", "pdmp/diagnostics/summary.py"
 T = "pdmp/engine/trajectory.py"
@@ -15,6 +16,11 @@ P, N = "pdmp/diagnostics/predictive.py", "pdmp/diagnostics/effective_size.py"
 BUGS = [
     Bug(f"diagnostics: {name}", file, old, new, tests)
     for name, file, old, new, tests in [
+        ("models: those of the last chain", M, 'sum(r.accumulated["models"] for r in records)', 'records[-1].accumulated["models"]', POOLING),
+        ("models: the path of the last chain", M, "for path in run.trajectories:", "for path in run.trajectories[-1:]:", POOLING),
+        ("counts: the largest is the last", "pdmp/engine/result.py", "stats[name] = max(stats.get(name, value), value)", "stats[name] = value", POOLING),
+        ("comparison: errors after a time are not divided by it", "pdmp/comparison.py", "np.reshape(total / (t - path.warmup),", "np.reshape(total * (t - path.warmup),", POOLING),
+        ("batches: the last stretches are left out", E, "series[len(series) - count * size :]", "series[: count * size]", ("tests/diagnostics/test_by_hand.py",)),
         ("a factor 2 in the error", E, "return np.sqrt(within)", "return np.sqrt(2.0 * within)", ERRORS),
         ("a factor 2 in ess", "pdmp/engine/result.py", "self.var() / error**2, np.nan)", "2.0 * self.var() / error**2, np.nan)", ERRORS),
         ("batches: their number for their size", E, "return size * means.var(axis=0, ddof=1)", "return count * means.var(axis=0, ddof=1) * 0.9", ERRORS),
@@ -61,7 +67,7 @@ BUGS = [
         ("summary: no density, without its error", S, "most = value + 3.0", "most = value + 0.0", SUMMARY),
         ("summary: no density, the first coordinates", S, "names, high[flat_ones])} the density", "names, flat_ones)} the density", SUMMARY),
         ("summary: heat goes unsaid", S, "found += _heat(run)", "pass", EVENTS),
-        ("summary: few draws go unsaid", S, "low = np.flatnonzero((ess < FEW) & ~apart)", "low = np.flatnonzero(ess < 0.0)", SUMMARY),
+        ("summary: few draws go unsaid", S, "low = np.flatnonzero((ess < FEW) & light)", "low = np.flatnonzero(ess < 0.0)", SUMMARY),
         ("summary: R-hat goes unsaid", S, "high = np.flatnonzero((rhat > LARGE) & ~apart)", "high = np.flatnonzero(rhat > 100.0)", SUMMARY),
         ("summary: reducible processes go unsaid", "pdmp/processes/bps.py", "if process.refresh_rate != 0.0 or process.dim == 1:", "if process.refresh_rate == 0.0 or process.dim == 1:", SUMMARY),
         ("R-hat: no folding", "pdmp/diagnostics/effective_size.py", "found = np.maximum(*found)", "found = found[0]", SUMMARY),
@@ -101,8 +107,8 @@ BUGS = [
         ("summary: the error of a variance for that of a standard deviation", S, "0.5 * error / squares", "error / squares", SUMMARY),
         ("summary: few draws are a loose standard deviation", S, "np.where(error > CORRELATED * alone,", "np.where(error > 0.0 * alone,", SUMMARY),
         ("summary: squares about the first draw", S, "squares = (draws - draws.mean(axis=(0, 1))) ** 2", "squares = (draws - draws[:, :1]) ** 2", SUMMARY),
-        ("summary: loose standard deviations go unsaid", S, "wide = np.flatnonzero((loose > LOOSE) & ~apart)", "wide = np.flatnonzero(loose > 100.0)", SUMMARY),
-        ("summary: chains apart are told to run longer", S, "low = np.flatnonzero((ess < FEW) & ~apart)", "low = np.flatnonzero(ess < FEW)", SUMMARY),
+        ("summary: loose standard deviations go unsaid", S, "wide = np.flatnonzero((loose > LOOSE) & light)", "wide = np.flatnonzero(loose > 100.0)", SUMMARY),
+        ("summary: chains apart are told to run longer", S, "low = np.flatnonzero((ess < FEW) & light)", "low = np.flatnonzero(ess < FEW)", SUMMARY),
         ("summary: chains on their way are in modes", S, "chain.ess(\"spectral\")[found] > SETTLED", "chain.ess(\"spectral\")[found] > -1.0", SUMMARY),
         ("summary: chains that drift are in modes", S, 'found[found] = draws_rhat(one[None, :, found], "rank") < LARGE', "pass", SUMMARY),
         ("summary: the sd of what is nearly always zero", S, "loose[np.mean(draws == 0.0, axis=(0, 1)) > RESTING] = 0.0", "pass", SUMMARY),

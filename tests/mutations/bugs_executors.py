@@ -11,7 +11,7 @@ BUGS = [
     for name, file, old, new in [
         ("a recording is lost", E, "            chain.blocks += blocks\n", "            chain.blocks = blocks\n"),
         ("blocks in reverse", E, "chain.blocks += blocks", "chain.blocks = blocks + chain.blocks"),
-        ("the buffer stays behind", C, "        self._store()\n        values = {name", "        values = {name"),
+        ("the buffer stays behind", C, "        self._store()\n        if self.cause", "        if self.cause"),
         ("the generator starts anew", C, 'SHARED = ("process", "state", "recording", "blocks")', 'SHARED = ("process", "state", "recording", "blocks", "rng")'),
         ("the model of another run", E, "token, spans, end = secrets.token_hex(16), [], 0", "token, spans, end = 32 * type(self._template.process).__name__[0], [], 0"),
         ("the budget of the template", C, '"recording", "blocks")', '"recording", "blocks", "budget", "look")'),
@@ -30,7 +30,7 @@ BUGS = [
         ("the file of another run", E, "or os.read(handle, begin) != self.token.encode():", "or not os.read(handle, begin):"),
         ("not aligned in the file", E, "begin = -(-end // LINE) * LINE", "begin = end"),
         ("every parcel stays open", E, "while len(_open) > OPEN_PARCELS:", "while len(_open) > 10 * OPEN_PARCELS:"),
-        ("a process that failed goes on", E, "        parcel.close()\n        try:", "        try:"),
+        ("a process that failed goes on", E, "        parcel.close()\n    return pickle", "    return pickle"),
         ("local chains apart in memory", C, "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n        self._lay_out()\n", "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n"),
         ("the grid stays behind", C, "leaves((self.state, self.recording.integrals, self.recording.grid))", "leaves((self.state, self.recording.integrals, self._buffer(0)[:3]))"),
         ("a chain that waits is forgotten", R, "            waiting = [] if stop.is_set() else submit(waiting)\n", "            submit(waiting)\n                    waiting = []\n"),

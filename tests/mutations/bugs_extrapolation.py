@@ -30,7 +30,7 @@ BUGS = [
         ("paper's weights: the last states have half of theirs", FILE, "if not self.paper_weights or k == 0 or", "if self.paper_weights or k == 0 or", (ROMBERG,)),
         ("paper's weights: the end is that of the step before", FILE, "length = self.holding_time(k)\n        return float", "length = self.holding_time(k - 1)\n        return float", (ROMBERG,)),
         ("a path ends at its last event whatever the process holds", "pdmp/engine/chain.py", "return self.process.held_until(self.state, float(self.state.now[0]))", "return float(self.state.now[0])", (ROMBERG,)),
-        ("the order's default is 1 whatever the sampler", FILE, "order = sampler.bias_order if order is None else count(\"order\", order)", "order = 1 if order is None else order", (ROMBERG,)),
+        ("the order's default is 1 whatever the sampler", FILE, "order = sampler.bias_order if order is None else count(\"order\", order, most=MOST_ORDER)", "order = 1 if order is None else order", (ROMBERG,)),
         ("weights p in place of 2ᵖ", FILE, "self.copies = (2.0**order / (2.0**order - 1.0)", "self.copies = ((order + 1.0) / (2.0**order - 1.0)", (ROMBERG,)),
         ("SGRRHMC: the coarse chain's momentum is lost", FILE, "memory.v[j] = state.v[d + j]", "memory.v[j] = 0.0", (ROMBERG,)),
         ("SGRRHMC: the coarse chain's momentum stays", FILE, "            state.v[d + j] = memory.v[j]\n", "", (ROMBERG,)),

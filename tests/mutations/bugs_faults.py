@@ -102,8 +102,8 @@ BUGS = [
         (
             "checkpoint: what cannot be identified is resumed",
             CHECKPOINT,
-            '    return (UNIQUE if unique else "") + total.hexdigest()',
-            "    return total.hexdigest()",
+            "if unique else total.hexdigest()",
+            "if False else total.hexdigest()",
             CHECKPOINTS,
         ),
         (
@@ -291,11 +291,95 @@ BUGS = [
             "tests/processes/test_bounded.py",
         ),
         (
-            "gradient check: the wrong coordinates",
+            "gradient check: of a group one half",
+            "pdmp/models/verification.py",
+            "return first_wrong(differs, group[:half]) or first_wrong(differs, group[half:])",
+            "return first_wrong(differs, group[:half])",
+            "tests/models/test_models.py::test_no_wrong_partial_derivative_of_a_function_hides",
+        ),
+        (
+            "gradient check: at zeros",
             FUNCTION,
-            "np.flatnonzero(~(np.abs(slopes - gradient)",
-            "np.flatnonzero((np.abs(slopes - gradient)",
-            "tests/models/test_models.py",
+            "x = self.initial + size * scale * rng.choice",
+            "x = self.initial + 0.0 * size * scale * rng.choice",
+            "tests/models/test_models.py::test_no_wrong_partial_derivative_of_a_function_hides",
+        ),
+        (
+            "gradient check: noise of U is a mistake",
+            FUNCTION,
+            "for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):",
+            "for h in (1e-5, 1e-6):",
+            "tests/models/test_models.py::test_a_function_of_few_digits_fits_its_gradient",
+        ),
+        (
+            "gradient check: not over all data",
+            "pdmp/models/verification.py",
+            "        for x in found[:2]:\n            _compare_sum",
+            "        for x in found[:0]:\n            _compare_sum",
+            "tests/models/test_verification.py",
+        ),
+        (
+            "gradient check: the datum with the least error",
+            "pdmp/models/verification.py",
+            "return int(np.argmax(off)) if off.max() > 0.0 else None",
+            "return int(np.argmin(off)) if off.max() > 0.0 else None",
+            "tests/models/test_verification.py::test_a_few_wrong_data_of_many_are_found_before_a_run",
+        ),
+        (
+            "propriety: a ray through `initial` itself",
+            "pdmp/models/propriety.py",
+            "y = self.x + size * away",
+            "y = self.x + 0.0 * away",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: shells are those of a line",
+            "pdmp/models/propriety.py",
+            "yield v, d, EXACT",
+            "yield v, 1, EXACT",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: underflow is a fall",
+            "pdmp/models/propriety.py",
+            'Ray("falls", certain=certain and bool(slopes)) if falls and (slopes or u == u)',
+            'Ray("falls", certain=certain and bool(slopes)) if (slopes or u == u)',
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: a fall ends where it is followed no further",
+            "pdmp/models/propriety.py",
+            "if t >= last and not (falls or fell):",
+            "if t >= last:",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: walls are not seen",
+            "pdmp/models/propriety.py",
+            "if self.inside is not None and not self.inside(x):",
+            "if self.inside is None and not self.inside(x):",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: a spread with a proper prior is improper",
+            "pdmp/models/propriety.py",
+            "if np.all(np.abs(np.diff(levels)) < LEVEL * np.diff(NECK)):",
+            "if np.all(np.diff(levels) < 2.0 * np.diff(NECK)):",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: an integrable spike is not",
+            "pdmp/models/propriety.py",
+            "math.log(1e3) >= limit / MARGIN:",
+            "math.log(1e3) >= 0.5 * limit:",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: flat directions are those that bend most",
+            "pdmp/models/propriety.py",
+            "if value <= 1e-9 * values[0]:",
+            "if value >= 1e-9 * values[0]:",
+            "tests/models/test_propriety.py",
         ),
     )
 ]
@@ -309,3 +393,36 @@ BUGS += [
         ("tests/faults/test_clusters.py::test_contents_that_every_worker_has_lost",),
     )
 ]
+
+RUN, NEEDS, PARTS = "pdmp/engine/run.py", "pdmp/engine/requirements.py", "pdmp/native/fingerprints.py"
+CONCURRENT, REQUIREMENTS = "tests/faults/test_concurrent_runs.py", "tests/engine/test_requirements.py"
+
+BUGS += [
+    Bug(name, file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("failures: those of all threads are one", FUNCTION, "self._kept = function, dim, threading.local()", "self._kept = function, dim, self", CONCURRENT),
+        ("failures: one at the start of a chain is forgotten", CHAIN, "        self.cause, process.failure = process.failure, None  #", "        self.cause, process.failure = None, None  #", CONCURRENT),
+        ("failures: one that a thread had before is the chain's", CHAIN, "        self.process.failure = self.cause  #", "        pass  #", CONCURRENT),
+        ("failures: that of a helper thread is lost", "discrete/threads.py", "        self._failure = self._process.failure\n", "", CONCURRENT),
+        ("coordinator: an error beside the chains is raised as it is", RUN, "    raise SamplingError(text, run=run) from error\n", "    raise error\n", WORKERS),
+        ("coordinator: what was sampled is not on a worker's refusal", RUN, "        error.run = run\n        raise error\n", "        raise error\n", REQUIREMENTS),
+        ("coordinator: SystemExit is an error of the run", RUN, "if broken is not None and not isinstance(broken, Exception):", "if False:", WORKERS),
+        ("coordinator: what does not compile has a run", RUN, "    if compiling:  # nothing has run\n        raise broken\n", "", WORKERS),
+        ("tuning: a lost executor is a bad setting", "pdmp/tuning/competition.py", "            if error.chain is None:  # not this setting has failed: where it ran has\n                raise\n", "", WORKERS),
+        ("clusters: a closed client is waited for", "pdmp/engine/executors.py", "    if client.status in CLOSED:\n        raise RuntimeError(LOST_SCHEDULER)\n    raise", "    raise", WORKERS),
+        ("checkpoints: of a model what cannot be resumed is known after the warm-up", RUN, "    if model is not None and checkpoint is not None:\n", "    if False:\n", CHECKPOINTS),
+        ("checkpoints: what cannot be resumed is written", CHECKPOINT, "    if found.startswith(UNIQUE):\n", "    if False:\n", CHECKPOINTS),
+        ("checkpoints: a potential that changes is written", CHECKPOINT, "        if not same_values(process.model, self.call[\"values\"], model_values(process.model, x)):", "        if False:", CHECKPOINTS),
+        ("workers: other versions do the work", "pdmp/engine/executors.py", "                requirements.check_versions(required)\n", "", REQUIREMENTS),
+        ("workers: other functions do the work", "pdmp/engine/executors.py", "            requirements.check_code(required, [template.process])\n", "", REQUIREMENTS),
+        ("workers: another potential does the work", "pdmp/engine/executors.py", "            requirements.check_potential(required, template.process, template.first)\n", "", REQUIREMENTS),
+        ("workers: the potential is compared at the start alone", NEEDS, "POINTS = (0.0, 0.1)", "POINTS = (0.0,)", REQUIREMENTS),
+        ("workers: files of the package in any order", NEEDS, "        digest.update(f\"{file.relative_to(_FOLDER).as_posix()}\\0\".encode() + file.read_bytes())\n", "        digest.update(file.name.encode())\n", REQUIREMENTS),
+        ("workers: passes over rows are not compared", NEEDS, "        check_code(required, values, tables=True)\n", "", REQUIREMENTS),
+        ("workers: what a function counts is part of it", PARTS, "lambda name: _MISSING if name in stored else resolve(name)", "resolve", REQUIREMENTS),
+        ("workers: arrays of a module are part of its functions", PARTS, "        if self.strict:\n            super().array(array)\n", "        super().array(array)\n", REQUIREMENTS),
+        ("workers: what a compiled function names is no part of it", PARTS, "self.strict = self.strict, strict or self.tables", "self.strict = self.strict, self.tables", REQUIREMENTS),
+        ("workers: the script has another name there", PARTS, "if isinstance(part, str) and part in _MAINS else part", "if False else part", REQUIREMENTS),
+        ("workers: a formula's attributes of modules are not compared", "pdmp/formulas/batches.py", "read = [text for text in ATTRIBUTE.findall(formula) if", "read = [text for text in () if", REQUIREMENTS),
+    ]
+]  # fmt: skip

@@ -94,6 +94,12 @@ BUGS = [
             "memory.divergences[0] += 1 if adapting else 0",
         ),
         (
+            "divergences of the warm-up count",
+            HMC,
+            "memory.divergences[0] += 0 if adapting else 1",
+            "memory.divergences[0] += 1",
+        ),
+        (
             "held paths are not counted",
             HMC,
             "accept, memory.held[0] = 0.0, memory.held[0] + 1.0",

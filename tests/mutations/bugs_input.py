@@ -91,7 +91,7 @@ BUGS = [
         (
             "input: a message of several lines",
             EXPLANATIONS,
-            'return type(error)(one_line) if "\\n" in said and isinstance(error, (TypeError, ValueError)) else None',
+            "return type(error)(one_line) if one_line != said and isinstance(error, (TypeError, ValueError)) else None",
             "return None",
             ANY,
         ),
@@ -101,6 +101,34 @@ BUGS = [
             "return _extreme(given, error) or _of_arrays(",
             "return _of_arrays(",
             ANY,
+        ),
+        (
+            "input: lists that contain themselves",
+            "pdmp/native/arguments.py",
+            "refuse_unreal(name, item, (*within, id(value)))",
+            "refuse_unreal(name, item)",
+            VALUES,
+        ),
+        (
+            "input: the size of a part is blamed",
+            EXPLANATIONS,
+            "found = _too_large(given) if sizes else",
+            "found = None if sizes else",
+            VALUES,
+        ),
+        (
+            "input: errors of a user's function are explained",
+            EXPLANATIONS,
+            "return trace is not None",
+            "return False",
+            VALUES,
+        ),
+        (
+            "input: values are called as within",
+            EXPLANATIONS,
+            "if len(names) == 1:",
+            "if False:",
+            VALUES,
         ),
         ("input: a grid of a hundred", "pdmp/engine/run.py", "GRID_DRAWS = 1_000", "GRID_DRAWS = 100", VALUES),
         (

@@ -23,6 +23,8 @@ BUGS = [
         ("Metropolis: walls are looked behind", BASE, "if there == math.inf:", "if there == -math.inf:", (METROPOLIS,)),
         ("Metropolis: both together are counted as two", "discrete/metropolis.py", "flag(\"adapt\", adapt), provider.model.has(\"potential_and_gradient\")", "flag(\"adapt\", adapt), False", (METROPOLIS,)),
         ("Metropolis: the gradient of the last proposal is added up", "discrete/metropolis.py", "            out[j] = 0.0\n        return self.provider.packed.potential_and_gradient(x, out)", "            out[j] += 0.0\n        return self.provider.packed.potential_and_gradient(x, out)", (METROPOLIS,)),
+        ("MALA: the first 64 coordinates count", MALA, "for j in range(memory.increment.shape[0]):", "for j in range(min(memory.increment.shape[0], 64)):", (METROPOLIS,)),
+        ("Barker: the first 64 coordinates count", RULE, "for j in range(memory.increment.shape[0]):", "for j in range(min(memory.increment.shape[0], 64)):", (METROPOLIS,)),
         ("MALA: noise √γ", MALA, "math.sqrt(2.0 * size)", "math.sqrt(size)", (METROPOLIS,)),
         ("MALA: the way back starts with the old gradient", MALA, "self.pull_back(memory.next_gradient, j)", "self.pull_back(memory.gradient, j)", (METROPOLIS,)),
         ("MALA: the ratio of the noises is inverted", MALA, "0.5 * (xi * xi - back * back)", "0.5 * (back * back - xi * xi)", (METROPOLIS,)),

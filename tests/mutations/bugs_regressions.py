@@ -33,7 +33,7 @@ BUGS = [
         ("linear in place: the sign of the residual", LINEAR, "self.design.product(x, i) - self.y[i]", "self.design.product(x, i) + self.y[i]", "test_linear_gaussian_is_the_same_in_every_layout"),
         ("linear in place: a factor where it was, not where it is", LINEAR, "a * (x[j] + v[j] * (now - times[j]))", "a * x[j]", "test_linear_gaussian_is_the_same_in_every_layout"),
         ("linear in place: the noise is forgotten", LINEAR, "return self.noise_precision * residual * along, self", "return residual * along, self", "test_linear_gaussian_is_the_same_in_every_layout"),
-        ("probit: the label is lost from the slope", PROBIT, "return -y * inverse_mills(y * z)", "return -inverse_mills(y * z)", "test_derivatives"),
+        ("probit: the label is lost from the slope", PROBIT, "return -y * mills(y * z)", "return -mills(y * z)", "test_derivatives"),
         ("probit: half the bound on the curvature", PROBIT, "return 0.0, 1.0", "return 0.0, 0.5", "test_bounds_on_single_terms_hold_in_100000_states"),
         ("Poisson: the slope of a concave part is forgotten", POISSON, "out[row, 2] += k * along * e", "out[row, 2] += k * e", "test_convex_and_concave_parts"),
         ("Poisson: convex and concave swapped", POISSON, "        if k > 0.0:\n            out[row, 0] += k * e", "        if k < 0.0:\n            out[row, 0] += k * e", "test_convex_and_concave_parts"),

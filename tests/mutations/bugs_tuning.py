@@ -43,7 +43,7 @@ BUGS = [
         ("mamba: the table knows the last round only", "pdmp/tuning/competition.py", '"spent": p.spent, "score"', '"spent": played[-1].spent, "score"', TUNING),
         ("mamba: the file without its first row", "pdmp/tuning/competition.py", "writer.writerows(self.table)", "writer.writerows(self.table[1:])", TUNING),
         ("mamba: arms side by side where seconds count", "pdmp/tuning/competition.py", 'workers = 1 if clock == "seconds" else cpu_count()', "workers = cpu_count()", TUNING),
-        ("mamba: the seconds of the first chain's compilation", "pdmp/engine/run.py", "                chains[0].compile()\n", "", TUNING),
+        ("mamba: the seconds of the first chain's compilation", "pdmp/engine/run.py", "                    chains[0].compile()\n", "                    pass\n", TUNING),
         ("halving: NaN is the best score", "pdmp/tuning/halving.py", "scores = [math.inf if math.isnan(score)", "scores = [-math.inf if math.isnan(score)", TUNING),
         ("grid: the first of each", "pdmp/tuning/competition.py", "for each in itertools.product(*values.values())]", "for each in zip(*values.values(), strict=False)]", TUNING),
         ("grid search: the worst", "pdmp/tuning/competition.py", "best = int(np.argmin(found))", "best = int(np.argmax(found))", TUNING),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,7 @@ class Quartic(pdmp.Model):
 
     @pdmp.compiled
     def term_potential(self, x, i):
-        return 0.0 * self.X[i] / self.n_data
+        return 0.0 * self.X[i] / self.n_data + np.i0(x[0]) * x.level()
 
     @pdmp.compiled
     def add_term_gradient(self, x, i, out):
@@ -51,6 +52,19 @@ from numba import njit
 @njit
 def stiffness():
     return 1.0
+"""
+OVERLOADS_FILE = """
+import numpy as np
+from numba import types
+from numba.extending import overload, overload_method
+
+@overload(np.i0)
+def _(x):
+    return lambda x: 1.0
+
+@overload_method(types.Array, "level")
+def _(x):
+    return lambda x: 0.0
 """
 ASKED = """
 import json
@@ -121,6 +135,113 @@ def test_edits_of_the_package_are_compiled_and_those_that_compute_nothing_are_no
     assert last["end"] == after["end"]
 
 
+#: What compiles in a process, and where: numba announces each function that it compiles, the outermost of a loop too.
+COMPILED = """
+import json, sys
+from numba.core import event
+
+class Compiled(event.Listener):
+    names = []
+
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].__name__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Compiled())
+
+def report(**further):
+    print("\\n" + json.dumps({"compiled": Compiled.names} | further))
+"""
+COMMANDS = {
+    "compare": "main(['compare', '--problem', 'wine', '--quick', '--data-passes', '40'])",
+    "sample": "pdmp.sample(model, gradients=4_000, seed=1, progress=False)",
+    "a function": "pdmp.sample(from_function(lambda x: (0.5 * x @ x, x), 3), gradients=4_000, seed=1, progress=False)",
+    "regression": "pdmp.regression('y ~ x + (1 | g)', {'x': X[:, 0], 'g': y, 'y': X[:, 1]}, seed=1, gradients=4_000)",
+    "tune": "main(['tune', 'SGLD', '--problem', 'wine', '--budget', '20'])",
+}
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=[pytest.mark.release] * (name in ("compare", "tune"))) for name in COMMANDS]
+)
+def test_what_a_new_process_compiles_the_next_one_finds(command, tmp_path):
+    """Otherwise every second call would compile again, as the process that has compiled names its code differently."""
+    (tmp_path / "counted.py").write_text(COMPILED)
+    (tmp_path / "script.py").write_text(f"""
+from counted import report
+import contextlib, warnings
+import numpy as np
+import pdmp
+from pdmp.cli import main
+from pdmp.models import from_function
+
+warnings.simplefilter("ignore")
+X, y = np.random.default_rng(1).standard_normal((100, 9)), np.arange(100) % 2
+model = pdmp.models.LogisticRegression(X, y)
+with contextlib.suppress(SystemExit):
+    {COMMANDS[command]}
+report()
+""")
+    first, second = (said("script.py", tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}") for _ in range(2))
+    assert len(first["compiled"]) > 0
+    assert second["compiled"] == []
+
+
+def test_what_compiles_says_how_long_it_took_last_time(tmp_path):
+    """After an edit, as code that is found on disk does not compile; a damaged record of times is as good as none."""
+    (tmp_path / "script.py").write_text("""
+import json
+from pdmp.native import messages
+from pdmp.native.classes import entry
+
+@entry
+def f(x):
+    return x + 1
+
+messages.QUICK, said = 0.0, []
+with messages.announcing(said.append):
+    f(1), f(2), f(1.0)
+print(json.dumps(said))
+""")
+    once, known = "once; the machine code is kept on disk", r"once; \d s last time on this machine"
+    first, again = said("script.py", tmp_path, PYTHONPATH=ROOT), said("script.py", tmp_path, PYTHONPATH=ROOT)
+    assert first == [f"compiling ({once})"]  # two types, one text
+    assert again == []
+    edit(tmp_path / "script.py", "x + 1", "x + 2")
+    (last,) = set(said("script.py", tmp_path, PYTHONPATH=ROOT))
+    assert re.fullmatch(rf"compiling \({known}\)", last)
+    (record,) = (tmp_path / "cache").rglob("seconds.txt")
+    assert len(record.read_text().splitlines()) == 2
+    record.write_text("damaged")
+    edit(tmp_path / "script.py", "x + 2", "x + 3")
+    assert said("script.py", tmp_path, PYTHONPATH=ROOT)[0] == f"compiling ({once})"
+
+
+@pytest.mark.quick
+def test_compiling_changes_no_fingerprint(tmp_path):
+    """In a process that has compiled nothing before: the rows of a regression, with vectors of eight numbers."""
+    out = python(
+        "-c",
+        """
+import numpy as np
+from numba import njit
+from pdmp.native import vectors
+from pdmp.native.classes import fingerprint
+from tests.native.test_fingerprints import classes_of_the_packages
+
+def hashed():
+    return {cls: fingerprint(cls._methods.values()) for cls in classes_of_the_packages()}
+
+before = hashed()
+njit(_nrt=False)(lambda data, x: vectors.dot(data, 0, 0, x, 1))(np.ones((2, 8)), np.ones(8))
+assert [cls for cls, value in hashed().items() if value != before[cls]] == []
+""",
+    )
+    assert out == ""
+
+
 def test_two_processes_compile_into_one_folder_at_once(tmp_path):
     """Whichever is first, both get their result, and the next one finds the code of one of them."""
     (tmp_path / "script.py").write_text(SCRIPT)
@@ -141,8 +262,9 @@ def test_two_processes_compile_into_one_folder_at_once(tmp_path):
 def test_a_model_of_ones_own_is_compiled_once_and_after_each_edit(where, tmp_path):
     """Asked from Python for potential, gradient and term gradients, in process after process."""
     (tmp_path / "forces.py").write_text(FORCES_FILE)
+    (tmp_path / "overloads.py").write_text(OVERLOADS_FILE)
     (tmp_path / "asked.py").write_text(ASKED)
-    ending = "from asked import asked\nprint(__import__('json').dumps(asked(Quartic(1.0))))"
+    ending = "import overloads\nfrom asked import asked\nprint(__import__('json').dumps(asked(Quartic(1.0))))"
     model = tmp_path / ("quartic.py" if where == "module" else "script.py")
     (tmp_path / "script.py").write_text(f"from quartic import Quartic\n{ending}")
     model.write_text(MODEL_FILE if where == "module" else f"{MODEL_FILE}\n{ending}")
@@ -161,6 +283,7 @@ def test_a_model_of_ones_own_is_compiled_once_and_after_each_edit(where, tmp_pat
         (model, "np.array([1, 1]).max()", "np.array([1, 3]).max()", 0.25 * 3 * 17 + 0.5 * 5),
         (model, "0.25 * PRECISION", "0.5 * PRECISION", 0.5 * 3 * 17 + 0.5 * 5),
         (tmp_path / "forces.py", "return 1.0", "return 1.2", 0.5 * 3 * 17 + 0.6 * 5),
+        (tmp_path / "overloads.py", "x: 0.0", "x: 0.25", 0.5 * 3 * 17 + 0.6 * 5 + 4 * 0.25),  # of a file it never names
     ):
         edit(path, old, new)
         after = run()

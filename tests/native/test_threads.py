@@ -19,8 +19,11 @@ from pdmp.models.regressions.laplace import _definite, laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
+from pdmp.processes import row_bounds as row_bounds_module
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_zigzag import RegressionZigZag
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import row_bounds
 
 pytestmark = pytest.mark.exact
 N = 500  # seven chunks of 64 rows, and one of 52
@@ -257,8 +260,8 @@ def test_regressions(law, on):
         found = laplace(model)
         zigzag = RegressionZigZag(model, start.mean, start.sd)
         turning = RegressionBoomerang(model, start.mean, 1.0)
-        exact = zigzag.pull, zigzag.inner, zigzag.rate_of_growth, zigzag.tables.totals, zigzag.tables.table
-        return found.mean, *exact, turning.pull, turning.weights, turning.growth, turning.reference.root
+        exact = zigzag.pull, zigzag.inner, zigzag.growth.factors, zigzag.tables.totals, zigzag.tables.table
+        return found.mean, *exact, turning.pull, turning.weights, turning.growth.factors, turning.reference.root
 
     same_on_any(on, compute, rtol=1e-7)
     on(8)
@@ -289,15 +292,20 @@ def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
     assert_array_equal(wide.covariance, narrow.covariance)
 
 
-def test_shares_of_columns_are_the_largest_of_all_chunks(on):
+def test_shares_of_columns_are_the_largest_of_all_chunks(on, monkeypatch):
     on(8)
     model = regression(StudentTLaw)
     found, levels = laplace(model), np.array([1.0, 0.25])
     support = np.arange(model.dim) == 1
     ranges = model.row_chunks()
-    several = shares(model, found.mean, found.sd, support, levels)
+    weights, *shells = row_bounds(model, found.mean, found.sd)
+    growth = Shells(*shells)
+    several = shares(model, found.mean, found.sd, weights, growth, support, levels)
+    plan = next(plan for plan in row_bounds_module.PLANS if model.n_data <= plan[0])
+    monkeypatch.setattr(row_bounds_module, "PLANS", (plan,))  # for parts too
     alone = [
-        shares(blocks.rows_of(model, first, stop), found.mean, found.sd, support, levels) for first, stop in ranges
+        shares(blocks.rows_of(model, a, b), found.mean, found.sd, weights[a:b], growth, support, levels)
+        for a, b in ranges
     ]
     for whole, *parts in zip(several, *alone, strict=True):
         assert_array_equal(whole, np.max(parts, axis=0))

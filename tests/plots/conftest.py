@@ -1,25 +1,14 @@
 """Small runs that pictures are drawn of."""
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot
 
 import discrete
 import pdmp
 from tests.toys import Walls
 
-matplotlib.use("Agg")
-
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 4.0]])
 PLANE = pdmp.models.Gaussian([0.0, 1.0], np.linalg.inv(COVARIANCE))
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    """No figure is left open."""
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture(scope="package")

@@ -210,6 +210,12 @@ def test_the_report_is_one_file_with_everything(table, tmp_path, monkeypatch):
     assert "<img" not in (tmp_path / "empty.html").read_text(encoding="utf-8")
 
 
+def test_a_report_that_cannot_be_written_leaves_no_figure(table, tmp_path):
+    with pytest.raises(OSError, match="missing"):
+        plots.report(table, tmp_path / "missing" / "r.html")
+    assert not pyplot.get_fignums()
+
+
 # -- axes given -----------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import pdmp
 from pdmp import plots
@@ -187,6 +188,20 @@ def test_the_style_of_the_user_is_left_alone(line):
         assert dict(pyplot.rcParams) == before and before["font.size"] == 17.0
 
 
+# -- figures that nobody sees -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["one", "another"])
+def test_no_figure_is_left_by_another_test(which):
+    assert not pyplot.get_fignums()
+    pyplot.figure()
+
+
+@pytest.mark.parametrize("name", ["trajectory", "overview", "ranks"])
+def test_a_figure_that_is_returned_is_one_that_pyplot_shows(name, plane):
+    assert getattr(plots, name)(plane).number in pyplot.get_fignums()
+
+
 # -- what is not right ------------------------------------------------------------------------------------------------
 
 OF_A_RUN = [name for name in plots.__all__ if "run" in inspect.signature(getattr(plots, name)).parameters]
@@ -211,6 +226,20 @@ def test_where_nothing_can_be_drawn_is_refused(name, plane):
             getattr(plots, name)(subject, **{kind: given})
     with pytest.raises(TypeError, match="`ax` must be a matplotlib Axes, got int"):
         plots.reliability([0, 1], [0.2, 0.7], ax=3)
+
+
+@pytest.mark.parametrize("name", [*(name for name in OF_A_RUN if name != "inclusion"), "reliability"])
+def test_a_picture_that_fails_leaves_no_figure(name, plane, monkeypatch):
+    """But those of the caller stay."""
+    own = pyplot.figure()
+
+    def broken(*args, **options):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(Figure, "add_subplot", broken)
+    with pytest.raises(MemoryError):
+        getattr(plots, name)(*([[0, 1], [0.2, 0.7]] if name == "reliability" else [plane]))
+    assert pyplot.get_fignums() == [own.number]
 
 
 def test_other_subjects_than_a_picture_has(plane, tmp_path):

@@ -283,6 +283,19 @@ def test_flips_and_refreshments_touch_one_coordinate_and_its_neighbours_clocks()
     assert process.channels()[4] == "refresh 1"
 
 
+@pytest.mark.parametrize("name", FACTORISED)
+def test_each_coordinate_is_refreshed_at_the_rate(name):
+    """By a clock of its own, or by one for all three, which chooses among them."""
+    process = FACTORISED[name]()
+    state, generator, chosen = state_at(process, [1.0, 2.0, 3.0], [1.0, 1.0, 1.0]), rng(1), []
+    for k in range(30):
+        wait = rng(k).standard_exponential() / (0.5 * (3.0 if process.one_clock else 1.0))
+        assert process.native.clock(state, process.clocks - 1, 2.0, rng(k)) == (pytest.approx(2.0 + wait), CERTAIN)
+        process.native.clock(state, process.clocks - 1, 2.0, generator)
+        chosen.append(process.native.touches(state, process.clocks - 1)[0])
+    assert set(chosen) == ({0, 1, 2} if process.one_clock else {2})
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # The reference
 

@@ -472,7 +472,7 @@ def test_processes_without_a_rule_at_a_wall_are_refused():
     ):
         with pytest.raises(TypeError, match=f"knows what a wall does .*got a {type(process).__name__}"):
             pdmp.Bounded(process, lower=0.0)
-    with pytest.raises(TypeError, match="takes a process such as pdmp.ZigZag"):
+    with pytest.raises(TypeError, match="`process` must be a process such as pdmp.ZigZag"):
         pdmp.Bounded(MODEL, lower=0.0)
 
 

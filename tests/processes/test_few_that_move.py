@@ -8,16 +8,17 @@ import pytest
 import pdmp
 from pdmp.models.priors import BetaBernoulli, Normal
 from pdmp.models.regressions.laplace import laplace
-from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
+from pdmp.models.regressions.likelihoods import LogitLaw, NegativeBinomialLaw, NormalLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.process import CERTAIN, DATA, HORIZON
-from pdmp.processes.regression_boomerang import BOUNCE, ROW, shares, weighed
-from pdmp.processes.regression_bps import FACTOR, GROWTH, LEVELS, RegressionBPS
-from pdmp.processes.regression_zigzag import CHORD, OVERFLOW, remainder
+from pdmp.processes.regression_boomerang import BOUNCE, ROW, shares
+from pdmp.processes.regression_bps import LEVELS, RegressionBPS
+from pdmp.processes.remainders import Shells
+from pdmp.processes.row_bounds import row_bounds
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.processes.test_moving_regressions import Late
-from tests.processes.test_regression_boomerang import state_at
+from tests.processes.test_regression_boomerang import along, state_at
 from tests.processes.test_regression_zigzag import DISPERSIONS, LAWS
 
 pytestmark = pytest.mark.exact
@@ -70,26 +71,32 @@ def standing(process, rng, moving, away):
 
 @EVERY
 def test_shares_by_hand(law):
-    """Of columns, and of Λᵢ and γᵢ by columns √ρ times as large, with the same linear predictors."""
+    """Of columns, and of Λᵢ by columns √ρ times as large, with the same linear predictors."""
     model = regression(law)
     anchor, sd = sparse_anchor(model), laplace(model).sd
     support, levels = anchor != 0.0, np.array([1.0, 0.3, 0.01])
-    share, together, factors, growths = shares(model, anchor, sd, support, levels)
+    weights, *shells = row_bounds(model, anchor, sd)
+    share, together, factors = shares(model, anchor, sd, weights, Shells(*shells), support, levels)
     squares = (model.X * sd[:COLUMNS]) ** 2
     parts = squares / squares.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(share, np.append(parts.max(axis=0), np.zeros(model.dim - COLUMNS)), rtol=1e-12)
     assert together == pytest.approx(parts[:, SUPPORT].sum(axis=1).max(), rel=1e-12)
     assert together < share[SUPPORT].sum() - 0.1
-    whole = weighed(model, anchor, np.diag(sd))
-    for level, factor, growth in zip(levels, factors, growths, strict=True):
+    np.testing.assert_array_equal(factors[0], shells[1])
+    assert np.all(np.diff(factors, axis=0) <= 0.0) and np.all(np.diff(factors, axis=1) >= 0.0)
+    if not model.n_dispersions:
+        np.testing.assert_allclose(factors, levels[:, None] ** 1.5 * factors[0])
+    for level, factor in zip(levels[1:], factors[1:], strict=True):
         smaller = regression(law)
         smaller.design.data[:] *= math.sqrt(level)
         there = anchor.copy()
         there[:COLUMNS] /= math.sqrt(level)
-        weights, largest = weighed(smaller, there, np.diag(sd))
-        assert factor == pytest.approx(np.max(weights / whole[0]), rel=1e-9)
-        assert growth == pytest.approx(largest, rel=1e-9, abs=1e-12)
-    assert factors[0] == 1.0 and growths[0] == pytest.approx(whole[1], rel=1e-12)
+        found, radii, own = row_bounds(smaller, there, sd)  # in boxes as small as can be
+        n = min(len(own), len(factor))
+        assert np.all(np.max(found / weights) * own[:n] <= 1.5 * np.max(factor[:n] / own[:n]) * own[:n] + 1e-12)
+        assert np.max(found / weights) <= factor[0] * (1.0 + 1e-9) or model.n_dispersions
+    if law not in (StudentTLaw, NegativeBinomialLaw):  # of which the dispersions are what counts
+        assert factors[2, 0] < 0.9 * factors[0, 0]
 
 
 @EVERY
@@ -110,20 +117,17 @@ def test_no_rate_is_above_its_bound(law, moving, away):
         for now in (0.0, 0.4, 1.7):
             first = [p.native.clock(s, ROW, now, Late(1e-12))[1] for p, s in ((few, state), (every, other))]
             assert first[0] <= first[1] * (1.0 + 1e-12) or first[1] == HORIZON
-            sd, (factor, growth) = few.reference.sd, state.memory.line[[FACTOR, GROWTH]]
+            sd, level = few.reference.sd, state.memory.count[1]
             w = np.linalg.norm(v / sd)
-            horizon = min(1.0, math.log(CHORD) / (growth * w)) if growth > 0.0 else 1.0
-            ends = [
-                few.total * factor * w * remainder(growth, np.linalg.norm((x + v * t - anchor) / sd))
-                for t in (now, now + horizon)
-            ]
+            ends = [np.linalg.norm((x + v * t - anchor) / sd) for t in (now, now + 1.0)]
+            ends = [few.total * few.growth.share(max(ends), level) * w * 0.5 * r**2 for r in ends]
             assert first[0] == pytest.approx(ends[0], rel=1e-4) or HORIZON in first
             for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0):
                 time, bound = few.native.clock(state, ROW, now, Late(e))
                 if not math.isfinite(time) or bound == HORIZON:
                     continue
-                assert bound == pytest.approx(ends[0] + (ends[1] - ends[0]) * (time - now) / horizon, rel=1e-6)
-                rates = [abs(few.native.along(x + v * time, v, k, loss)) * share[k] for k in range(model.n_data)]
+                assert bound == pytest.approx(ends[0] + (ends[1] - ends[0]) * (time - now), rel=1e-6)
+                rates = [abs(along(few, x + v * time, v, k, loss)) * share[k] for k in range(model.n_data)]
                 assert max(rates) <= bound * (1.0 + 1e-9)
                 proposed += 1
     assert proposed > 3
@@ -145,13 +149,13 @@ def test_the_level_is_the_next_one_above_the_share(law):
         beyond = sorted({*moving, *away} - {*SUPPORT})
         share = together + parts[:, beyond].max(axis=0).sum()
         k = max(k for k, level in enumerate(LEVELS) if level >= share or k == 0)
-        assert (state.memory.line[FACTOR], state.memory.line[GROWTH]) == (process.factors[k], process.growths[k])
+        assert state.memory.count[1] == k
         places = state.memory.places[: state.memory.count[0]].tolist()
         assert places == sorted({*SUPPORT, *beyond})
     every = RegressionBPS(model, sparse_anchor(model))
     state = state_at(every, x, v)
     every.native.see_line(state)
-    assert (state.memory.line[FACTOR], state.memory.line[GROWTH]) == (1.0, every.growth)
+    assert state.memory.count[1] == 0
 
 
 def test_levels():
@@ -163,7 +167,7 @@ def test_levels():
     process.share[:], process.share_of_support = 0.0, 0.5 * LEVELS[-1]
     state = state_at(process, *standing(process, np.random.default_rng(0), [0, 3], []))
     process.native.see_line(state)
-    assert state.memory.line[FACTOR] == process.factors[-1]
+    assert state.memory.count[1] == len(LEVELS) - 1
 
 
 @EVERY
@@ -196,25 +200,22 @@ def test_rows_are_read_where_columns_count(law, moving, away):
         np.testing.assert_allclose(states[0].v, states[1].v, rtol=1e-8, atol=1e-12)
 
 
-def test_far_out_the_growth_is_that_of_what_moves():
-    """Where the bound of all columns is not computed any more, that of those that move still is."""
+def test_beyond_the_last_shell_the_path_is_lost():
     model = regression(NormalLaw)
-    few, every = (RegressionBPS(model, sparse_anchor(model), few_move=few) for few in (True, False))
-    few.growths[:] = 1e-3 * few.growth
+    few = RegressionBPS(model, sparse_anchor(model), few_move=True)
     x, v = standing(few, np.random.default_rng(0), [5], [])
-    x[5] = few.anchor[5] + 10.0 * OVERFLOW / few.growth * few.reference.sd[5]
-    assert every.native.clock(state_at(every, x, v), ROW, 0.0, Late(1.0))[1] == HORIZON
-    assert math.isnan(every.native.clock(state_at(every, x, v), ROW, 0.0, Late(1.0))[0])
-    assert few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0))[1] > 0.0
+    x[5] = few.anchor[5] + 2.0 * few.growth.radii[-1] * few.reference.sd[5]
+    time, bound = few.native.clock(state_at(few, x, v), ROW, 0.0, Late(1.0))
+    assert math.isnan(time) and bound == HORIZON
 
 
 @pytest.mark.parametrize("inner", [Sticky, StickyGroups])
 def test_the_same_path_where_rows_are_drawn_alike(inner):
-    """If R = 1 and γ is that of all columns, columns that do not count make no difference to a sticky path."""
+    """If factors are those of all columns, columns that do not count make no difference to a sticky path."""
     model = regression(LogitLaw, 200)
     anchor, law = sparse_anchor(model), BetaBernoulli(1.0, 3.0)
     few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
-    few.factors[:], few.growths[:] = 1.0, every.growth
+    few.growth.factors[:] = every.growth.factors
     runs = []
     for process in (few, every):
         sticky = (

@@ -193,6 +193,19 @@ def test_divergences_are_rejected_counted_and_said():
 
 
 @pytest.mark.exact
+@plain_only
+def test_divergences_and_holds_count_after_the_warm_up():
+    process, state, rng = resolved(pdmp.models.Gaussian([0.0], [1e6]), [1e-4], step=0.5, duration=9.0)
+    for adapting, held, counted in ((1, 0.0, 0.0), (0, 32.0, 12.0)):
+        state.counts[ADAPTING] = adapting
+        for k in range(12 if counted else 20):
+            process.jump(state, 0, float(k), rng)
+        memory = state.memory
+        assert (memory.held[1], memory.counted[0]) == (held, counted) and state.x[0] == 1e-4  # all were rejected
+        assert counted * 0.7 <= memory.divergences[0] <= counted and memory.acceptance_sum[0] < 1e-9
+
+
+@pytest.mark.exact
 def test_a_chain_that_is_held_is_said(monkeypatch):
     steep = pdmp.models.Gaussian([0.0], [4.93])  # at the stability limit of the step
     with pytest.warns(UserWarning, match="was held at one place for"):

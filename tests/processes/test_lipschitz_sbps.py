@@ -132,7 +132,11 @@ BAD = {
     "epochs": (lambda: pdmp.LipschitzSBPS(Minibatch(MODEL, 2, draw="epoch")), TypeError, '"distinct".*draw="epoch"'),
     "anchored": (lambda: pdmp.LipschitzSBPS(ControlVariate(MODEL, 2)), TypeError, "LipschitzSBPS.*ControlVariate"),
     "exact": (lambda: pdmp.LipschitzSBPS(Full(MODEL)), TypeError, "independent mini-batches.*Full"),
-    "no model": (lambda: pdmp.LipschitzSBPS(3.0), TypeError, "LipschitzSBPS needs.*float"),
+    "no model": (
+        lambda: pdmp.LipschitzSBPS(3.0),
+        TypeError,
+        "`provider` must be a model, or independent mini-batches.*float",
+    ),
     "no bound": (
         lambda: pdmp.LipschitzSBPS(Flat([1.0])),
         ValueError,

@@ -15,7 +15,7 @@ from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESH, REFRESHMENT, ROW
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import KEPT_VELOCITY, Sticky
-from tests.processes.test_regression_boomerang import remainders, state_at
+from tests.processes.test_regression_boomerang import along, remainders, state_at
 from tests.processes.test_regression_zigzag import LAWS, regression
 
 pytestmark = pytest.mark.exact
@@ -96,11 +96,14 @@ def test_no_rate_is_above_its_bound_on_an_ellipse(law):
         state = state_at(process, x, v)
         process.native.clock(state, ROW, 0.0, np.random.default_rng(0))
         bounds, largest = state.memory.bounds, 0.0
+        if far == 2.0 and law is StudentTLaw:  # of few rows shells do not reach far
+            assert math.isinf(bounds[ROW])
+            continue
         assert np.all(np.isfinite(bounds)) and np.all(bounds >= 0.0)
         for t in np.linspace(0.0, 2.0 * math.pi, 25):
             there, velocity = later(process, x, v, t)
             for i in range(model.n_data):
-                assert abs(process.native.along(there, velocity, i, loss)) * share[i] <= bounds[ROW] * (1.0 + 1e-9)
+                assert abs(along(process, there, velocity, i, loss)) * share[i] <= bounds[ROW] * (1.0 + 1e-9)
             _, known = remainders(process, there)
             rate = process.native.rate_of_known(state, t)
             assert rate == pytest.approx(max(velocity @ known, 0.0), rel=1e-7, abs=1e-7 * bounds[KNOWN])
@@ -124,7 +127,7 @@ def test_the_bound_of_rows_is_the_maximum_over_a_turn():
                 y, w = (x - process.anchor) / sd, v / sd
                 square = np.sum(y[frozen] ** 2) + np.sum((y * np.cos(t) + w * np.sin(t))[:, moving] ** 2, axis=1)
                 speed = np.linalg.norm((w * np.cos(t) - y * np.sin(t))[:, moving], axis=1)
-                exact = process.total * np.max(speed * 0.5 * square)
+                exact = process.total * process.growth.share(math.sqrt(square.max()), 0) * np.max(speed * 0.5 * square)
                 found = process.native.bound_rows(state_at(process, x, v))
                 assert exact * (1.0 - 1e-9) <= found <= exact * (1.0 + 1e-5)
 
@@ -143,6 +146,9 @@ def test_no_rate_is_above_its_bound_on_a_line(law):
             for e in (1e-9, 1e-3, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0):
                 for i in (ROW, KNOWN):
                     time, bound = process.native.clock(state, i, now, Late(e))
+                    if math.isnan(time):  # of few rows shells do not reach far
+                        assert bound == HORIZON and far == 2.0 and law.dispersions
+                        continue
                     assert time >= now
                     if not math.isfinite(time) or bound in (HORIZON, CERTAIN):
                         continue
@@ -150,17 +156,14 @@ def test_no_rate_is_above_its_bound_on_a_line(law):
                     proposed[i] += 1
                     there, velocity = later(process, x, v, time)
                     if i == ROW:
-                        rates = [
-                            process.native.along(there, velocity, k, np.zeros(3)) * share[k]
-                            for k in range(model.n_data)
-                        ]
+                        rates = [along(process, there, velocity, k) * share[k] for k in range(model.n_data)]
                         assert max(rates) <= bound * (1.0 + 1e-9)
                     else:
                         _, known = remainders(process, there)
                         rate = process.native.rate(state, KNOWN, time, None)
                         assert rate == pytest.approx(max(velocity @ known, 0.0), rel=1e-7, abs=1e-9 * bound)
                         assert rate <= bound
-        assert proposed[ROW] > 3
+        assert proposed[ROW] > 3 or far == 2.0 and law.dispersions
 
 
 def test_the_bound_on_a_line_is_a_chord():
@@ -173,7 +176,9 @@ def test_the_bound_on_a_line_is_a_chord():
         x[1], v[1] = 0.0, 0.0
         state = state_at(process, x, v)
         y, w = (x - process.anchor) / process.reference.sd, v / process.reference.sd
-        ends = [process.total * np.linalg.norm(w) * 0.5 * np.sum((y + w * s) ** 2) for s in (0.3, 1.3)]
+        squares = [np.sum((y + w * s) ** 2) for s in (0.3, 1.3)]
+        share = process.growth.share(math.sqrt(max(squares)), 0)
+        ends = [process.total * share * np.linalg.norm(w) * 0.5 * square for square in squares]
         assert (ends[1] > ends[0]) == (towards > 0.0)
         time, bound = process.native.clock(state, ROW, 0.3, Late(1e-12))
         assert bound == pytest.approx(ends[0], rel=1e-6) and time == pytest.approx(0.3, abs=1e-6)
@@ -312,7 +317,9 @@ def test_all_that_moves_frozen(kind):
 
 def test_what_is_refused():
     for kind in (RegressionBPS, MovingRegressionBoomerang):
-        with pytest.raises(TypeError, match=f"{kind.__name__} takes a MixedRegression without groups, got a Gaussian"):
+        with pytest.raises(
+            TypeError, match=f"{kind.__name__} takes a SumOfTerms, or a MixedRegression without groups, got a Gaussian"
+        ):
             kind(pdmp.models.Gaussian(0.0, [1.0]))
         with pytest.raises(TypeError, match="without groups, got a GroupIntercepts with groups"):
             kind(regression(PoissonLaw, 3))

@@ -8,6 +8,7 @@ import pytest
 from scipy import special, stats
 
 import pdmp
+from pdmp.engine.chain import rows_per_event
 from pdmp.models import LinearGaussian, LogisticRegression
 from pdmp.models.priors import BetaBernoulli, HalfNormal, HalfStudentT, Normal
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
@@ -337,6 +338,13 @@ def test_the_path_does_not_depend_on_chunks_or_on_being_resumed(name):
         np.testing.assert_array_equal(getattr(whole, part), getattr(other, part))
     for part in whole.accumulated:
         np.testing.assert_array_equal(whole.accumulated[part], other.accumulated[part])
+
+
+def test_there_is_room_for_the_largest_group_in_the_skeleton():
+    """Groups of two and of three: a change of one writes as many rows."""
+    process = CASES["linear"]()
+    assert process.local and process.scope[process.first_in_scope :].tolist() == [0, 1, 3, 5, 6]
+    assert np.diff(process.scope_start)[-1] == rows_per_event(process)[1] == 3
 
 
 def test_groups_that_start_at_zero_are_out():

@@ -24,7 +24,6 @@ import warnings
 import numpy as np
 import pytest
 import typer
-from matplotlib import pyplot
 from scipy import stats
 
 import discrete
@@ -906,7 +905,4 @@ def test_what_one_looks_at_first():
     """Four pictures a coordinate: path, marginal, ranks, autocorrelation."""
     run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=60, chains=4, seed=1)
     figure = run.plot([0, 1])
-    try:
-        assert len(figure.axes) == 8 and "run.plot([0, 1])" in PAGES["start/index.md"].read_text(encoding="utf-8")
-    finally:
-        pyplot.close(figure)
+    assert len(figure.axes) == 8 and "run.plot([0, 1])" in PAGES["start/index.md"].read_text(encoding="utf-8")

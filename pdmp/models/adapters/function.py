@@ -8,8 +8,10 @@ which the callback takes for itself for as long as the function runs.
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import operator
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -20,10 +22,11 @@ from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
 from pdmp.models.base import Model
+from pdmp.models.transforms import coordinate_names
+from pdmp.models.verification import FEW_DIRECTIONS, directions, first_wrong, shown, slopes_differ
 from pdmp.native.classes import compiled, fingerprint
 
 #: potential = answer(address of x, address of the gradient to add to, or 0)
-NAMED = 200  #: largest dimension in which wrong entries of a gradient are named
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -77,13 +80,22 @@ class Callback:
     """
 
     def __init__(self, function, dim):
-        self.function, self.dim, self.failure = function, dim, None
+        self.function, self.dim, self._kept = function, dim, threading.local()
         self._vector = ctypes.c_double * dim
         self._pointer = SIGNATURE(self._answer)
         self.address = ctypes.cast(self._pointer, ctypes.c_void_p).value
 
     def __reduce__(self):
         return Callback, (self.function, self.dim)
+
+    @property
+    def failure(self):
+        """The exception that the function raised in this thread: other threads advance other chains, of other runs."""
+        return getattr(self._kept, "failure", None)
+
+    @failure.setter
+    def failure(self, error):
+        self._kept.failure = error
 
     def identity(self):
         """Hash of the function and of all that it names."""
@@ -228,7 +240,7 @@ class FunctionModel(Model):
 
     @property
     def failure(self):
-        """The last exception that the function raised in a run, None if there was none."""
+        """The exception that the function raised in what this thread computes, None if there was none."""
         return self.callback.failure
 
     @failure.setter
@@ -279,52 +291,63 @@ class FunctionModel(Model):
         return np.finfo(np.float32 if single else np.float64).eps
 
     def _compare_slopes(self):
-        """Compare v·∇U with a difference quotient of U, for one direction v, near `initial`."""
+        """Compare ∇U with difference quotients of U, every coordinate, at two points away from `initial`.
+
+        At `initial` itself, often zeros, a partial derivative may vanish, and a wrong factor of it is right.
+        """
         rng = np.random.default_rng(0)
         scale = np.maximum(1.0, np.abs(self.initial))
-        v = rng.standard_normal(self.dim) / math.sqrt(self.dim) * scale
-        # Beside `initial`: at a point of symmetry a gradient of the wrong sign is right.
-        for x in (self.initial + 0.1 * scale * rng.uniform(-1.0, 1.0, self.dim), self.initial):
-            quotients = []
-            try:
-                with np.errstate(all="ignore"):
-                    potential, gradient = self.callback.evaluate(x.copy())
-                    for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
-                        ends = [self.callback.evaluate(x + s * v)[0] for s in (h, -h)]
-                        quotients.append((h, (ends[0] - ends[1]) / (2.0 * h)))
-            except Exception:
+        compared = 0
+        for size in (1.0, 0.3, 0.1, 0.01, 0.0):
+            if compared == 2:
+                return
+            x = self.initial + size * scale * rng.choice([-1.0, 1.0], self.dim) * rng.uniform(0.5, 1.5, self.dim)
+            here, gradient = self._evaluated(x)
+            if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
                 continue  # beyond the support, perhaps
-            slope = float(v @ gradient)
-            if not np.all(np.isfinite([slope, *(q for _, q in quotients)])):
-                continue
-            # Quotients that rounding spoils say nothing.
-            errors = [
-                (abs(q - slope) / max(abs(q), abs(slope)), q)
-                for h, q in quotients
-                if 16.0 * self.resolution * abs(potential) / h < 1e-3 * max(abs(q), abs(slope))
-            ]
-            if errors and min(errors)[0] > 1e-3:
-                raise ValueError(
-                    f"`potential_and_gradient` returns a gradient that does not fit its U{self._wrong(x, scale)}: "
-                    f"along a random direction the gradient's slope is {slope:.8g}, the slope of U is "
-                    f"{min(errors)[1]:.8g}. The gradient must be that of U = -log density. (`check_gradient=False` "
-                    "skips this comparison.)"
-                )
-            return
+            compared += 1
+            differs = functools.partial(self._differs, x, here, gradient, rng.choice([-1.0, 1.0], self.dim))
+            for group in directions(rng, self.dim, FEW_DIRECTIONS):
+                found = first_wrong(differs, group)
+                if found is not None:
+                    j, slope, quotient = found
+                    raise ValueError(
+                        "`potential_and_gradient` returns a gradient that does not fit its U: coordinate "
+                        f"{coordinate_names(self.variables, self.transforms)[j]} of it, at x = {shown(x)}, is "
+                        f"{slope:.8g}, the slope of U is {quotient:.8g}. The gradient must be that of U = -log "
+                        "density. (`check_gradient=False` skips this comparison.)"
+                    )
 
-    def _wrong(self, x, scale):
-        """Which entries of the gradient at x are off, as text."""
-        if self.dim > NAMED:
-            return ""
-        gradient = self.callback.evaluate(x.copy())[1].copy()
-        slopes = np.empty(self.dim)
-        for j, h in enumerate(1e-4 * scale):
-            step = np.zeros(self.dim)
-            step[j] = h
-            slopes[j] = (self.callback.evaluate(x + step)[0] - self.callback.evaluate(x - step)[0]) / (2.0 * h)
-        largest = max(np.abs(slopes).max(), np.abs(gradient).max())
-        off = np.flatnonzero(~(np.abs(slopes - gradient) <= 1e-3 * np.maximum(np.abs(slopes), 1e-3 * largest)))
-        return f", in coordinates {off.tolist()}" if 0 < len(off) < self.dim else ""
+    def _evaluated(self, x):
+        """(U, ∇U), NaN where the function raises."""
+        try:
+            with np.errstate(all="ignore"):
+                return self.callback.evaluate(x.copy())
+        except Exception:  # noqa: BLE001 - beyond the support, perhaps
+            return math.nan, np.full(self.dim, math.nan)
+
+    def _differs(self, x, here, gradient, signs, group):
+        """As `slopes_differ`; of one coordinate at other steps too, as U may be known to few digits only."""
+
+        def value(y):
+            return self._evaluated(y)[0]
+
+        if slopes_differ(value, x, here, gradient, signs, self.resolution, group) is None:
+            return None
+        slope, most = float(gradient[group[0]]), 1e-3 * np.abs(gradient).max()
+        v, errors = np.zeros(self.dim), []
+        v[group] = np.maximum(1.0, np.abs(x[group])) * signs[group]
+        if len(group) > 1:
+            return slope, math.nan
+        size = v[group[0]]
+        for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+            low, high = value(x - h * v), value(x + h * v)
+            quotient = (high - low) / (2.0 * h * size)
+            largest = max(abs(quotient), abs(slope), most)
+            # Quotients that rounding spoils say nothing.
+            if 16.0 * self.resolution * abs(here) / (h * abs(size)) < 1e-3 * largest < math.inf:
+                errors.append((abs(quotient - slope) / largest, quotient))
+        return (slope, min(errors)[1]) if errors and min(errors)[0] > 1e-3 else None
 
 
 def from_function(
@@ -363,7 +386,7 @@ def from_function(
     Returns
     -------
     FunctionModel
-        A model. When the function raises in a run, the run stops; the exception is kept as the attribute `failure`.
+        A model. When the function raises in a run, that run stops: the exception is the cause of its `SamplingError`.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pdmp.expressions.tape import CURVATURE, LANES, LOSS
 from pdmp.models.regressions.design import Dense, products
 from pdmp.native.classes import entry
 from pdmp.native.threads import added, each
@@ -230,37 +231,42 @@ def _terms(block, files, first, x, curved):
     groups = int(block.first[1] - block.first[0]) if K else 0
     gradient, laws = np.zeros(block.dim), np.zeros((k, block.dim))
     own, border, curvatures = np.zeros((groups, K, K)), np.zeros((p, K * groups)), np.empty(block.n_data)
-    potential = _sums(block.native, x, gradient, curvatures, own, border, laws)
+    m = block.n_functionals
+    potential = _sums(block.native, x, gradient, curvatures, own, border, laws, np.zeros((m, m)), *block.scratch(LANES))
     squares = products(block.design.data, curvatures, p) if curved else np.zeros(0)
     return potential, gradient, squares, own, border, laws
 
 
 @entry
-def _sums(model, x, gradient, curvatures, own, border, laws):
+def _sums(model, x, gradient, curvatures, own, border, laws, hessian, eta, there, data, room):
     """Σ Uᵢ, returned; its gradient; ℓ'' of each row, and sums by columns, groups and dispersions, effects centred."""
-    model.add_block_gradient(x, 0, model.n_data, gradient)
-    a, c, p, total = model.first_dispersion(x), model.second_dispersion(x), border.shape[0], 0.0
-    n = laws.shape[0]
-    for i in range(model.n_data):
-        total += model.term_potential(x, i)
-        weight = model.weight[i] if model.weight.shape[0] > 0 else 1.0
-        zz, za, zc, aa, ac, cc = model.likelihood.curvatures(model.margin(x, i), model.target[i], a, c)
-        w = weight * zz
-        curvatures[i] = w
-        if model.n_groups > 0:
-            for j in range(p):
-                part = w * model.design.feature(i, j)
-                for k in range(model.n_groups):
-                    border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
-        for k in range(model.n_groups):
-            for q in range(model.n_groups):
-                own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
-        for q in range(n):
-            part = weight * (za if q == 0 else zc)
-            model.design.add_row(i, part, laws[q])
+    law, p, total, first = model.likelihood, border.shape[0], 0.0, 0
+    while first < model.n_data:
+        lanes = min(LANES, model.n_data - first)
+        out = law.results[model.run_rows(LOSS, x, first, lanes, eta, data, room)]
+        for lane in range(lanes):
+            total += model.weight_of(first + lane) * room[out, lane]
+        place = law.run(CURVATURE, lanes, data, eta, room)
+        for lane in range(lanes):
+            i = first + lane
+            model.distribute(x, i, place, lane, room, gradient)
+            model.hessian_of(i, place, lane, room, hessian)
+            w = hessian[0, 0]
+            curvatures[i] = w
+            if model.n_groups > 0:
+                for j in range(p):
+                    part = w * model.design.feature(i, j)
+                    for k in range(model.n_groups):
+                        border[j, model.level[i, k] - model.first[0]] += part * model.value[i, k]
             for k in range(model.n_groups):
-                laws[q, model.level[i, k]] += part * model.value[i, k]
-            laws[q, model.dim - n] += weight * (aa if q == 0 else ac)
-            if n > 1:
-                laws[q, model.dim - 1] += weight * (ac if q == 0 else cc)
+                for q in range(model.n_groups):
+                    own[model.level[i, 0] - model.first[0], k, q] += w * model.value[i, k] * model.value[i, q]
+            for q in range(model.n_dispersions):
+                part = hessian[0, 1 + q]
+                model.design.add_row(i, part, laws[q])
+                for k in range(model.n_groups):
+                    laws[q, model.level[i, k]] += part * model.value[i, k]
+                for r in range(model.n_dispersions):
+                    laws[q, model.dim - model.n_dispersions + r] += hessian[1 + q, 1 + r]
+        first += lanes
     return total

@@ -24,6 +24,8 @@ Gelfand, Sahu & Carlin (1995), Efficient parametrisations for normal linear mixe
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -144,6 +146,24 @@ class CrossedIntercepts(MixedRegression):
                 out[self.n_fixed + k] += 1.0 - precision * (u * u)
                 out[j] += precision * u + pull * self.share[j - self.first[0]]
                 out[self.means[k]] -= precision * u
+
+    def effect_precision(self, x: np.ndarray, k: int) -> float:
+        """Of the prior of one coefficient of group column k, all others given."""
+        return math.exp(-2.0 * x[self.n_fixed + k])
+
+    def as_effects(self) -> MixedRegression:
+        """`MixedRegression` of the same rows."""
+        other = MixedRegression.__new__(MixedRegression)
+        other.__dict__.update(self.__dict__)
+        X, last = np.array(self.X), int(self.first[-1])
+        X[:, self.intercept] = 1.0
+        other.X, other.design = read_design(X)
+        other.initial = np.r_[self.initial[:last], self.initial[self.dim - self.n_dispersions :]]
+        other.initial[self.first[0] : last] = 0.0
+        other.dim, other._further, other.centred = len(other.initial), (), np.zeros_like(self.centred)
+        means = {f"standardised {name}" for name in self._further}
+        other.variables = {name: shape for name, shape in self.variables.items() if name not in means}
+        return other
 
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""

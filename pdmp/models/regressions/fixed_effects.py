@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.expressions.tape import CURVATURE, GRADIENT, LANES
 from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.design import gram, products
@@ -53,8 +54,7 @@ class FixedEffectsRegression(MixedRegression):
     @compiled
     def term_derivative(self, x, i):
         """weightᵢ ℓ'(zᵢ)."""
-        g = self.likelihood.by_margin(self.margin(x, i), self.target[i], 0.0, 0.0)
-        return g * self.weight[i] if self.weight.shape[0] > 0 else g
+        return self.weight_of(i) * self.likelihood.at(GRADIENT, 0, self.margin(x, i), self.target[i], 0.0, 0.0)
 
     @compiled
     def term_partial(self, x, i, j, scratch):
@@ -84,7 +84,7 @@ class FixedEffectsRegression(MixedRegression):
         if len(self.row_chunks()) > 1:
             return self.data_sums(self.check(x))[1] + self._prior_hessian()
         out = np.zeros(self.n_data)
-        _second_derivatives(self.native, self.check(x), np.zeros(self.dim), out)
+        _second_derivatives(self.native, self.check(x), np.zeros(self.dim), out, *self.scratch(LANES))
         return gram(self.X, out) + self._prior_hessian()
 
     def _prior_hessian(self):
@@ -103,14 +103,18 @@ class FixedEffectsRegression(MixedRegression):
 
 def _gradient_and_hessian(block, files, first, x):
     gradient, curvatures = np.zeros(block.dim), np.empty(block.n_data)
-    _second_derivatives(block.native, x, gradient, curvatures)
+    _second_derivatives(block.native, x, gradient, curvatures, *block.scratch(LANES))
     return gradient, products(block.design.data, curvatures, block.dim)
 
 
 @entry
-def _second_derivatives(model, x, gradient, out):
+def _second_derivatives(model, x, gradient, out, eta, there, data, room):
     """Of each row, ℓ'' times its weight; adds the gradient of all terms to `gradient`."""
-    model.add_block_gradient(x, 0, model.n_data, gradient)
-    for i in range(model.n_data):
-        value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], 0.0, 0.0)
-        out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value
+    i, law = 0, model.likelihood
+    while i < model.n_data:
+        n = min(LANES, model.n_data - i)
+        place = model.run_rows(CURVATURE, x, i, n, eta, data, room)
+        for lane in range(n):
+            model.distribute(x, i + lane, place, lane, room, gradient)
+            out[i + lane] = model.weight_of(i + lane) * room[law.results[place + 1], lane]
+        i += n

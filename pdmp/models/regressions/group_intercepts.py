@@ -113,6 +113,25 @@ class GroupIntercepts(MixedRegression):
                     out[self.first[q] + g] += pull
                     out[self.means[q]] -= pull
 
+    def effect_precision(self, x: np.ndarray, k: int) -> float:
+        """Of the prior of one coefficient of group column k, all others given."""
+        return float(self.mixing[:, k] ** 2 @ np.exp(-2.0 * x[self.n_fixed : self.n_fixed + self.n_groups]))
+
+    def as_effects(self) -> MixedRegression | None:
+        """`MixedRegression` of the same rows; None for rows in files, which have coefficients of groups in them."""
+        if self.coded is not None:
+            return None
+        other = MixedRegression.__new__(MixedRegression)
+        other.__dict__.update(self.__dict__)
+        X, other.value = np.array(self.X), self.value.copy()
+        X[:, self.means[0]] = 1.0
+        for k, j in enumerate(self.means[1:], 1):
+            X[:, j], other.value[:, k] = self.value[:, k], self.groups[k].value / self.group_scale[k]
+        other.X, other.design = read_design(X)
+        other.initial, other.centred = self.initial.copy(), np.zeros_like(self.centred)
+        other.initial[self.first[0] : self.first[-1]] = 0.0
+        return other
+
     def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
         """Natural parameters of draws of x (..., dim), as of `MixedRegression`: effects, not coefficients."""
         draws = np.array(draws, dtype=float)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.expressions.tape import CURVATURE, LANES
 from pdmp.models.priors import derivative, second_derivative_bound
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
 from pdmp.models.regressions.design import gram
@@ -108,8 +109,7 @@ class _Rows:
 
     def curvature(self, x):
         """Σ of ℓ'' times products of the fixed columns (p, p), of those of a group (G, K, K), of both (p, K G)."""
-        model, rows = self.model, np.zeros(self.model.n_data)
-        row_curvatures(model.native, x, rows)
+        model, rows = self.model, row_curvatures(self.model, x)
         p, K = model.n_fixed, model.n_groups
         if not K:
             return gram(model.X, rows), np.zeros((0, 0, 0)), np.zeros((p, 0))
@@ -176,13 +176,22 @@ def _definite(matrix):
         return (vectors * values) @ vectors.T
 
 
+def row_curvatures(model, x: np.ndarray) -> np.ndarray:
+    """ℓ'' of each row by its linear predictor, times its weight, (N,)."""
+    out = np.zeros(model.n_data)
+    _row_curvatures(model.native, x, out, *model.scratch(LANES))
+    return out
+
+
 @entry
-def row_curvatures(model, x, out):
-    """ℓ'' of each row by its linear predictor, times its weight."""
-    a, c = model.first_dispersion(x), model.second_dispersion(x)
-    for i in range(model.n_data):
-        value = model.likelihood.second_derivative(model.margin(x, i), model.target[i], a, c)
-        out[i] = value * model.weight[i] if model.weight.shape[0] > 0 else value
+def _row_curvatures(model, x, out, eta, there, data, room):
+    i, law = 0, model.likelihood
+    while i < model.n_data:
+        n = min(LANES, model.n_data - i)
+        second = law.results[model.run_rows(CURVATURE, x, i, n, eta, data, room) + law.count]
+        for lane in range(n):
+            out[i + lane] = model.weight_of(i + lane) * room[second, lane]
+        i += n
 
 
 def _log_spread(model, column, square):

@@ -188,6 +188,4 @@ class _Curvature:
 
 def _rows(model, x):
     """ℓ'' of the rows, 0 where it is negative."""
-    rows = np.zeros(model.n_data)
-    row_curvatures(model.native, x, rows)
-    return np.maximum(rows, 0.0)
+    return np.maximum(row_curvatures(model, x), 0.0)

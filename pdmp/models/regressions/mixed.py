@@ -20,17 +20,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.expressions.tape import GRADIENT, LANES, LOSS, Rows, Scratch, expand
 from pdmp.models.base import Model
 from pdmp.models.priors import NORMAL, BetaBernoulli, Prior, derivative, potential
 from pdmp.models.regressions.blocks import Blocks, Coded
 from pdmp.models.regressions.design import Mapped, is_mapped, pieces, read_design
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.regressions.likelihoods import Likelihood
-from pdmp.native.classes import Compiled, compiled, inlined
+from pdmp.native.classes import Compiled, compiled, entry, positive
+from pdmp.native.threads import chunks
 from pdmp.native.vectors import exp
-
-#: Effects are centred where half of the groups or more have at least so many rows: the data say what each effect is.
-CENTRED_ROWS = 50
 
 
 class GroupColumn(NamedTuple):
@@ -53,11 +52,6 @@ class GroupColumn(NamedTuple):
     def usual_rows(self) -> float:
         """Rows of a group, the median of them."""
         return float(np.median(self.sizes))
-
-    @property
-    def is_large(self) -> bool:
-        """Whether half of the groups or more have at least `CENTRED_ROWS` rows."""
-        return self.usual_rows >= CENTRED_ROWS
 
     @property
     def sd_name(self) -> str:
@@ -153,7 +147,7 @@ class MixedRegression(Model):
         self.columns, self.groups, self.intercept, self.response = tuple(columns), tuple(groups), intercept, response
         self.likelihood, self.coded = likelihood, coded
         self.first = p + K + np.concatenate([[0], np.cumsum([len(g.levels) for g in groups])]).astype(np.int64)
-        self.centred = np.array([g.is_large for g in groups], np.int64)
+        self.centred = np.zeros(K, np.int64)
         if coded is None:
             self._keep(X, y, offset, weights, scale_response)
         else:
@@ -269,10 +263,46 @@ class MixedRegression(Model):
         return x[self.dim - 1] if self.n_dispersions > 1 else 0.0
 
     @compiled
+    def write_row(self, x, i, z, lane, eta, data):
+        """Write row i, whose linear predictor is z, into a lane."""
+        eta[0, lane], data[0, lane] = z, self.target[i]
+        for k in range(self.n_dispersions):
+            eta[1 + k, lane] = x[self.dim - self.n_dispersions + k]
+
+    @compiled
+    def run_rows(self, which, x, first, n, eta, data, room):
+        """Carry out a tape of the likelihood for rows first … first + n - 1; the place of its first result."""
+        for lane in range(n):
+            self.write_row(x, first + lane, self.margin(x, first + lane), lane, eta, data)
+        return self.likelihood.run(which, n, data, eta, room)
+
+    @compiled
+    def weight_of(self, i):
+        """What row i's loss is multiplied by."""
+        return self.weight[i] if self.weight.shape[0] > 0 else 1.0
+
+    @compiled(allocates=True, inline=False)
     def term_potential(self, x, i):
-        a, c = self.first_dispersion(x), self.second_dispersion(x)
-        value = self.likelihood.loss(self.margin(x, i), self.target[i], a, c)
-        return value * self.weight[i] if self.weight.shape[0] > 0 else value
+        law = self.likelihood
+        eta, data, room = np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
+        place = self.run_rows(LOSS, x, i, 1, eta, data, room)
+        return self.weight_of(i) * room[law.results[place], 0]
+
+    @compiled(allocates=True, inline=False)
+    def block_potential(self, x, first, last):
+        law, i, total = self.likelihood, first, 0.0
+        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
+        while i < last:
+            n = min(LANES, last - i)
+            out = law.results[self.run_rows(LOSS, x, i, n, eta, data, room)]
+            for lane in range(n):
+                total += self.weight_of(i + lane) * room[out, lane]
+            i += n
+        return total
+
+    @compiled(inline=False)
+    def total_potential(self, x):
+        return self.prior_potential(x) + self.block_potential(x, 0, self.n_data)
 
     @compiled(inline=False, allocates=True)
     def total_rise(self, x, y):
@@ -282,21 +312,26 @@ class MixedRegression(Model):
             if x[j] != 0.0 or y[j] != 0.0:
                 places[count] = j
                 count += 1
-        a, c, total = self.first_dispersion(x), self.second_dispersion(x), 0.0
-        for i in range(self.n_data):
-            rest, t = self.further_margin(x, i), self.target[i]
-            here = self.design.product_of(x, places, count, i) + rest
-            there = self.design.product_of(y, places, count, i) + rest
-            rise = self.likelihood.loss(there, t, a, c) - self.likelihood.loss(here, t, a, c)
-            total += rise * self.weight[i] if self.weight.shape[0] > 0 else rise
+        law, first, total = self.likelihood, 0, 0.0
+        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
+        while first < self.n_data:
+            n = min(LANES, self.n_data - first)
+            for sign, point in ((-1.0, x), (1.0, y)):
+                for lane in range(n):
+                    i = first + lane
+                    z = self.design.product_of(point, places, count, i) + self.further_margin(x, i)
+                    self.write_row(x, i, z, lane, eta, data)
+                out = law.results[law.run(LOSS, n, data, eta, room)]
+                for lane in range(n):
+                    total += sign * self.weight_of(first + lane) * room[out, lane]
+            first += n
         return total + (self.prior_potential(y) - self.prior_potential(x))
 
     @compiled
-    def add_term_gradient(self, x, i, out):
-        a, c = self.first_dispersion(x), self.second_dispersion(x)
-        z, y = self.margin(x, i), self.target[i]
-        weight = self.weight[i] if self.weight.shape[0] > 0 else 1.0
-        g = weight * self.likelihood.by_margin(z, y, a, c)
+    def distribute(self, x, i, place, lane, room, out):
+        """Add the gradient of row i, the results at `place` in this lane being those by the functionals."""
+        law, weight = self.likelihood, self.weight_of(i)
+        g = weight * room[law.results[place], lane]
         self.design.add_row(i, g, out)
         for k in range(self.n_groups):
             j, pull = self.level[i, k], g * self.value[i, k]
@@ -306,10 +341,110 @@ class MixedRegression(Model):
                 pull *= exp(x[self.n_fixed + k])
                 out[j] += pull
                 out[self.n_fixed + k] += pull * x[j]
-        if self.n_dispersions > 0:
-            out[self.dim - self.n_dispersions] += weight * self.likelihood.by_first(z, y, a, c)
-        if self.n_dispersions > 1:
-            out[self.dim - 1] += weight * self.likelihood.by_second(z, y, a, c)
+        for k in range(self.n_dispersions):
+            out[self.dim - self.n_dispersions + k] += weight * room[law.results[place + 1 + k], lane]
+
+    @compiled(allocates=True, inline=False)
+    def add_term_gradient(self, x, i, out):
+        law = self.likelihood
+        eta, data, room = np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
+        self.distribute(x, i, self.run_rows(GRADIENT, x, i, 1, eta, data, room), 0, room, out)
+
+    @compiled(allocates=True, inline=False)
+    def add_block_gradient(self, x, first, last, out):
+        law, i = self.likelihood, first
+        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
+        while i < last:
+            n = min(LANES, last - i)
+            place = self.run_rows(GRADIENT, x, i, n, eta, data, room)
+            for lane in range(n):
+                self.distribute(x, i + lane, place, lane, room, out)
+            i += n
+
+    @compiled(allocates=True, inline=False)
+    def add_batch_gradient(self, x, rows, n, out):
+        law, done = self.likelihood, 0
+        eta, data, room = np.empty((law.count, LANES)), np.empty((1, LANES)), np.empty((law.registers, LANES))
+        while done < n:
+            lanes = min(LANES, n - done)
+            for lane in range(lanes):
+                i = rows[done + lane]
+                self.write_row(x, i, self.margin(x, i), lane, eta, data)
+            place = law.run(GRADIENT, lanes, data, eta, room)
+            for lane in range(lanes):
+                self.distribute(x, rows[done + lane], place, lane, room, out)
+            done += lanes
+
+    @compiled
+    def hessian_of(self, i, place, lane, room, out):
+        """Write the Hessian of row i by its functionals into out (m, m); `place` is that of `CURVATURE`."""
+        law, weight, m = self.likelihood, self.weight_of(i), 1 + self.n_dispersions
+        q = place + m
+        for f in range(m):
+            for g in range(f, m):
+                out[f, g] = out[g, f] = weight * room[law.results[q], lane]
+                q += 1
+
+    @compiled
+    def remainder_along(self, there, x, v, i, scratch, rho):
+        """v·Rᵢ(x), Rᵢ what the gradient of row i is beyond its expansion at `there`, without groups; its parts in rho.
+
+        rho (m,) are those by the linear predictor and the dispersions.
+        """
+        z, z0, slope = self.margin(x, i), self.margin(there, i), self.design.product(v, i)
+        return self.remainder_along_margin(there, x, v, i, z, z0, slope, scratch, rho)
+
+    @compiled
+    def remainder_along_places(self, there, x, v, i, places, count, support, scratch, rho):
+        """As `remainder_along`, from the first `count` columns in `places`, beyond which x and v have none that differ.
+
+        `there` is 0 outside of the columns in `support`.
+        """
+        rest = self.further_margin(x, i)
+        z = self.design.product_of(x, places, count, i) + rest
+        z0 = self.design.product_of(there, support, support.shape[0], i) + rest
+        slope = self.design.product_of(v, places, count, i)
+        return self.remainder_along_margin(there, x, v, i, z, z0, slope, scratch, rho)
+
+    @compiled
+    def remainder_along_margin(self, there, x, v, i, z, z0, slope, scratch, rho):
+        """The same, the linear predictor being z, z0 at `there`, and `slope` its change in a unit of time."""
+        self.expand_row(there, x, i, z, z0, scratch, rho)
+        total = slope * rho[0]
+        for k in range(self.n_dispersions):
+            total += v[self.dim - self.n_dispersions + k] * rho[1 + k]
+        return total
+
+    @compiled
+    def expand_row(self, there, x, i, z, z0, scratch, rho):
+        """Parts of Rᵢ by the functionals, as of `remainder_along`."""
+        law, m = self.likelihood, 1 + self.n_dispersions
+        self.write_row(there, i, z0, 0, scratch.there, scratch.data)
+        self.write_row(x, i, z, 0, scratch.eta, scratch.data)
+        expand(
+            law.code, law.number, law.results, law.tapes, m, scratch.data, scratch.eta, scratch.there, scratch.room, rho
+        )
+        for k in range(m):
+            rho[k] *= self.weight_of(i)
+
+    @compiled(allocates=True, inline=False)
+    def remainder_rates(self, there, x, v):
+        """Σᵢ (v·Rᵢ(x))₊."""
+        law, total = self.likelihood, 0.0
+        scratch = Scratch(
+            np.empty((law.count, 1)), np.empty((law.count, 1)), np.empty((1, 1)), np.empty((law.registers, 1))
+        )
+        rho = np.empty(law.count)
+        for i in range(self.n_data):
+            total += positive(self.remainder_along(there, x, v, i, scratch, rho))
+        return total
+
+    @compiled
+    def add_remainder(self, i, rho, out):
+        """out += Rᵢ of these parts."""
+        self.design.add_row(i, rho[0], out)
+        for k in range(self.n_dispersions):
+            out[self.dim - self.n_dispersions + k] += rho[1 + k]
 
     @compiled
     def fetch(self, i):
@@ -317,39 +452,6 @@ class MixedRegression(Model):
         self.design.fetch_entry(self.target, i)
         self.design.fetch_entry(self.offset, i)
         self.design.fetch_entry(self.weight, i)
-
-    @compiled
-    def remainder_bounds(self, anchor, i, scale):
-        """Numbers (m, mₐ, m_c, γ): bounds on a row's gradient beyond its expansion at the anchor, effects centred.
-
-        With H the Hessian of ℓᵢ by (z, a, c) at the anchor, Δ(z, a, c) the way from there, and r the distance, in units
-        of `scale`, in the coordinates of which row i depends,
-
-            |Δ∇ℓᵢ - H Δ(z, a, c)| <= (m, mₐ, m_c) (e^(γr) - 1 - γr) / γ².
-        """
-        a, c = self.first_dispersion(anchor), self.second_dispersion(anchor)
-        zzz, zza, zzc, zaa, zac, zcc, aaa, aac, acc, ccc = self.likelihood.third_bounds(
-            self.margin(anchor, i), self.target[i], a, c
-        )
-        gz, ga, gc = self.likelihood.growth(a, c)
-        square, sa, sc = 0.0, 0.0, 0.0
-        for j in range(self.n_fixed):
-            b = scale[j] * self.design.feature(i, j)
-            square += b * b
-        for k in range(self.n_groups):
-            b = scale[self.level[i, k]] * self.value[i, k]
-            square += b * b
-        if self.n_dispersions > 0:
-            sa = scale[self.dim - self.n_dispersions]
-        if self.n_dispersions > 1:
-            sc = scale[self.dim - 1]
-        s, weight = math.sqrt(square), self.weight[i] if self.weight.shape[0] > 0 else 1.0
-        return (
-            weight * _norm(zzz * s * s, zza * s * sa, zzc * s * sc, zaa * sa * sa, zac * sa * sc, zcc * sc * sc),
-            weight * _norm(zza * s * s, zaa * s * sa, zac * s * sc, aaa * sa * sa, aac * sa * sc, acc * sc * sc),
-            weight * _norm(zzc * s * s, zac * s * sa, zcc * s * sc, aac * sa * sa, acc * sa * sc, ccc * sc * sc),
-            math.sqrt(gz * gz * square + ga * ga * sa * sa + gc * gc * sc * sc),
-        )
 
     # -- compiled: the prior ------------------------------------------------------------------------------------------
 
@@ -398,6 +500,14 @@ class MixedRegression(Model):
         # With groups, adding up what the chunks have found of each would take longer than the chunks.
         return None if self.n_groups else self.n_fixed + 1
 
+    def as_effects(self) -> MixedRegression | None:
+        """The model whose coordinates are effects, not coefficients of groups; None where it cannot be made."""
+        return self
+
+    def centring(self) -> list[str]:
+        """How the effects of each group column move, for notes."""
+        return ["centred" if c else "not centred" for c in self.centred]
+
     def some_rows(self, rows: np.ndarray) -> MixedRegression:
         """The same regression of some of the rows."""
         other = copy.copy(self)
@@ -408,6 +518,51 @@ class MixedRegression(Model):
             setattr(other, name, values[rows] if len(values) else values)
         other.n_data = len(rows)
         return other
+
+    def scratch(self, lanes: int = 1) -> Scratch:
+        """What evaluating so many rows at once needs."""
+        return self.likelihood.scratch(lanes)
+
+    @property
+    def n_functionals(self) -> int:
+        """Parts of `remainder_along`."""
+        return 1 + self.n_dispersions
+
+    @property
+    def enclosures(self) -> list[tuple]:
+        """Tapes for enclosures of third derivatives, without and with the fourth."""
+        derived = self.likelihood.law.derived
+        return [(derived.third, derived.third_and_fourth)]
+
+    def pieces(self) -> list[tuple[int, int, int]]:
+        """Kind, first and stop of chunks of rows."""
+        return [(0, *where) for where in chunks(self.n_data, self.n_fixed + 2 * self.n_groups + 3)]
+
+    def name_of_row(self, i: int) -> str:
+        return f"row {i}"
+
+    def row_block(self, k: int, first: int, stop: int, x: np.ndarray, root: np.ndarray) -> Rows:
+        """Functionals at x (m, n), responses (1, n), S (m, m, n) and weights (n,) or (0,) of rows.
+
+        S is for LLᵀ, `root` being L, or its diagonal (d,); with groups for the latter alone.
+        """
+        m, p, rows, own = 1 + self.n_dispersions, self.n_fixed, slice(first, stop), self.dim - self.n_dispersions
+        eta, square = np.empty((m, stop - first)), np.zeros((m, m, stop - first))
+        _write_margins(self.native, x, first, eta[0])
+        eta[1:] = x[own:, None]
+        X = np.asarray(self.design.data[rows, :p], float)
+        if root.ndim == 1:
+            square[0, 0] = np.square(X) @ root[:p] ** 2
+            for k in range(self.n_groups):
+                square[0, 0] += np.square(root[self.level[rows, k]] * self.value[rows, k])
+            for k in range(1, m):
+                square[k, k] = root[own + k - 1] ** 2
+        else:
+            parts = X @ root[:p]
+            square[0, 0] = np.einsum("ij,ij->i", parts, parts)
+            square[0, 1:] = square[1:, 0] = root[own:] @ parts.T
+            square[1:, 1:] = (root[own:] @ root[own:].T)[..., None]
+        return Rows(eta, self.target[None, rows], square, self.weight[rows])
 
     def prior_inclusion(self) -> np.ndarray | None:
         return None if self.inclusion is None else self.inclusion.copy()
@@ -475,10 +630,10 @@ class MixedRegression(Model):
         return {self.response: self.y}
 
 
-@inlined
-def _norm(zz, za, zc, aa, ac, cc):
-    """Frobenius norm of a symmetric matrix."""
-    return math.sqrt(zz * zz + aa * aa + cc * cc + 2.0 * (za * za + zc * zc + ac * ac))
+@entry
+def _write_margins(model, x, first, out):
+    for i in range(out.shape[0]):
+        out[i] = model.margin(x, first + i)
 
 
 def _standardise(X, intercept):

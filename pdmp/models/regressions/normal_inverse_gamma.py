@@ -14,6 +14,7 @@ from pdmp.models.base import Model
 from pdmp.models.regressions.design import gram, name_coefficients, read_design, with_ones
 from pdmp.models.regressions.glm import read_vector
 from pdmp.models.transforms import Log
+from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled, vectorised
 from pdmp.native.vectors import BLOCK, buffer, exp
 
@@ -50,11 +51,20 @@ class NormalInverseGamma(Model):
     weight: float
 
     def __init__(self, mean: ArrayLike, precision: ArrayLike, shape: float, scale: float) -> None:
-        mean = np.array(mean, dtype=float)
-        d = len(mean)
+        mean, precision = np.array(mean, dtype=float), np.array(precision, dtype=float, order="C")
+        d, shape, scale = len(np.atleast_1d(mean)), positive("shape", shape), positive("scale", scale)
+        if mean.shape != (d,) or precision.shape != (d, d) or not np.isfinite(mean.sum() + precision.sum()):
+            raise ValueError(
+                f"`mean` and `precision` must be finite, of shapes (d,) and (d, d), got {mean.shape} and "
+                f"{precision.shape}."
+            )
+        try:
+            np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            raise ValueError("`precision` must be positive definite.") from None
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
-        self.mean, self.precision = mean, np.array(precision, dtype=float, order="C")
-        self.shape, self.scale, self.weight = float(shape), float(scale), float(shape) + 0.5 * d
+        self.mean, self.precision = mean, precision
+        self.shape, self.scale, self.weight = shape, scale, shape + 0.5 * d
 
     # -- compiled -------------------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from pdmp.expressions.special import log_ndtr, mills
 from pdmp.models.regressions.glm import BoundedHessian, read_labels
-from pdmp.models.targets.skew_normal import inverse_mills, log_cdf
 from pdmp.native.classes import compiled
 
 
@@ -59,15 +59,15 @@ class ProbitRegression(BoundedHessian):
 
     @compiled
     def loss(self, z, y):
-        return -log_cdf(y * z)
+        return -log_ndtr(y * z)
 
     @compiled
     def first_derivative(self, z, y):
-        return -y * inverse_mills(y * z)
+        return -y * mills(y * z)
 
     @compiled
     def second_derivative(self, z, y):
-        m = inverse_mills(y * z)
+        m = mills(y * z)
         return m * (m + y * z)
 
     @compiled

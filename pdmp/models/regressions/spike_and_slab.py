@@ -109,7 +109,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
     ) -> None:
         if sparse.issparse(X):
             raise ValueError(
-                f"`A` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
+                f"`X` must be dense for {type(self).__name__}; pdmp.models.LinearGaussian takes it sparse."
             )
         if np.ndim(X) != 2 or 0 in np.shape(X):
             raise ValueError(f"`X` must have shape (N, d), N and d at least 1; got {np.shape(X)}.")
@@ -210,9 +210,6 @@ class SpikeAndSlabLogisticRegression(_SpikeAndSlab, LogisticRegression):
         dtype: DTypeLike | None = None,
         intercept: bool = False,
     ) -> None:
-        scales = np.asarray(slab_scale)
-        if scales.dtype.kind in "biuf" and not np.all(scales > 0.0):
-            raise ValueError(f"`slab_scale` must be positive, got {slab_scale!r}.")
         super().__init__(X, y, slab_scale, dtype, intercept)
         if intercept:
             values = np.array(inclusion, dtype=float)

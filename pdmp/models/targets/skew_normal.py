@@ -7,40 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.expressions.special import log_ndtr, mills
 from pdmp.models.base import Model
-from pdmp.native.classes import compiled, inlined
-
-SQRT_HALF = math.sqrt(0.5)
-HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-TAIL = -8.0  #: below this argument Φ is computed from the continued fraction of the inverse Mills ratio
-DEPTH = 16  #: of that fraction: at -8 the remainder is below rounding
-
-
-@inlined
-def _fraction(t):
-    """φ(t) / Φ(-t) for t >= 8, by Laplace's continued fraction t + 1/(t + 2/(t + 3/(t + …)))."""
-    tail = t
-    for k in range(DEPTH, 0, -1):
-        tail = t + k / tail
-    return tail
-
-
-@inlined
-def inverse_mills(z):
-    """φ(z) / Φ(z), φ and Φ being the density and the distribution function of N(0, 1)."""
-    if z < TAIL:
-        return _fraction(-z)
-    return math.exp(-0.5 * (z * z) - HALF_LOG_2PI) / (0.5 * math.erfc(-z * SQRT_HALF))
-
-
-@inlined
-def log_cdf(z):
-    """log Φ(z)."""
-    if z < TAIL:
-        return -0.5 * (z * z) - HALF_LOG_2PI - math.log(_fraction(-z))
-    if z > 0.0:
-        return math.log1p(-0.5 * math.erfc(z * SQRT_HALF))
-    return math.log(0.5 * math.erfc(-z * SQRT_HALF))
+from pdmp.native.classes import compiled
 
 
 class SkewNormal(Model):
@@ -81,16 +50,16 @@ class SkewNormal(Model):
 
     @compiled
     def potential(self, x):
-        return 0.5 * (x[0] * x[0]) - log_cdf(self.shape * x[0])
+        return 0.5 * (x[0] * x[0]) - log_ndtr(self.shape * x[0])
 
     @compiled
     def add_gradient(self, x, out):
-        out[0] += x[0] - self.shape * inverse_mills(self.shape * x[0])
+        out[0] += x[0] - self.shape * mills(self.shape * x[0])
 
     def hessian(self, x: ArrayLike) -> np.ndarray:
         """U'' = 1 + α² m(αθ) (m(αθ) + αθ), shape (1, 1)."""
         z = self.shape * self.check(x)[0]
-        m = inverse_mills(z)
+        m = mills(z)
         return np.array([[1.0 + self.shape**2 * m * (m + z)]])
 
     @property

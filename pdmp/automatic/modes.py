@@ -1,0 +1,186 @@
+"""Modes that no chain is in: where further paths end, apart from where the chains have been and of about their mass.
+
+Chains that start in one of two modes agree with each other whatever the other one holds. So up to `PATHS` points, half
+of them three times as far out as those of the chains, descend by L-BFGS in the metric that was learnt, as long as this
+takes little beside the warm-up. A path that enters a known Gaussian ends there. Of an end that is new a Newton path
+finds the Gaussian of best ELBO. It is a mode of its own
+
+- if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed;
+- if no chain has been in it;
+- if a barrier lies between it and every Gaussian in which chains have been, on the straight line: a ridge has none;
+- if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
+
+A mode that is so narrow, or so far away, that no path ends in it is not found.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.automatic.metric import FIRST_WINDOW, Metric, hamiltonian
+from pdmp.automatic.start import (
+    CONVERGED,
+    DENSE,
+    WIDTH,
+    Evaluations,
+    Gaussian,
+    Path,
+    Starts,
+    backtrack,
+    dispersed,
+    draw_by_importance,
+    elbo,
+    entered,
+    find_path,
+    is_typical,
+    remembered,
+    two_loops,
+)
+from pdmp.automatic.windows import gradients_of, run_window
+from pdmp.engine.result import Run
+from pdmp.models.base import Model
+from pdmp.processes.mass import lower, mass_of
+
+PATHS = 32  #: further paths, at most
+#: Evaluations from which on no other one begins: so many, or a share of what the warm-up has taken.
+EVALUATIONS, SHARE = 500, 0.1
+WIDTHS = (WIDTH, 3.0 * WIDTH)  #: they begin within ± these, in turn
+LONGEST = 50  #: steps of one
+TIE = 3.0  #: nats of ELBO by which a mode that is worth a word is behind, at most: a twentieth of the mass
+BARRIER = 4.0  #: nats above the higher of two modes that part them; lower ones are crossed every few paths
+VISITED = 50  #: places of a chain that are compared with those of the others
+PLACES = 16  #: of a straight line, where that is looked at
+NAMED = 3  #: coordinates that a warning names
+
+
+class Hidden(NamedTuple):
+    """A mode that no chain is in."""
+
+    gaussian: Gaussian
+    behind: float  #: the best ELBO less its own; negative where it is the best
+
+
+def hidden_modes(
+    model: Model, starts: Starts, learnt: Metric, seed: np.random.SeedSequence
+) -> tuple[list[Hidden], int]:
+    """Modes apart from where the chains have been, that of most mass first, and the evaluations that this took.
+
+    Parameters
+    ----------
+    model : Model
+    starts : Starts
+        The paths so far, and where chains started.
+    learnt : Metric
+        With the points that chains visited.
+    seed : numpy.random.SeedSequence
+        Of the points where paths begin, of the ELBOs, and of chains.
+    """
+    target, dense, rng = Evaluations(model), model.dim <= DENSE, np.random.Generator(np.random.PCG64(seed))
+    most, spent = max(EVALUATIONS, SHARE * (starts.evaluations + learnt.gradients)), 0
+    draws = rng.standard_normal((8, model.dim))
+    here = Path(learnt.gaussian, elbo(target, learnt.gaussian, draws), True)
+    known = (here, *(path for path in starts.paths if path.gaussian is not None))
+    seen = np.concatenate([learnt.visited, learnt.points, starts.points])
+    best = max(path.elbo for path in known)
+    distinct = list({id(path): path for path in known[1:]}.values())
+    used = [path.gaussian.centre for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
+    used = used or [learnt.mean]  # that of chains in several modes may be between them
+    ends, found = [path for path in distinct if path.mode is not None], []
+    for k in range(len(ends) + PATHS):
+        if k < len(ends):
+            path = ends[k]
+        else:
+            if target.count > most:
+                break
+            origin = dispersed(target, starts.centre, rng, WIDTHS[k % 2])
+            end = descend(target, origin, learnt.gaussian, known)
+            if end is None:
+                continue
+            path = find_path(target, end, rng, known, dense)
+            if any(path is other for other in known) or path.mode is None:
+                continue
+            known = (*known, path)
+        if path.elbo < best - TIE or is_visited(path.mode, seen):
+            continue
+        if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):
+            points = np.array([draw_by_importance(target, path.mode, rng) for _ in learnt.points])
+            process = hamiltonian(model, mass_of(lower(path.mode.root) if dense else path.mode.root), learnt.far)
+            run = run_window(process, points, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
+            spent += gradients_of(run)
+            if not comes_to(run, learnt.gaussian, seen):
+                found.append(Hidden(path.mode, best - path.elbo))
+                known = (*known, Path(path.mode, path.elbo, True))
+    return sorted(found, key=lambda mode: mode.behind), target.count + spent
+
+
+def descend(target: Evaluations, x: np.ndarray, metric: Gaussian, known: tuple[Path, ...]) -> np.ndarray | None:
+    """Where L-BFGS in a metric ends, (d,); None where it enters a known Gaussian, or comes to no end."""
+    potential, last, pairs = target.potential(x), None, []
+    for _ in range(LONGEST):
+        if entered(known, x, potential) is not None or is_near(metric, x):
+            return None
+        gradient = target.gradient(x)
+        if not np.all(np.isfinite(gradient)):
+            return None
+        pairs = remembered(pairs, last, x, gradient)
+        last = x, gradient
+        step = two_loops(pairs, gradient, metric.times_covariance)
+        if gradient @ step < CONVERGED:
+            return x
+        moved = backtrack(target, x, potential, gradient, step)
+        if moved is None:
+            return None
+        x, potential = moved
+    return None
+
+
+def is_near(metric: Gaussian, x: np.ndarray) -> bool:
+    """Whether x is within three standard deviations of the mean that was learnt, in every direction together."""
+    z = metric.standardised(x)
+    return bool(z @ z <= 9.0)
+
+
+def is_visited(mode: Gaussian, seen: np.ndarray) -> bool:
+    """Whether any of the points (n, d) is where the Gaussian has its mass."""
+    return any(is_typical(z) for z in mode.standardised(seen))
+
+
+def comes_to(run: Run, metric: Gaussian, seen: np.ndarray) -> bool:
+    """Whether a chain comes as near to one of the points (n, d) as these are to each other, in nine of ten cases."""
+    from scipy.spatial import cKDTree
+
+    moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
+    if not moved:
+        return False
+    x = metric.standardised(np.concatenate([path.discretise(VISITED) for path in moved]))
+    z = metric.standardised(seen)
+    among = cKDTree(z).query(z, k=2)[0][:, 1]
+    return bool(cKDTree(z).query(x)[0].min() <= np.quantile(among, 0.9))
+
+
+def barrier(target: Evaluations, x: np.ndarray, y: np.ndarray) -> float:
+    """By how much U on the straight line from x to y exceeds the larger of its values at both ends."""
+    along = [target.potential(x + t * (y - x)) for t in np.linspace(0.0, 1.0, PLACES + 2)]
+    return max(along) - max(along[0], along[-1])
+
+
+def warning(found: list[Hidden], learnt: Metric, names: list[str]) -> str | None:
+    """What to say of hidden modes, or None."""
+    if not found:
+        return None
+    mode = found[0]
+    offset = np.abs(mode.gaussian.centre - learnt.mean) / learnt.gaussian.widths()
+    places = np.sort(np.argsort(-offset)[:NAMED])
+    where = ", ".join(f"{names[j]} = {mode.gaussian.centre[j]:.3g}" for j in places)
+    share = math.exp(-np.clip(mode.behind, -20.0, 20.0))
+    return (
+        f"a mode that no chain is in: further paths end at {where}{' …' if len(offset) > NAMED else ''}, apart from "
+        f"where the chains are, with about {share:.2g} times their mass"
+        + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
+        + ". Averages leave it out, and no longer run mends that. Where labels of a mixture can be exchanged, order "
+        "what tells them apart (pdmp.models.transforms.Ordered); else start chains in each mode (`initial=` with a row "
+        "for each chain), and look at them one by one, `run.split()`."
+    )

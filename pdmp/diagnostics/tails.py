@@ -1,0 +1,100 @@
+"""Tail indices: which coordinates have no variance, by the gradient far out and by draws.
+
+The density of a law whose tail index along a coordinate is α falls like r^-(α + m) along rays on which m dimensions
+grow together: r ∂U/∂r tends to α + m. Of a tail that is lighter than every power it grows without end. This is seen at
+two distances, whether or not the chains have come there: Hamiltonian and bouncing paths hardly reach the tails of a
+Cauchy law, and their draws seem to have a variance. Rays along a coordinate show a heavy tail of its own (m = 1), rays
+on which all dimensions grow one that they share (m = d); each gives at least α. Where some coordinates share one, and
+where the model is not at hand, a generalised Pareto distribution is fitted to the draws.
+
+References
+----------
+Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto smoothed importance sampling, arXiv:1507.02646 (k-hat of draws).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+#: Estimated shape of a generalised Pareto tail, the inverse of the index, above which there seems to be no variance:
+#: that of the law itself is 1/2. Of 16,000 draws of t₂.₅ it was at most 0.50, of t₁.₅ at least 0.58.
+NO_VARIANCE = 0.55
+VARIANCE = 2.02  #: tail index up to which there is none, as far as differences at two distances say
+TAILS, TAIL_DRAWS = 20, 1_000  #: coordinates whose tails are looked at, at most, and from how many draws on
+SETTLED = 50.0  #: effective draws from which on draws say something of a tail
+DISTANCES = (1e4, 1e6)  #: in multiples of the median distance from the median
+AGREEMENT = 0.02  #: relative difference between both up to which a tail is a power
+RAYS = 4  #: rays in which all coordinates grow, to both sides
+
+
+def heavy_tails(draws, places, ess, model=None):
+    """Coordinates that seem to have no variance, with their tail indices: {place: α}.
+
+    Parameters
+    ----------
+    draws : ndarray, shape (chains, n, d)
+    places : ndarray of int
+        Coordinates to look at by themselves; of many those whose farthest draw is the farthest.
+    ess : ndarray, shape (d,), or None
+        Effective draws; None: draws are not asked.
+    model : Model, optional
+        With ``gradient(x)``, on the whole space; without it draws alone are asked.
+    """
+    with np.errstate(all="ignore"):
+        centre = np.median(draws, axis=(0, 1))
+        part = np.abs(draws - centre)
+        scale = np.median(part, axis=(0, 1))
+        far = part.max(axis=(0, 1)) / scale
+    places = places[np.argsort(-far[places], kind="stable")[:TAILS]]
+    found, unknown = {}, places
+    if model is not None and np.all(scale > 0.0):
+        indices, shared = tail_indices(model, centre, scale, places)
+        indices = {int(j): min(alpha, shared) for j, alpha in zip(places, indices, strict=True)}
+        if shared <= VARIANCE:
+            indices = dict.fromkeys(range(len(centre)), shared) | indices
+        found = {j: alpha for j, alpha in indices.items() if 0.0 < alpha <= VARIANCE}
+        unknown = [j for j in places if VARIANCE < indices[int(j)] < math.inf]  # some coordinates may share a tail
+    if ess is None or draws.shape[0] * draws.shape[1] < TAIL_DRAWS:
+        return dict(sorted(found.items()))
+    from arviz_stats.base import array_stats
+
+    for j in unknown:
+        if ess[j] > SETTLED:
+            with np.errstate(all="ignore"):
+                k = float(array_stats.pareto_khat(draws[:, :, j], chain_axis=0, draw_axis=1))
+            if k > NO_VARIANCE:
+                found[int(j)] = 1.0 / k
+    return dict(sorted(found.items()))
+
+
+def tail_indices(model, centre, scale, places):
+    """α of each of the coordinates `places`, and that of all together; infinite where a tail is lighter than powers.
+
+    Rays begin at `centre` (d,), in coordinates with the unit `scale` (d,).
+    """
+    d = len(centre)
+    own = []
+    for j in places:
+        along = np.zeros(d)
+        along[j] = scale[j]
+        own.append(min(_power(model, centre, sign * along) for sign in (-1.0, 1.0)) - 1.0)
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (RAYS, d))
+    rays = np.concatenate([signs, -signs]) * scale
+    return own, min(_power(model, centre, ray) for ray in rays) - d
+
+
+def _power(model, centre, ray):
+    """r ∂U/∂r far out on a ray, infinite where it is not the same at both distances."""
+    found = []
+    for distance in DISTANCES:
+        try:
+            with np.errstate(all="ignore"):
+                found.append(distance * float(ray @ model.gradient(centre + distance * ray)))
+        except Exception:  # noqa: BLE001 - a function of the user's, where no chain has been
+            return math.inf
+        if not math.isfinite(found[-1]):
+            return math.inf
+    near, far = found
+    return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf

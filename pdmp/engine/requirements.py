@@ -1,0 +1,125 @@
+"""What a worker must have in common with the process that coordinates a run, as a chain goes on from one to the other.
+
+Versions of what computes, the files of this package, the functions and classes that are pickled by name, with all that
+they name, and values of a potential that a Python function computes. A worker that differs refuses its work by name:
+its path would be that of another process, or another one for the same seed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pathlib
+import pickle
+import platform
+import sys
+import time
+
+from pdmp.engine.checkpoint import model_values, same_values
+from pdmp.errors import SamplingError
+from pdmp.native.classes import Compiled
+from pdmp.native.fingerprints import parts
+
+#: Libraries of which another version may compute other last bits, or draw other random numbers.
+LIBRARIES = ("numpy", "scipy", "numba", "llvmlite")
+NAMED = 3  #: how many functions and classes that differ are named
+POINTS = (0.0, 0.1)  #: where potentials are compared, see `model_values`
+_FOLDER = pathlib.Path(__file__).parents[1]
+_begun = time.time()
+_checked = set()  # in a worker: hashes of what was sent to it
+
+
+@functools.cache
+def versions():
+    """Versions by name, in the order in which they are named; of this package with a hash of its files."""
+    digest, edited = hashlib.sha256(), False
+    for file in sorted(_FOLDER.rglob("*.py")):
+        digest.update(f"{file.relative_to(_FOLDER).as_posix()}\0".encode() + file.read_bytes())
+        edited |= file.stat().st_mtime > _begun
+    text = f"{sys.modules[_FOLDER.name].__version__} (files {digest.hexdigest()[:12]}"
+    text += f", edited after process {os.getpid()} of {platform.node()} had read them)" if edited else ")"
+    found = {"Python": ".".join(map(str, sys.version_info[:2])), _FOLDER.name: text}
+    return found | {name: str(sys.modules[name].__version__) for name in LIBRARIES if name in sys.modules}
+
+
+def _module(name):
+    """The name of the module of a function or class."""
+    while name and name not in sys.modules:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _file(module):
+    return getattr(sys.modules.get(module), "__file__", None) or "none"
+
+
+def _has_function(value):
+    """Whether a Python function, of which no hash knows all, is in an object of compiled methods."""
+    return isinstance(value, Compiled) and (
+        hasattr(value, "callback") or any(_has_function(getattr(value, name, None)) for name in value._annotations)
+    )
+
+
+def requirements_of(values, tables=False):
+    """What a worker needs that gets `values`, pickled; see `pdmp.native.fingerprints.parts` for `tables`."""
+    code = parts(values, tables)
+    files = {module: _file(module) for module in {_module(name) for name in code}}
+    return pickle.dumps({"versions": versions(), "code": code, "files": files, "values": []}, protocol=5)
+
+
+def with_potential(required, process, x):
+    """The same with values of the potential of a process around `x`, if a Python function computes it."""
+    if not _has_function(process):
+        return required
+    found = [model_values(process.model, x, POINTS) for _ in range(2)]
+    if not same_values(process.model, *found):  # it is another one each time
+        return required
+    return pickle.dumps(pickle.loads(required) | {"values": found[0]}, protocol=5)
+
+
+def check_versions(required):
+    """A `SamplingError` where the versions of this worker are not those of the process that coordinates."""
+    here = versions()
+    for name, version in pickle.loads(required)["versions"].items():
+        if here.get(name) != version:
+            refuse(f"has {name} {here.get(name)}, not {version} as here", "install the same version there")
+
+
+def check_code(required, values, tables=False):
+    """A `SamplingError` where a function or class of `values` is not the same in this worker."""
+    required = pickle.loads(required)
+    given, here = required["code"], parts(values, tables)
+    other = [name for name in given if name in here and here[name] != given[name]]
+    if other:
+        more = f" and {len(other) - NAMED} more" if len(other) > NAMED else ""
+        module = _module(other[0])
+        refuse(
+            f"has another {', '.join(other[:NAMED])}{more}, of the file {_file(module)} (here "
+            f"{required['files'].get(module)})",
+            "restart the workers with the same files",
+        )
+
+
+def check_potential(required, process, x):
+    """A `SamplingError` where the potential of a process has other values in this worker."""
+    values = pickle.loads(required)["values"]
+    if values and not same_values(process.model, model_values(process.model, x, POINTS), values):
+        refuse(
+            f"computes another potential of {type(process.model).__name__} with the same functions",
+            "give it the same files, data and settings",
+        )
+
+
+def check(required, values):
+    """Both of work that names functions, with the tables that they name, once for each process that sends it."""
+    key = hashlib.sha256(required).digest()
+    if key not in _checked:
+        check_versions(required)
+        check_code(required, values, tables=True)
+        _checked.add(key)
+
+
+def refuse(what, cure):
+    """Refuse in this worker what was sent to it."""
+    raise SamplingError(f"`executor`: the worker on {platform.node()} (process {os.getpid()}) {what}; {cure}.")

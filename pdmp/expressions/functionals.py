@@ -1,0 +1,211 @@
+"""Named blocks of coordinates, and linear functionals of them, a number for each row of the data.
+
+With ``p = Parameters(rate=5, effect=30, log_shape=1)`` a functional is a product ``X @ p.rate`` (dense or sparse X), a
+look-up ``p.effect[group]``, one coordinate ``p.log_shape``, and sums, differences and multiples of these, by numbers or
+by one number for each row; an array that is added is an offset.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+PADDED = 8  #: entries of a sparse matrix as rows of equal length, over those that are not 0, up to which it is taken
+
+
+class Functional:
+    """A linear functional of x for each row: ``offset[i] + Σⱼ values[i, j] x[columns[i, j]]``.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (1 or N, W)
+        The same for all rows if there is one row of them.
+    values : ndarray, shape (1 or N, W)
+    offset : ndarray, shape (N,), optional
+    dim : int
+        Of the parameters.
+    """
+
+    __array_ufunc__ = None  # so that ``X @ block`` and ``array * functional`` come here
+
+    def __init__(self, columns: np.ndarray, values: np.ndarray, offset: np.ndarray | None, dim: int) -> None:
+        self.columns, self.values, self.offset, self.dim = columns, values, offset, dim
+
+    @property
+    def n(self) -> int:
+        """Rows; 1 if they are all alike."""
+        return max(len(self.columns), len(self.values), 1 if self.offset is None else len(self.offset))
+
+    def __add__(self, other: Any) -> Functional:
+        if isinstance(other, Functional):
+            if other.dim != self.dim:
+                raise ValueError("functionals of different `pdmp.Parameters` cannot be added.")
+            _same_rows(self.n, other.n)
+            offset = self.offset if other.offset is None else other.offset
+            if self.offset is not None and other.offset is not None:
+                offset = self.offset + other.offset
+            return Functional(_join(self.columns, other.columns), _join(self.values, other.values), offset, self.dim)
+        offset = _numbers("an offset", other, self.n)
+        whole = np.broadcast_to(offset, max(self.n, offset.size)) + (0.0 if self.offset is None else self.offset)
+        return Functional(self.columns, self.values, np.array(whole), self.dim)
+
+    def __mul__(self, factor: Any) -> Functional:
+        if isinstance(factor, Functional):
+            raise TypeError("a product of two functionals is not linear: write it in the loss, with both in `at`.")
+        factor = _numbers("a factor", factor, self.n)
+        offset = None if self.offset is None else self.offset * factor
+        return Functional(self.columns, self.values * factor.reshape(-1, 1), offset, self.dim)
+
+    def __truediv__(self, divisor: Any) -> Functional:
+        return self * (1.0 / np.asarray(divisor, float))
+
+    def __neg__(self) -> Functional:
+        return self * -1.0
+
+    def __sub__(self, other: Any) -> Functional:
+        return self + (-other if isinstance(other, Functional) else -np.asarray(other, float))
+
+    def __rsub__(self, other: Any) -> Functional:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Block(Functional):
+    """A block of coordinates; of one, the coordinate itself as a functional."""
+
+    def __init__(self, name: str, first: int, size: int, dim: int) -> None:
+        self.name, self.first, self.size = name, first, size
+        super().__init__(np.arange(first, first + size)[None], np.ones((1, size)), None, dim)
+
+    def __repr__(self) -> str:
+        return f"<block {self.name!r} of {self.size} coordinates>"
+
+    def __rmatmul__(self, X: Any) -> Functional:
+        """``X @ block``, X of shape (N, size)."""
+        shape = np.shape(X)
+        if len(shape) != 2 or shape[1] != self.size:
+            raise ValueError(
+                f"`X @ {self.name}` needs X of shape (N, {self.size}), as {self.name} has so many coordinates; got "
+                f"{tuple(shape)}."
+            )
+        if not shape[0]:
+            raise ValueError(f"`X @ {self.name}` needs at least one row.")
+        if not sparse.issparse(X):
+            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", X), None, self.dim)
+        rows = sparse.csr_array(X)
+        rows.sum_duplicates()
+        counts = np.diff(rows.indptr)
+        width = max(int(counts.max(initial=0)), 1)
+        if width * shape[0] > PADDED * max(rows.nnz, shape[0]):
+            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", rows.toarray()), None, self.dim)
+        columns, values = np.full((shape[0], width), self.first), np.zeros((shape[0], width))
+        place = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], counts), np.repeat(np.arange(shape[0]), counts)
+        columns[place[1], place[0]] = self.first + rows.indices
+        values[place[1], place[0]] = _finite(f"X of `X @ {self.name}`", rows.data)
+        return Functional(columns, values, None, self.dim)
+
+    def __getitem__(self, index: Any) -> Functional:
+        """A look-up: one coordinate of the block for each row, by its place, an integer or an array of them."""
+        places = np.atleast_1d(np.asarray(index))
+        if places.dtype.kind not in "iu" or places.ndim != 1:
+            kind = f"an array of {places.dtype} of shape {places.shape}"
+            raise TypeError(f"`{self.name}[index]` needs whole numbers, one for each row, got {kind}.")
+        if places.size == 0 or places.min() < 0 or places.max() >= self.size:
+            raise ValueError(f"`{self.name}[index]` needs places in 0 … {self.size - 1}.")
+        return Functional(self.first + places.astype(np.int64)[:, None], np.ones((1, 1)), None, self.dim)
+
+    def _several(self, *_: Any) -> Any:
+        raise TypeError(f"{self.name} has {self.size} coordinates: write X @ {self.name} or {self.name}[index].")
+
+    def __add__(self, other: Any) -> Functional:
+        return self._several() if self.size > 1 else super().__add__(other)
+
+    def __mul__(self, factor: Any) -> Functional:
+        return self._several() if self.size > 1 else super().__mul__(factor)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class Parameters:
+    """Named blocks of the coordinates of a posterior.
+
+    Parameters
+    ----------
+    **sizes : int
+        How many coordinates each block has, by its name, in the order of the coordinates.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a size that is not a whole number of at least 1, and without blocks.
+
+    See Also
+    --------
+    pdmp.terms : Rows of a likelihood, at functionals of these.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> p = pdmp.Parameters(rate=2, effect=3)
+    >>> p.dim
+    5
+    >>> eta = np.ones((4, 2)) @ p.rate + p.effect[np.array([0, 1, 2, 2])]
+    >>> eta.columns[3]
+    array([0, 1, 4])
+    """
+
+    dim: int
+    sizes: Mapping[str, int]
+
+    def __init__(self, **sizes: int) -> None:
+        if not sizes:
+            raise ValueError("`Parameters` needs blocks: pdmp.Parameters(rate=5, log_shape=1).")
+        for name, size in sizes.items():
+            if isinstance(size, bool) or not isinstance(size, int | np.integer):
+                raise TypeError(f"`{name}` must be a number of coordinates, got {size!r}.")
+            if size < 1:
+                raise ValueError(f"`{name}` must have at least 1 coordinate, got {size}.")
+            if name in ("dim", "sizes"):
+                raise ValueError(f"`{name}` cannot be the name of a block, as it is an attribute of Parameters.")
+        self.dim, self.sizes, first = sum(map(int, sizes.values())), dict(sizes), 0
+        for name, size in sizes.items():
+            setattr(self, name, Block(name, first, int(size), self.dim))
+            first += int(size)
+
+    def __getattr__(self, name: str) -> Block:
+        raise AttributeError(f"there is no block {name!r}; there are {', '.join(self.__dict__.get('sizes', ()))}.")
+
+    def __repr__(self) -> str:
+        return f"Parameters({', '.join(f'{name}={size}' for name, size in self.sizes.items())})"
+
+
+def _finite(what, values):
+    array = np.ascontiguousarray(values, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{what} must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
+    return array
+
+
+def _numbers(what, values, n):
+    """A number, or one for each of n rows, as an array (1 or n,)."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or array.ndim > 1:
+        raise TypeError(f"{what} of a functional must be a number or one for each row, got {type(values).__name__}.")
+    array = _finite(f"{what} of a functional", array.reshape(-1))
+    _same_rows(n, len(array))
+    return array
+
+
+def _same_rows(n, other):
+    if n != other and 1 not in (n, other):
+        raise ValueError(f"functionals of {n} and of {other} rows cannot be combined.")
+
+
+def _join(a, b):
+    n = math.lcm(len(a), len(b)) if 1 in (len(a), len(b)) else len(a)
+    return np.hstack([np.broadcast_to(a, (n, a.shape[1])), np.broadcast_to(b, (n, b.shape[1]))])

@@ -1,0 +1,349 @@
+r"""Whether exp(-U) can be normalised, or U falls without end: along rays, before a run.
+
+Along lines in one direction v through nearly every point p, exp(-U(p + tv)) has a finite integral over t (Fubini): U
+grows faster than log t. Along rays from one point in nearly every direction it grows faster than d log t, as shells
+grow like t^(d-1). Where U falls to -∞ it does so slower than -log |xⱼ| towards xⱼ = 0, and than -d log |x| towards 0.
+
+Rays begin at random points near `initial`, and what is found must hold from a second one: `initial` itself is often
+symmetric, and through it U of a hierarchy with a spread falls without end though its density is proper. A ray ends as
+soon as U grows, mostly at its first place; one along which U falls is followed to 1e100.
+
+That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where U falls along a
+coordinate through `initial` itself, the others are integrated out by Laplace's method at three places.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdmp.models.transforms import coordinate_names
+
+#: Places on a ray, in units of max(1, |x|).
+PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64, 1e100)
+#: The last of them where U does not fall: in a direction that was computed, which rounding limits, and of a coordinate.
+FAR, EXACT = 1e10, 1e16
+#: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
+GROWS = 12.0
+#: How much faster than the limit U must grow, relatively.
+MARGIN = 1.01
+#: Coordinates with rays of their own, and the largest dimension of which the Hessian is computed.
+COORDINATES = 12
+#: Evaluations are at most about `TERMS` terms in all, or, of more data than a sixtieth of that, a dozen of U.
+TERMS = 10_000_000
+#: Steps of the search for the mode, of which the direction is tried.
+STEPS = 20
+#: So many directions are enough.
+MENTIONED = 4
+#: U has a spike at 0 where it is lower by so much at 1e-12.
+SPIKE = 10.0
+#: How far away the marginal density of a coordinate is computed, and by how much it changes where it is flat.
+NECK, LEVEL = (6.0, 9.0, 12.0), 0.05
+
+
+class Improper(NamedTuple):
+    """What was found."""
+
+    text: str
+    certain: bool  #: U falls at least linearly, as far as numbers go
+
+
+class Ray(NamedTuple):
+    """How U goes along a ray: it "grows", or is "flat", "heavy" (grows too slowly), or "falls"; "" where unknown."""
+
+    kind: str
+    rate: float = math.nan  #: of what is heavy: U is like that times log t
+    certain: bool = False
+
+
+def find_improper(model: Any, x: np.ndarray, inside: Callable | None = None) -> tuple[Improper | None, int]:
+    """What shows that exp(-U) cannot be normalised, or None; and how often U and its gradient were evaluated for it.
+
+    Parameters
+    ----------
+    model : Model
+    x : ndarray, shape (d,)
+        Near which rays begin.
+    inside : callable, optional
+        Of a point: whether a process can get there.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        search = _Search(model, np.array(x, float), inside)
+        return search.result(), search.count
+
+
+class _Search:
+    def __init__(self, model, x, inside):
+        self.model, self.x, self.inside, self.dim = model, x, inside, model.dim
+        self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
+        passes = TERMS // max(model.n_data, 1)
+        self.few, self.necks, self.count = passes < 5 * COORDINATES, passes >= 10 * self.dim**2, 0
+
+    def potential(self, x):
+        """U(x), NaN where it cannot be computed, infinite outside."""
+        return float(self.evaluate(self.model.potential, x, math.inf, math.nan))
+
+    def gradient(self, x):
+        """∇U(x), NaN where it cannot be computed."""
+        nothing = np.full(self.dim, math.nan)
+        return np.asarray(self.evaluate(self.model.gradient, x, nothing, nothing), float)
+
+    def evaluate(self, function, x, outside, failed):
+        if self.inside is not None and not self.inside(x):
+            return outside
+        self.count += 1
+        try:
+            return function(x)
+        except MemoryError:
+            raise
+        except Exception:  # noqa: BLE001 - a function of the user's, far outside of where it is meant for
+            return failed
+
+    def point(self):
+        """A random point near x where U is finite, and U there; None if there is none."""
+        away = self.scale * self.rng.choice([-1.0, 1.0], self.dim) * self.rng.uniform(0.3, 1.0, self.dim)
+        for size in (1.0, 0.1, 0.01):
+            y = self.x + size * away
+            u = self.potential(y)
+            if math.isfinite(u):
+                return y, u
+        return None
+
+    def result(self):
+        points = self.point(), self.point()
+        if points[0] is None or points[1] is None:
+            return None
+        self.points = points
+        found = []
+        for v, shell, last in self.rays():
+            ray = self.along_both(v, shell, last)
+            if ray.kind not in ("grows", ""):
+                found.append((v, shell, ray))
+            if ray.certain or len(found) == MENTIONED:
+                break
+        return self.say(*min(found, key=lambda f: not f[2].certain), found) if found else self.spike() or self.neck()
+
+    # -- rays ------------------------------------------------------------------------------------------------------
+
+    def rays(self):
+        """(direction in units of the scale, exponent of the shells, last place): the cheapest first."""
+        p, d = self.points[0][0], self.dim
+        gradient = self.gradient(p) * self.scale
+        steepest = np.abs(gradient).max()
+        if 0.0 < steepest < math.inf:
+            yield -gradient / steepest, 1, EXACT
+        signs = self.rng.choice([-1.0, 1.0], d)
+        if d > 1:
+            for v in (signs, -signs):
+                yield v, d, EXACT
+        for j in self.coordinates(signs)[: 2 if self.few else COORDINATES]:
+            for side in (1.0, -1.0):
+                yield side * (np.arange(d) == j), 1, EXACT
+        if self.few or d == 1:
+            return
+        if d <= COORDINATES:
+            for v in self.flat_directions(gradient):
+                yield v, 1, FAR
+                yield -v, 1, FAR
+        v = self.downhill()
+        if v is not None:
+            yield v, 1, EXACT
+
+    def coordinates(self, signs):
+        """Those with rays of their own: of many the ones along which U grows least, further out."""
+        if self.dim <= COORDINATES:
+            return np.arange(self.dim)
+        further = self.gradient(self.points[0][0] + 10.0 * self.scale * signs) * self.scale * signs
+        return np.argsort(np.nan_to_num(further, nan=math.inf), kind="stable")[:COORDINATES]
+
+    def flat_directions(self, gradient):
+        """Directions in which the gradient does not change whatever the coordinate that moves.
+
+        They are orthogonal to all differences of gradients, to rounding, and not only where U is quadratic.
+        """
+        p, columns = self.points[0][0], []
+        for j in range(self.dim):
+            y = p.copy()
+            y[j] += self.scale[j]
+            columns.append(self.gradient(y) * self.scale - gradient)
+        columns = np.array(columns).T
+        if not np.all(np.isfinite(columns)) or not np.any(columns):
+            return
+        left, values, _ = np.linalg.svd(columns / np.maximum(np.abs(columns).max(axis=0), 1e-300))
+        for v, value in zip(left.T, values, strict=True):
+            if value <= 1e-9 * values[0]:
+                yield v / np.abs(v).max()
+
+    def downhill(self):
+        """From a point to where a search for the mode gets in a few steps (Barzilai & Borwein's), or None."""
+        p, z = self.points[0][0], np.zeros(self.dim)
+        gradient, step = self.gradient(p) * self.scale, 0.0
+        for _ in range(STEPS):
+            largest = np.abs(gradient).max()
+            if not 0.0 < largest < math.inf:
+                break
+            step = min(step, 1e100) or 1.0 / largest
+            before, z = gradient, z - step * gradient
+            gradient = self.gradient(p + self.scale * z) * self.scale
+            change = gradient - before
+            curvature = -(before @ change) / (before @ before)
+            step = 1.0 / curvature if curvature > 0.0 else 10.0 * step
+        size = np.abs(z).max()
+        return z / size if 0.0 < size < math.inf else None
+
+    def along_both(self, v, shell, last):
+        """How U goes along a ray from the first point, and if it does not grow, along one from the second as well."""
+        ray = self.along(self.points[0], v, shell, last)
+        if ray.kind in ("grows", ""):
+            return ray
+        if shell > 1:  # another direction, nearby
+            v = v * self.rng.uniform(0.5, 1.0, self.dim)
+        other = self.along(self.points[1], v, shell, last)
+        if other.kind in ("grows", ""):
+            return other
+        return other._replace(certain=other.certain and ray.certain) if ray.kind == "falls" else ray
+
+    def along(self, point, v, shell, last):
+        """How U goes from a point in the direction v."""
+        p, before = point
+        t_before, slopes, rate, falls = 1.0, [], 0.0, True
+        for t in PLACES:
+            u = self.potential(p + t * self.scale * v)
+            if math.isnan(u) or u == -math.inf:
+                # Where a part has underflowed, e^x in log e^x, neither says much, unless U has been falling before.
+                certain = t >= 1e3 if u == -math.inf else t > EXACT
+                return Ray("falls", certain=certain and bool(slopes)) if falls and (slopes or u == u) else Ray("")
+            slopes.append((u - before) / math.log(t / t_before))
+            if slopes[-1] > GROWS * shell:
+                return Ray("grows")
+            steeper = (before - u) / (t - t_before)
+            fell, falls = falls, steeper > 0.5 * rate and steeper > 0.0
+            if t >= last and not (falls or fell):  # after a fall one more: a minimum may be between the two
+                break
+            before, t_before, rate = u, t, steeper
+        else:
+            return Ray("falls", certain=True)
+        if max(slopes[-3:]) > MARGIN * shell:
+            return Ray("grows")
+        if max(slopes[-3:]) > 0.05:
+            return Ray("heavy", slopes[-1])
+        return Ray("flat" if min(slopes[-3:]) > -0.05 else "falls")
+
+    # -- spikes and necks ------------------------------------------------------------------------------------------
+
+    def spike(self):
+        """U falls to -∞ like c log |xⱼ| towards xⱼ = 0, with c at least 1, or towards 0 with c at least d."""
+        each = np.eye(self.dim, dtype=bool) if 1 < self.dim <= COORDINATES and not self.few else []
+        for members in (np.ones(self.dim, bool), *each):
+            limit = int(members.sum())
+            rate = self.spike_rate(self.points[0], members, limit)
+            if rate > 0.0 and self.spike_rate(self.points[1], members, limit) > 0.0:
+                where = f"{self.names()[int(np.argmax(members))]} = 0" if limit < self.dim else "x = 0"
+                return Improper(
+                    f"U of {self.name} falls like {rate:.3g} log|x| towards {where}, and may fall slower than "
+                    f"{limit} log|x| only: the density has a spike there that cannot be normalised, and the posterior "
+                    "is improper; give another prior.",
+                    False,
+                )
+        return None
+
+    def spike_rate(self, point, members, limit):
+        """c with U like c log |x| where the `members` of a point go to 0, if that is too much; else 0."""
+        (p, before), rates = point, []
+        for t in (1e-12, 1e-9, 1e-6):
+            u = self.potential(np.where(members, t * p, p))
+            if not rates and not before - u > SPIKE or rates and not (u - before) / math.log(1e3) >= limit / MARGIN:
+                return 0.0
+            rates.append((u - before) / math.log(1e3))
+            before = u
+        return rates[-1]
+
+    def neck(self):
+        """A coordinate along which U falls from x itself, and whose marginal density does not fall off there."""
+        if not 1 < self.dim <= COORDINATES or not self.necks:
+            return None
+        here, slopes = self.potential(self.x), self.gradient(self.x)
+        if not (math.isfinite(here) and np.all(np.isfinite(slopes))):
+            return None
+        for j in np.flatnonzero(np.abs(slopes) > 0.5):  # of J effects it is J
+            side = -np.sign(slopes[j])
+            fall = here - self.potential(self.x + side * NECK[0] * (np.arange(self.dim) == j))
+            if not 0.5 * NECK[0] * abs(slopes[j]) < fall < math.inf:
+                continue
+            levels = [self.marginal(j, self.x[j] + side * t) for t in NECK]
+            if np.all(np.abs(np.diff(levels)) < LEVEL * np.diff(NECK)):
+                return Improper(
+                    f"the posterior is improper where {self.names()[j]} → {'-' if side < 0.0 else ''}∞: its density "
+                    "does not fall off there once all else is integrated out, as that of the logarithm of a spread "
+                    "with a flat prior; give it a proper one.",
+                    False,
+                )
+        return None
+
+    def marginal(self, j, value):
+        """-log of the integral over all but coordinate j by Laplace's method, up to a constant; NaN without a mode."""
+        x = self.x.copy()
+        x[j] = value
+        rest = np.flatnonzero(np.arange(self.dim) != j)
+        for k in range(3):
+            gradient, hessian = self.gradient(x), np.empty((self.dim, self.dim))
+            for i in rest:
+                y = x.copy()
+                y[i] += 1e-4 * self.scale[i]
+                hessian[i] = (self.gradient(y) - gradient) / (y[i] - x[i])
+            hessian = 0.5 * (hessian + hessian.T)[np.ix_(rest, rest)]
+            try:
+                root = np.linalg.cholesky(hessian)
+                if k < 2:
+                    x[rest] -= np.linalg.solve(hessian, gradient[rest])
+            except np.linalg.LinAlgError:
+                return math.nan
+        return self.potential(x) + float(np.log(np.diag(root)).sum())
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self):
+        return type(self.model).__name__
+
+    def names(self):
+        return coordinate_names(self.model.variables, self.model.transforms)
+
+    def say(self, v, shell, ray, found):
+        """The sentence for a ray, of all that were found."""
+        where = self.where(v, [w for w, _, r in found if r.kind == ray.kind])
+        if ray.kind == "falls":
+            text = (
+                f"U of {self.name} falls without end along {where}: a potential is minus the log density, so give -f "
+                "and minus its gradient; or the posterior is improper in that direction and needs a proper prior there."
+            )
+        elif ray.kind == "flat":
+            text = (
+                f"U of {self.name} does not grow along {where}: the posterior is improper in that direction, where a "
+                "prior is flat and the data say nothing; give a proper prior."
+            )
+        else:
+            text = (
+                f"U of {self.name} grows like {ray.rate:.3g} log|x| along {where}, and must grow faster than {shell} "
+                "log|x|: the tails cannot be normalised and the posterior is improper; give a proper prior."
+            )
+        return Improper(text, ray.certain)
+
+    def where(self, v, others):
+        """The direction in words, with others along coordinates."""
+        if np.count_nonzero(v) > 1:
+            names = self.names()
+            largest = np.argsort(-np.abs(v), kind="stable")[:3]
+            parts = [f"{v[j]:+.2g} {names[j]}" for j in largest if abs(v[j]) > 1e-6]
+            return f"the direction {' '.join(parts)}{' …' if len(v) > 3 else ''}"
+        names, sides = self.names(), {}
+        for w in others:
+            if np.count_nonzero(w) == 1:
+                j = int(np.flatnonzero(w)[0])
+                sides.setdefault(j, set()).add(w[j] > 0.0)
+        return ", ".join(f"{names[j]} → {'±' if len(s) == 2 else '' if True in s else '-'}∞" for j, s in sides.items())

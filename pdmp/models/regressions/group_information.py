@@ -1,0 +1,160 @@
+"""What the data say of each group's effect, beside what the prior of the effects says: by a normal approximation."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pdmp.models.priors import derivative, second_derivative, second_derivative_bound
+from pdmp.models.regressions.design import pieces
+from pdmp.models.regressions.laplace import _log_spread
+from pdmp.models.regressions.mixed import MixedRegression
+
+STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
+DECREMENT = 0.05  #: steps by less, in posterior standard deviations, are the last
+RELATIVE = 0.05  #: and of the standard deviations of effects by less than this share of them
+SLOWEST = 0.9  #: EM is taken to leave so much of the way in each step, at most, and goes that way at once
+LONGEST = 1.0  #: largest change of a coordinate in a step; all are standardised
+DIFFERENCE = 1e-3  #: of linear predictors and log-dispersions, for derivatives of the log-likelihood
+#: Coefficients and effects up to which the information on one is what the others leave; beyond, it is that with all
+#: others known, as their matrix is not inverted.
+INVERTED = 800
+ROTATED = 50  #: groups up to which information is a matrix, as few groups leave their common mean to the fixed columns
+
+
+class GroupInformation(NamedTuple):
+    """Of the effects uₖ of each group column, with the fixed coefficients and the effects of other columns left open.
+
+    The likelihood of uₖ is about exp(bₖ·w - ½ Σ λ w²) of w = Qₖᵀuₖ.
+    """
+
+    rotations: tuple  #: Qₖ, (G, G), or None for the identity
+    information: np.ndarray  #: λ, (effects,)
+    score: np.ndarray  #: b, (effects,)
+    shear: np.ndarray  #: C, (p, effects): the mean of the coefficients given effects u is a constant less C u
+    mean: np.ndarray  #: (dim,) where that is so: the mode of (β, u, a, c), and log τ
+
+
+def group_information(model: MixedRegression) -> GroupInformation | None:
+    """The information at the mode of all others given τ, with τ by EM steps; None where that was not found."""
+    p, first, stop = model.n_fixed, int(model.first[0]), int(model.first[-1])
+    effects, laws = np.arange(first, stop), np.arange(model.dim - model.n_dispersions, model.dim)
+    sizes, moving = np.diff(model.first), np.r_[np.arange(p), effects]
+    x = model.initial.copy()
+    changes, moves = np.zeros((2, model.n_groups))
+    for _ in range(STEPS):
+        slope, curvature, of_laws = _sums(model, x)
+        prior = np.exp(-2.0 * np.repeat(x[p:first], sizes))
+        slope[p:] -= prior * x[effects]
+        own = np.r_[np.zeros(p), prior]
+        for j in range(p):
+            slope[j] -= derivative(model.kinds[j], *model.numbers[j], x[j])
+            own[j] = second_derivative_bound(model.kinds[j], *model.numbers[j])
+        step, variances = _solved(curvature, own, slope)
+        if step is None or not np.all(np.isfinite(step)):
+            return None
+        left = math.sqrt(max(float(slope @ step), 0.0))
+        step *= min(1.0, LONGEST / max(np.abs(step).max(), 1e-300))
+        x[moving] += step
+        degrees = float(np.sum(1.0 - np.minimum(own * variances, 1.0)))
+        for q, j in enumerate(laws):
+            n, kind = model.numbers[p + model.n_groups + q], model.kinds[p + model.n_groups + q]
+            pull, bend = of_laws[q, 0] - derivative(kind, *n, x[j]), of_laws[q, 1] + second_derivative(kind, *n, x[j])
+            if q == 0 and model.likelihood.dispersions[0] == "sigma":  # at the joint mode it would be too small
+                pull += degrees
+            change = float(np.clip(pull / bend if bend > 0.0 else math.copysign(0.5, pull), -LONGEST, LONGEST))
+            left = max(left, abs(change) * math.sqrt(max(bend, 0.0)))
+            x[j] += change
+        before = changes.copy()
+        for k in range(model.n_groups):
+            part = slice(model.first[k] - first, model.first[k + 1] - first)
+            square = float(np.sum(x[first:stop][part] ** 2 + variances[p:][part]))
+            changes[k] = _log_spread(model, k, square) - x[p + k]
+            left_over = changes[k] / before[k] if before[k] else 0.0
+            moves[k] = np.clip(changes[k] / (1.0 - np.clip(left_over, 0.0, SLOWEST)), -LONGEST, LONGEST)
+        x[p:first] += moves
+        if left < DECREMENT * math.sqrt(model.dim) and np.abs(moves).max() < RELATIVE:
+            break
+    else:
+        return None
+    return _information(model, x, curvature, own)
+
+
+def _information(model, x, curvature, own):
+    """From the curvature of the data (n, n), sparse, and the diagonal of that of the priors, of (β, u)."""
+    p, first = model.n_fixed, int(model.first[0])
+    n, dense = len(own), len(own) <= INVERTED
+    matrix = curvature.toarray() if dense else None
+    diagonal, effects = curvature.diagonal()[p:], x[first : first + n - p]
+    border = curvature[:p, p:].toarray()
+    fixed = curvature[:p, :p].toarray() + np.diag(own[:p])
+    shear = np.linalg.lstsq(fixed, border, rcond=1e-10)[0]
+    rotations, information, score = [], np.zeros(n - p), np.zeros(n - p)
+    for k in range(model.n_groups):
+        part = slice(model.first[k] - first, model.first[k + 1] - first)
+        u, prior, rotation = effects[part], math.exp(-2.0 * x[p + k]), None
+        values = diagonal[part]
+        if dense:
+            inside = np.arange(n)[p:][part]
+            others = np.setdiff1d(np.arange(n), inside)
+            across = matrix[np.ix_(others, inside)]
+            rest = matrix[np.ix_(others, others)] + np.diag(own[others])
+            block = matrix[np.ix_(inside, inside)] - across.T @ np.linalg.lstsq(rest, across, rcond=1e-12)[0]
+            values = np.diag(block)
+            if len(u) <= ROTATED:
+                values, rotation = np.linalg.eigh(0.5 * (block + block.T))
+                u = rotation.T @ u
+        information[part] = np.maximum(values, 0.0)
+        score[part] = (information[part] + prior) * u
+        rotations.append(rotation)
+    return GroupInformation(tuple(rotations), information, score, shear, x)
+
+
+def _solved(curvature, own, slope):
+    """The Newton step, and variances of all coefficients: with the others left open, or, of many, given them."""
+    from scipy import linalg, sparse
+
+    if len(own) > INVERTED:
+        matrix = (curvature + sparse.diags(own)).tocsc()
+        with np.errstate(all="ignore"):
+            return sparse.linalg.spsolve(matrix, slope), 1.0 / matrix.diagonal()
+    try:
+        inverse = linalg.inv(curvature.toarray() + np.diag(own), check_finite=False)
+    except np.linalg.LinAlgError:
+        return None, None
+    return inverse @ slope, np.maximum(np.diag(inverse), 0.0)
+
+
+def _sums(model, x):
+    """Of the log-likelihood at x: its slope by (β, u), minus its second derivatives, and both by the dispersions."""
+    from scipy import sparse
+
+    p, first, law = model.n_fixed, int(model.first[0]), model.likelihood
+    n = p + int(model.first[-1]) - first
+    a, c = (*x[model.dim - model.n_dispersions :], 0.0, 0.0)[:2]
+    slope, curvature, of_laws, h = np.zeros(n), sparse.csr_matrix((n, n)), np.zeros((2, 2)), DIFFERENCE
+    for s in pieces(model.X):
+        X, y, value = np.asarray(model.X[s], float), np.asarray(model.target[s]), np.asarray(model.value[s])
+        rows, level = len(y), np.asarray(model.level[s]) - first + p
+        z = X @ x[:p] + np.sum(value * np.r_[x[:p], x[first : first + n - p]][level], axis=1)
+        if len(model.offset):
+            z += model.offset[s]
+        weight = np.asarray(model.weight[s]) if len(model.weight) else np.ones(rows)
+        with np.errstate(all="ignore"):
+            here = law.log_density(z, y, a, c)
+            low, high = law.log_density(z - h, y, a, c), law.log_density(z + h, y, a, c)
+            by_law = [
+                [law.log_density(z, y, a + sign * h * (q == 0), c + sign * h * (q == 1)) for sign in (-1.0, 1.0)]
+                for q in range(model.n_dispersions)
+            ]
+        bend = weight * np.maximum(2.0 * here - low - high, 0.0) / h**2
+        places = np.hstack([np.tile(np.arange(p), (rows, 1)), level])
+        parts = np.hstack([X, value])
+        design = sparse.csr_matrix((parts.ravel(), places.ravel(), np.arange(rows + 1) * places.shape[1]), (rows, n))
+        slope += design.T @ (weight * (high - low) / (2.0 * h))
+        curvature = curvature + design.T @ sparse.diags(bend) @ design
+        for q, (below, above) in enumerate(by_law):
+            of_laws[q] += weight @ (above - below) / (2.0 * h), weight @ (2.0 * here - below - above) / h**2
+    return slope, curvature, of_laws

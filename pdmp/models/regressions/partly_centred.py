@@ -1,0 +1,270 @@
+r"""Regressions with group effects whose coordinates are as far centred as the data say what each effect is.
+
+`MixedRegression` has the effects u of a group column, with the law N(0, τ²) given τ, as they are (centred), or as u / τ
+(not centred). Where the data know u much better than its prior does, u / τ has to move whenever τ does; where they know
+it less, u is narrow where τ is small. With few groups τ may be either side of what the data know. Here, with the
+information λ of the data on each, and their score b, of w = Qᵀu (`pdmp.models.regressions.group_information`),
+
+    u = Q [h (ξ + h b)],     h = (λ + τ⁻²)^-½,
+
+where h is the standard deviation of w given τ, and h² b its mean: u / τ where the data say nothing, u √λ less a
+constant where they say all, and what is between where they are between, at every τ. So in as much as the likelihood of
+the effects is normal, ξ is standard normal given τ, whatever τ is. Q has the eigenvectors of the information where
+groups are few: of the common mean of all effects the data know nothing that they do not know of the intercept. And the
+coefficients of the fixed columns move as β + C u, which the data know whatever u is.
+
+The law of β, τ and u is that of `MixedRegression` for all λ, b, Q and C; they decide how hard it is to sample.
+
+References
+----------
+Papaspiliopoulos, Roberts & Sköld (2007), A general framework for the parametrization of hierarchical models, Statist.
+Sci. 22, section 4 (partially non-centred parametrisations; here the share of centring depends on τ). Gorinova, Moore &
+Hoffman (2020), Automatic reparameterisation of probabilistic programs, ICML.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.models.priors import derivative, potential
+from pdmp.models.regressions.group_information import GroupInformation
+from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.classes import Compiled, compiled
+from pdmp.native.vectors import exp
+
+LARGEST_LOG = 300.0  #: of τ, so that its square is a number
+
+
+class PartlyCentred(MixedRegression):
+    """`MixedRegression` with the state x = (β + C u, log τ, ξ, a, c).
+
+    Parameters
+    ----------
+    model : MixedRegression
+        With groups; in memory or in files.
+    found : GroupInformation
+    """
+
+    centred_model: Compiled
+    information: np.ndarray  #: λ, (effects,)
+    score: np.ndarray  #: b, (effects,)
+    shear: np.ndarray  #: C, (p, effects)
+    rotation: np.ndarray  #: (G, …) Qₖ side by side, of columns that have one
+    rotated: np.ndarray  #: (K,) where that of column k begins; -1: it is the identity
+
+    def __init__(self, model: MixedRegression, found: GroupInformation) -> None:
+        self.__dict__.update(model.__dict__)
+        model.centred = self.centred = np.ones(len(model.groups), np.int64)
+        self.centred_model = model
+        self.information, self.score, self.shear = found.information, found.score, np.ascontiguousarray(found.shear)
+        widths = [0 if q is None else len(q) for q in found.rotations]
+        self.rotated = np.where(np.array(widths) > 0, np.cumsum([0, *widths[:-1]]), -1)
+        self.rotation = np.zeros((max(widths), sum(widths)))
+        for q, begin in zip(found.rotations, self.rotated, strict=True):
+            if q is not None:
+                self.rotation[: len(q), begin : begin + len(q)] = q
+        # Where the information was found ξ is 0.
+        p, effects = self.n_fixed, slice(self.first[0], self.first[-1])
+        self.initial = found.mean.copy()
+        self.initial[:p] += self.shear @ found.mean[effects]
+        self.initial[effects] = 0.0
+
+    # -- compiled: there and back -----------------------------------------------------------------------------------
+
+    @compiled
+    def square_spread(self, x, k):
+        """τₖ²."""
+        return exp(2.0 * min(x[self.n_fixed + k], LARGEST_LOG))
+
+    @compiled(inline=False)
+    def natural(self, x, y):
+        """Write (β, log τ, u, a, c) into y."""
+        for j in range(self.dim):
+            y[j] = x[j]
+        begin = self.first[0]
+        for k in range(self.n_groups):
+            square, start, groups = self.square_spread(x, k), self.rotated[k], self.first[k + 1] - self.first[k]
+            if start >= 0:
+                for g in range(groups):
+                    y[self.first[k] + g] = 0.0
+            for g in range(groups):
+                j = self.first[k] + g
+                h = math.sqrt(square / (1.0 + self.information[j - begin] * square))
+                w = h * (x[j] + h * self.score[j - begin])
+                if start >= 0:
+                    for m in range(groups):
+                        y[self.first[k] + m] += self.rotation[m, start + g] * w
+                else:
+                    y[j] = w
+        for j in range(self.n_fixed):
+            total = 0.0
+            for e in range(self.shear.shape[1]):
+                total += self.shear[j, e] * y[begin + e]
+            y[j] -= total
+
+    @compiled(inline=False)
+    def pull_back(self, x, by_natural, out):
+        """Add the derivatives by x of what has the derivatives `by_natural` by (β, log τ, u, a, c), which change."""
+        begin, end = self.first[0], self.first[self.n_groups]
+        for j in range(self.n_fixed):
+            out[j] += by_natural[j]
+            for e in range(self.shear.shape[1]):
+                by_natural[begin + e] -= self.shear[j, e] * by_natural[j]
+        for j in range(end, self.dim):
+            out[j] += by_natural[j]
+        for k in range(self.n_groups):
+            square, start, groups = self.square_spread(x, k), self.rotated[k], self.first[k + 1] - self.first[k]
+            total = by_natural[self.n_fixed + k]
+            for g in range(groups):
+                j = self.first[k] + g
+                slope = by_natural[j]
+                if start >= 0:
+                    slope = 0.0
+                    for m in range(groups):
+                        slope += self.rotation[m, start + g] * by_natural[self.first[k] + m]
+                share = 1.0 / (1.0 + self.information[j - begin] * square)
+                h = math.sqrt(square * share)
+                out[j] += h * slope
+                total += slope * h * share * (x[j] + 2.0 * h * self.score[j - begin])
+            out[self.n_fixed + k] += total
+
+    # -- compiled: the prior, and the rows --------------------------------------------------------------------------
+
+    @compiled(inline=False)
+    def prior_at(self, x, y):
+        """The prior, y being (β, log τ, u, a, c)."""
+        total, n = 0.0, self.numbers
+        for q in range(self.kinds.shape[0]):
+            total += potential(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], y[self.place(q)])
+        for k in range(self.n_groups):
+            square = self.square_spread(x, k)
+            for j in range(self.first[k], self.first[k + 1]):
+                e = j - self.first[0]
+                ratio = self.information[e] * square
+                z = x[j] + math.sqrt(square / (1.0 + ratio)) * self.score[e]
+                total += 0.5 * (z * z / (1.0 + ratio) + math.log1p(ratio))
+        return total
+
+    @compiled(inline=False)
+    def add_prior_slopes(self, x, y, by_natural, out):
+        """Add the gradient of that: by β, log τ, a and c to `by_natural`, what effects add to `out`."""
+        n = self.numbers
+        for q in range(self.kinds.shape[0]):
+            j = self.place(q)
+            by_natural[j] += derivative(self.kinds[q], n[q, 0], n[q, 1], n[q, 2], y[j])
+        for k in range(self.n_groups):
+            square, total = self.square_spread(x, k), 0.0
+            for j in range(self.first[k], self.first[k + 1]):
+                e = j - self.first[0]
+                ratio = self.information[e] * square
+                share = 1.0 / (1.0 + ratio)
+                away = math.sqrt(square * share) * self.score[e]
+                z = x[j] + away
+                out[j] += share * z
+                total += share * (ratio + z * (share * away - ratio * share * z))
+            out[self.n_fixed + k] += total
+
+    @compiled(inline=False, allocates=True)
+    def prior_potential(self, x):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.prior_at(x, y)
+
+    @compiled(inline=False, allocates=True)
+    def add_prior_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.add_prior_slopes(x, y, by_natural, out)
+        self.pull_back(x, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def term_potential(self, x, i):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.centred_model.term_potential(y, i)
+
+    @compiled(inline=False, allocates=True)
+    def add_term_gradient(self, x, i, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.centred_model.add_term_gradient(y, i, by_natural)
+        self.pull_back(x, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def total_potential(self, x):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.prior_at(x, y) + self.centred_model.block_potential(y, 0, self.n_data)
+
+    @compiled
+    def total_rise(self, x, y):
+        return self.total_potential(y) - self.total_potential(x)
+
+    @compiled(inline=False, allocates=True)
+    def block_potential(self, x, first, last):
+        y = np.empty(self.dim)
+        self.natural(x, y)
+        return self.centred_model.block_potential(y, first, last)
+
+    @compiled(inline=False, allocates=True)
+    def add_gradient(self, x, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.centred_model.add_block_gradient(y, 0, self.n_data, by_natural)
+        self.add_prior_slopes(x, y, by_natural, out)
+        self.pull_back(x, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def add_block_gradient(self, x, first, last, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.centred_model.add_block_gradient(y, first, last, by_natural)
+        self.pull_back(x, by_natural, out)
+
+    @compiled(inline=False, allocates=True)
+    def add_batch_gradient(self, x, rows, n, out):
+        y, by_natural = np.empty(self.dim), np.zeros(self.dim)
+        self.natural(x, y)
+        self.centred_model.add_batch_gradient(y, rows, n, by_natural)
+        self.pull_back(x, by_natural, out)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def centring(self) -> list[str]:
+        at = np.exp(2.0 * self.initial[self.n_fixed : int(self.first[0])])
+        said = []
+        for k, square in enumerate(at):
+            known = square * self.information[self.first[k] - self.first[0] : self.first[k + 1] - self.first[0]]
+            said.append(f"partly centred, half of them by {100.0 * np.median(known / (1.0 + known)):.0f} % or more")
+        return said
+
+    def some_rows(self, rows: np.ndarray) -> PartlyCentred:
+        other = super().some_rows(rows)
+        other.centred_model = self.centred_model.some_rows(rows)
+        return other
+
+    def centred_draws(self, draws: ArrayLike) -> np.ndarray:
+        """Draws of (β, log τ, u, a, c), (..., dim), from draws of x."""
+        draws = np.array(draws, dtype=float)
+        if draws.shape[-1:] != (self.dim,):
+            raise ValueError(f"`draws` must have shape (..., {self.dim}), got {draws.shape}.")
+        for k in range(self.n_groups):
+            part, e = slice(self.first[k], self.first[k + 1]), slice(*(self.first[k : k + 2] - self.first[0]))
+            square = np.exp(2.0 * np.minimum(draws[..., self.n_fixed + k, None], LARGEST_LOG))
+            h = np.sqrt(square / (1.0 + self.information[e] * square))
+            u = h * (draws[..., part] + h * self.score[e])
+            if self.rotated[k] >= 0:
+                groups = u.shape[-1]
+                u = u @ self.rotation[:groups, self.rotated[k] : self.rotated[k] + groups].T
+            draws[..., part] = u
+        draws[..., : self.n_fixed] -= draws[..., self.first[0] : self.first[-1]] @ self.shear.T
+        return draws
+
+    def constrain(self, draws: ArrayLike) -> dict[str, np.ndarray]:
+        return super().constrain(self.centred_draws(draws))
+
+    def margins(self, draws: ArrayLike) -> np.ndarray:
+        return super().margins(self.centred_draws(draws))

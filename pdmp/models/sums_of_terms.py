@@ -1,0 +1,909 @@
+r"""Posteriors that are sums of terms of linear functionals: one expression for a datum, everything else derived.
+
+    U(x) = Σᵢ l(y_i; η_i1, …, η_im) + Σⱼ priorⱼ(xⱼ),    η_ik = a_ik·x + o_ik
+
+`terms` makes the rows of one expression l, `sum_of_terms` adds rows of several kinds and independent priors. Gradients,
+Hessians and, for exact sub-sampling, enclosures of third derivatives come from the expression (`pdmp.expressions`).
+Whatever runs a model of this kind is compiled once: an expression is data.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.expressions.derivatives import Derivatives
+from pdmp.expressions.functionals import Block, Functional, Parameters
+from pdmp.expressions.nodes import FUNCTION_NAMES, trace
+from pdmp.expressions.tape import (
+    BEGIN,
+    CURVATURE,
+    DEPENDENT,
+    GRADIENT,
+    LANES,
+    LOSS,
+    RESULT,
+    SECOND,
+    STOP,
+    Rows,
+    Scratch,
+    enclose_part,
+    evaluate,
+    expand,
+)
+from pdmp.models.base import Model
+from pdmp.models.priors import (
+    Flat,
+    Prior,
+    derivative,
+    potential,
+    second_derivative,
+    second_derivative_bound,
+    second_derivative_bound_until,
+)
+from pdmp.models.transforms import Log, Transform
+from pdmp.native.classes import compiled, entry, inlined, positive, readable
+from pdmp.native.threads import added, chunks, each
+
+#: Columns of `SumOfTerms.layout`: the first row of a kind; functionals; entries of a row; where columns and values
+#: begin, and how far apart those of two rows are, 0 if all rows share them; where the data begin, and how many a row
+#: has; where `start` begins.
+FIRST, COUNT, WIDTH, COLUMNS, COLUMN_STEP, VALUES, VALUE_STEP, DATA, DATA_STEP, START = range(10)
+SLACK = 1e-12  #: share by which computed bounds are raised, above their rounding errors
+DENSE_HESSIAN = 20_000  #: dimensions up to which a Hessian is made
+
+
+class Terms(Derivatives):
+    """Rows of one expression, made by `pdmp.terms`."""
+
+    def __init__(self, loss: Callable, data: Sequence[ArrayLike], at: Sequence[Functional]) -> None:
+        if isinstance(data, np.ndarray) or not isinstance(data, Sequence):
+            raise TypeError(f"`data` must be a list of arrays, one for each first argument, got {type(data).__name__}.")
+        if isinstance(at, Functional) or not isinstance(at, Sequence) or not len(at):
+            raise TypeError("`at` must be a list of functionals: at=[X @ p.rate, p.log_shape].")
+        for k, functional in enumerate(at):
+            if not isinstance(functional, Functional):
+                kind = type(functional).__name__
+                raise TypeError(f"`at[{k}]` must be a functional such as X @ p.rate or p.effect[g], got {kind}.")
+            if isinstance(functional, Block) and functional.size > 1:
+                name = functional.name
+                raise TypeError(
+                    f"`at[{k}]`: {name} has {functional.size} coordinates: write X @ p.{name} or p.{name}[index]."
+                )
+            if functional.dim != at[0].dim:
+                raise ValueError("`at` has functionals of different `pdmp.Parameters`.")
+        arrays = [_read_data(j, values) for j, values in enumerate(data)]
+        lengths = {len(a) for a in arrays if a.size > 1} | {f.n for f in at if f.n > 1}
+        if len(lengths) > 1:
+            raise ValueError(f"`data` and `at` must have equally many rows, got {sorted(lengths)}.")
+        self.loss, self.at, self.n = loss, tuple(at), lengths.pop() if lengths else 1
+        offsets = [k for k, f in enumerate(at) if f.offset is not None]
+        self.data = [*arrays, *(np.asarray(at[k].offset) for k in offsets)]
+        place = {k: len(arrays) + position for position, k in enumerate(offsets)}
+
+        def shifted(*arguments):
+            own, further, eta = arguments[: len(arrays)], arguments[: len(self.data)], arguments[len(self.data) :]
+            return loss(*own, *(e + further[place[k]] if k in place else e for k, e in enumerate(eta)))
+
+        trace(loss, len(arrays), len(at))  # whose messages count arguments as the user does
+        self.expression, self.m = trace(shifted, len(self.data), len(at))
+        self.name = getattr(loss, "__name__", "loss")
+
+    def __reduce__(self):
+        raise TypeError("rows of `pdmp.terms` cannot be pickled; the model made of them can.")
+
+
+def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functional] = ()) -> Terms:
+    r"""Rows of a likelihood, or of any sum: one expression at functionals of the parameters.
+
+    Parameters
+    ----------
+    loss : callable
+        l(data…, functionals…) -> minus the log density of one datum, up to a constant: a Python function of numbers,
+        which is called once, with symbols. Beside + - * / \*\* and comparisons of data it may call the functions that
+        `terms` has as attributes, ``pdmp.terms.exp`` and so on, or those of NumPy and `scipy.special` by these names:
+        exp, log, log1p, expm1, sqrt, abs, tanh, sin, cos, expit, softplus, logaddexp, log1mexp, lgamma (gammaln),
+        digamma, erf, log_ndtr, xlogy, and ``where(test, a, b)`` with a test of data.
+    data : sequence of array_like, shape (N,) each
+        The first arguments, a number of each for each row.
+    at : sequence of Functional
+        The other arguments: ``X @ p.rate``, ``p.effect[group]``, ``p.log_shape``, and sums and multiples of these.
+
+    Returns
+    -------
+    Terms
+        For `pdmp.models.sum_of_terms`.
+
+    Raises
+    ------
+    TypeError
+        For what cannot be traced, such as a branch on a parameter: the line of the function is named.
+    ValueError
+        For data that are not finite, or rows that do not match.
+
+    See Also
+    --------
+    pdmp.Parameters : The blocks of coordinates.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> p = pdmp.Parameters(beta=2, log_sigma=1)
+    >>> X, y = np.column_stack([np.ones(50), np.arange(50.0)]), np.arange(50.0) % 7
+    >>> rows = pdmp.terms(lambda y, m, s: s + 0.5 * (y - m) ** 2 * np.exp(-2 * s), [y], [X @ p.beta, p.log_sigma])
+    >>> rows.n
+    50
+    """
+    return Terms(loss, data, at)
+
+
+def sum_of_terms(
+    parameters: Parameters,
+    terms: Sequence[Terms],
+    priors: Mapping[str, Prior | Sequence[Prior]] | None = None,
+    *,
+    transforms: Mapping[str, Transform] | None = None,
+    initial: Mapping[str, ArrayLike] | ArrayLike | None = None,
+) -> SumOfTerms:
+    """A posterior from rows of expressions and independent priors.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    terms : sequence of Terms
+        Each made by `pdmp.terms`, at functionals of these parameters.
+    priors : dict of str to Prior, or to a sequence of them, optional
+        Of the coordinates of a block, by its name; `Flat` where there is none. A prior of a positive number, such as
+        `HalfNormal`, is that of e^x of the coordinate x, which is then reported as e^x.
+    transforms : dict of str to pdmp.models.transforms.Transform, optional
+        What else is reported of a block; its prior is that of the coordinate.
+    initial : dict of str to array_like, or array_like of shape (dim,), optional
+        Where to look for the mode from; by default where the priors are centred.
+
+    Returns
+    -------
+    SumOfTerms
+        A model. ``pdmp.sample(model)`` samples it at one row a proposal where that is exact and costs less.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For names of blocks that there are not, and priors that do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> from pdmp.models.priors import Normal
+    >>> p = pdmp.Parameters(beta=1)
+    >>> rows = pdmp.terms(lambda y, z: np.exp(z) - y * z, [[2.0, 3.0, 1.0]], [np.ones((3, 1)) @ p.beta])
+    >>> model = pdmp.models.sum_of_terms(p, [rows], priors={"beta": Normal(0.0, 2.5)})
+    >>> np.round(model.mode(), 3)
+    array([0.675])
+    """
+    return SumOfTerms(parameters, terms, priors, transforms=transforms, initial=initial)
+
+
+class SumOfTerms(Model):
+    """A posterior of rows of expressions and independent priors; made by `sum_of_terms`, which has the same arguments.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    terms : sequence of Terms
+    priors : dict of str to Prior, or to a sequence of them, optional
+    transforms : dict of str to pdmp.models.transforms.Transform, optional
+    initial : dict of str to array_like, or array_like of shape (dim,), optional
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `sum_of_terms` does.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> p = pdmp.Parameters(log_rate=1)
+    >>> rows = pdmp.terms(lambda y, t: y * np.exp(t) - t, [[0.5, 1.5]], [p.log_rate])
+    >>> model = pdmp.models.sum_of_terms(p, [rows])
+    >>> type(model).__name__, model.gradient([0.0])
+    ('SumOfTerms', array([0.]))
+    """
+
+    code: np.ndarray
+    number: np.ndarray
+    results: np.ndarray
+    tapes: np.ndarray  #: (kinds, 4, 4)
+    layout: np.ndarray  #: (kinds, 10)
+    columns: np.ndarray
+    values: np.ndarray
+    data: np.ndarray
+    start: np.ndarray  #: where the entries of each functional begin in a row
+    kinds: np.ndarray  #: (d,) of the priors
+    numbers: np.ndarray  #: (d, 3)
+    registers: int
+    n_functionals: int
+    n_columns: int
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        terms: Sequence[Terms],
+        priors: Mapping[str, Prior | Sequence[Prior]] | None = None,
+        *,
+        transforms: Mapping[str, Transform] | None = None,
+        initial: Mapping[str, ArrayLike] | ArrayLike | None = None,
+    ) -> None:
+        if not isinstance(parameters, Parameters):
+            raise TypeError(f"`parameters` must be a pdmp.Parameters, got {type(parameters).__name__}.")
+        terms = [terms] if isinstance(terms, Terms) else list(terms)
+        if not terms:
+            raise ValueError("`terms` must have at least one entry, made by pdmp.terms.")
+        for k, rows in enumerate(terms):
+            if not isinstance(rows, Terms):
+                raise TypeError(f"`terms[{k}]` must be made by pdmp.terms, got {type(rows).__name__}.")
+            if rows.at[0].dim != parameters.dim:
+                raise ValueError(
+                    f"`terms[{k}]` is at functionals of other parameters, of {rows.at[0].dim} coordinates."
+                )
+        laws = _read_priors(parameters, priors)
+        self.kinds = np.array([law.coded()[0] for law in laws], np.int64)
+        self.numbers = np.array([law.coded()[1:] for law in laws]).reshape(-1, 3)
+        self._lay_out(terms)
+        sizes = parameters.sizes
+        known = dict(transforms or {})
+        place = 0
+        for name, size in sizes.items():
+            if laws[place].positive:
+                known.setdefault(name, Log())
+            place += size
+        start = np.array([math.log(law.typical()) if law.positive else law.typical() for law in laws])
+        super().__init__(
+            dim=parameters.dim,
+            n_data=sum(rows.n for rows in terms),
+            variables={name: (size,) if size > 1 else () for name, size in sizes.items()},
+            initial=_read_initial(parameters, start, initial),
+            transforms=known,
+        )
+
+    def _lay_out(self, terms):
+        """All rows of all kinds in flat arrays, and their tapes one after the other."""
+        code, number, results, columns, values, data, start = [], [], [], [], [], [], []
+        self.layout, self.tapes = np.zeros((len(terms), 10), np.int64), np.zeros((len(terms), 4, 4), np.int64)
+        places = dict.fromkeys(("code", "results", "columns", "values", "data", "start", "row"), 0)
+        for k, rows in enumerate(terms):
+            for which, tape in enumerate(rows.tapes):
+                begin = places["code"]
+                self.tapes[k, which] = begin, begin + len(tape.code), places["results"], begin + tape.fixed
+                code.append(tape.code)
+                number.append(tape.number)
+                results.append(tape.results)
+                places["code"] += len(tape.code)
+                places["results"] += len(tape.results)
+            own_columns, own_values, widths = _stacked(rows.at, rows.n)
+            q, width = len(rows.data), own_columns.shape[1]
+            table = np.empty((rows.n, q))
+            for j, column in enumerate(rows.data):
+                table[:, j] = column
+            self.layout[k] = (
+                places["row"], rows.m, width, places["columns"], width if len(own_columns) > 1 else 0,
+                places["values"], width if len(own_values) > 1 else 0, places["data"], q, places["start"],
+            )  # fmt: skip
+            start.append(np.r_[0, np.cumsum(widths)])
+            places["row"] += rows.n
+            for name, list_, array in (
+                ("columns", columns, own_columns), ("values", values, own_values), ("data", data, table),
+            ):  # fmt: skip
+                list_.append(array.reshape(-1))
+                places[name] += array.size
+            places["start"] += len(widths) + 1
+        self.code, self.number = np.concatenate(code), np.concatenate(number)
+        self.results, self.start = np.concatenate(results), np.concatenate(start).astype(np.int64)
+        self.columns = _one(columns).astype(np.int64, copy=False)
+        self.values, self.data = _one(values), _one(data)
+        self.registers = max(tape.registers for rows in terms for tape in rows.tapes)
+        self.n_functionals = max(rows.m for rows in terms)
+        self.n_columns = max(1, *(len(rows.data) for rows in terms))
+        #: Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
+        self.enclosures = [(rows.third, rows.third_and_fourth) for rows in terms]
+        self.names = [rows.name for rows in terms]
+
+    # -- compiled: rows -------------------------------------------------------------------------------------------
+
+    @compiled
+    def kind_of(self, i):
+        """Of which kind row i is."""
+        k = 0
+        while k + 1 < self.layout.shape[0] and i >= self.layout[k + 1, FIRST]:
+            k += 1
+        return k
+
+    @compiled
+    def place(self, x, k, i, lane, eta):
+        """Write the functionals of row i, which is of kind k, into a lane."""
+        layout, row = self.layout, i - self.layout[k, FIRST]
+        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        for f in range(layout[k, COUNT]):
+            total = 0.0
+            for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
+                total += self.values[v + j] * x[self.columns[c + j]]
+            eta[f, lane] = total
+
+    @compiled
+    def read(self, k, i, lane, data):
+        """Write the data of row i, which is of kind k, into a lane."""
+        q = self.layout[k, DATA_STEP]
+        d = self.layout[k, DATA] + (i - self.layout[k, FIRST]) * q
+        for j in range(q):
+            data[j, lane] = self.data[d + j]
+
+    @compiled
+    def add_functionals(self, k, i, lane, weights, out):
+        """out += Σ weights[f, lane] a_if."""
+        layout, row = self.layout, i - self.layout[k, FIRST]
+        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        for f in range(layout[k, COUNT]):
+            weight = weights[f, lane]
+            for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
+                out[self.columns[c + j]] += weight * self.values[v + j]
+
+    @compiled
+    def run(self, k, which, n, data, eta, room):
+        """Carry out a tape of kind k for n lanes; the place of its first result in `results`."""
+        evaluate(self.code, self.number, self.tapes[k, which, BEGIN], self.tapes[k, which, STOP], n, data, eta, room)
+        return self.tapes[k, which, RESULT]
+
+    @compiled
+    def remainder_along(self, there, x, v, i, scratch, rho):
+        """v·Rᵢ(x), Rᵢ what the gradient of row i is beyond its expansion at `there`.
+
+        rho (m,) = ∇l(η) - ∇l(η₀) - H(η₀) (η - η₀) are its parts by the functionals.
+        """
+        k, eta, total = self.kind_of(i), scratch.eta, 0.0
+        m = self.layout[k, COUNT]
+        self.read(k, i, 0, scratch.data)
+        self.place(x, k, i, 0, eta)
+        self.place(there, k, i, 0, scratch.there)
+        expand(
+            self.code, self.number, self.results, self.tapes[k], m, scratch.data, eta, scratch.there, scratch.room, rho
+        )
+        self.place(v, k, i, 0, eta)
+        for f in range(m):
+            total += eta[f, 0] * rho[f]
+        return total
+
+    @compiled
+    def remainder_along_places(self, there, x, v, i, places, count, support, scratch, rho):
+        return self.remainder_along(there, x, v, i, scratch, rho)
+
+    @compiled(allocates=True, inline=False)
+    def remainder_rates(self, there, x, v):
+        """Σᵢ (v·Rᵢ(x))₊."""
+        m, total = self.n_functionals, 0.0
+        scratch = Scratch(
+            np.empty((m, 1)), np.empty((m, 1)), np.empty((self.n_columns, 1)), np.empty((self.registers, 1))
+        )
+        rho = np.empty(m)
+        for i in range(self.n_data):
+            total += positive(self.remainder_along(there, x, v, i, scratch, rho))
+        return total
+
+    @compiled
+    def add_remainder(self, i, rho, out):
+        """out += Rᵢ of these parts."""
+        k = self.kind_of(i)
+        layout, row = self.layout, i - self.layout[k, FIRST]
+        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        for f in range(layout[k, COUNT]):
+            for j in range(self.start[layout[k, START] + f], self.start[layout[k, START] + f + 1]):
+                out[self.columns[c + j]] += rho[f] * self.values[v + j]
+
+    # -- compiled: terms and their sums ---------------------------------------------------------------------------
+
+    @compiled(allocates=True, inline=False)
+    def term_potential(self, x, i):
+        k = self.kind_of(i)
+        data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
+        room = np.empty((self.registers, 1))
+        self.read(k, i, 0, data)
+        self.place(x, k, i, 0, eta)
+        return room[self.results[self.run(k, LOSS, 1, data, eta, room)], 0]
+
+    @compiled(allocates=True, inline=False)
+    def add_term_gradient(self, x, i, out):
+        k = self.kind_of(i)
+        data, eta = np.empty((self.n_columns, 1)), np.empty((self.n_functionals, 1))
+        room = np.empty((self.registers, 1))
+        self.read(k, i, 0, data)
+        self.place(x, k, i, 0, eta)
+        first = self.run(k, GRADIENT, 1, data, eta, room)
+        for f in range(self.layout[k, COUNT]):
+            eta[f, 0] = room[self.results[first + f], 0]
+        self.add_functionals(k, i, 0, eta, out)
+
+    @compiled(allocates=True, inline=False)
+    def block_potential(self, x, first, last):
+        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
+        room, total, i = np.empty((self.registers, LANES)), 0.0, first
+        while i < last:
+            k = self.kind_of(i)
+            n = self.lanes_from(k, i, last)
+            for lane in range(n):
+                self.read(k, i + lane, lane, data)
+                self.place(x, k, i + lane, lane, eta)
+            out = self.results[self.run(k, LOSS, n, data, eta, room)]
+            for lane in range(n):
+                total += room[out, lane]
+            i += n
+        return total
+
+    @compiled(inline=False)
+    def total_potential(self, x):
+        return self.prior_potential(x) + self.block_potential(x, 0, self.n_data)
+
+    @compiled(allocates=True, inline=False)
+    def add_block_gradient(self, x, first, last, out):
+        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
+        room, i = np.empty((self.registers, LANES)), first
+        while i < last:
+            k = self.kind_of(i)
+            n = self.lanes_from(k, i, last)
+            for lane in range(n):
+                self.read(k, i + lane, lane, data)
+                self.place(x, k, i + lane, lane, eta)
+            self.gradients(k, n, data, eta, room)
+            for lane in range(n):
+                self.add_functionals(k, i + lane, lane, eta, out)
+            i += n
+
+    @compiled
+    def gradients(self, k, n, data, eta, room):
+        """Replace the functionals in n lanes by the derivatives of the loss."""
+        first = self.run(k, GRADIENT, n, data, eta, room)
+        for f in range(self.layout[k, COUNT]):
+            for lane in range(n):
+                eta[f, lane] = room[self.results[first + f], lane]
+
+    @compiled(allocates=True, inline=False)
+    def add_batch_gradient(self, x, rows, n, out):
+        data, eta = np.empty((self.n_columns, LANES)), np.empty((self.n_functionals, LANES))
+        room, done = np.empty((self.registers, LANES)), 0
+        while done < n:
+            k, lanes = self.kind_of(rows[done]), 0
+            while lanes < LANES and done + lanes < n and self.kind_of(rows[done + lanes]) == k:
+                self.read(k, rows[done + lanes], lanes, data)
+                self.place(x, k, rows[done + lanes], lanes, eta)
+                lanes += 1
+            self.gradients(k, lanes, data, eta, room)
+            for lane in range(lanes):
+                self.add_functionals(k, rows[done + lane], lane, eta, out)
+            done += lanes
+
+    # -- compiled: curvature along a piece of path, enclosed ----------------------------------------------------------
+
+    @compiled
+    def lanes_from(self, k, i, last):
+        """How many rows of kind k are taken together from row i on."""
+        n = min(LANES, last - i)
+        return min(n, self.layout[k + 1, FIRST] - i) if k + 1 < self.layout.shape[0] else n
+
+    @compiled
+    def enclose_curvature(self, k, i, n, x, v, s, slope, low_eta, high_eta, data, square, low, high):
+        """Enclose the Hessians of rows i … i + n - 1 over x + uv, 0 <= u <= s; `slope` is that of the functionals."""
+        for lane in range(n):
+            self.read(k, i + lane, lane, data)
+            self.place(x, k, i + lane, lane, low_eta)
+            self.place(v, k, i + lane, lane, slope)
+        for f in range(self.layout[k, COUNT]):
+            for lane in range(n):
+                begin, end = low_eta[f, lane], low_eta[f, lane] + s * slope[f, lane]
+                rounding = SLACK * (abs(begin) + abs(end))
+                low_eta[f, lane], high_eta[f, lane] = min(begin, end) - rounding, max(begin, end) + rounding
+        tape = self.tapes[k, SECOND]
+        enclose_part(
+            self.code, self.number, tape[BEGIN], tape[DEPENDENT], tape[STOP], n, data, low_eta, high_eta, low_eta,
+            square, math.inf, low, high,
+        )  # fmt: skip
+
+    @compiled(allocates=True, inline=False)
+    def curvature_bound_within(self, x, v, s):
+        """At least v·H(x + uv)v for 0 <= u <= s: each functional moves in an interval."""
+        m, total, i = self.n_functionals, 0.0, 0
+        for j in range(self.dim):
+            total += self.prior_curvature_within(x, v, s, j)
+        slope, low_eta, high_eta = np.empty((m, LANES)), np.empty((m, LANES)), np.empty((m, LANES))
+        data, square = np.empty((self.n_columns, LANES)), np.empty((m, m, LANES))
+        low, high = np.empty((self.registers, LANES)), np.empty((self.registers, LANES))
+        while i < self.n_data:
+            k = self.kind_of(i)
+            n, place = self.lanes_from(k, i, self.n_data), self.tapes[k, SECOND, RESULT]
+            self.enclose_curvature(k, i, n, x, v, s, slope, low_eta, high_eta, data, square, low, high)
+            for f in range(self.layout[k, COUNT]):
+                for g in range(f, self.layout[k, COUNT]):
+                    r, times = self.results[place], 1.0 if f == g else 2.0
+                    place += 1
+                    for lane in range(n):
+                        total += largest_product(times * slope[f, lane] * slope[g, lane], low[r, lane], high[r, lane])
+            i += n
+        return total
+
+    @compiled(allocates=True, inline=False)
+    def partial_curvature_bounds_within(self, x, v, s, out):
+        """out[i] at least vᵢ Σⱼ Hᵢⱼ(x + uv) vⱼ for 0 <= u <= s."""
+        m, i = self.n_functionals, 0
+        for j in range(self.dim):
+            out[j] = self.prior_curvature_within(x, v, s, j)
+        slope, low_eta, high_eta = np.empty((m, LANES)), np.empty((m, LANES)), np.empty((m, LANES))
+        data, square = np.empty((self.n_columns, LANES)), np.empty((m, m, LANES))
+        low, high = np.empty((self.registers, LANES)), np.empty((self.registers, LANES))
+        while i < self.n_data:
+            k = self.kind_of(i)
+            n, layout, first = self.lanes_from(k, i, self.n_data), self.layout, self.tapes[k, SECOND, RESULT]
+            self.enclose_curvature(k, i, n, x, v, s, slope, low_eta, high_eta, data, square, low, high)
+            for lane in range(n):
+                row, place = i + lane - layout[k, FIRST], first
+                c, w = (
+                    layout[k, COLUMNS] + row * layout[k, COLUMN_STEP],
+                    layout[k, VALUES] + row * layout[k, VALUE_STEP],
+                )
+                for f in range(layout[k, COUNT]):
+                    for g in range(f, layout[k, COUNT]):
+                        r = self.results[place]
+                        place += 1
+                        for turn in range(1 if f == g else 2):
+                            a, b = (f, g) if turn == 0 else (g, f)
+                            for q in range(self.start[layout[k, START] + a], self.start[layout[k, START] + a + 1]):
+                                j = self.columns[c + q]
+                                along = v[j] * self.values[w + q] * slope[b, lane]
+                                out[j] += largest_product(along, low[r, lane], high[r, lane])
+            i += n
+
+    @compiled
+    def prior_curvature_within(self, x, v, s, j):
+        """At least vⱼ² times the second derivative of the prior of coordinate j."""
+        n = self.numbers
+        if v[j] == 0.0:
+            return 0.0
+        bound = second_derivative_bound_until(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], max(x[j], x[j] + s * v[j]))
+        return bound * v[j] * v[j]
+
+    # -- compiled: the prior ----------------------------------------------------------------------------------------
+
+    @compiled
+    def prior_potential(self, x):
+        total, n = 0.0, self.numbers
+        for j in range(self.dim):
+            total += potential(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+        return total
+
+    @compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += self.prior_partial(x, j)
+
+    @compiled
+    def prior_partial(self, x, j):
+        n = self.numbers
+        return derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+
+    @compiled
+    def prior_partial_curvature_bound(self, v, j):
+        n = self.numbers
+        return second_derivative_bound(self.kinds[j], n[j, 0], n[j, 1], n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0
+
+    # -- compiled: factors, each term and the prior of each coordinate ------------------------------------------------
+
+    @compiled
+    def add_factor_gradient(self, x, f, out):
+        if f < self.n_data:
+            self.add_term_gradient(x, f, out)
+        else:
+            out[f - self.n_data] += self.prior_partial(x, f - self.n_data)
+
+    # -- Python -----------------------------------------------------------------------------------------------------
+
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates of each term, and of the prior of each coordinate, in compressed rows."""
+        rows = []
+        for layout, n in ((self.layout[k], self._rows(k)) for k in range(len(self.layout))):
+            wide = n if layout[COLUMN_STEP] else 1
+            table = self.columns[layout[COLUMNS] :][: wide * layout[WIDTH]].reshape(wide, layout[WIDTH])
+            own = [np.unique(row) for row in table]
+            rows += own if wide == n else own * n
+        rows += [np.array([j]) for j in range(self.dim)]
+        return np.cumsum([0, *map(len, rows)]), np.concatenate(rows)
+
+    def scratch(self, lanes: int = 1) -> Scratch:
+        """What evaluating so many rows at once needs."""
+        heights = self.n_functionals, self.n_functionals, self.n_columns, self.registers
+        return Scratch(*(np.zeros((height, lanes)) for height in heights))
+
+    usual_thinning = "hessian"
+
+    #: Passes over rows in files; the rows of this model are in memory.
+    blocks = None
+
+    def row_width(self) -> int:
+        return int((self.layout[:, WIDTH] + self.layout[:, DATA_STEP]).max())
+
+    def pieces(self) -> list[tuple[int, int, int]]:
+        """Kind, first and stop of chunks of rows of one kind each."""
+        stops = [*self.layout[1:, FIRST], self.n_data]
+        return [
+            (k, int(self.layout[k, FIRST]) + a, int(self.layout[k, FIRST]) + b)
+            for k, stop in enumerate(stops)
+            for a, b in chunks(int(stop - self.layout[k, FIRST]), self.row_width())
+        ]
+
+    def name_of_row(self, i: int) -> str:
+        k = int(np.searchsorted(self.layout[:, FIRST], i, "right")) - 1
+        return f"row {i - self.layout[k, FIRST]} of {self.names[k]}"
+
+    def row_block(self, k: int, first: int, stop: int, x: np.ndarray, root: np.ndarray) -> Rows:
+        """Functionals at x (m, n), data (q, n), S (m, m, n) and weights (0,) of rows.
+
+        S is for LLᵀ, `root` being L, or its diagonal (d,).
+        """
+        m = int(self.layout[k, COUNT])
+        eta, data = np.empty((m, stop - first)), np.empty((self.n_columns, stop - first))
+        _write_rows(self.native, k, x, first, eta, data)
+        return Rows(eta, data, self._squares(k, first, stop, root), np.zeros(0))
+
+    def _squares(self, k, first, stop, root):
+        """S of rows, (m, m, n)."""
+        m, out = int(self.layout[k, COUNT]), np.zeros((self.layout[k, COUNT],) * 2 + (stop - first,))
+        if self.layout[k, COLUMN_STEP]:
+            covariance = np.diag(root**2) if root.ndim == 1 else root @ root.T
+            _square_rows(self.native, k, first, covariance, out)
+            return out
+        parts = []
+        for f in range(m):
+            columns, values = self.matrix_of(k, f, first, stop)
+            if root.ndim == 1:
+                whole = np.zeros((stop - first, self.dim))
+                np.add.at(whole, (slice(None), columns), values * root[columns])
+                parts.append(whole)
+            else:
+                parts.append(values @ root[columns])
+        for f in range(m):
+            for g in range(f + 1):
+                out[f, g] = out[g, f] = np.einsum("ij,ij->i", parts[f], parts[g])
+        return out
+
+    def matrix_of(self, k: int, f: int, first: int, stop: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Columns and values (n, w) of functional f of rows of kind k that share their columns; else None."""
+        layout, (begin, end) = self.layout[k], self._entries(k, f)
+        if layout[COLUMN_STEP]:
+            return None
+        columns = self.columns[layout[COLUMNS] + begin : layout[COLUMNS] + end]
+        if layout[VALUE_STEP]:
+            table = self.values[layout[VALUES] :][: self._rows(k) * layout[WIDTH]].reshape(-1, layout[WIDTH])
+            return columns, table[first - layout[FIRST] : stop - layout[FIRST], begin:end]
+        values = self.values[layout[VALUES] + begin : layout[VALUES] + end]
+        return columns, np.broadcast_to(values, (stop - first, end - begin))
+
+    def _rows(self, k):
+        return int((self.layout[k + 1, FIRST] if k + 1 < len(self.layout) else self.n_data) - self.layout[k, FIRST])
+
+    def _entries(self, k, f):
+        return self.start[self.layout[k, START] + f : self.layout[k, START] + f + 2]
+
+    def some_rows(self, rows: np.ndarray) -> SumOfTerms:
+        """The same posterior of some of the rows alone, in ascending order."""
+        other, place = copy.copy(self), 0
+        other.layout, parts = self.layout.copy(), {"columns": [], "values": [], "data": []}
+        sizes = dict.fromkeys(parts, 0)
+        for k, layout in enumerate(self.layout):
+            own = rows[(rows >= layout[FIRST]) & (rows < layout[FIRST] + self._rows(k))] - layout[FIRST]
+            other.layout[k, FIRST] = place
+            place += len(own)
+            for name, begin, width, step in (
+                ("columns", COLUMNS, layout[WIDTH], layout[COLUMN_STEP]),
+                ("values", VALUES, layout[WIDTH], layout[VALUE_STEP]),
+                ("data", DATA, layout[DATA_STEP], layout[DATA_STEP]),
+            ):
+                shared = layout[begin] + np.zeros(1, np.int64) if step == 0 else layout[begin] + own * step
+                part = getattr(self, name)[(shared[:, None] + np.arange(width)).reshape(-1)]
+                other.layout[k, begin] = sizes[name]
+                sizes[name] += len(part)
+                parts[name].append(part)
+        other.columns, other.values, other.data = (_one(parts[name]) for name in ("columns", "values", "data"))
+        other.n_data = len(rows)
+        return other
+
+    def hessian(self, x: ArrayLike) -> np.ndarray:
+        return self.gradient_and_hessian(x)[1]
+
+    def gradient_and_hessian(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        x = self.check(x)
+        gradient, hessian = self.data_sums(x)
+        second = [second_derivative(kind, *n, z) for kind, n, z in zip(self.kinds, self.numbers, x, strict=True)]
+        return gradient + self._prior_gradient(x), hessian + np.diag(second)
+
+    def data_sums(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (d,) and Hessian (d, d) of the sum of all terms, in one pass over the rows."""
+        if self.dim > DENSE_HESSIAN:
+            raise ValueError(f"a Hessian is a matrix, and {self.dim:,} dimensions are too many for one.")
+        native = self.native
+
+        def part(k, first, stop):
+            gradient, m = np.zeros(self.dim), int(self.layout[k, COUNT])
+            second = np.empty((m * (m + 1) // 2, stop - first))
+            _add_curvatures(native, x, first, stop, gradient, second, *self.scratch(LANES))
+            hessian = np.zeros((self.dim, self.dim))
+            self._add_products(k, first, stop, second, hessian)
+            return gradient, hessian
+
+        with readable("SumOfTerms"):
+            gradient, hessian = added(each(part, self.pieces()))
+        return gradient, np.triu(hessian) + np.triu(hessian, 1).T
+
+    def _add_products(self, k, first, stop, second, hessian):
+        """Add Σ h_fg a_f a_gᵀ over rows; what counts is the upper triangle."""
+        m = int(self.layout[k, COUNT])
+        if self.layout[k, COLUMN_STEP]:
+            _add_outer(self.native, k, first, stop, second, hessian)
+            return
+        parts = [self.matrix_of(k, f, first, stop) for f in range(m)]
+        for place, (f, g) in enumerate(itertools.combinations_with_replacement(range(m), 2)):
+            (rows, left), (columns, right) = parts[f], parts[g]
+            product = left.T @ (second[place][:, None] * right)
+            np.add.at(hessian, np.ix_(rows, columns), product)
+            if f != g:
+                np.add.at(hessian, np.ix_(columns, rows), product.T)
+
+
+@entry
+def _square_rows(model, k, first, covariance, out):
+    """The same where columns differ from row to row."""
+    layout = model.layout
+    for i in range(out.shape[2]):
+        row = first + i - layout[k, FIRST]
+        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        for f in range(out.shape[0]):
+            for g in range(f + 1):
+                total = 0.0
+                for j in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
+                    for q in range(model.start[layout[k, START] + g], model.start[layout[k, START] + g + 1]):
+                        product = model.values[v + j] * model.values[v + q]
+                        total += product * covariance[model.columns[c + j], model.columns[c + q]]
+                out[f, g, i], out[g, f, i] = total, total
+
+
+@entry
+def _write_rows(model, k, x, first, eta, data):
+    """Functionals and data of rows of one kind."""
+    for i in range(eta.shape[1]):
+        model.read(k, first + i, i, data)
+        model.place(x, k, first + i, i, eta)
+
+
+@entry
+def _add_curvatures(model, x, first, stop, gradient, second, eta, there, data, room):
+    """Add the gradient of rows of one kind, and write the second derivatives by the functionals, (…, rows)."""
+    i, k = first, model.kind_of(first)
+    m = model.layout[k, COUNT]
+    while i < stop:
+        n = min(LANES, stop - i)
+        for lane in range(n):
+            model.read(k, i + lane, lane, data)
+            model.place(x, k, i + lane, lane, eta)
+        place = model.run(k, CURVATURE, n, data, eta, room)
+        for f in range(m):
+            for lane in range(n):
+                eta[f, lane] = room[model.results[place + f], lane]
+        for p in range(second.shape[0]):
+            for lane in range(n):
+                second[p, i - first + lane] = room[model.results[place + m + p], lane]
+        for lane in range(n):
+            model.add_functionals(k, i + lane, lane, eta, gradient)
+        i += n
+
+
+@entry
+def _add_outer(model, k, first, stop, second, hessian):
+    """Add Σ h_fg a_f a_gᵀ over rows whose columns differ, to the upper triangle."""
+    layout, m = model.layout, model.layout[k, COUNT]
+    for i in range(first, stop):
+        row = i - layout[k, FIRST]
+        c, v = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        place = 0
+        for f in range(m):
+            for g in range(f, m):
+                h = second[place, i - first]
+                place += 1
+                for j in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
+                    a, one = model.columns[c + j], h * model.values[v + j]
+                    if one == 0.0:
+                        continue
+                    for q in range(model.start[layout[k, START] + g], model.start[layout[k, START] + g + 1]):
+                        b, product = model.columns[c + q], one * model.values[v + q]
+                        if a <= b:
+                            hessian[a, b] += product
+                        if f != g and b <= a:
+                            hessian[b, a] += product
+
+
+@inlined
+def largest_product(q, low, high):
+    """At least q h for low <= h <= high; 0 where q is, whatever h."""
+    if q == 0.0:
+        return 0.0
+    product = q * (high if q > 0.0 else low)
+    return product + SLACK * abs(product)
+
+
+def _stacked(at, n):
+    """Columns (1 or n, W) and values (1 or n, W) of all functionals side by side, and the width of each."""
+    wide = n if any(len(f.columns) > 1 for f in at) else 1
+    long = n if any(len(f.values) > 1 for f in at) else 1
+    if len(at) == 1:
+        return np.broadcast_to(at[0].columns, (wide, at[0].columns.shape[1])), at[0].values, [at[0].columns.shape[1]]
+    columns = np.hstack([np.broadcast_to(f.columns, (wide, f.columns.shape[1])) for f in at])
+    values = np.hstack([np.broadcast_to(f.values, (long, f.values.shape[1])) for f in at])
+    return columns, values, [f.columns.shape[1] for f in at]
+
+
+def _one(arrays):
+    """The arrays one after the other, without a copy if there is only one."""
+    return np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def _read_data(j, values):
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub" or array.ndim > 1:
+        raise TypeError(
+            f"`data[{j}]` must be an array of numbers, one for each row, got {array.dtype} of {array.shape}."
+        )
+    array = array.astype(float).reshape(-1)
+    if not array.size:
+        raise ValueError(f"`data[{j}]` must have at least one row.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"`data[{j}]` must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
+    return array
+
+
+def _read_priors(parameters, priors):
+    """A prior for each coordinate."""
+    laws: list[Prior] = []
+    given = dict(priors or {})
+    for name in given.keys() - parameters.sizes.keys():
+        raise ValueError(f"`priors` names {name!r}, which is no block; there are {', '.join(parameters.sizes)}.")
+    for name, size in parameters.sizes.items():
+        own = given.get(name, Flat())
+        own = [own] * size if isinstance(own, Prior) else list(own) if isinstance(own, Sequence) else [own]
+        for law in own:
+            if not isinstance(law, Prior):
+                raise TypeError(f"`priors[{name!r}]` must be one of pdmp.models.priors, got {type(law).__name__}.")
+        if len(own) != size or len({law.positive for law in own}) > 1:
+            raise ValueError(
+                f"`priors[{name!r}]` must be one prior, or {size} of them, all of positive numbers or none."
+            )
+        laws += own
+    return laws
+
+
+def _read_initial(parameters, start, initial):
+    if not isinstance(initial, Mapping):
+        return start if initial is None else initial
+    for name in initial.keys() - parameters.sizes.keys():
+        raise ValueError(f"`initial` names {name!r}, which is no block; there are {', '.join(parameters.sizes)}.")
+    place = 0
+    for name, size in parameters.sizes.items():
+        if name in initial:
+            own = np.asarray(initial[name], float)
+            if own.shape not in ((), (size,)) and own.size != 1:
+                raise ValueError(f"`initial[{name!r}]` must have {size} numbers, got shape {own.shape}.")
+            start[place : place + size] = own
+        place += size
+    return start
+
+
+for _name in FUNCTION_NAMES:
+    from pdmp.expressions import nodes as _nodes
+
+    setattr(terms, _name, getattr(_nodes, _name))

@@ -1,0 +1,158 @@
+"""Modes that no chain is in: found by further paths, told from worse basins and from ridges, said in words."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.automatic import modes, preparing
+from pdmp.automatic.metric import Metric
+from pdmp.automatic.modes import comes_to, descend, hidden_modes
+from pdmp.automatic.start import Evaluations, Gaussian, find_starts
+from pdmp.automatic.windows import run_window
+from pdmp.processes.mass import mass_of
+from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
+
+pytestmark = pytest.mark.exact
+
+LEFT = np.array([[-4.0, 0.0], [-4.5, 0.5], [-3.0, 1.0], [-5.0, -1.0]])  # where chains start
+
+
+def seed(k=0):
+    return np.random.SeedSequence(k)
+
+
+def learnt(mean, root, visited, points):
+    return Metric(Gaussian(mean, root), 0.1, points, 0.9, False, mass_of(root), 0.0, 1, 500, visited)
+
+
+def in_the_left_mode(weight=0.0, apart=4.0, also=()):
+    """Model, starts and metric of chains that are all in the left of two modes, or also in others."""
+    model = two_modes(weight, apart)
+    starts = find_starts(model, 4, rng(1), initial=LEFT)._replace(centre=np.zeros(2))
+    centre = np.array([-apart, 0.0])
+    visited = np.concatenate([centre + rng(2).standard_normal((100, 2)), np.reshape(also, (-1, 2))])
+    return model, starts, learnt(centre, np.eye(2), visited, LEFT)
+
+
+@pytest.mark.parametrize("weight, found", [(0.0, True), (-1.0, True), (2.5, True), (3.5, False)])
+def test_a_mode_that_no_chain_is_in(weight, found):
+    """`weight`: nats by which the mode on the left, where the chains are, has more than the other one."""
+    model, starts, metric = in_the_left_mode(weight, apart=5.0)
+    assert starts.points[:, 0].max() < 0.0
+    hidden, spent = hidden_modes(model, starts, metric, seed())
+    assert [mode.behind for mode in hidden] == ([pytest.approx(weight, abs=0.2)] if found else [])
+    if found:
+        np.testing.assert_allclose(hidden[0].gaussian.centre, [5.0, 0.0], atol=0.05)
+        assert spent > 400  # chains have been sent from there
+    again, spent_again = hidden_modes(model, starts, metric, seed())
+    assert spent_again == spent and [m.behind for m in again] == [m.behind for m in hidden]
+
+
+def test_a_mode_that_a_chain_has_visited_is_none():
+    assert hidden_modes(*in_the_left_mode(also=[4.5, 1.0]), seed())[0] == []
+    assert len(hidden_modes(*in_the_left_mode(also=[-9.0, 1.0]), seed())[0]) == 1
+
+
+def test_an_end_of_the_first_paths_counts_as_well():
+    """The path from the model's own point ended on the right, where no chain starts."""
+    model, _, metric = in_the_left_mode()
+    starts = find_starts(model, 4, rng(1), initial=LEFT)
+    right = find_starts(model, 4, rng(1), initial=-LEFT)
+    both = starts._replace(paths=(right.paths[0], *starts.paths))
+    modes_found = []
+    for found in (starts, both):
+        few = pytest.MonkeyPatch()
+        few.setattr(modes, "PATHS", 0)
+        modes_found.append(len(hidden_modes(model, found, metric, seed())[0]))
+        few.undo()
+    assert modes_found == [0, 1]
+
+
+def test_what_has_no_barrier_is_no_mode(monkeypatch):
+    """Two centres, 4.4 standard deviations apart: log p is 1.7 lower in between."""
+    case = in_the_left_mode(apart=2.2)
+    case = (*case[:2], case[2]._replace(visited=case[2].visited - [2.0, 0.0], points=LEFT - [2.0, 0.0]))
+    case = (case[0], case[1]._replace(points=LEFT - [2.0, 0.0]), case[2])
+    monkeypatch.setattr(modes, "comes_to", lambda *a: False)
+    assert hidden_modes(*case, seed())[0] == []
+    monkeypatch.setattr(modes, "BARRIER", 1.0)
+    assert len(hidden_modes(*case, seed())[0]) == 1
+    barrier = modes.barrier(Evaluations(case[0]), np.array([-2.2, 0.0]), np.array([2.2, 0.0]))
+    assert barrier == pytest.approx(2.42 - np.log(2.0), abs=0.05)
+
+
+def test_from_where_chains_come_to_the_others_there_is_no_mode(monkeypatch):
+    case = in_the_left_mode()
+    monkeypatch.setattr(modes, "comes_to", lambda *a: True)
+    assert hidden_modes(*case, seed())[0] == []
+
+
+def test_chains_that_come_to_the_others():
+    process = pdmp.HMC(pdmp.models.Gaussian(np.zeros(2), np.ones(2)), step=0.8)
+    run = run_window(process, np.zeros((2, 2)), seed(), 60)
+    near, unit = rng().standard_normal((100, 2)), Gaussian(np.zeros(2), np.ones(2))
+    assert comes_to(run, unit, near) and not comes_to(run, unit, near + [12.0, 0.0])
+    still = SimpleNamespace(trajectories=run.trajectories, records=[SimpleNamespace(length=0.0)] * 2)
+    assert not comes_to(still, unit, near)
+
+
+def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
+    target = Evaluations(GAUSSIAN)
+    metric = Gaussian(MEAN + 50.0, np.linalg.cholesky(np.linalg.inv(PRECISION)))  # its centre is elsewhere
+    target.count = 0
+    end = descend(target, np.array([10.0, 10.0, -10.0]), metric, ())
+    np.testing.assert_allclose(end, MEAN, rtol=1e-6)
+    assert target.count == 4  # U and its gradient, twice
+    right = metric._replace(centre=MEAN)
+    assert descend(target, np.array([10.0, 10.0, -10.0]), right, ()) is None  # to what is known
+
+
+def test_what_it_costs(monkeypatch):
+    starts = find_starts(GAUSSIAN, 4, rng(1))
+    root = np.linalg.cholesky(np.linalg.inv(PRECISION))
+    metric = learnt(MEAN, root, MEAN + rng().standard_normal((100, 3)) @ root.T, starts.points)
+    hidden, spent = hidden_modes(GAUSSIAN, starts, metric, seed())
+    assert hidden == [] and 3 * modes.PATHS < spent < 6 * modes.PATHS
+    # As soon as so much is spent no other path begins: half of the warm-up, or a number.
+    limits = {}
+    for number, share in ((0, 0.0), (40, 0.0), (0, 40.0 / (500 + starts.evaluations))):
+        monkeypatch.setattr(modes, "EVALUATIONS", number)
+        monkeypatch.setattr(modes, "SHARE", share)
+        limits[number, share] = hidden_modes(GAUSSIAN, starts, metric, seed())[1]
+    none, *some = limits.values()
+    assert none == 2 + 8 and 40 < some[0] == some[1] < 50  # first evaluations, an ELBO
+
+
+def test_what_is_said():
+    metric = learnt(np.zeros(5), np.diag([1.0, 1.0, 1.0, 0.1, 1.0]), np.zeros((2, 5)), np.zeros((2, 5)))
+    centre = np.array([9.0, 0.1, -3.0, 0.5, 1.0])
+    found = [modes.Hidden(Gaussian(centre, np.eye(5)), 0.7), modes.Hidden(Gaussian(-centre, np.eye(5)), 2.0)]
+    names = ["mu[0]", "mu[1]", "mu[2]", "log(sigma)", "theta"]
+    said = modes.warning(found, metric, names)
+    assert said.startswith(
+        "a mode that no chain is in: further paths end at mu[0] = 9, mu[2] = -3, log(sigma) = 0.5 …,"
+    )
+    assert "about 0.5 times their mass; and 1 more." in said
+    assert "transforms.Ordered" in said and "`initial=` with a row for each chain" in said and "run.split()" in said
+    assert "more." not in modes.warning(found[:1], metric, names) and modes.warning([], metric, names) is None
+    plane = learnt(np.zeros(2), np.eye(2), np.zeros((2, 2)), np.zeros((2, 2)))
+    assert "x[1] = 2, apart" in modes.warning(
+        [modes.Hidden(Gaussian(np.array([1.0, 2.0]), np.eye(2)), 0.0)], plane, ["x[0]", "x[1]"]
+    )
+
+
+def test_auto_warns_before_the_run():
+    model, left = two_modes(0.0, apart=3.5), LEFT + [1.0, 0.0]
+    with pytest.warns(UserWarning, match=r"a mode that no chain is in: further paths end at x\[0\] = 3.5, .* 1 times"):
+        process = pdmp.auto(model, seed=1, initial=left)
+    assert process.starts[:, 0].max() < 0.0
+    pdmp.auto(model, seed=1, initial=left * [[1.0], [1.0], [-1.0], [-1.0]])  # a row for each mode
+
+
+def test_what_it_costs_is_counted(monkeypatch):
+    before = pdmp.auto(GAUSSIAN, seed=1).preparation_gradients
+    kept = preparing.hidden_modes
+    monkeypatch.setattr(preparing, "hidden_modes", lambda *a: ([], kept(*a)[1] + 1_000))
+    assert pdmp.auto(GAUSSIAN, seed=1).preparation_gradients == before + 1_000

@@ -1,0 +1,154 @@
+"""Tail indices: exact of power laws by the gradient, told from lighter tails, from draws where there is no model."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.diagnostics import tails
+from pdmp.diagnostics.summary import tail_warning, tails_of
+from pdmp.diagnostics.tails import heavy_tails, tail_indices
+
+pytestmark = pytest.mark.exact
+
+ALL = np.arange(3)
+
+
+def joint(df, d=3):
+    """Student's t in d dimensions."""
+    return pdmp.models.from_function(
+        lambda x: (0.5 * (df + d) * math.log1p(float(x @ x) / df), (df + d) * x / (df + float(x @ x))), d
+    )
+
+
+def separate(dfs):
+    """Independent ones; of infinitely many degrees of freedom a normal law."""
+    heavy = np.isfinite(dfs)
+
+    def both(x):
+        with np.errstate(invalid="ignore"):
+            u = np.where(heavy, 0.5 * (dfs + 1.0) * np.log1p(x * x / dfs), 0.5 * x * x)
+            g = np.where(heavy, (dfs + 1.0) * x / (dfs + x * x), x)
+        return float(u.sum()), g
+
+    return pdmp.models.from_function(both, len(dfs))
+
+
+def light(x):
+    return np.sqrt(1.0 + x * x)
+
+
+@pytest.mark.parametrize("df", [1.0, 1.5, 3.0])
+def test_indices_of_power_laws(df):
+    centre, scale = np.array([0.3, -0.2, 5.0]), np.array([1.0, 2.0, 3.0])
+    own, shared = tail_indices(joint(df), centre, scale, ALL)
+    assert shared == pytest.approx(df, abs=1e-3) and own == pytest.approx([df + 2.0] * 3, abs=1e-3)
+    own, shared = tail_indices(separate(np.array([df, math.inf, df + 4.0])), centre, scale, ALL)
+    assert own == pytest.approx([df, math.inf, df + 4.0], abs=1e-3) and shared == math.inf
+    own, shared = tail_indices(separate(np.full(3, df)), centre, scale, ALL)
+    assert own == pytest.approx([df] * 3, abs=1e-3) and shared == pytest.approx(3.0 * df, abs=1e-3)
+
+
+def test_lighter_tails_have_no_index():
+    """Those of exponential laws, of a funnel, and where the gradient cannot be computed."""
+    centre, scale = np.zeros(2), np.ones(2)
+    slope = pdmp.models.from_function(lambda x: (float(light(x).sum()), x / light(x)), 2)
+    funnel = pdmp.models.from_function(
+        lambda x: (
+            0.5 * x[0] ** 2 / 9.0 + 0.5 * x[1] ** 2 * math.exp(-x[0]) + 0.5 * x[0],
+            np.array([x[0] / 9.0 - 0.5 * x[1] ** 2 * math.exp(-x[0]) + 0.5, x[1] * math.exp(-x[0])]),
+        ),
+        2,
+    )
+    wall = pdmp.models.from_function(lambda x: (0.5 * float(x @ x), x if x @ x < 9.0 else x * math.nan), 2)
+    for model in (slope, funnel, wall, pdmp.models.Gaussian([0.0, 0.0], [1.0, 1.0])):
+        assert tail_indices(model, centre, scale, np.arange(2)) == ([math.inf, math.inf], math.inf)
+
+
+def draws_of(*laws, n=2_000, seed=7):
+    rng = np.random.default_rng(seed)
+    return np.stack([law(rng, (4, n)) for law in laws], axis=-1)
+
+
+def t(df):
+    return lambda rng, size: rng.standard_t(df, size)
+
+
+def normal(rng, size):
+    return rng.standard_normal(size)
+
+
+def test_the_model_is_asked_wherever_chains_were():
+    """Draws that stay near the centre, as those of paths do that hardly reach the tails."""
+    near, ess = draws_of(normal, normal, normal), np.full(3, 400.0)
+    assert heavy_tails(near, ALL, ess, joint(1.5)) == pytest.approx(dict.fromkeys(range(3), 1.5), abs=1e-3)
+    assert heavy_tails(near, ALL, None, joint(2.0)) == pytest.approx(dict.fromkeys(range(3), 2.0), abs=1e-3)
+    assert heavy_tails(near, ALL, ess, joint(2.2)) == {}
+    assert heavy_tails(near, ALL, ess) == {}
+    apart = separate(np.array([math.inf, 1.2, 5.0]))
+    assert heavy_tails(near, ALL, ess, apart) == pytest.approx({1: 1.2}, abs=1e-3)
+    assert heavy_tails(near, np.array([0, 2]), ess, apart) == {}  # of many coordinates some are looked at
+    assert list(heavy_tails(near, np.arange(0), ess, joint(1.0))) == [0, 1, 2]  # what all share is seen without
+
+
+def test_what_is_improper_is_not_called_heavy():
+    """1/|x|, and a flat direction."""
+    near = draws_of(normal, normal)
+    improper = pdmp.models.from_function(
+        lambda x: (0.5 * math.log1p(x[0] ** 2), np.array([x[0] / (1.0 + x[0] ** 2), 0.0])), 2
+    )
+    assert heavy_tails(near, np.arange(2), np.full(2, 400.0), improper) == {}
+
+
+@pytest.mark.parametrize("df, said", [(1.0, True), (1.5, True), (3.0, False), (30.0, False)])
+def test_draws_without_a_model(df, said):
+    draws, ess = draws_of(normal, t(df), t(df)), np.array([400.0, 30.0, 400.0])
+    found = heavy_tails(draws, ALL, ess)
+    assert list(found) == ([2] if said else [])  # too few effective draws of the second
+    if said:
+        assert found[2] == pytest.approx(df, rel=0.3)
+    assert heavy_tails(draws, np.arange(2), ess) == {} == heavy_tails(draws[:, :249], ALL, ess)
+    assert heavy_tails(draws, np.arange(0), ess) == {} == heavy_tails(draws, ALL, None)
+
+
+def test_draws_decide_where_some_coordinates_share_a_tail_and_not_where_it_is_light():
+    """The first two are t together: along each of them the power is that of a variance."""
+    pair = joint(1.2, 2)
+
+    def both(x):
+        u, g = pair.callback.function(x[:2].copy())
+        return u + 0.5 * float(x[2:] @ x[2:]), np.concatenate([g, x[2:]])
+
+    model, ess = pdmp.models.from_function(both, 4), np.full(4, 400.0)
+    draws = draws_of(t(1.2), normal, t(1.2), normal)  # the third has met far places by chance
+    assert list(heavy_tails(draws, np.arange(4), ess, model)) == [0]
+
+
+def test_of_many_coordinates_the_farthest_are_looked_at(monkeypatch):
+    monkeypatch.setattr(tails, "TAILS", 2)
+    draws = draws_of(normal, lambda rng, size: 1e-3 * rng.standard_t(1.2, size), normal, normal, t(1.2), normal)
+    assert list(heavy_tails(draws, np.arange(6), np.full(6, 400.0))) == [1, 4]
+
+
+def test_a_run_of_a_model_says_so_at_its_end():
+    with pytest.warns(UserWarning, match=r"x\[0\], x\[1\] seem to have no variance nor a mean: the tail index of"):
+        run = pdmp.sample(joint(1.0, 2), gradients=400, seed=1)
+    found = run.summary()
+    assert [w for w in found.warnings if "no variance" in w] == [w for w in found.said if "no variance" in w]
+    assert "no variance nor a mean (as was warned)." in repr(found)
+    assert not any("times as long" in w for w in found.warnings)
+    # A process of the user's own has it in the summary.
+    own = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
+    assert tail_warning(own) == [] and any("have no variance: " in w for w in own.summary().warnings)
+
+
+def test_when_the_gradient_is_not_asked():
+    run = pdmp.sample(pdmp.HMC(joint(1.5, 2), step=0.5), steps=200, seed=1)
+    draws = run.diagnostic_draws()
+    assert list(tails_of(run, draws)) == [0, 1]
+    run.process.model.n_data = 1_000_000
+    assert tails_of(run, draws) == {}
+    run.process.model.n_data = 0
+    run.process.walled = True  # rays may lead out of the support
+    assert tails_of(run, draws) == {}

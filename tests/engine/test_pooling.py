@@ -1,0 +1,179 @@
+"""What is summed, averaged and compared over chains, of three with unequal lengths, values and counts."""
+
+import dataclasses
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp import comparison
+from pdmp.models import Gaussian
+from pdmp.process import VIOLATIONS
+from tests.checks import plain_only
+
+pytestmark = [pytest.mark.exact, plain_only]
+
+TARGET = Gaussian([0.5, -1.0], [[1.0, 0.3], [0.3, 0.5]])
+
+
+def joined(make, *lengths, **options):
+    """One run of chains of these numbers of events, made one by one with their own seeds."""
+    runs = [pdmp.sample(make(), events=n, seed=s, warmup=0.1, **options) for s, n in enumerate(lengths)]
+    return pdmp.Run(runs[0].info, [record for run in runs for record in run.records], process=runs[0].process)
+
+
+@pytest.fixture(scope="module", params=["skeleton", "grid", "moments"])
+def run(request):
+    return joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, store=request.param)
+
+
+def weighted(run, value):
+    """Σ Tᵢ valueᵢ / Σ Tᵢ, of each chain alone."""
+    lengths = np.array([record.length for record in run.records])
+    assert len(set(lengths.tolist())) == len(lengths) == 3
+    return np.tensordot(lengths / lengths.sum(), np.array([value(one) for one in run.split()]), 1)
+
+
+def test_moments(run):
+    mean = weighted(run, lambda one: one.mean())
+    np.testing.assert_allclose(run.mean(), mean, rtol=1e-12)
+    spread = weighted(run, lambda one: one.cov() + np.outer(one.mean() - mean, one.mean() - mean))
+    np.testing.assert_allclose(run.cov(), spread, rtol=1e-10)
+    np.testing.assert_allclose(run.var(), np.diag(spread), rtol=1e-10)
+    assert run.chain_means().tolist() == [one.mean().tolist() for one in run.split()]
+    if run.store != "moments":
+        np.testing.assert_allclose(
+            run.expectation(lambda x: x[0] * x[1]), weighted(run, lambda one: one.expectation(lambda x: x[0] * x[1]))
+        )
+
+
+def test_errors_and_effective_draws(run):
+    """The error from within chains where they agree; of chains that differ by more, that of their averages."""
+    lengths = np.array([record.length for record in run.records])
+    sigma = [one.asymptotic_variance() for one in run.split()]
+    np.testing.assert_allclose(run.asymptotic_variance(), lengths @ sigma / lengths.sum(), rtol=1e-12)
+    apart = pdmp.diagnostics.monte_carlo_error.standard_error(*run._stretches())
+    np.testing.assert_allclose(run.mcse(), apart, rtol=1e-12)
+    found = run.effective_draws()
+    np.testing.assert_allclose(found["mean"], run.var() / apart**2, rtol=1e-10)
+    away = [one.mean()[0] for one in run.split()]
+    assert len(set(away)) == 3 and np.all(np.isfinite(found["sd"]))
+
+
+def test_counts():
+    """Sums, but the largest of what is called the largest, and the mean of means."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, store="moments")
+    told = [
+        {"excess": np.array([1.0, 0.5]), "statistics": {"max_a": 2.0, "mean_b": 1.0, "c": 5.0}, "stopped": "events"},
+        {"excess": np.array([4.0, 0.9]), "statistics": {"max_a": 7.0, "mean_b": 4.0, "c": 11.0}, "stopped": "time"},
+        {"excess": np.array([2.0, 0.7]), "statistics": {"max_a": 3.0, "mean_b": 10.0, "c": 1.0}, "stopped": "events"},
+    ]
+    records = []
+    for k, (record, values) in enumerate(zip(run.records, told, strict=True)):
+        counts = np.arange(len(record.counts)) * (10 + k) + k  # all different
+        records.append(dataclasses.replace(record, counts=counts, seconds=2.0**k, **values))
+    run = pdmp.Run({**run.info, "n_data": 5}, records)
+    stats, parts = run.stats, [one.stats for one in run.split()]
+    for name in ("total_events", "proposals", "thinned", "bound_violations", "horizons", "data_terms", "data_passes"):
+        assert stats[name] == pytest.approx(sum(part[name] for part in parts)) and stats[name] > 0, name
+    assert stats["events"] == {name: sum(part["events"][name] for part in parts) for name in stats["events"]}
+    assert stats["data_passes"] == stats["data_terms"] / 5 and stats["seconds"] == 7.0
+    assert stats["mean_excess"] == pytest.approx(7.0 / stats["bound_violations"]) and stats["max_excess"] == 0.9
+    assert (stats["max_a"], stats["mean_b"], stats["c"]) == (7.0, pytest.approx(5.0), 17.0)
+    assert stats["stopped"] == ["events", "time", "events"] and run.stopped == "events, time"
+    assert run.events.tolist() == [one.events[0] for one in run.split()]
+
+
+def test_quantiles_count_chains_by_their_lengths():
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25)
+    for q in (0.1, 0.5, 0.8):
+        cut = run.quantile(q)
+        below = weighted(run, lambda one, cut=cut: np.mean(one.draws(3_000)[0] <= cut, axis=0))
+        np.testing.assert_allclose(below, q, atol=0.002)
+    low, high = run.hdi(0.5).T
+    inside = weighted(run, lambda one: np.mean((one.draws(3_000)[0] >= low) & (one.draws(3_000)[0] <= high), axis=0))
+    np.testing.assert_allclose(inside, 0.5, atol=0.002)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_probabilities_of_models(d):
+    """Of two coordinates they are accumulated; of twelve they are read from the paths."""
+    target = Gaussian(np.where(np.arange(d) == 0, 1.0, 0.2), np.ones(d))
+    run = joined(lambda: pdmp.StickyZigZag(target, kappa=0.4), 40, 300, 90)
+    included = weighted(run, lambda one: one.inclusion())
+    np.testing.assert_allclose(run.inclusion(), included, rtol=1e-12)
+    found, parts = pdmp.diagnostics.sparsity(run), [pdmp.diagnostics.sparsity(one) for one in run.split()]
+    lengths = np.array([record.length for record in run.records])
+    assert set(found) == set().union(*parts) and len({frozenset(part) for part in parts}) > (d > 2)
+    for model, p in found.items():
+        assert p == pytest.approx(sum(lengths * [part.get(model, 0.0) for part in parts]) / lengths.sum(), rel=1e-9)
+    assert sum(found.values()) == pytest.approx(1.0) and list(found.values()) == sorted(found.values(), reverse=True)
+    for j in range(d):
+        assert sum(p for model, p in found.items() if j in model) == pytest.approx(included[j], abs=1e-9)
+
+
+def test_errors_of_means_by_data_passes():
+    """Of each chain's mean up to a time: the mean over coordinates and chains, and the root of that of squares."""
+    run, truth = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25), SimpleNamespace()
+    truth.mean, truth.sd = np.array([0.2, -0.5]), np.array([1.1, 2.3])
+    run.stats.update(data_passes=90.0)
+    passes, mean, root = comparison._errors_by_pass(run, truth, 0.1, spent=7.0)
+    shares = np.geomspace(0.15, 1.0, comparison.POINTS)
+    np.testing.assert_allclose(passes, 7.0 + 30.0 * shares)
+    for k in (0, 5, comparison.POINTS - 1):
+        ends = [path.warmup + (shares[k] - 0.1) / 0.9 * (path.end - path.warmup) for path in run.paths]
+        errors = [(path.mean(path.warmup, t) - truth.mean) / truth.sd for path, t in zip(run.paths, ends, strict=True)]
+        assert mean[k] == pytest.approx(np.mean(np.abs(errors)), rel=1e-9)
+        assert root[k] == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-9)
+
+
+def test_the_row_of_a_comparison():
+    """Costs of a chain, and the errors of one chain's means and sds, on average."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25)
+    truth = SimpleNamespace(mean=np.array([0.2, -0.5]), sd=np.array([1.1, 2.3]))
+    for k, record in enumerate(run.records):
+        record.counts[VIOLATIONS] = 10**k
+    run.stats.update(data_passes=90.0, seconds=6.0)
+    found = comparison._row("a", run.process, run, truth, TARGET, None, spent=7.0, prepared=0.5)
+    assert (found["data_passes"], found["seconds"]) == (37.0, 2.5)
+    assert (found["events"], found["bound_violations"]) == (385.0 / 3.0, 37.0)
+    ess = run.ess() / 3.0
+    assert found["min_ess"] == pytest.approx(ess.min()) and found["median_ess"] == pytest.approx(np.median(ess))
+    assert found["ess_per_pass"] == pytest.approx(ess.min() / 37.0)
+    errors = np.array([np.abs(one.mean() - truth.mean) / truth.sd for one in run.split()])
+    assert found["mean_error"] == pytest.approx(errors.mean())
+    assert found["max_mean_error"] == pytest.approx(np.mean([max(error) for error in errors]))
+    assert found["sd_error"] == pytest.approx(np.mean([np.abs(one.sd() / truth.sd - 1.0) for one in run.split()]))
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_a_chain_that_ended_in_its_warm_up(k):
+    """It has no part in averages, and draws of it are refused by its number."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25)
+    records = [dataclasses.replace(r, warmup=math.inf) if i == k else r for i, r in enumerate(run.records)]
+    some, others = (pdmp.Run(run.info, part, process=run.process) for part in (records, np.delete(records, k)))
+    for name in ("mean", "var", "cov", "mcse", "asymptotic_variance"):
+        np.testing.assert_allclose(getattr(some, name)(), getattr(others, name)(), rtol=1e-12)
+    assert some.expectation(lambda x: x[0] ** 2) == pytest.approx(others.expectation(lambda x: x[0] ** 2))
+    for name in ("draws", "chain_means", "running_mean"):
+        with pytest.raises(ValueError, match=f"chain {k} has no path"):
+            getattr(some, name)()
+    assert some.diagnostic_draws() is None and np.all(np.isnan(some.ess())) and np.all(np.isnan(some.rhat()))
+    assert "<table" in some._repr_html_()
+
+
+@pytest.mark.parametrize("order", [(60, 300, 45), (300, 45, 60), (45, 60, 300)])
+def test_all_chains_have_as_many_draws_as_the_shortest_grid(order):
+    """And as the one with the fewest events."""
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *order, store="grid", draws=60)
+    for record, n in zip(run.records, order, strict=True):
+        record.grid.used[0] = {60: 50, 300: 57, 45: 31}[n]
+    fewest = 31
+    assert run["x[0]"].shape == (3, fewest) and run.diagnostic_draws().shape == (3, fewest, 2)
+    assert len(run.to_dataframe()) == 3 * fewest and run.thin(5).shape == (5, 2)
+    with pytest.raises(ValueError, match=f"more than the {fewest} that chain {order.index(45)} has"):
+        run.draws(fewest + 1)
+    path = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *order)
+    assert path.diagnostic_draws().shape == (3, 45, 2)

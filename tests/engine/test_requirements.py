@@ -1,0 +1,319 @@
+"""What a worker must have in common with the process that coordinates: one that differs refuses by name."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import importlib
+import multiprocessing
+import os
+import pickle
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.engine import requirements
+from pdmp.formulas.batches import Recipe
+from pdmp.formulas.design import describe
+from pdmp.native import fingerprints
+from tests.engine.test_executors import CALL, Elsewhere, same
+from tests.toys import Telegraph
+
+MODULE = '''
+import os
+
+import numba
+import numpy as np
+import pdmp
+from tests.toys import Telegraph
+
+SHIFT = 0.0
+TABLE = np.zeros(2_000)
+LINKS = {"identity": 0.0}
+calls, found, buffer = 0, {}, np.zeros(2)
+
+
+def helper(x):
+    return x
+
+
+class Shape:
+    power = 2
+
+    def value(self, x):
+        return 0.5 * (x**self.power).sum()
+
+
+def function(x, scale=1.0):
+    """The potential of a Gaussian."""
+    global calls
+    calls += 1
+    found[calls] = x
+    buffer[:] = x
+    y = helper(x) - SHIFT - TABLE[7] - LINKS["identity"]
+    return scale * float(Shape().value(y)), scale * y
+
+
+class Target:
+    mean = 0.0
+
+    def __call__(self, x):
+        return 0.5 * float((x - self.mean) @ (x - self.mean)), x - self.mean
+
+
+@numba.njit
+def chance():
+    return 0.3 + SHIFT
+
+
+class Slower(Telegraph):
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        return chance()
+
+    def count_from(self, state, now):
+        assert now >= 0.0
+
+
+def reading(x):
+    y = x - float(os.environ["PDMP_TEST_MEAN"])
+    return 0.5 * float(y @ y), y
+
+
+def formula(x):
+    return x + LINKS["identity"]
+'''
+
+EDITS = {
+    "body": ("return scale * float", "return 1.1 * scale * float", "function"),
+    "another function": ("    return x\n", "    return x + 0.0\n", "helper"),
+    "number of the module": ("SHIFT = 0.0", "SHIFT = 3.0", "function"),
+    "default argument": ("scale=1.0", "scale=2.0", "function"),
+    "attribute of a class": ("power = 2", "power = 4", "Shape"),
+    "method of a class": ("0.5 * (x**self", "0.25 * (x**self", "Shape.value"),
+}
+SAME = {
+    "comment": ("    return x\n", "    # as it is\n    return x\n"),
+    "docstring": ("The potential of", "Minus the log density of"),
+    "never reached": ("mean = 0.0", "mean = 1.0"),
+    "what it keeps": ("calls, found, buffer = 0, {}, np.zeros(2)", "calls, found, buffer = 7, {1: 2}, np.ones(2)"),
+}
+VALUES = {
+    "array": ("TABLE = np.zeros", "TABLE = np.ones"),
+    "dict": ('LINKS = {"identity": 0.0}', 'LINKS = {"identity": 0.3}'),
+}
+
+
+def module(text):
+    made = types.ModuleType("users_module")
+    made.__file__ = "/elsewhere/users_module.py"
+    sys.modules[made.__name__] = made
+    exec(compile(text, made.__file__, "exec"), made.__dict__)
+    return made
+
+
+@pytest.fixture
+def users(monkeypatch):
+    monkeypatch.setitem(sys.modules, "users_module", None)
+    return module(MODULE)
+
+
+class There(Elsewhere):
+    """Workers that have another `users_module`; `patches` are (owner, name, value), there alone."""
+
+    def __init__(self, text=MODULE, patches=()):
+        super().__init__()
+        self.here = sys.modules.get("users_module")
+        self.there, self.patches = module(text), patches
+        sys.modules["users_module"] = self.here
+
+    def submit(self, function, /, *args):
+        with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+            for owner, name, value in self.patches:
+                patch.setattr(owner, name, value)
+            sys.modules["users_module"] = self.there
+            stack.callback(sys.modules.__setitem__, "users_module", self.here)
+            return super().submit(function, *args)
+
+
+def process_of(function):
+    return pdmp.ZigZag(pdmp.models.from_function(function, 2))
+
+
+def refused(process, executor, match):
+    with pytest.raises(pdmp.SamplingError, match=match) as caught:
+        pdmp.sample(process, executor=executor, **CALL)
+    text = str(caught.value)
+    assert text.startswith("`executor`: the worker on ") and "\n" not in text
+    assert caught.value.run.events.sum() == 0
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("edit", EDITS)
+def test_another_version_of_a_function_is_refused_by_name(edit, users):
+    old, new, name = EDITS[edit]
+    assert MODULE.count(old) == 1
+    text = rf"has another .*users_module\.{name}\b.*, of the file /elsewhere/users_module.py \(here /elsewh.*rest"
+    refused(process_of(users.function), There(MODULE.replace(old, new)), text)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("edit", VALUES)
+def test_other_tables_are_another_potential(edit, users):
+    text = "computes another potential of FunctionModel with the same functions; give it the same files, data and"
+    refused(process_of(users.function), There(MODULE.replace(*VALUES[edit])), text)
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("edit", SAME)
+def test_what_changes_no_path_is_not_refused(edit, users):
+    assert MODULE.count(SAME[edit][0]) == 1
+    process = process_of(users.function)
+    there = There(MODULE.replace(*SAME[edit]))
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=there, **CALL))
+
+
+@pytest.mark.exact
+def test_an_object_travels_and_its_class_does_not(users):
+    refused(
+        process_of(users.Target()), There(MODULE.replace("mean = 0.0", "mean = 3.0")), "another users_module.Target,"
+    )
+    process = process_of(users.Target())
+    process.model.callback.function.mean = 3.0
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "old, new, name",
+    [
+        ("return chance()", "return 0.5 * chance()", "Slower.rate"),
+        ("return 0.3 + SHIFT", "return 0.2 + SHIFT", "chance"),
+        ("SHIFT = 0.0", "SHIFT = 0.1", "chance"),
+        ("assert now >= 0.0", "pass", "Slower.count_from"),
+    ],
+)
+def test_another_version_of_a_process_is_refused(old, new, name, users):
+    process = users.Slower()
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
+    refused(process, There(MODULE.replace(old, new)), rf"has another .*users_module\.{name}\b")
+
+
+@pytest.mark.exact
+def test_a_worker_without_the_function_is_named(users):
+    there = There(MODULE.replace("class Target", "class Other"))
+    refused(process_of(users.Target()), there, "cannot load the process .*Target.*; restart the workers with the same")
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", ["pdmp", "numpy", "numba", "scipy", "llvmlite", "Python"])
+def test_another_version_of_a_library_is_refused(name, users):
+    versions = requirements.versions() | {name: "0.0.1"}
+    text = rf"has {name} 0\.0\.1, not .* as here; install the same version there"
+    refused(Telegraph(), There(patches=[(requirements, "versions", lambda: versions)]), text)
+
+
+@pytest.mark.exact
+def test_the_version_of_this_package_is_that_of_its_files(tmp_path, monkeypatch):
+    found = []
+    for text, begun in (("a = 1", 2e12), ("a = 2", 2e12), ("a = 2", 0.0)):
+        (tmp_path / "pdmp" / "inner").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "pdmp" / "inner" / "file.py").write_text(text)
+        monkeypatch.setattr(requirements, "_FOLDER", tmp_path / "pdmp")
+        monkeypatch.setattr(requirements, "_begun", begun)
+        found.append(requirements.versions.__wrapped__()["pdmp"])
+    assert len(set(found)) == 3 and all(text.startswith(pdmp.__version__) for text in found)
+    assert ["edited after" in text for text in found] == [False, False, True]
+
+
+@pytest.mark.exact
+def test_a_function_that_reads_something_else_is_another_potential(users, monkeypatch):
+    """No hash knows what it reads; only its values tell."""
+    monkeypatch.setenv("PDMP_TEST_MEAN", "0.0")
+    process = process_of(users.reading)
+    assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=There(), **CALL))
+    refused(process, There(patches=[(os, "environ", {"PDMP_TEST_MEAN": "0.001"})]), "computes another potential")
+
+
+@pytest.mark.exact
+def test_a_potential_that_is_another_each_time_is_not_compared():
+    rng = np.random.default_rng(0)
+    process = pdmp.ZigZag(pdmp.models.from_function(lambda x: (float(x @ x) / 2 + 1e-8 * rng.random(), x), 2))
+    required = requirements.requirements_of([process])
+    assert pickle.loads(requirements.with_potential(required, process, np.ones(2)))["values"] == []
+    exact = pdmp.ZigZag(pdmp.models.from_function(lambda x: (float(x @ x) / 2, x), 2))
+    assert len(pickle.loads(requirements.with_potential(required, exact, np.ones(2)))["values"]) == 8
+    assert (
+        requirements.with_potential(required, pdmp.ZigZag(pdmp.models.Gaussian([0.0], [1.0])), np.ones(1)) == required
+    )
+
+
+@pytest.mark.exact
+def test_passes_over_rows_are_refused_with_other_tables_too(users):
+    """Of a formula there are no values to compare: what its functions name must be the same."""
+    required = requirements.requirements_of([users.formula], tables=True)
+    requirements.check(required, [users.formula])
+    for old, new in (("return x + LINKS", "return x - LINKS"), VALUES["dict"]):
+        other = module(MODULE.replace(old, new))
+        requirements._checked.clear()
+        with pytest.raises(pdmp.SamplingError, match=r"has another users_module\.formula, of the file"):
+            requirements.check(required, [other.formula])
+    requirements.check(required, [users.formula])
+
+
+@pytest.mark.exact
+def test_what_a_formula_reads_of_a_module_is_compared(users):
+    """In whatever way: as a function, or as a number, but not what else the module has."""
+    pytest.importorskip("formulae")
+    from formulae.environment import Environment
+
+    def recipe(users):
+        environment = Environment([{"users": users, "np": np, "other": 3}])
+        described = describe("y ~ users.formula(x) + np.log(x):users.SHIFT")
+        return Recipe(described, None, environment, "number", {}, [], True, {})
+
+    required = requirements.requirements_of([recipe(users)], tables=True)
+    requirements.check(required, [recipe(module(MODULE.replace("np.zeros(2)", "np.ones(2)")))])
+    for old, new, name in (("SHIFT = 0.0", "SHIFT = 1.0", "formula"), ("return x + LINKS", "return x", "users_module")):
+        requirements._checked.clear()
+        other = module(MODULE.replace(old, new))
+        with pytest.raises(pdmp.SamplingError, match=rf"has another .*{name}\."):
+            requirements.check(required, [recipe(other)])
+
+
+@pytest.mark.exact
+def test_names_of_the_script_that_runs_are_one():
+    """Workers import it as `__mp_main__`, those of MPI as `__worker__`."""
+    found = []
+    for name in ("__main__", "__mp_main__", "__worker__"):
+        space = {"__name__": name}
+        exec("class A:\n    def f(self):\n        return g()\ndef g():\n    return A", space)
+        found.append(fingerprints.parts([space["A"]]))
+    assert found[0] == found[1] == found[2] and set(found[0]) == {"__main__.A", "__main__.A.f", "__main__.g"}
+
+
+def another_path(folder):
+    """In a worker, as it starts: modules are those of the folder."""
+    sys.path.insert(0, folder)
+
+
+@pytest.mark.exact
+@pytest.mark.slow
+def test_a_pool_whose_workers_have_another_module(tmp_path, monkeypatch):
+    for folder, shift in (("here", "0.0"), ("there", "3.0")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "users_module.py").write_text(MODULE.replace("SHIFT = 0.0", f"SHIFT = {shift}"))
+    monkeypatch.setitem(sys.modules, "users_module", None)  # so that it is forgotten after the test
+    del sys.modules["users_module"]
+    monkeypatch.syspath_prepend(tmp_path / "here")
+    process = process_of(importlib.import_module("users_module").function)
+    context = multiprocessing.get_context("spawn")
+    for folder in ("here", "there"):
+        with concurrent.futures.ProcessPoolExecutor(1, context, another_path, [str(tmp_path / folder)]) as pool:
+            if folder == "here":
+                assert same(pdmp.sample(process, **CALL), pdmp.sample(process, executor=pool, **CALL))
+            else:
+                refused(process, pool, r"another users_module\.function, of the file .*there/.* \(here .*/here/")

@@ -1,0 +1,392 @@
+"""Tapes against direct evaluation, enclosures against values at points within, special functions against SciPy."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special as scipy_special
+
+from pdmp.expressions import nodes as n
+from pdmp.expressions import special, tape
+from pdmp.expressions.nodes import Graph
+from pdmp.expressions.tape import NAMES, OPERATIONS, Tape, enclosure_of, interval_power, times, value_of
+
+pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+POSITIVE = {"log", "lgamma", "psi0", "psi1", "psi2", "psi3", "log1mexp", "reciprocal_expm1"}
+#: Where the functions have extremes or poles, or change how they are computed.
+PLACES = (-30.0, -20.0, -8.0, -3.1443, -2.2924, -1.31696, -1.0, -0.84263, 0.0, 0.84263, 1.0, 1.00237, 1.31696,
+          1.46163, 2.2924, 3.1443, 10.0, 12.0, math.pi / 2, math.pi, -math.pi / 2)  # fmt: skip
+
+
+def boxes(rng, positive):
+    for place in PLACES:
+        for width in (1e-9, 1e-4, 0.1, 3.0):
+            left = rng.uniform()
+            yield place - left * width, place + (1.0 - left) * width
+    for size in (1e-6, 1.0, 30.0, 600.0):
+        for width in (0.0, 1e-12, 1e-3, 1.0, 10.0):
+            low = size * rng.uniform(-1.0, 1.0)
+            yield low, low + width * size
+            if positive:
+                yield abs(low), abs(low) + width * size
+
+
+def enclosed(nodes, low, high, data=(), centre=None, square=None, radius=math.inf, affine=False):
+    """Enclosures (results, 2) of nodes over a box."""
+    own, m = Tape(nodes, affine=affine), len(low)
+    first, last = own.room(1), own.room(1)
+    column = lambda values: np.array(values, float).reshape(-1, 1)  # noqa: E731
+    square = np.zeros((m, m, 1)) if square is None else np.asarray(square, float).reshape(m, m, 1)
+    tape.enclose(
+        own.code, own.number, own.fixed, 1, column(data), column(low), column(high),
+        column(low if centre is None else centre), square, radius, first, last,
+    )  # fmt: skip
+    return np.stack([first[own.results, 0], last[own.results, 0]], axis=1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_within_a_box_are_in_the_enclosure(name):
+    rng, operation, finite = np.random.default_rng(NAMES.index(name)), OPERATIONS[name], 0
+    for a, b in boxes(rng, name in POSITIVE):
+        low, high = enclosure_of(operation, a, b)
+        finite += -math.inf < low and high < math.inf
+        for x in (a, b, *np.clip(np.linspace(a, b, 41), a, b).tolist(), *rng.uniform(a, b, 10).tolist()):
+            value = value_of(operation, x)
+            assert math.isnan(value) or math.isnan(low) or math.isnan(high) or low <= value <= high, (a, b, x)
+    assert finite > 30 or name == "kink"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_infinite_and_unknown_ends_make_no_finite_claim_that_is_false(name):
+    operation = OPERATIONS[name]
+    for a, b in ((-math.inf, 1.0), (1.0, math.inf), (-math.inf, math.inf), (700.0, 720.0), (-720.0, -700.0)):
+        low, high = enclosure_of(operation, a, b)
+        for x in np.linspace(max(a, -2000.0), min(b, 2000.0), 201).tolist():
+            value = value_of(operation, x)
+            assert math.isnan(value) or not value < low and not value > high, (a, b, x)
+    assert enclosure_of(operation, math.nan, 1.0) == (-math.inf, math.inf)
+    assert enclosure_of(operation, 0.5, math.nan) == (-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_far_out_waves_may_be_anything(name):
+    for a, b in ((1e18, 1e18 + 1e3), (0.0, 1e300), (-1e300, 1e300), (-math.inf, 0.0)):
+        low, high = enclosure_of(OPERATIONS[name], a, b)
+        assert low <= -1.0 and high >= 1.0
+
+
+@pytest.mark.parametrize(
+    "name, place, value",
+    [
+        ("expit1", 0.0, 0.25),
+        ("expit2", math.log(2.0 - math.sqrt(3.0)), math.sqrt(3.0) / 18.0),
+        ("expit2", math.log(2.0 + math.sqrt(3.0)), -math.sqrt(3.0) / 18.0),
+        ("expit3", 0.0, -0.125),
+        ("expit3", math.log(5.0 - math.sqrt(24.0)), 1.0 / 24.0),
+        ("expit3", math.log(5.0 + math.sqrt(24.0)), 1.0 / 24.0),
+        ("expit4", 0.842632952, 0.12768392),
+        ("expit4", -0.842632952, -0.12768392),
+        ("expit4", 3.144318407, -0.01906522),
+        ("expit4", -3.144318407, 0.01906522),
+        ("mills2", 1.002369364, 0.29571881),
+        ("lgamma", 1.4616321449683623, -0.12148629053584961),
+        ("sin", math.pi / 2, 1.0),
+        ("sin", -math.pi / 2, -1.0),
+        ("sin", 21.5 * math.pi, -1.0),
+        ("cos", 0.0, 1.0),
+        ("cos", 3.0 * math.pi, -1.0),
+        ("abs", 0.0, 0.0),
+    ],
+)
+def test_extremes_count_where_they_are_within_and_only_there(name, place, value):
+    operation = OPERATIONS[name]
+    largest = int(value_of(operation, place) > value_of(operation, place + 0.2))
+    for width in (0.05, 0.4):
+        for a, b in ((place - width, place + 0.03), (place - 0.03, place + width)):
+            found = enclosure_of(operation, a, b)[largest]
+            assert found >= value if largest else found <= value
+            assert found == pytest.approx(value, abs=1e-4)
+    for a, b in ((place - 0.6, place - 0.1), (place + 0.1, place + 0.6)):
+        found = enclosure_of(operation, a, b)[largest]
+        assert found < value if largest else found > value
+        ends = [value_of(operation, a), value_of(operation, b)]
+        assert found == pytest.approx(max(ends) if largest else min(ends), abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ["expit2", "expit3", "expit4"])
+def test_rounding_errors_near_zeros_are_within(name):
+    """There the values are small differences: their errors are relative to what is subtracted."""
+    zero = math.log(2.0 + math.sqrt(3.0)) if name == "expit3" else 0.0
+    for shift in (1e-13, 1e-11, 1e-9, -1e-10, 3e-7):
+        z = zero + shift
+        low, high = enclosure_of(OPERATIONS[name], z, z)
+        if name == "expit3":  # q (1 - 6 q), q being 1/6 at the zero
+            assert high - low >= 1e-16
+        else:  # odd functions, linear up to terms of third order
+            exact = (-0.125 if name == "expit2" else 0.25) * z
+            assert low - abs(z) ** 3 <= exact <= high + abs(z) ** 3, shift
+
+
+def test_exponentials_that_overflow_have_no_upper_bound():
+    low, high = enclosure_of(tape.EXP, 700.0, 708.5)
+    assert 1e303 < low < math.exp(700.0) and high == math.inf
+    assert enclosure_of(tape.EXP, 800.0, 900.0)[1] == math.inf
+    low, high = enclosure_of(tape.EXP, -1e5, -800.0)
+    assert low <= 0.0 < high <= 1e-299
+
+
+@pytest.mark.parametrize("power", [-5, -4, -3, -2, -1, 2, 3, 4, 7, 16])
+def test_whole_powers_are_enclosed_exactly(power):
+    rng = np.random.default_rng(power + 9)
+    for _ in range(60):
+        a, b = sorted((rng.standard_normal(2) * 10.0 ** rng.integers(-6, 6)).tolist())
+        low, high = interval_power(a, b, power)
+        for x in (a, b, 0.0, rng.uniform(a, b)):
+            if a <= x <= b and (x != 0.0 or power > 0):
+                exact = Fraction(x) ** power
+                assert (low == -math.inf or Fraction(low) < exact or exact == low == 0) and (
+                    high == math.inf or exact < Fraction(high)
+                )
+        if not a <= 0.0 <= b:
+            ends = [a**power, b**power]
+            assert low == pytest.approx(min(ends), rel=1e-13) and high == pytest.approx(max(ends), rel=1e-13)
+
+
+def test_powers_of_what_is_unknown_are_unknown():
+    for a, b in ((-math.inf, math.nan), (math.nan, math.inf), (1.0, math.nan)):
+        for power in (-2, -1, 2, 3):
+            low, high = interval_power(a, b, power)
+            assert low == -math.inf
+            assert high == math.inf
+    graph = Graph()
+    low, high = enclosed([graph.make(n.VARIABLE, 0) ** 1.5], [1.0], [math.nan])[0]
+    assert not high < math.inf
+
+
+@pytest.mark.parametrize("power", [0.5, 1.5, -0.5, -2.7])
+def test_real_powers_are_enclosed(power):
+    graph = Graph()
+    node, rng = graph.make(n.VARIABLE, 0) ** power, np.random.default_rng(3)
+    for a, b in [(0.0, 2.0), (1e-9, 1e-3), (0.4, 0.5), (3.0, 1e4), (-1.0, 2.0)]:
+        low, high = enclosed([node], [a], [b])[0]
+        points = rng.uniform(max(a, 0.0), b, 50)
+        assert np.all(low <= points**power) and np.all(points**power <= high)
+        assert (high < math.inf) == (a > 0.0 or a == 0.0 and power > 0.0)
+
+
+def test_products_with_nought_and_infinities():
+    assert times(0.0, 0.0, -math.inf, math.inf) == (-math.inf, math.inf)
+    assert times(0.0, 1.0, 2.0, math.inf) == (-math.inf, math.inf)
+    assert times(1.0, 2.0, 3.0, math.inf)[1] == math.inf
+    low, high = times(-2.0, 3.0, -5.0, 7.0)
+    assert low == pytest.approx(-15.0) and low < -15.0 and high == pytest.approx(21.0) and high > 21.0
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b, c, d = (rng.standard_normal(4) * 10.0 ** rng.integers(-8, 8, 4)).tolist()
+        (a, b), (c, d) = sorted((a, b)), sorted((c, d))
+        low, high = times(a, b, c, d)
+        exact = [Fraction(p) * Fraction(q) for p in (a, b) for q in (c, d)]
+        assert Fraction(low) < min(exact) and max(exact) < Fraction(high)
+        assert high - low <= float(max(exact) - min(exact)) * (1.0 + 1e-14) + 2e-15 * max(map(abs, exact))
+
+
+def test_sums_and_multiples_are_rounded_outward():
+    """Seen exactly: the rounded value is often on the wrong side, and the enclosure never."""
+    graph, rng, wrong = Graph(), np.random.default_rng(1), 0
+    x, y = (graph.make(n.VARIABLE, k) for k in range(2))
+    for _ in range(40):
+        c, d, shift = (rng.standard_normal(3) * 10.0 ** rng.integers(-3, 3, 3)).tolist()
+        for node, exact in (
+            (c * x, lambda a, b, c=c, d=d, shift=shift: Fraction(c) * Fraction(a)),
+            (x + d * y, lambda a, b, c=c, d=d, shift=shift: Fraction(a) + Fraction(d) * Fraction(b)),
+            (x + shift, lambda a, b, c=c, d=d, shift=shift: Fraction(a) + Fraction(shift)),
+            (x * y, lambda a, b: Fraction(a) * Fraction(b)),
+            (x**3, lambda a, b: Fraction(a) ** 3),
+        ):
+            low = (rng.standard_normal(2) * 10.0 ** rng.integers(-5, 5, 2)).tolist()
+            high = [low[0] + rng.choice([0.0, 1e-8, 2.0]), low[1] + rng.choice([0.0, 1.0])]
+            ends = [exact(a, b) for a in (low[0], high[0]) for b in (low[1], high[1])]
+            first, last = enclosed([node], low, high)[0].tolist()
+            assert Fraction(first) < min(ends) and max(ends) < Fraction(last)
+            wrong += Fraction(float(min(ends))) > min(ends)
+    assert wrong > 20
+
+
+def test_a_sum_of_functionals_is_known_within_an_ellipsoid():
+    """c·η over the ellipsoid is narrower than over its box, and what is in the ellipsoid is in the enclosure."""
+    rng, graph = np.random.default_rng(5), Graph()
+    y, (x, z) = graph.make(n.DATA, 0), (graph.make(n.VARIABLE, k) for k in range(2))
+    for node, c in ((x - z, (1.0, -1.0)), (2.0 * x + 3.0 * z + y - 1.0, (2.0, 3.0))):
+        for correlation in (0.0, 0.9, -0.99, 1.0 - 1e-12, 1.0):
+            square = np.array([[1.0, 2.0 * correlation], [2.0 * correlation, 4.0]])
+            centre, radius = np.array([0.3, -0.7]), 1.5
+            half = radius * np.sqrt(np.diag(square))
+            affine = enclosed([node], centre - half, centre + half, [0.4], centre, square, radius, affine=True)[0]
+            box = enclosed([node], centre - half, centre + half, [0.4])[0]
+            root = np.array([[1.0, 0.0], [2.0 * correlation, 2.0 * math.sqrt(max(1.0 - correlation**2, 0.0))]])
+            u = rng.standard_normal((2, 300))
+            points = centre[:, None] + root @ (radius * u / np.sqrt((u**2).sum(0)))
+            values = Tape([node])(np.full((1, 300), 0.4), points)[0]
+            # The points' own rounding errors are of this size.
+            assert affine[0] - 1e-15 <= values.min() and values.max() <= affine[1] + 1e-15
+            exact = radius * math.sqrt(max(np.dot(c, square @ c), 0.0))
+            assert (affine[1] - affine[0]) / 2.0 == pytest.approx(exact, rel=1e-6, abs=1e-6)
+            assert affine[0] >= box[0] and affine[1] <= box[1]
+
+
+def test_a_difference_that_cancels_is_not_taken_for_nought():
+    """c·Sc is a small difference of large numbers: its rounding error is of their size."""
+    graph = Graph()
+    x, z = (graph.make(n.VARIABLE, k) for k in range(2))
+    a = 1.0 + 2.0**-27  # of S = (1, a)(1, a)ᵀ, the last entry of which is rounded
+    square = np.array([[1.0, a], [a, a * a]])
+    true = a - 1.0
+    low, high = enclosed([x - z], [-9.0, -9.0], [9.0, 9.0], (), [0.0, 0.0], square, 1.0, affine=True)[0]
+    assert low <= -true and high >= true
+
+
+# -- tapes ----------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def expressions(draw):
+    """Results of a random graph, of two data and three functionals, and the same as functions of numbers."""
+    graph = Graph()
+    found = [(graph.make(n.DATA, k), lambda d, e, k=k: d[k]) for k in range(2)]
+    found += [(graph.make(n.VARIABLE, k), lambda d, e, k=k: e[k]) for k in range(3)]
+    for _ in range(draw(st.integers(1, 14))):
+        (a, f), (b, g) = (draw(st.sampled_from(found)) for _ in range(2))
+        c = draw(st.sampled_from([-2.0, -1.0, 0.5, 3.0]))
+        found.append(
+            draw(
+                st.sampled_from(
+                    [
+                        (a + c * b, lambda d, e, f=f, g=g, c=c: f(d, e) + c * g(d, e)),
+                        (a * b, lambda d, e, f=f, g=g: f(d, e) * g(d, e)),
+                        (a + c, lambda d, e, f=f, c=c: f(d, e) + c),
+                        (n.expit(a), lambda d, e, f=f: scipy_special.expit(f(d, e))),
+                        (n.softplus(a), lambda d, e, f=f: np.logaddexp(0.0, f(d, e))),
+                        (n.sin(a), lambda d, e, f=f: np.sin(f(d, e))),
+                        (a**2, lambda d, e, f=f: f(d, e) ** 2),
+                        (abs(a), lambda d, e, f=f: abs(f(d, e))),
+                        (
+                            n.where(graph.make(n.DATA, 0) > 0.0, a, b),
+                            lambda d, e, f=f, g=g: np.where(d[0] > 0.0, f(d, e), g(d, e)),
+                        ),
+                        (n.exp(c * n.expit(a)), lambda d, e, f=f, c=c: np.exp(c * scipy_special.expit(f(d, e)))),
+                    ]
+                )
+            )
+        )
+    return draw(st.lists(st.sampled_from(found), min_size=1, max_size=4))
+
+
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@given(expressions())
+def test_a_tape_is_what_it_is_made_of_and_its_enclosure_contains_it(results):
+    rng = np.random.default_rng(0)
+    data, eta = rng.standard_normal((2, 7)), rng.standard_normal((3, 7))
+    nodes = [node for node, _ in results]
+    own = Tape(nodes)
+    expected = np.array([np.broadcast_to(f(data, eta), 7) for _, f in results])
+    assert np.allclose(own(data, eta), expected, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(Tape(nodes, affine=True)(data, eta), own(data, eta))
+    low, high = eta[:, 0] - 0.3, eta[:, 0] + 0.2
+    points = rng.uniform(low[:, None], high[:, None], (3, 15))
+    ends = enclosed(nodes, low, high, data[:, 0])
+    values = own(np.repeat(data[:, :1], 15, axis=1), points)
+    # Values have rounding errors themselves, which the enclosure of the exact range need not contain.
+    slack = 1e-12 * (1.0 + np.abs(values).max(axis=1))
+    assert np.all(~(ends[:, 0] > values.min(axis=1) + slack)) and np.all(~(ends[:, 1] < values.max(axis=1) - slack))
+
+
+def test_an_instruction_never_overwrites_what_it_reads():
+    graph = Graph()
+    x, y, z = (graph.make(n.VARIABLE, k) for k in range(3))
+    node = (n.expit(x * y) * n.exp(z - x) + n.sin(y * z)) ** 2 * n.softplus(x + y + z)
+    own = Tape([node, node.derivative(0), node.derivative(0).derivative(1)], affine=True)
+    written, live = set(), {}
+    for position, row in enumerate(own.code.tolist()):
+        operands = tape._operands(row)
+        assert row[1] not in operands and all(a in written for a in operands)
+        written.add(row[1])
+        live[row[1]] = position
+    assert own.registers == len(written) < len(own.code)
+    depends = [row[0] == tape.TAKE for row in own.code.tolist()]
+    assert not any(depends[: own.fixed])
+
+
+def test_what_depends_on_data_alone_comes_first():
+    graph = Graph()
+    y, x = graph.make(n.DATA, 0), graph.make(n.VARIABLE, 0)
+    own = Tape([n.exp(x) * n.lgamma(y + 1.0) + n.log(y)])
+    assert own.fixed >= 4
+    names = own.code[:, 0].tolist()
+    assert tape.LGAMMA in names[: own.fixed] and tape.LOG in names[: own.fixed] and tape.EXP in names[own.fixed :]
+
+
+def test_expansions_leave_the_rest_beyond_the_second_order():
+    graph = Graph()
+    y, x, z = graph.make(n.DATA, 0), graph.make(n.VARIABLE, 0), graph.make(n.VARIABLE, 1)
+    loss = n.exp(x + 0.3 * z) - y * x * z + z**3
+    first = [loss.derivative(k) for k in range(2)]
+    second = [loss.derivative(0).derivative(0), loss.derivative(0).derivative(1), loss.derivative(1).derivative(1)]
+    tapes = Tape([loss]), Tape(first), Tape([*first, *second])
+    code, number = np.concatenate([t.code for t in tapes]), np.concatenate([t.number for t in tapes])
+    results, places, at, begin = np.concatenate([t.results for t in tapes]), np.zeros((3, 4), np.int64), 0, 0
+    for k, one in enumerate(tapes):
+        places[k] = begin, begin + len(one.code), at, begin + one.fixed
+        begin, at = begin + len(one.code), at + len(one.results)
+    data, there, here = np.array([[2.0]]), np.array([[0.1], [0.4]]), np.array([[0.5], [-0.3]])
+    rho, room = np.empty(2), np.zeros((max(t.registers for t in tapes), 1))
+    gradient = lambda p: Tape(first)(data, p)[:, 0]  # noqa: E731
+    h = Tape(second)(data, there)[:, 0]
+    expected = gradient(here) - gradient(there) - np.array([[h[0], h[1]], [h[1], h[2]]]) @ (here - there)[:, 0]
+    tape.expand(code, number, results, places, 2, data, here, there.copy(), room, rho)
+    assert np.allclose(rho, expected, atol=1e-13)
+
+
+# -- special functions ----------------------------------------------------------------------------------------------
+
+
+def test_special_functions_are_those_of_scipy():
+    z = np.concatenate([np.linspace(-40.0, 40.0, 161), np.linspace(-1e-3, 1e-3, 7), [-300.0, 300.0]])
+    x = np.concatenate([np.logspace(-6, 4, 120), np.linspace(0.5, 13.0, 51)])
+    of = lambda f, points: np.array([f(float(t)) for t in points])  # noqa: E731
+    assert np.allclose(of(special.expit, z), scipy_special.expit(z), rtol=1e-13, atol=0.0)
+    assert np.allclose(of(special.softplus, z), np.logaddexp(0.0, z), rtol=1e-13, atol=0.0)
+    assert np.allclose(of(special.log_ndtr, z), scipy_special.log_ndtr(z), rtol=1e-12, atol=1e-300)
+    near = z[np.abs(z) < 30.0]
+    ratio = np.exp(-0.5 * near**2 - 0.5 * math.log(2.0 * math.pi) - scipy_special.log_ndtr(near))
+    assert np.allclose(of(special.mills, near), ratio, rtol=1e-11, atol=0.0)
+    for k, f in enumerate((special.psi0, special.psi1, special.psi2, special.psi3)):
+        assert np.allclose(of(f, x), scipy_special.polygamma(k, x), rtol=1e-12, atol=1e-13 if k == 0 else 0.0)
+    assert np.allclose(of(special.reciprocal_expm1, x), 1.0 / np.expm1(np.minimum(x, 700.0)), rtol=1e-12, atol=1e-300)
+    small = x[x < 700.0]
+    exact = np.where(small > 0.5, np.log1p(-np.exp(-small)), np.log(-np.expm1(-small)))
+    assert np.allclose(of(special.log1mexp, small), exact, rtol=1e-12, atol=0.0)
+    assert np.isnan(special.psi0(0.0)) and np.isnan(special.log1mexp(-1.0)) and np.isnan(special.psi3(-0.5))
+
+
+@pytest.mark.parametrize("chain", [*n.CHAINS, ("log1mexp", "reciprocal_expm1"), ("sin", "cos"), ("exp", "exp")])
+def test_each_function_is_the_derivative_of_the_one_before(chain):
+    points = np.linspace(-36.0, 12.0, 97)
+    if chain[0] in POSITIVE:
+        points = np.linspace(0.3, 30.0, 80)
+    for one, derivative in zip(chain, chain[1:], strict=False):
+        f = lambda z: value_of(OPERATIONS[one], z)  # noqa: E731, B023
+        for z in points.tolist():
+            h = 1e-3 * max(1.0, 0.1 * abs(z))
+            slope = (8.0 * (f(z + h) - f(z - h)) - (f(z + 2 * h) - f(z - 2 * h))) / (12.0 * h)
+            assert slope == pytest.approx(value_of(OPERATIONS[derivative], z), rel=1e-6, abs=1e-9), (derivative, z)
+
+
+def test_third_derivatives_of_log_ndtr_far_out():
+    """Where they are small differences, both forms agree: across the change to the series."""
+    for f, place, error in ((special.mills1, -30.0, 1e-9), (special.mills2, -20.0, 1e-7), (special.mills, -8.0, 1e-13)):
+        below, above = f(np.nextafter(place, -99.0)), f(place)
+        assert below == pytest.approx(above, rel=error)

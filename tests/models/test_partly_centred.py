@@ -1,0 +1,139 @@
+"""Effects as far centred as the data say what each is: the same law in coordinates without a neck."""
+
+import numpy as np
+import pytest
+
+from pdmp.models.priors import HalfNormal, HalfStudentT, Normal
+from pdmp.models.regressions import group_information as information_module
+from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
+from pdmp.models.regressions.group_information import group_information
+from pdmp.models.regressions.group_intercepts import GroupIntercepts
+from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
+from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
+from pdmp.models.regressions.partly_centred import PartlyCentred
+from tests.models.test_mixed_regression import LAWS, mixed
+
+pytestmark = pytest.mark.exact
+
+
+def intercepts(law=NormalLaw, sizes=(2, 9, 4), spread=1.0, kind=MixedRegression, **options):
+    """(1 | g) with groups of these sizes and effects with this standard deviation."""
+    rng, g = np.random.default_rng(2), np.repeat(np.arange(len(sizes)), sizes)
+    x, u = rng.normal(1.0, 1.0, len(g)), spread * rng.standard_normal(len(sizes))
+    z = 0.3 * x + u[g]
+    y = z + rng.standard_normal(len(g)) if law is NormalLaw else rng.poisson(np.exp(z))
+    column = GroupColumn("1|g", "g", tuple(range(len(sizes))), g, np.ones(len(g)), HalfNormal(2.0))
+    laws = [HalfStudentT(4.0, 1.0)] if law is NormalLaw else []
+    X = np.column_stack([np.ones(len(g)), x])
+    priors = [Normal(0.0, 2.0), Normal(0.0, 2.0)]
+    return kind(X, y, law(), ["Intercept", "x"], priors, [column], laws, intercept=0, **options)
+
+
+def jacobian(model, x):
+    steps = 1e-6 * np.eye(model.dim)
+    return np.array([(model.centred_draws(x + e) - model.centred_draws(x - e)) / 2e-6 for e in steps]).T
+
+
+@pytest.mark.parametrize("rotated", [True, False], ids=["few", "many"])
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_the_law_is_that_of_centred_effects(law, rotated, monkeypatch):
+    """Up to the Jacobian, which is by differences; with gradients, single rows and natural parameters."""
+    monkeypatch.setattr(information_module, "ROTATED", 50 * rotated)
+    usual = mixed(law, centred=True)[0]
+    model = PartlyCentred(usual, group_information(usual))
+    assert (model.rotated >= 0).all() == rotated
+    model.check_gradient(points=2, data=3)
+    rng, rows, differences = np.random.default_rng(1), np.array([3, 11]), []
+    for _ in range(3):
+        x, there = model.initial + 0.5 * rng.standard_normal(model.dim), np.empty(model.dim)
+        u = model.centred_draws(x)
+        model.natural(x, there)
+        assert np.allclose(there, u, rtol=1e-12)
+        differences.append(model.potential(x) - usual.potential(u) + np.linalg.slogdet(jacobian(model, x))[1])
+        for name, value in usual.constrain(u).items():
+            assert np.allclose(model.constrain(x)[name], value)
+        assert np.allclose(model.margins(x[None]), usual.margins(u[None]))
+        few = model.some_rows(rows)
+        assert few.potential(x) - few.prior_potential(x) == pytest.approx(
+            sum(model.term_potential(x, i) for i in rows), rel=1e-12
+        )
+        assert model.potential(x) == pytest.approx(
+            model.prior_potential(x) + model.block_potential(x, 0, 5) + model.block_potential(x, 5, 14), rel=1e-12
+        )
+        assert model.total_rise(model.initial, x) == pytest.approx(model.potential(x) - model.potential(model.initial))
+        whole, parts = np.zeros(model.dim), np.zeros(model.dim)
+        model.add_batch_gradient(x, rows, 2, whole)
+        for i in rows:
+            model.add_term_gradient(x, i, parts)
+        assert np.allclose(whole, parts)
+    assert np.ptp(differences) < 1e-7
+
+
+@pytest.mark.parametrize("sizes", [(4, 18, 8), (30, 30, 30, 30), (1, 1, 1, 100)])
+def test_effects_have_the_same_width_whatever_their_spread_is(sizes):
+    """Of a normal law: given τ and σ, and with the coefficients left open, ξ is standard normal at every τ."""
+    usual = intercepts(sizes=sizes)
+    found = group_information(usual)
+    model = PartlyCentred(usual, found)
+    p, effects = 2, slice(3, 3 + len(sizes))
+    for log_spread in (-6.0, 0.0, 3.0):
+        x = model.initial.copy()
+        x[p] = log_spread
+        hessian = model.hessian(x)
+        fixed, border = hessian[:p, :p], hessian[:p, effects]
+        assert np.allclose(border, 0.0, atol=1e-3 * np.abs(fixed).max())  # they do not depend on β + C u
+        of_effects = hessian[effects, effects] - border.T @ np.linalg.solve(fixed, border)
+        assert np.allclose(of_effects, np.eye(len(sizes)), atol=0.05)
+        assert np.abs(model.gradient(x)[effects]).max() < 0.2  # and the mean is 0
+
+
+def test_information_is_that_of_balanced_groups():
+    usual = intercepts(sizes=(50,) * 4)
+    usual.X[:, 1] = 0.0
+    found = group_information(usual)
+    precision = np.exp(-2.0 * found.mean[-1])
+    assert np.allclose(np.sort(found.information), [0.0, *[50.0 * precision] * 3], atol=0.3)
+    assert np.allclose(found.shear[0], 0.25, atol=1e-3) and np.allclose(found.shear[1], 0.0)
+    assert np.allclose(found.rotations[0] @ found.rotations[0].T, np.eye(4))
+
+
+@pytest.mark.parametrize("inverted", [800, 0], ids=["few", "many"])
+def test_the_mode_of_effects_that_data_know_little(inverted, monkeypatch):
+    """EM ends soon, and where a slow one does: at the standard deviation of the largest posterior density."""
+    monkeypatch.setattr(information_module, "INVERTED", inverted)
+    asked = []
+    sums = information_module._sums
+    monkeypatch.setattr(information_module, "_sums", lambda *a: asked.append(1) or sums(*a))
+    usual = intercepts(PoissonLaw, sizes=(3,) * 30, spread=0.2)
+    usual.centred[:] = 1
+    found = group_information(usual)
+    assert len(asked) < 25
+    gradient = usual.gradient(found.mean)
+    effects = slice(usual.first[0], usual.first[-1])
+    assert np.abs(gradient[effects]).max() * np.exp(found.mean[2]) < 0.1  # given τ
+    shares = 1.0 / (1.0 + found.information * np.exp(2.0 * found.mean[2]))
+    assert 0.3 < np.median(shares) < 1.0
+
+
+def test_effects_of_coefficients_of_groups():
+    """`GroupIntercepts` and `CrossedIntercepts` give the model that was written with effects."""
+    rng, n = np.random.default_rng(6), 12
+    g, h = np.arange(n) % 3, np.arange(n) % 4
+    X, y = np.column_stack([np.ones(n), rng.normal(3.0, 2.0, n)]), rng.normal(2.0, 1.0, n)
+    slopes = [GroupColumn("1|g", "g", (0, 1, 2), g, np.ones(n), HalfNormal(1.5))]
+    slopes.append(GroupColumn("x|g", "g", (0, 1, 2), g, X[:, 1].copy(), HalfNormal(0.5)))
+    crossed = [slopes[0], GroupColumn("1|h", "h", (0, 1, 2, 3), h, np.ones(n), HalfNormal(1.0))]
+    for kind, groups in ((GroupIntercepts, slopes), (CrossedIntercepts, crossed)):
+        arguments = X, y, NormalLaw(), ["Intercept", "x"], [Normal(0.0, 2.0)] * 2, groups, [HalfNormal(1.0)]
+        usual, made = (k(*arguments, intercept=0, scale_response=True) for k in (MixedRegression, kind))
+        other = made.as_effects()
+        x = rng.standard_normal(usual.dim)
+        assert type(other) is MixedRegression and other.variables == usual.variables
+        assert other.potential(x) == usual.potential(x) and np.array_equal(other.gradient(x), usual.gradient(x))
+        assert np.array_equal(other.initial, usual.initial) and np.array_equal(other.X, usual.X)
+        assert usual.as_effects() is usual and not made.X[:, 0].any()
+
+
+def test_information_that_is_not_found(monkeypatch):
+    monkeypatch.setattr(information_module, "STEPS", 1)
+    assert group_information(intercepts()) is None

@@ -1,0 +1,269 @@
+"""Whether a density can be normalised: what is not is named in a line before a run, and nothing proper is suspected."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.engine.preflight import check_propriety
+from pdmp.models import from_function
+from pdmp.models.propriety import find_improper
+from pdmp.models.transforms import Log
+from tests.digests import MODELS
+from tests.targets import KINDS, Cone, Plane, Quartic, Schools
+
+pytestmark = pytest.mark.exact
+
+Y, SD = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+
+
+def target(potential, gradient, dim, **options):
+    return from_function(
+        lambda x: (float(potential(x)), np.array(gradient(x), float)), dim, check_gradient=False, **options
+    )
+
+
+def minus(model):
+    return target(lambda x: -model.potential(x), lambda x: -model.gradient(x), model.dim, initial=model.initial)
+
+
+def student(nu, dim, together=True):
+    """Student's t: multivariate, or of independent coordinates."""
+    if together:
+        return target(lambda x: 0.5 * (nu + dim) * np.log1p(x @ x / nu), lambda x: (nu + dim) * x / (nu + x @ x), dim)
+    return target(lambda x: 0.5 * (nu + 1) * np.log1p(x * x / nu).sum(), lambda x: (nu + 1) * x / (nu + x * x), dim)
+
+
+def logistic(labels, X):
+    return target(
+        lambda b: np.logaddexp(0.0, -labels * (X @ b)).sum(),
+        lambda b: -(labels / (1.0 + np.exp(labels * (X @ b)))) @ X,
+        X.shape[1],
+    )
+
+
+def schools(prior):
+    """Eight schools, centred, with minus the log prior density of log τ and its derivative."""
+
+    def potential(x):
+        return (
+            0.5 * (((Y - x[:8]) / SD) ** 2).sum()
+            + 0.5 * ((x[:8] - x[8]) ** 2).sum() * math.exp(-2.0 * x[9])
+            + 8.0 * x[9]
+            + prior(x[9])[0]
+        )
+
+    def gradient(x):
+        r = (x[:8] - x[8]) * math.exp(-2.0 * x[9])
+        return [*((x[:8] - Y) / SD**2 + r), -r.sum(), 8.0 - r @ (x[:8] - x[8]) + prior(x[9])[1]]
+
+    return target(potential, gradient, 10, variables={"theta": (8,), "mu": (), "tau": ()}, transforms={"tau": Log()})
+
+
+def powers(c, dim, lower=None):
+    """|x|^-2c exp(-|x|²/2), or x^-c e^-x on x > 0."""
+    if lower is None:
+        return target(
+            lambda x: c * np.log(x @ x) + 0.5 * x @ x, lambda x: 2 * c * x / (x @ x) + x, dim, initial=np.full(dim, 0.5)
+        )
+    return target(
+        lambda x: c * math.log(x[0]) + x[0] if x[0] > 0.0 else math.inf, lambda x: c / x + 1, 1, initial=[1.0]
+    )
+
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+LABELS = np.sign(X @ [1.0, -2.0, 0.5])
+FALLING = {
+    "normal": minus(pdmp.models.Gaussian(np.zeros(5), np.ones(5))),
+    "far from its centre": minus(pdmp.models.Gaussian([100.0, -30.0], [1.0, 1.0])),
+    "one": minus(pdmp.models.Gaussian([0.0], [1.0])),
+    "Laplace": target(lambda x: -np.abs(x).sum(), lambda x: -np.sign(x), 2),
+} | {name: minus(MODELS[name]) for name in ("LogisticRegression", "PoissonRegression", "Funnel", "Banana", "PPMF")}
+
+
+@pytest.mark.parametrize("name", FALLING)
+def test_a_log_density_for_a_potential_is_refused_in_a_line(name):
+    model = FALLING[name]
+    for run in (
+        lambda: pdmp.sample(model, seed=1),
+        lambda: pdmp.sample(pdmp.BPS(model, refresh_rate=1.0), initial=model.initial + 0.3, time=1.0, seed=1),
+    ):
+        with pytest.raises(ValueError, match="^U of FunctionModel falls without end along .* so give -f and minus its"):
+            run()
+
+
+IMPROPER = {
+    "flat": (
+        target(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2, variables={"a": (), "b": ()}),
+        "does not grow along b → ±∞: the posterior is improper",
+    ),
+    "one side": (
+        target(lambda x: math.exp(-x[0]) + 0.5 * x[1] ** 2, lambda x: [-math.exp(-x[0]), x[1]], 2),
+        r"does not grow along x\[0\] → ∞: the",
+    ),
+    "a sum": (
+        target(lambda x: 0.5 * (x[0] + x[1] - 1.0) ** 2, lambda x: np.full(2, x[0] + x[1] - 1.0), 2),
+        r"does not grow along the direction -1 x\[1\] \+1 x\[0\]: the",
+    ),
+    "a plateau": (
+        target(
+            lambda x: -np.log(0.1 + np.exp(-0.5 * x @ x)),
+            lambda x: x * np.exp(-0.5 * x @ x) / (0.1 + np.exp(-0.5 * x @ x)),
+            2,
+        ),
+        "does not grow along the direction",
+    ),
+    "separable": (logistic(LABELS, X), "does not grow along the direction"),
+    "flat prior": (
+        pdmp.models.LogisticRegression([[1.0], [2.0], [-1.0]], [1, 1, 0], prior_scale=np.inf),
+        r"U of LogisticRegression does not grow along x\[0\] → ∞",
+    ),
+    "1 / x": (target(lambda x: 0.5 * np.log1p(x @ x), lambda x: x / (1.0 + x @ x), 1), r"grows like 1 log\|x\|"),
+    "1 / r^2": (
+        target(lambda x: np.log1p(x @ x), lambda x: 2.0 * x / (1.0 + x @ x), 2),
+        r"grows like 2 log\|x\| along the direction .* must grow faster than 2 log\|x\|: the tails cannot be norm",
+    ),
+    "minus a t": (minus(student(3.0, 2)), "falls without end along the direction .* minus the log density"),
+    "minus a uniform": (
+        target(lambda x: 0.0 if abs(x[0]) < 2.0 else -math.inf, lambda x: [0.0], 1),
+        "falls without end",
+    ),
+    "spike": (powers(1.2, 1), r"falls like 2.4 log\|x\| towards x = 0, .*: the density has a spike"),
+    "spike in a plane": (
+        target(
+            lambda x: 1.1 * math.log(abs(x[1])) + 0.5 * x @ x,
+            lambda x: [x[0], 1.1 / x[1] + x[1]],
+            2,
+            initial=[0.5, 0.5],
+        ),
+        r"falls like 1.1 log\|x\| towards x\[1\] = 0, and may fall slower than 1 log",
+    ),
+    "neck": (
+        schools(lambda s: (0.0, 0.0)),
+        r"improper where log\(tau\) → -∞: its density does not fall off there once",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IMPROPER)
+def test_what_is_improper_is_named(name):
+    model, said = IMPROPER[name]
+    with pytest.warns(UserWarning, match=said) as caught:
+        assert 5 <= check_propriety(model) <= 250
+    assert len(caught) == 1 and "\n" not in str(caught[0].message)
+    with pytest.warns(UserWarning, match=said):  # again at the next run, of what is known
+        assert check_propriety(model) == 0
+
+
+def horseshoe():
+    """β, log λ and log τ, with a datum near 0."""
+
+    def potential(x):
+        s = x[1] + x[2]
+        return (
+            0.5 * x[0] ** 2 * np.exp(-2.0 * s) + s + np.logaddexp(0.0, 2.0 * x[1:]).sum() - s + 0.5 * (x[0] - 0.1) ** 2
+        )
+
+    def gradient(x):
+        e = x[0] * np.exp(-2.0 * (x[1] + x[2]))
+        return [e + x[0] - 0.1, *(2.0 / (1.0 + np.exp(-2.0 * x[1:])) - x[0] * e)]
+
+    return target(potential, gradient, 3)
+
+
+def normal(mean, sd, dim=2):
+    return target(lambda x: 0.5 * (((x - mean) / sd) ** 2).sum(), lambda x: (x - mean) / sd**2, dim)
+
+
+PROPER = (
+    MODELS
+    | {kind: Plane(k) for k, kind in enumerate(KINDS)}
+    | {"Cone": Cone(3), "Quartic": Quartic(2), "Quartic with a wall": Quartic(2, 0.0)}
+    | {f"t {nu}": student(nu, 1) for nu in (0.5, 1.0, 1.5)}
+    | {f"t {nu} of {d}": student(nu, d) for nu in (0.5, 1.5) for d in (2, 20)}
+    | {f"t {nu}, 5 times": student(nu, 5, together=False) for nu in (0.5, 1.0, 1.5)}
+    | {f"funnel of {d}": pdmp.models.Funnel(d) for d in (2, 10, 100)}
+    | {f"mean {mean:g}": normal(mean, 1.0) for mean in (1e3, 1e8, 1e12)}
+    | {f"sd {sd:g}": normal(1e10, sd) for sd in (1e5, 1e9)}
+    | {
+        "narrow": normal(1e-3, 1e-9),
+        "schools": Schools(Y, SD),
+        "schools centred": Schools(Y, SD, centred=True),
+        "schools, τ flat": schools(lambda s: (-s, -1.0)),
+        "schools, vague τ": schools(lambda s: (2e-3 * s + 1e-3 * math.exp(-2.0 * s), 2e-3 - 2e-3 * math.exp(-2.0 * s))),
+        "horseshoe": horseshoe(),
+        "identified": logistic(np.where(np.arange(30) < 5, -LABELS, LABELS), X),
+        "a sum, wide prior": target(
+            lambda x: 0.5 * (x[0] + x[1] - 1.0) ** 2 + 5e-9 * x @ x, lambda x: x[0] + x[1] - 1.0 + 1e-8 * x, 2
+        ),
+        "skewed": target(lambda x: (np.exp(x) - 0.01 * x).sum(), lambda x: np.exp(x) - 0.01, 2),
+        "Laplace": target(lambda x: np.abs(x).sum(), np.sign, 5),
+        "uniform": target(lambda x: 0.0 if np.abs(x).max() < 1.0 else math.inf, lambda x: 0.0 * x, 2),
+        "integrable spike": powers(0.9, 1, lower=0.0),
+        "integrable spike in the plane": powers(0.9, 2),
+        # log e^x is -inf where e^x underflows
+        "underflow": target(lambda x: (0.5 * np.log(np.exp(x)) + np.exp(x) - x).sum(), lambda x: np.exp(x) - 0.5, 2),
+    }
+)
+
+
+@pytest.mark.parametrize("name", PROPER)
+def test_nothing_proper_is_suspected(name):
+    model = PROPER[name]
+    found, evaluations = find_improper(model, model.initial)
+    assert found is None and 0 < evaluations <= 260
+
+
+def test_walls_are_those_of_the_process():
+    """U = -x with a wall above is proper, or with a half-space; without one, or with one on the other side, not."""
+    model = target(lambda x: -x.sum(), lambda x: np.full(2, -1.0), 2, initial=[-1.0, -1.0])
+    options = {"events": 5, "initial": [-1.0, -1.0], "seed": 1}
+    pdmp.sample(pdmp.Bounded(pdmp.ZigZag(model), upper=0.0), **options)
+    pdmp.sample(pdmp.Bounded(pdmp.BPS(model, 1.0), upper=1.0, halfspaces=[([1.0, 1.0], 0.0)]), **options)
+    for process in (pdmp.ZigZag(model), pdmp.Bounded(pdmp.ZigZag(model), lower=-2.0)):
+        with pytest.raises(ValueError, match="falls without end"):
+            pdmp.sample(process, **options)
+
+
+def test_where_a_function_cannot_be_computed_it_says_nothing():
+    def fails(x):
+        if np.abs(x).max() > 3.0:
+            raise ZeroDivisionError
+        return 0.5 * x @ x
+
+    assert find_improper(target(fails, lambda x: x, 2), np.zeros(2))[0] is None
+    nowhere = target(lambda x: 0.0 if not np.any(x) else math.nan, lambda x: x, 2)
+    assert find_improper(nowhere, np.zeros(2))[0] is None
+
+    def full(x):
+        if np.any(x):
+            raise MemoryError
+        return 0.0
+
+    with pytest.raises(MemoryError):
+        find_improper(target(full, lambda x: x, 2), np.zeros(2))
+
+
+def test_few_passes_over_many_data():
+    model = target(lambda x: 0.5 * x @ x, lambda x: x, 2, n_data=10_000_000)
+    assert find_improper(model, model.initial)[1] <= 20
+    many = pdmp.models.Gaussian(np.zeros(400), np.ones(400))
+    assert find_improper(many, many.initial)[1] <= 120
+
+
+def test_a_flat_coordinate_of_many_is_found():
+    weight = np.where(np.arange(300) == 217, 0.0, 1.0)
+    model = target(lambda x: 0.5 * x @ (weight * x), lambda x: weight * x, 300)
+    found, _ = find_improper(model, model.initial)
+    assert "does not grow along x[217] → ±∞" in found.text
+
+
+def test_draws_do_not_depend_on_it():
+    model = target(lambda x: 0.5 * x @ x, lambda x: x, 2)
+    first, second = (pdmp.sample(pdmp.BPS(model, 1.0), events=30, seed=1).trajectories[0] for _ in range(2))
+    np.testing.assert_array_equal(first.positions, second.positions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert check_propriety(model) == 0

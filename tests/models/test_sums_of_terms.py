@@ -1,0 +1,294 @@
+"""Sums of terms: potentials, gradients and Hessians by hand, rows in any order, bounds along a path, and messages."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pdmp
+from pdmp.models import sum_of_terms
+from pdmp.models.priors import Flat, HalfNormal, Normal
+from pdmp.models.transforms import Log
+
+pytestmark = pytest.mark.exact
+
+N, G = 70, 4  # more rows than lanes
+RNG = np.random.default_rng(8)
+X = RNG.standard_normal((N, 2)) / 2
+X_SPARSE = sparse.random_array((N, 3), density=0.3, rng=np.random.default_rng(1), format="csr")
+GROUP, OFFSET, COUNTS = RNG.integers(0, G, N), RNG.standard_normal(N) / 3, RNG.poisson(2.0, N)
+Y = RNG.standard_normal(N)
+
+
+def rows_of(z, c=1.0, places=None):
+    """One row of coefficients: `places` are the coordinates of z."""
+    out = np.zeros(10)
+    np.add.at(out, places, c * np.asarray(z))
+    return out
+
+
+# Coordinates: rate 0-1, effect 2-5, log_tau 6, slope 7-9.
+A = [rows_of(X[i], places=[0, 1]) + rows_of([2.0], places=[2 + GROUP[i]]) for i in range(N)]
+B = [rows_of(X_SPARSE.toarray()[i], places=[7, 8, 9]) - rows_of([1.0], places=[2 + GROUP[i]]) for i in range(N)]
+TAU = rows_of([1.0], places=[6])
+#: (loss of its functionals, gradient, Hessian), data being bound, with the coefficients of the functionals.
+
+
+def poisson(y, offset):
+    return (
+        lambda e: math.exp(e[0] + offset) - y * (e[0] + offset),
+        lambda e: np.array([math.exp(e[0] + offset) - y]),
+        lambda e: np.array([[math.exp(e[0] + offset)]]),
+    )
+
+
+def normal(y):
+    def parts(e):
+        return y - e[0], math.exp(-2.0 * e[1])
+
+    def gradient(e):
+        u, w = parts(e)
+        return np.array([-u * w, 1.0 - u * u * w])
+
+    def hessian(e):
+        u, w = parts(e)
+        return np.array([[w, 2.0 * u * w], [2.0 * u * w, 2.0 * u * u * w]])
+
+    return lambda e: e[1] + 0.5 * parts(e)[0] ** 2 * parts(e)[1], gradient, hessian
+
+
+def bent(e_0, e_1):
+    return e_0**2 * np.cos(e_1)
+
+
+BENT = (
+    lambda e: e[0] ** 2 * math.cos(e[1]),
+    lambda e: np.array([2.0 * e[0] * math.cos(e[1]), -(e[0] ** 2) * math.sin(e[1])]),
+    lambda e: np.array(
+        [
+            [2.0 * math.cos(e[1]), -2.0 * e[0] * math.sin(e[1])],
+            [-2.0 * e[0] * math.sin(e[1]), -(e[0] ** 2) * math.cos(e[1])],
+        ]
+    ),
+)
+BY_HAND = [(poisson(COUNTS[i], OFFSET[i]), np.array([A[i]])) for i in range(N)]
+BY_HAND += [(normal(Y[i]), np.array([B[i], TAU])) for i in range(N)]
+BY_HAND += [
+    (BENT, np.array([rows_of([1.0], places=[2 + g]), rows_of([0.5, 1.0], places=[2 + g, 6])])) for g in range(G)
+]
+
+
+def make(**options):
+    p = pdmp.Parameters(rate=2, effect=G, log_tau=1, slope=3)
+    rows = [
+        pdmp.terms(lambda y, z: np.exp(z) - y * z, [COUNTS], [X @ p.rate + 2.0 * p.effect[GROUP] + OFFSET]),
+        pdmp.terms(
+            lambda y, m, t: t + 0.5 * (y - m) ** 2 * np.exp(-2.0 * t),
+            [Y],
+            [X_SPARSE @ p.slope - p.effect[GROUP], p.log_tau],
+        ),
+        pdmp.terms(bent, at=[p.effect[np.arange(G)], 0.5 * p.effect[np.arange(G)] + p.log_tau]),
+    ]
+    priors = {"rate": Normal(0.5, 2.0), "effect": [Normal(0.0, 1.0 + g) for g in range(G)], "slope": Flat()}
+    return sum_of_terms(p, rows, priors, **options)
+
+
+def prior(x):
+    scale = np.array([2.0, 2.0, *(1.0 + np.arange(G)), *[math.inf] * 4])
+    u = x - np.array([0.5, 0.5] + [0.0] * 8)
+    return 0.5 * np.sum((u / scale) ** 2), u / scale**2, np.diag(scale**-2.0)
+
+
+MODEL = make()
+POINT = 0.4 * np.random.default_rng(2).standard_normal(10)
+
+
+def test_potential_gradient_and_hessian_are_those_by_hand():
+    other = POINT[::-1].copy()
+    changes = []
+    for x in (POINT, other):
+        own = [(law[0](a @ x), a.T @ law[1](a @ x), a.T @ law[2](a @ x) @ a) for law, a in BY_HAND]
+        value, gradient, hessian = (
+            sum(parts) + more for parts, more in zip(zip(*own, strict=True), prior(x), strict=True)
+        )
+        changes.append(value - MODEL.potential(x))
+        np.testing.assert_allclose(MODEL.gradient(x), gradient, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(MODEL.hessian(x), hessian, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(MODEL.gradient_and_hessian(x)[0], gradient, rtol=1e-11, atol=1e-11)
+    assert changes[0] == pytest.approx(changes[1], abs=1e-10)  # constants of priors
+
+
+def test_each_row_and_factor_is_its_own():
+    start, columns = MODEL.factors()
+    total = np.zeros(10)
+    for i, (law, a) in enumerate(BY_HAND):
+        assert MODEL.term_potential(POINT, i) == pytest.approx(law[0](a @ POINT), rel=1e-12)
+        out = np.zeros(10)
+        MODEL.add_factor_gradient(POINT, i, out)
+        np.testing.assert_allclose(out, a.T @ law[1](a @ POINT), rtol=1e-11, atol=1e-12)
+        assert set(np.flatnonzero(out)) <= set(columns[start[i] : start[i + 1]])
+        total += out
+    assert len(start) == len(BY_HAND) + 10 + 1
+    for f in range(len(BY_HAND), len(start) - 1):
+        MODEL.add_factor_gradient(POINT, f, total)
+        assert columns[start[f] : start[f + 1]].tolist() == [f - len(BY_HAND)]
+    np.testing.assert_allclose(total, MODEL.gradient(POINT), rtol=1e-11)
+
+
+def gradient_of(rows):
+    return sum(BY_HAND[i][1].T @ BY_HAND[i][0][1](BY_HAND[i][1] @ POINT) for i in rows)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 65, 130])
+def test_batches_may_mix_kinds_in_any_order(n):
+    rows = np.random.default_rng(n).integers(0, len(BY_HAND), n)
+    for order in (rows, np.sort(rows)):
+        out = np.ones(10)
+        MODEL.add_batch_gradient(POINT, order, n, out)
+        np.testing.assert_allclose(out - 1.0, gradient_of(rows), rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("rows", [[0], [69], [70, 141], [3, 5, 69, 70, 143], [140, 141], list(range(10, 144))])
+def test_some_rows_alone_are_those_rows(rows):
+    some = MODEL.some_rows(np.array(rows))
+    assert some.n_data == len(rows)
+    start, columns = some.factors()
+    for place, i in enumerate(rows):
+        assert some.term_potential(POINT, place) == MODEL.term_potential(POINT, i)
+        assert np.all(np.isin(np.flatnonzero(BY_HAND[i][1].any(axis=0)), columns[start[place] : start[place + 1]]))
+    np.testing.assert_allclose(some.gradient(POINT) - prior(POINT)[1], gradient_of(rows), rtol=1e-10, atol=1e-11)
+    hessian = sum(BY_HAND[i][1].T @ BY_HAND[i][0][2](BY_HAND[i][1] @ POINT) @ BY_HAND[i][1] for i in rows)
+    np.testing.assert_allclose(some.hessian(POINT) - prior(POINT)[2], hessian, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("reach", [0.0, 0.05, 1.0])
+def test_curvature_along_a_path_is_never_above_its_bound(reach):
+    rng = np.random.default_rng(7)
+    for _ in range(3):
+        x, v = 0.3 * rng.standard_normal(10), rng.standard_normal(10)
+        v[rng.integers(10)] = 0.0
+        whole, partial = MODEL.curvature_bound_within(x, v, reach), np.zeros(10)
+        MODEL.partial_curvature_bounds_within(x, v, reach, partial)
+        for s in (0.0, reach, *rng.uniform(0.0, reach, 3)):
+            along = MODEL.hessian(x + s * v) @ v
+            assert v @ along <= whole + 1e-9 * abs(whole)
+            assert np.all(v * along <= partial + 1e-9 * np.abs(partial))
+        if reach == 0.0:  # where nothing moves, they are the curvatures themselves
+            assert whole == pytest.approx(v @ along, rel=1e-6)
+            assert partial.sum() >= whole - 1e-9
+
+
+def positive_model(**options):
+    p = pdmp.Parameters(b=2, tau=1)
+    rows = pdmp.terms(lambda y, z, t: t + 0.5 * (y - z) ** 2 * np.exp(-2.0 * t), [Y], [X @ p.b, p.tau])
+    return sum_of_terms(p, rows, {"b": Normal(1.0, 2.0), "tau": HalfNormal(3.0)}, **options)
+
+
+def test_a_positive_number_moves_as_its_logarithm_and_is_reported_as_itself():
+    model, x = positive_model(), np.array([0.2, -0.3, 0.7])
+    draws = model.constrain(np.array([x, 2 * x]))
+    np.testing.assert_allclose(draws["tau"], np.exp([0.7, 1.4]))
+    np.testing.assert_allclose(draws["b"], [x[:2], 2 * x[:2]])
+
+    def by_hand(x):
+        u = Y - X @ x[:2]
+        own = N * x[2] + 0.5 * np.sum(u**2) * math.exp(-2.0 * x[2]) + 0.5 * np.sum(((x[:2] - 1.0) / 2.0) ** 2)
+        return own + 0.5 * (math.exp(x[2]) / 3.0) ** 2 - x[2]  # and the Jacobian
+
+    assert model.potential(x) - model.potential(0 * x) == pytest.approx(by_hand(x) - by_hand(0 * x), rel=1e-12)
+    for j in range(3):
+        e = 1e-5 * np.eye(3)[j]
+        assert model.gradient(x)[j] == pytest.approx((by_hand(x + e) - by_hand(x - e)) / 2e-5, rel=1e-6)
+    assert isinstance(model.transforms["tau"], Log) and "b" not in model.transforms
+
+
+def test_where_the_search_begins():
+    assert positive_model().initial.tolist() == [1.0, 1.0, math.log(3.0)]
+    assert positive_model(initial={"b": [0.5, 2.0]}).initial.tolist() == [0.5, 2.0, math.log(3.0)]
+    assert positive_model(initial={"tau": 0.1}).initial.tolist() == [1.0, 1.0, 0.1]
+    assert positive_model(initial=[3.0, 2.0, 1.0]).initial.tolist() == [3.0, 2.0, 1.0]
+
+
+def test_a_pickled_model_is_the_same():
+    again = pickle.loads(pickle.dumps(MODEL))
+    assert again.potential(POINT) == MODEL.potential(POINT) and np.array_equal(
+        again.hessian(POINT), MODEL.hessian(POINT)
+    )
+    assert again.name_of_row(141) == MODEL.name_of_row(141) == "row 1 of bent"
+
+
+def test_rows_that_are_broadcast_are_the_same_as_those_written_out():
+    p = pdmp.Parameters(b=2)
+    short = pdmp.terms(lambda y, z: (y - z) ** 2, [2.0], [X @ p.b])
+    long = pdmp.terms(lambda y, z: (y - z) ** 2, [np.full(N, 2.0)], [np.asarray(X) @ p.b + 0.0])
+    x = np.array([0.3, -0.2])
+    assert short.n == long.n == N
+    assert sum_of_terms(p, short).potential(x) == pytest.approx(sum_of_terms(p, [long]).potential(x))
+    one = sum_of_terms(p, pdmp.terms(lambda z: z**2, at=[p.b[1]]))
+    assert one.n_data == 1 and one.gradient(x).tolist() == [0.0, -0.4]
+    dense, thin = X_SPARSE.toarray(), sparse.csr_array(X_SPARSE)
+    q = pdmp.Parameters(s=3)
+    for matrix in (thin, sparse.coo_array(dense), sparse.csr_matrix(dense)):
+        a, b = (sum_of_terms(q, pdmp.terms(lambda z: np.exp(z), at=[M @ q.s])) for M in (matrix, dense))
+        np.testing.assert_allclose(a.hessian(np.ones(3)), b.hessian(np.ones(3)), rtol=1e-12)
+
+
+def square(y, z):
+    return (y - z) ** 2
+
+
+P, OTHER = pdmp.Parameters(b=2, c=1), pdmp.Parameters(b=5)
+ROWS = pdmp.terms(square, [Y], [X @ P.b])
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: pdmp.terms(square, Y, [X @ P.b]), "`data` must be a list"),
+        (lambda: pdmp.terms(square, [Y], X @ P.b), "`at` must be a list"),
+        (lambda: pdmp.terms(square, [Y], []), "`at` must be a list"),
+        (lambda: pdmp.terms(square, [Y], [X]), r"`at\[0\]` must be a functional"),
+        (lambda: pdmp.terms(square, [Y], [P.b]), r"`at\[0\]`: b has 2 coordinates"),
+        (lambda: pdmp.terms(lambda y, a, b: a * b, [Y], [P.c, OTHER.b[0]]), "different `pdmp.Parameters`"),
+        (lambda: pdmp.terms(square, [Y[:3]], [X @ P.b]), "equally many rows"),
+        (lambda: pdmp.terms(square, [np.where(Y > 1, np.nan, Y)], [X @ P.b]), r"`data\[0\]` must be finite"),
+        (lambda: pdmp.terms(square, [["a"]], [P.c]), r"`data\[0\]` must be an array of numbers"),
+        (lambda: pdmp.terms(square, [X], [P.c]), r"`data\[0\]` must be an array of numbers"),
+        (lambda: pdmp.terms(square, [[]], [X @ P.b]), r"`data\[0\]` must have at least one row"),
+        (lambda: np.zeros((0, 2)) @ P.b, "at least one row"),
+        (lambda: X_SPARSE @ P.b, r"needs X of shape \(N, 2\)"),
+        (lambda: np.where(X > 1, np.inf, X) @ P.b, "must be finite"),
+        (lambda: P.b[2], "needs places in 0 … 1"),
+        (lambda: P.b[[-1]], "needs places in 0 … 1"),
+        (lambda: P.b[[0.5]], "whole numbers"),
+        (lambda: P.b[np.array([True, False])], "whole numbers"),
+        (lambda: X @ P.b + P.b, "b has 2 coordinates"),
+        (lambda: 2.0 * P.b, "b has 2 coordinates"),
+        (lambda: P.b - Y, "b has 2 coordinates"),
+        (lambda: P.c * P.c, "not linear"),
+        (lambda: X @ P.b + Y[:3], "of 70 and of 3 rows"),
+        (lambda: X @ P.b + "a", "must be a number or one for each row"),
+        (lambda: P.d, "there is no block 'd'"),
+        (lambda: pdmp.Parameters(), "needs blocks"),
+        (lambda: pdmp.Parameters(b=0), "at least 1 coordinate"),
+        (lambda: pdmp.Parameters(b=1.5), "must be a number of coordinates"),
+        (lambda: pdmp.Parameters(dim=2), "cannot be the name"),
+        (lambda: sum_of_terms({"b": 2}, [ROWS]), "`parameters` must be a pdmp.Parameters"),
+        (lambda: sum_of_terms(P, []), "at least one entry"),
+        (lambda: sum_of_terms(P, [square]), r"`terms\[0\]` must be made by pdmp.terms"),
+        (lambda: sum_of_terms(OTHER, [ROWS]), "other parameters"),
+        (lambda: sum_of_terms(P, [ROWS], {"d": Flat()}), "`priors` names 'd'"),
+        (lambda: sum_of_terms(P, [ROWS], {"b": 3.0}), r"`priors\['b'\]` must be one of pdmp.models.priors"),
+        (lambda: sum_of_terms(P, [ROWS], {"b": [Flat()] * 3}), "one prior, or 2 of them"),
+        (lambda: sum_of_terms(P, [ROWS], {"b": [Flat(), HalfNormal(1.0)]}), "all of positive numbers or none"),
+        (lambda: sum_of_terms(P, [ROWS], initial={"d": 0.0}), "`initial` names 'd'"),
+        (lambda: sum_of_terms(P, [ROWS], initial={"b": [1.0, 2.0, 3.0]}), r"`initial\['b'\]` must have 2 numbers"),
+        (lambda: pickle.dumps(ROWS), "cannot be pickled"),
+    ],
+)
+def test_messages(call, said):
+    with pytest.raises((TypeError, ValueError, AttributeError), match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,164 @@
+"""Planted bugs in expressions: enclosures, derivatives, registers, rows of several kinds, and bounds of single rows."""
+
+from __future__ import annotations
+
+from tests.mutations.bugs import Bug
+
+TAPE, NODES, SPECIAL = "pdmp/expressions/tape.py", "pdmp/expressions/nodes.py", "pdmp/expressions/special.py"
+SUMS, BOUNDS = "pdmp/models/sums_of_terms.py", "pdmp/processes/row_bounds.py"
+TAPES, TRACES = "tests/expressions/test_tape.py", "tests/expressions/test_nodes.py"
+MODELS, ROWS = "tests/models/test_sums_of_terms.py", "tests/processes/test_row_bounds.py"
+
+BUGS = [
+    Bug(name, file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        (
+            "enclosures: products are rounded inward",
+            TAPE,
+            "return down(min(min(p, q), min(r, s))), up(max(max(p, q), max(r, s)))",
+            "return up(min(min(p, q), min(r, s))), down(max(max(p, q), max(r, s)))",
+            TAPES,
+        ),
+        (
+            "enclosures: sums are not rounded",
+            TAPE,
+            "high[out, i] = (other + q) + (ROUNDING * (abs(other) + abs(q)) + TINY)",
+            "high[out, i] = other + q",
+            TAPES,
+        ),
+        (
+            "enclosures: the falling branch of multiples",
+            TAPE,
+            "low[out, i], high[out, i] = down(min(p, q)), up(max(p, q))",
+            "low[out, i], high[out, i] = down(p), up(q)",
+            TAPES,
+        ),
+        (
+            "enclosures: an extreme is missed",
+            TAPE,
+            "        if a <= -0.83 and b >= -0.85:\n            low = min(low, -0.12769)\n",
+            "",
+            TAPES,
+        ),
+        (
+            "enclosures: the minimum of an even power is at an end",
+            TAPE,
+            "    if n % 2 == 0 and inside:\n        low = 0.0\n",
+            "",
+            TAPES,
+        ),
+        ("enclosures: waves far out are known", TAPE, "if not (max(abs(a), abs(b)) < FAR):", "if a != a:", TAPES),
+        (
+            "enclosures: what cancels has no rounding error",
+            TAPE,
+            "size = max(size, 0.0) + 1e-13 * most",
+            "size = max(size, 0.0)",
+            TAPES,
+        ),
+        (
+            "enclosures: small differences have small errors",
+            TAPE,
+            "SMALL_DIFFERENCE = 1e-15",
+            "SMALL_DIFFERENCE = 0.0",
+            TAPES,
+        ),
+        (
+            "enclosures: exponentials stop at the largest number",
+            TAPE,
+            "(high if b < 708.0 else math.inf)",
+            "high",
+            TAPES,
+        ),
+        (
+            "tape: a register is freed after its first reader",
+            TAPE,
+            "if last[line] == position:",
+            "if last[line] >= position:",
+            TAPES,
+        ),
+        (
+            "tape: operands of a choice are swapped",
+            TAPE,
+            "registers[out, i] = registers[b, i] if registers[a, i] != 0.0 else registers[c, i]",
+            "registers[out, i] = registers[c, i] if registers[a, i] != 0.0 else registers[b, i]",
+            TAPES,
+        ),
+        ("tape: mixed second derivatives count once", TAPE, "rho[g] -= h * there[f, 0]", "pass", TAPES),
+        ("log(1 - e^-u): of almost 1", SPECIAL, "if u > 0.7:", "if u > 1e9:", TAPES),
+        ("nodes: a wrong derivative", NODES, '"cos": lambda u, f: -u.graph', '"cos": lambda u, f: u.graph', TRACES),
+        (
+            "nodes: a number less a value",
+            NODES,
+            "return self.graph.sum([(-1.0, self), (1.0, other)])",
+            "return self.graph.sum([(1.0, self), (-1.0, other)])",
+            TRACES,
+        ),
+        ("nodes: powers of multiples forget the multiple", NODES, "coefficient *= c**e", "coefficient *= c", TRACES),
+        (
+            "nodes: text is taken for a number",
+            NODES,
+            "float(value if not isinstance(value, str | bytes) else None)",
+            "float(value)",
+            TRACES,
+        ),
+        (
+            "terms: gradients of factors are not added",
+            SUMS,
+            "out[f - self.n_data] += self.prior_partial",
+            "out[f - self.n_data] = self.prior_partial",
+            MODELS,
+        ),
+        (
+            "terms: the prior of another coordinate",
+            SUMS,
+            "return derivative(self.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])",
+            "return derivative(self.kinds[j], n[0, 0], n[0, 1], n[0, 2], x[j])",
+            MODELS,
+        ),
+        (
+            "terms: batches are all of the first row's kind",
+            SUMS,
+            "and self.kind_of(rows[done + lanes]) == k:",
+            "and k >= 0:",
+            MODELS,
+        ),
+        (
+            "terms: mixed curvature counts once along a path",
+            SUMS,
+            "self.results[place], 1.0 if f == g else 2.0",
+            "self.results[place], 1.0",
+            MODELS,
+        ),
+        ("terms: the lower end for all products", SUMS, "q * (high if q > 0.0 else low)", "q * low", MODELS),
+        (
+            "terms: a whole block is one functional",
+            SUMS,
+            "if isinstance(functional, Block) and functional.size > 1:",
+            "if False:",
+            MODELS,
+        ),
+        (
+            "row bounds: factors of the shell before",
+            BOUNDS,
+            "ratio = np.divide(found[s], weights",
+            "ratio = np.divide(found[s - 1], weights",
+            ROWS,
+        ),
+        (
+            "row bounds: boxes of half the size",
+            BOUNDS,
+            "width = r * math.sqrt(boxes.square[f, f, lane])",
+            "width = 0.2 * r * math.sqrt(boxes.square[f, f, lane])",
+            ROWS,
+        ),
+        (
+            "row bounds: half-widths are forgotten",
+            BOUNDS,
+            "(small.total[0, lane] + small.norm[lane]) * (1.0 + 1e-9)",
+            "small.total[0, lane]",
+            ROWS,
+        ),
+        ("row bounds: one root of S too few", BOUNDS, "size * (s * math.sqrt(s))", "size * s", ROWS),
+        ("row bounds: the row before is named", BOUNDS, "model.name_of_row(i)", "model.name_of_row(i - 1)", ROWS),
+    ]
+]

@@ -1,0 +1,1 @@
+"""What was worked out by hand, and the package derives."""

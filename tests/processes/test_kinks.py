@@ -1,0 +1,54 @@
+"""Potentials that are straight but for their kinks: where widths and rates of refreshment come from; the laws."""
+
+import math
+
+import numpy as np
+import pytest
+
+import pdmp
+from pdmp.models import from_function
+from pdmp.processes.exact import curvature_at
+from pdmp.processes.mass import mean_curvature
+from tests.checks import assert_unbiased
+
+pytestmark = pytest.mark.exact
+
+
+def laplace(dim, scale=1.0, **options):
+    """Coordinates of variance 2 scale²."""
+    return from_function(lambda x: (float(np.abs(x).sum()) / scale, np.sign(x) / scale), dim, **options)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.01, 1e-4])
+@pytest.mark.parametrize("x", [[0.0, 0.0], [0.3, -0.2], [0.0, 0.7]])
+def test_curvature_is_that_of_the_width(scale, x):
+    found = curvature_at(laplace(2, scale), scale * np.array(x), "it") * scale**2
+    assert 0.3 <= found <= 3.0
+    if x[0] == x[1] == 0.0:
+        assert 0.3 <= mean_curvature(laplace(2, scale), np.zeros(2)) * scale**2 <= 3.0
+
+
+def test_a_narrow_smooth_density_keeps_its_curvature():
+    """No width is chosen of a density without kinks, bit by bit."""
+    for model in (pdmp.models.Gaussian(0.0, [1e4, 1e6]), pdmp.models.Gaussian(0.0, [1.0, 4.0])):
+        assert curvature_at(model, model.initial, "it") == model.curvature(model.initial)
+    steep = from_function(lambda x: (1e4 * float(np.cosh(x).sum()), 1e4 * np.sinh(x)), 2)
+    assert curvature_at(steep, np.zeros(2), "it") == steep.curvature(np.zeros(2))
+
+
+def test_no_curvature_at_all_is_said_with_what_to_do():
+    flat = from_function(lambda x: (max(0.0, float(x @ x) - 1.0), 2.0 * x * (x @ x > 1.0)), 2)
+    with pytest.raises(ValueError, match="needs the curvature .* which is 0.0: give `initial=` another point"):
+        pdmp.sample(pdmp.ZigZag(flat), initial=[0.1, 0.2], events=10, seed=1)
+
+
+@pytest.mark.parametrize("make", [pdmp.ZigZag, pdmp.BPS])
+def test_law_of_a_density_with_kinks(make):
+    runs = pdmp.sample(make(laplace(2)), initial=[0.3, -0.2], chains=24, time=120.0, seed=1).split()
+    estimates = np.array([[*run.mean(), *(run.var() + run.mean() ** 2)] for run in runs])
+    assert_unbiased(estimates, [0.0, 0.0, 2.0, 2.0], resolution=[1.3, 1.3, 5.0, 5.0])
+
+
+def test_a_model_with_kinks_is_sampled():
+    run = pdmp.sample(laplace(1), seed=1)
+    assert abs(run.mean()[0]) < 0.2 * math.sqrt(2.0) and 1.5 < run.var()[0] < 2.6
