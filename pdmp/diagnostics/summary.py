@@ -355,6 +355,8 @@ def short_warning(run):
     if run.stopped in ("failed", "interrupted") or run.dim == 0:
         return []
     few = f"fewer than {SCARCE:.0f} effective draws"
+    if all(record.length <= 0.0 for record in run.records):
+        return [f"{few}: there is no path after the warm-up, as the run ended before, or had no event."]
     moved = [_moved(record, run.dim) for record in run.records]
     still = [not np.any(where) for where in moved]
     rests = not isinstance(run.process, str) and run.process.rests

@@ -507,13 +507,16 @@ def _drive(chains, info, where, progress, file, started, goal=None):
                     collect(future)
     if compiling:  # nothing has run
         raise broken
-    for i, chain in enumerate(chains):
-        if chain.stopped == LOOK:  # interrupted there
-            chain.stopped = None
-        elif file is not None and chain.stopped in GOALS:
-            file.keep(i, chain)
-    if file is not None:
-        file.write()
+    try:
+        for i, chain in enumerate(chains):
+            if chain.stopped == LOOK:  # interrupted there
+                chain.stopped = None
+            elif file is not None and chain.stopped in GOALS:
+                file.keep(i, chain)
+        if file is not None:
+            file.write()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
+        broken = broken or error
     if broken is not None and not isinstance(broken, Exception):  # that the program ends, not that a run fails
         raise broken
     info, run = info | {"wall_seconds": perf_counter() - started}, None

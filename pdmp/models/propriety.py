@@ -29,6 +29,8 @@ PLACES = (1e1, 1e2, 1e3, 1e4, 1e6, 1e8, 1e10, 1e12, 1e16, 1e24, 1e32, 1e48, 1e64
 FAR, EXACT = 1e10, 1e16
 #: A ray ends where U grows by so much times log t, for each dimension of the shell, from one place to the next.
 GROWS = 12.0
+#: Where U changes by less than this times log t it is level: rounding changes it as well, far out.
+LEVEL = 0.05
 #: How much faster than the limit U must grow, relatively.
 MARGIN = 1.01
 #: Coordinates with rays of their own, and the largest dimension of which the Hessian is computed.
@@ -222,7 +224,7 @@ class _Search:
             if slopes[-1] > GROWS * shell:
                 return Ray("grows")
             steeper = (before - u) / (t - t_before)
-            fell, falls = falls, steeper > 0.5 * rate and steeper > 0.0
+            fell, falls = falls, steeper > 0.5 * rate and slopes[-1] < -LEVEL
             if t >= last and not (falls or fell):  # after a fall one more: a minimum may be between the two
                 break
             before, t_before, rate = u, t, steeper
@@ -230,9 +232,9 @@ class _Search:
             return Ray("falls", certain=True)
         if max(slopes[-3:]) > MARGIN * shell:
             return Ray("grows")
-        if max(slopes[-3:]) > 0.05:
+        if max(slopes[-3:]) > LEVEL:
             return Ray("heavy", slopes[-1])
-        return Ray("flat" if min(slopes[-3:]) > -0.05 else "falls")
+        return Ray("flat" if min(slopes[-3:]) > -LEVEL else "falls")
 
     # -- spikes and necks ------------------------------------------------------------------------------------------
 

@@ -430,7 +430,7 @@ def test_slips_are_one_line(name):
             cls(MODEL, step)
     with pytest.raises(TypeError, match="`step`"):
         cls(MODEL, "large")
-    with pytest.raises(TypeError, match="`target` must be"):
+    with pytest.raises(TypeError, match="`provider` must be"):
         cls("model", 0.1)
     if "BPS" in name:
         for rate in (-1.0, math.nan, "never"):

@@ -24,7 +24,10 @@ class Formula(Schedule):
     """Any function of k, in plain Python."""
 
     def __init__(self, function):
-        self.step = function
+        self.function = function
+
+    def step(self, k):
+        return self.function(k)
 
 
 @pytest.mark.parametrize("k", [0, 1, 7, 1000])

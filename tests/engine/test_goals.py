@@ -371,7 +371,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_end(name, dies, tmp_path
         patch.setattr(chain_module, "CHUNK_SECONDS", 0.01)
         patch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.01)
         patch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
-        with pytest.raises(MemoryError):
+        with pytest.raises(pdmp.SamplingError, match="killed"):
             pdmp.sample(PROCESSES[name](), **call)
     assert same(one, pdmp.sample(PROCESSES[name](), **call))
     assert same(one, pdmp.sample(PROCESSES[name](), **call))  # from the file of the finished run
@@ -413,7 +413,7 @@ def test_a_run_that_was_killed_between_looks_is_examined_at_the_same_ones(tmp_pa
         patch.setattr(chain_module.Chain, "_adapt_chunk", lambda *_: None)
         patch.setattr(checkpoint_module, "CHECKPOINT_SECONDS", 0.0)
         patch.setattr(checkpoint_module.Checkpoint, "keep", keep_and_die)
-        with pytest.raises(MemoryError):
+        with pytest.raises(pdmp.SamplingError, match="killed"):
             pdmp.sample(Walls(), checkpoint=tmp_path / "file", **call)
     assert max(killed) < min(whole[2])
     pdmp.sample(Walls(), checkpoint=tmp_path / "file", **call)
@@ -638,7 +638,7 @@ def test_what_is_missing_is_said_of_the_longest_chain():
     counts = [np.where(np.arange(20) == PROPOSALS, n, 0) for n in (700, 2_900, 40)]
     records = [types.SimpleNamespace(counts=c, stopped="seconds") for c in counts]
     run = types.SimpleNamespace(
-        stopped="seconds", records=records, names=lambda: ["x"], info={"budget": {"seconds": 1}}
+        stopped="seconds", records=records, names=lambda: ["x"], info={"budget": {"seconds": 1}}, note=None
     )
     said = goal.shortfall(run)
     assert "25 effective draws of the mean of x, after 2,900 proposals of a chain (give a larger `seconds=`)" in said

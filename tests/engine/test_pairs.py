@@ -101,8 +101,8 @@ def until_done(process, file, **call):
     for count in range(100):
         try:
             return pdmp.sample(process(), checkpoint=file, **call), count
-        except Ended:
-            pass
+        except pdmp.SamplingError as error:
+            assert isinstance(error.__cause__, Ended)
     raise AssertionError("it dies for ever")
 
 

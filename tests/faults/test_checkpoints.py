@@ -309,6 +309,7 @@ def test_a_finished_checkpoint_goes_on_with_a_larger_budget(tmp_path):
     np.testing.assert_array_equal(more.var(), whole.var())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="fewer than 30 effective draws")
         assert pdmp.sample(Telegraph(), events=90, checkpoint=path, **call).events.tolist() == [90, 90]
     with pytest.raises(ValueError, match="has already spent more than the budget"):
         pdmp.sample(Telegraph(), events=50, checkpoint=path, **call)

@@ -169,15 +169,15 @@ class Many(pdmp.Model):
 
     y: np.ndarray
     signs: np.ndarray
-    factors: np.ndarray
+    scales: np.ndarray
 
     def __init__(self, n=200, d=3, wrong=(), prior=None):
         super().__init__(dim=d, n_data=n)
         self.y = np.random.default_rng(1).standard_normal((n, d))
-        self.signs, self.factors = np.ones(n), np.ones(d)
+        self.signs, self.scales = np.ones(n), np.ones(d)
         self.signs[list(wrong)] = -1.0
         if prior is not None:
-            self.factors[prior] = 1.1
+            self.scales[prior] = 1.1
 
     @pdmp.compiled
     def prior_potential(self, x):
@@ -189,7 +189,7 @@ class Many(pdmp.Model):
     @pdmp.compiled
     def add_prior_gradient(self, x, out):
         for j in range(self.dim):
-            out[j] += self.factors[j] * x[j]
+            out[j] += self.scales[j] * x[j]
 
     @pdmp.compiled
     def term_potential(self, x, i):

@@ -58,7 +58,7 @@ CASES = {
     "provider a class": (
         lambda: discrete.SGLD(pdmp.models.Gaussian, step=0.1),
         TypeError,
-        "`target` must be a pdmp.Model or one of pdmp.gradients, got",
+        "`provider` must be a pdmp.Model or one of pdmp.gradients, got type",
     ),
     "scale zero": (lambda: discrete.SGBD(BATCH, scale=0.0), ValueError, "`scale`.*positive"),
     "scale of another shape": (lambda: discrete.SGBD(BATCH, scale=[1.0, 1.0, 1.0]), ValueError, r"`scale`.*\(2,\)"),
