@@ -357,7 +357,7 @@ def _build_all(alias_table, weights, waiting):
         for k in range(alias_table.first[g], alias_table.first[g + 1]):
             total += weights[k]
         alias_table.totals[g] = total
-        if total > 0.0:
+        if 0.0 < total < np.inf:
             first, stop = alias_table.first[g], alias_table.first[g + 1]
             low, high = _balance(alias_table.table, weights, first, stop, (stop - first) / total, waiting)
             _settle(alias_table.table, waiting, 0, low)

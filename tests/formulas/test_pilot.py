@@ -80,7 +80,7 @@ def test_a_speed_that_is_too_small_is_looked_at_again(monkeypatch):
     assert len(asked) == 2 and asked[1][0] is found and passes == 6.0
     assert asked[0][1]["seed"] != asked[1][1]["seed"]
     wide[first.spread] = 3.0
-    found, _, asked = run_with(monkeypatch, first, [(0.0, k * wide) for k in (1.0, 9.0, 81.0)])
+    found, _, asked = run_with(monkeypatch, first, [(0.0, k * wide) for k in (1.0, 2.5, 6.25)])
     assert len(asked) == pilot.ROUNDS
 
 
