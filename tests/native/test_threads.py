@@ -27,6 +27,7 @@ from pdmp.processes.row_bounds import row_bounds
 
 pytestmark = pytest.mark.exact
 N = 500  # seven chunks of 64 rows, and one of 52
+SHORT = ((math.inf, (), 1.25 * np.array([1.0, 1.3]), False),)  # of enclosures of third derivatives, which take seconds
 RNG = np.random.default_rng(5)
 FEATURES = RNG.standard_normal((N, 3)) * [1.0, 0.5, 2.0] + [0.0, 1.0, 0.0]
 LABELS = (RNG.random(N) < 1.0 / (1.0 + np.exp(-FEATURES @ [0.5, -1.0, 0.2]))).astype(float)
@@ -251,8 +252,9 @@ def regression(law, n=N):
 
 
 @pytest.mark.parametrize("law", [PoissonLaw, StudentTLaw])
-def test_regressions(law, on):
+def test_regressions(law, on, monkeypatch):
     on(0)
+    monkeypatch.setattr(row_bounds_module, "PLANS", SHORT)
     model = regression(law)
     start = laplace(model)
 
@@ -294,6 +296,7 @@ def test_a_wide_hessian_is_computed_where_it_is_asked_for(on, monkeypatch):
 
 def test_shares_of_columns_are_the_largest_of_all_chunks(on, monkeypatch):
     on(8)
+    monkeypatch.setattr(row_bounds_module, "PLANS", SHORT)  # for parts too
     model = regression(StudentTLaw)
     found, levels = laplace(model), np.array([1.0, 0.25])
     support = np.arange(model.dim) == 1
@@ -301,8 +304,6 @@ def test_shares_of_columns_are_the_largest_of_all_chunks(on, monkeypatch):
     weights, *shells = row_bounds(model, found.mean, found.sd)
     growth = Shells(*shells)
     several = shares(model, found.mean, found.sd, weights, growth, support, levels)
-    plan = next(plan for plan in row_bounds_module.PLANS if model.n_data <= plan[0])
-    monkeypatch.setattr(row_bounds_module, "PLANS", (plan,))  # for parts too
     alone = [
         shares(blocks.rows_of(model, a, b), found.mean, found.sd, weights[a:b], growth, support, levels)
         for a, b in ranges
