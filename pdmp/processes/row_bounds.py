@@ -100,13 +100,8 @@ class Plan:
         found = np.empty((len(self.radii), m if which == BY_FUNCTIONAL else len(levels), n))
         triples = np.array([(a, b, c) for a in range(m) for b in range(a, m) for c in range(b, m)], np.int64)
         height = max(third.registers, (fourth or third).registers)
-        boxes = Boxes(
-            *(np.zeros((m, LANES)) for _ in range(3)),
-            np.zeros((len(rows.data), LANES)),
-            np.zeros((m, m, LANES)),
-            *(np.zeros((height, LANES)) for _ in range(4)),
-            *(np.zeros((len(triples), LANES)) for _ in range(2)),
-        )
+        sizes = [(m,)] * 3 + [(len(rows.data),), (m, m)] + [(height,)] * 4 + [(len(triples),)] * 2
+        boxes = Boxes(*(np.zeros((*size, LANES)) for size in sizes))
         shapes = [(m, m, LANES)] * 3 + [(m, m, m, LANES)] * 3 + [(LANES,), (found.shape[1], LANES), (4, LANES)]
         small = Small(*map(np.zeros, shapes))
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is no bound

@@ -130,7 +130,11 @@ def test_what_the_model_says():
 LINEAR = pdmp.models.LinearGaussian(X, Y)
 BAD = {
     "epochs": (lambda: pdmp.LipschitzSBPS(Minibatch(MODEL, 2, draw="epoch")), TypeError, '"distinct".*draw="epoch"'),
-    "anchored": (lambda: pdmp.LipschitzSBPS(ControlVariate(MODEL, 2)), TypeError, "`provider` must be a model, or independent.*ControlVariate"),
+    "anchored": (
+        lambda: pdmp.LipschitzSBPS(ControlVariate(MODEL, 2)),
+        TypeError,
+        "`provider` must be a model, or independent.*ControlVariate",
+    ),
     "exact": (lambda: pdmp.LipschitzSBPS(Full(MODEL)), TypeError, "independent mini-batches.*Full"),
     "no model": (
         lambda: pdmp.LipschitzSBPS(3.0),
