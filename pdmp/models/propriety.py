@@ -43,8 +43,8 @@ STEPS = 20
 MENTIONED = 4
 #: U has a spike at 0 where it is lower by so much at 1e-12.
 SPIKE = 10.0
-#: How far away the marginal density of a coordinate is computed, and by how much it changes where it is flat.
-NECK, LEVEL = (6.0, 9.0, 12.0), 0.05
+#: How far away the marginal density of a coordinate is computed; by less than `LEVEL` times that it changes where flat.
+NECK = (6.0, 9.0, 12.0)
 
 
 class Improper(NamedTuple):
@@ -179,7 +179,7 @@ class _Search:
         left, values, _ = np.linalg.svd(columns / np.maximum(np.abs(columns).max(axis=0), 1e-300))
         for v, value in zip(left.T, values, strict=True):
             if value <= 1e-9 * values[0]:
-                yield v / np.abs(v).max()
+                yield v / v[largest_first(v)[0]]  # whose sign is not that of a library of linear algebra
 
     def downhill(self):
         """From a point to where a search for the mode gets in a few steps (Barzilai & Borwein's), or None."""
@@ -340,8 +340,7 @@ class _Search:
         """The direction in words, with others along coordinates."""
         if np.count_nonzero(v) > 1:
             names = self.names()
-            largest = np.argsort(-np.abs(v), kind="stable")[:3]
-            parts = [f"{v[j]:+.2g} {names[j]}" for j in largest if abs(v[j]) > 1e-6]
+            parts = [f"{v[j]:+.2g} {names[j]}" for j in largest_first(v)[:3] if abs(v[j]) > 1e-6]
             return f"the direction {' '.join(parts)}{' …' if len(v) > 3 else ''}"
         names, sides = self.names(), {}
         for w in others:
@@ -349,3 +348,8 @@ class _Search:
                 j = int(np.flatnonzero(w)[0])
                 sides.setdefault(j, set()).add(w[j] > 0.0)
         return ", ".join(f"{names[j]} → {'±' if len(s) == 2 else '' if True in s else '-'}∞" for j, s in sides.items())
+
+
+def largest_first(v):
+    """Places of the entries by their absolute values, those that differ by rounding alone in their order."""
+    return np.argsort(-np.round(np.abs(v) / np.abs(v).max(), 6), kind="stable")
