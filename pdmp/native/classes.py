@@ -232,6 +232,11 @@ class Compiled:
         return ()
 
     @property
+    def in_plain(self) -> Compiled:
+        """The object whose methods plain Python runs, in a rehearsal before a run."""
+        return self
+
+    @property
     def native(self) -> tuple:
         """The named tuple that compiled code works on."""
         cls = type(self)

@@ -42,6 +42,7 @@ from pdmp.gradients import as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
+from pdmp.models.called import Called, called
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled
 from pdmp.native.velocities import dot, finite
@@ -170,7 +171,7 @@ class HMC(Process):
     (2,)
     """
 
-    provider: object
+    target: object
     mass: object
     step: float
     duration: float
@@ -208,6 +209,11 @@ class HMC(Process):
         self.extra = 0 if self.model.has("potential_and_gradient") else 1
         super().__init__(self.model.dim, flow=Still())
 
+    @property
+    def target(self) -> Called | Model:
+        """The model with the gradient, by address: this is compiled once for all models."""
+        return called(self.provider.packed)
+
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
     @compiled
@@ -217,7 +223,7 @@ class HMC(Process):
     @compiled
     def jump(self, state, i, now, rng):
         memory, x, y = state.memory, state.x, state.memory.proposal
-        d, terms, adapting = x.shape[0], max(self.provider.packed.n_data, 1), state.counts[ADAPTING] == 1
+        d, terms, adapting = x.shape[0], max(self.target.n_data, 1), state.counts[ADAPTING] == 1
         if not memory.known[0]:
             memory.potential[0] = self.evaluate(x, memory.gradient)
             state.counts[DATA] += (1 + self.extra) * terms
@@ -253,7 +259,7 @@ class HMC(Process):
                 break
             if not finite(memory.next_gradient):
                 state.counts[DATA] += terms
-                if self.provider.packed.total_potential(y) != math.inf:
+                if self.target.total_potential(y) != math.inf:
                     return -1
                 memory.outside[0] += 1
                 valid = False
@@ -296,14 +302,14 @@ class HMC(Process):
         """Write ∇U(x) into `out`."""
         for j in range(x.shape[0]):
             out[j] = 0.0
-        self.provider.packed.add_gradient(x, out)
+        self.target.add_gradient(x, out)
 
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
         for j in range(x.shape[0]):
             out[j] = 0.0
-        return self.provider.packed.potential_and_gradient(x, out)
+        return self.target.potential_and_gradient(x, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
