@@ -467,7 +467,7 @@ def _plain(owner, known):
     native = owner.native
     parts = [getattr(owner, field, None) for field in native._fields]
     values = [
-        _plain(part.in_plain, known) if isinstance(part, Compiled) else value for part, value in zip(parts, native, strict=True)
+        _plain(part, known) if isinstance(part, Compiled) else value for part, value in zip(parts, native, strict=True)
     ]
     methods = {name: _plain_function(method, known) for name, method in type(owner)._methods.items()}
     return type(type(native).__name__, (type(native),), methods)(*values)

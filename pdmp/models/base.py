@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.data.memory import check_size
+from pdmp.models.called import Called
 from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
@@ -197,6 +198,11 @@ class Model(Numerical, Derived):
         for name in names:
             if not self.has(name):
                 raise ValueError(missing(self, name, asked, instead))
+
+    @property
+    def by_address(self) -> Called:
+        """As samplers see it that are compiled once for all models."""
+        return Called(self)
 
     @property
     def model(self) -> Model:

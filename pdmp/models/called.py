@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import types
 
-from pdmp.native.addresses import AVAILABLE, VECTOR, Method, record_of
+from pdmp.native.addresses import VECTOR, Method, record_of, unpacked
 from pdmp.native.classes import Compiled, compiled, entry
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def _total_potential(fields, x):
-    return fields[0].total_potential(x)
+    return unpacked(fields).total_potential(x)
 
 
 def _add_gradient(fields, x, out):
-    fields[0].add_gradient(x, out)
+    unpacked(fields).add_gradient(x, out)
 
 
 def _potential_and_gradient(fields, x, out):
-    return fields[0].potential_and_gradient(x, out)
+    return unpacked(fields).potential_and_gradient(x, out)
 
 
 POTENTIAL = Method(1, _total_potential, types.float64, VECTOR)
@@ -38,13 +38,13 @@ _potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
 
 @entry
 def total_potential(record, x):
-    """U(x) of the model with this record."""
+    """U(x) of the model that has this record."""
     return _potential(record, (x,))
 
 
 @entry
 def add_gradient(record, x, out):
-    """Add ∇U(x) of the model with this record to `out`."""
+    """Add ∇U(x) of the model that has this record to `out`."""
     _gradient(record, (x, out))
 
 
@@ -60,12 +60,9 @@ class Called(Compiled):
     n_data: int
     separate: bool  #: whether the model has no `potential_and_gradient` of its own
 
-    volatile = ("record",)
-
     def __init__(self, model: Model) -> None:
-        self.model, self.n_data = model, model.n_data
-        self.separate = not model.has("potential_and_gradient")
-        self.record = record_of(model, *((GRADIENT, POTENTIAL) if self.separate else (GRADIENT, POTENTIAL, BOTH)))
+        self.n_data, self.separate = model.n_data, not model.has("potential_and_gradient")
+        self.record = record_of(model, GRADIENT, POTENTIAL, *([] if self.separate else [BOTH]))
 
     @compiled
     def total_potential(self, x):
@@ -81,17 +78,3 @@ class Called(Compiled):
             self.add_gradient(x, out)
             return self.total_potential(x)
         return _both(self.record, (x, out))
-
-    def identity(self) -> tuple:
-        """The model: addresses are of one process only."""
-        return (self.model,)
-
-    @property
-    def in_plain(self) -> Model:
-        """The model, which plain Python calls itself."""
-        return self.model
-
-
-def called(model: Model) -> Called | Model:
-    """A model by address; the model itself where nothing is compiled."""
-    return Called(model) if AVAILABLE else model

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pdmp.models.called import GRADIENT, POTENTIAL, add_gradient, total_potential
 from pdmp.models.descent import Mode, search
 from pdmp.models.verification import check_bounds, check_gradient
-from pdmp.native.addresses import AVAILABLE, record_of
+from pdmp.native.addresses import record_of
 from pdmp.native.arguments import count, positive, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
@@ -29,13 +29,13 @@ NEWTON_STEPS = 8
 
 @explained_methods
 class Numerical:
-    """Methods of a model that Python calls. They run the compiled methods of its `native`."""
+    """Methods of a model that Python calls. They run its compiled methods."""
 
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
         x, ranges = self.check(x), self.row_chunks()
         if len(ranges) == 1:
-            return total_potential(record_of(self, POTENTIAL), x) if AVAILABLE else self.native.total_potential(x)
+            return total_potential(record_of(self, POTENTIAL), x)
         native = self.native
         with readable(type(self).__name__):
             total = _prior_potential(native, x)
@@ -48,10 +48,7 @@ class Numerical:
         x, out = self.check(x), np.zeros(self.dim)
         if len(self.row_chunks()) > 1:
             return self._prior_gradient(x) + self.data_gradient(x)
-        if AVAILABLE:
-            add_gradient(record_of(self, GRADIENT), x, out)
-        else:
-            self.native.add_gradient(x, out)
+        add_gradient(record_of(self, GRADIENT), x, out)
         return out
 
     def _prior_gradient(self, x):

@@ -8,7 +8,7 @@ is first asked for. The addresses are taken by machine code (`Method.fill`) that
 A call by address is numba's own calling convention, through a pointer: exceptions come out of it as they do of any
 call, and arithmetic is the same to the last bit. It costs some nanoseconds, and LLVM does not see across it.
 
-A record keeps the named tuple with the arrays that its fields point to, so whoever has the record has them all.
+In plain Python a record is the object's named tuple, and a call a call. A compiled record keeps the named tuple with the arrays that its fields point to, so whoever has the record has them all.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ from numba.core import cgutils
 from numba.core.compiler import Flags
 from numba.extending import intrinsic
 
-from pdmp.native.classes import Compiled, entry, readable
-from pdmp.native.decorators import FAST_COMPILATION
+from pdmp.native.classes import Compiled, entry, internal_inlined, readable
 
-#: Whether objects are called by address; else, in plain Python for one, they are called themselves.
-AVAILABLE = FAST_COMPILATION and not config.DISABLE_JIT
 PLACES = 32  #: of words before the fields: where these are, and the methods
 VECTOR = types.Array(types.float64, 1, "C")
 
@@ -43,14 +40,36 @@ class Method:
     place : int
         Its place in the record, from 1 on.
     function : callable
-        ``function(fields, *arguments)``, which calls it as ``fields[0].name(*arguments)``.
+        ``function(fields, *arguments)``, which calls it as ``unpacked(fields).name(*arguments)``.
     returns, *kinds : numba types
         Of what it returns, and of its arguments.
     """
 
     def __init__(self, place: int, function: Callable, returns: types.Type, *kinds: types.Type) -> None:
-        self.place, self.name = place, function.__name__.lstrip("_")
+        self.place = place
         self.fill, self.call = _filling(function, returns, kinds), _calling(returns, kinds, place)
+        if config.DISABLE_JIT:
+            self.call = lambda record, arguments: function(record, *arguments)
+
+
+@intrinsic
+def _unpacked(typing_context, fields):
+    def generate(context, builder, signature, args):
+        return context.unpack_value(builder, signature.return_type, args[0])
+
+    return fields.dtype(fields), generate
+
+
+@internal_inlined
+def unpacked(fields):
+    """The named tuple of the fields at a pointer."""
+    return _unpacked(fields)
+
+
+if config.DISABLE_JIT:
+
+    def unpacked(fields):
+        return fields
 
 
 def _filling(function, returns, kinds):
@@ -124,6 +143,8 @@ def record_of(owner: Compiled, *methods: Method) -> np.ndarray:
     It is made anew where a field is no longer what it was; a run that goes on with the old one keeps that.
     """
     key, native = id(owner), owner.native
+    if config.DISABLE_JIT:
+        return native
     reference, old, record = _records.get(key, (None, None, None))
     if reference is None or reference() is not owner or not _same(old, native):
         reference, record = weakref.ref(owner, lambda _: _records.pop(key, None)), None

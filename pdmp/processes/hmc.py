@@ -42,9 +42,8 @@ from pdmp.gradients import as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
-from pdmp.models.called import Called, called
 from pdmp.native.arguments import positive
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import ByAddress, Compiled, compiled
 from pdmp.native.velocities import dot, finite
 from pdmp.process import ADAPTING, CERTAIN, DATA, Process
 from pdmp.processes.mass import Dense, Diagonal, check_mass, make_mass
@@ -171,7 +170,7 @@ class HMC(Process):
     (2,)
     """
 
-    target: object
+    target: ByAddress
     mass: object
     step: float
     duration: float
@@ -210,9 +209,9 @@ class HMC(Process):
         super().__init__(self.model.dim, flow=Still())
 
     @property
-    def target(self) -> Called | Model:
-        """The model with the gradient, by address: this is compiled once for all models."""
-        return called(self.provider.packed)
+    def target(self) -> Model:
+        """The model that gives the gradient."""
+        return self.provider.packed  # type: ignore[attr-defined]
 
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
