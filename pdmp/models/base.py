@@ -106,6 +106,8 @@ class Model(Numerical, Derived):
     everywhere = True
     #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
     usual_thinning = "grid"
+    #: Whether bounds for a process that looks at one row at a time are derived from the model itself.
+    bounds_single_rows = False
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.

@@ -1,7 +1,7 @@
 """Models as samplers see them: called by address, so that a sampler is compiled once on a machine for all models.
 
-See `pdmp.native.addresses`. A call costs about 2 ns, which a gradient of a whole posterior does not show; where an event
-costs a datum or a coordinate, samplers are compiled for the model instead.
+See `pdmp.native.addresses`. A call costs about 2 ns, which a gradient of a whole posterior does not show. Where an
+event costs one datum or one coordinate, samplers are compiled for the model instead.
 """
 
 from __future__ import annotations

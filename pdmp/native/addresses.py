@@ -8,7 +8,8 @@ is first asked for. The addresses are taken by machine code (`Method.fill`) that
 A call by address is numba's own calling convention, through a pointer: exceptions come out of it as they do of any
 call, and arithmetic is the same to the last bit. It costs some nanoseconds, and LLVM does not see across it.
 
-In plain Python a record is the object's named tuple, and a call a call. A compiled record keeps the named tuple with the arrays that its fields point to, so whoever has the record has them all.
+A record keeps the named tuple with the arrays that its fields point to, so whoever has the record has them all. In
+plain Python a record is the object's named tuple, and a call is a call.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pdmp.native.classes import Compiled, entry, internal_inlined, readable
 PLACES = 32  #: of words before the fields: where these are, and the methods
 VECTOR = types.Array(types.float64, 1, "C")
 
-_records: dict[int, tuple[weakref.ref, tuple, np.ndarray]] = {}  # by the ids of objects: what they were, and are
+_records: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of objects: what they were, and their records
 
 
 class Method:
@@ -61,15 +62,12 @@ def _unpacked(typing_context, fields):
 
 
 @internal_inlined
-def unpacked(fields):
-    """The named tuple of the fields at a pointer."""
-    return _unpacked(fields)
+def _fields_of(pointer):
+    return _unpacked(pointer)
 
 
-if config.DISABLE_JIT:
-
-    def unpacked(fields):
-        return fields
+#: The named tuple of the fields at a pointer; in plain Python it is given itself.
+unpacked: Any = (lambda native: native) if config.DISABLE_JIT else _fields_of
 
 
 def _filling(function, returns, kinds):
@@ -142,12 +140,12 @@ def record_of(owner: Compiled, *methods: Method) -> np.ndarray:
 
     It is made anew where a field is no longer what it was; a run that goes on with the old one keeps that.
     """
-    key, native = id(owner), owner.native
+    native = owner.native
     if config.DISABLE_JIT:
         return native
-    reference, old, record = _records.get(key, (None, None, None))
-    if reference is None or reference() is not owner or not _same(old, native):
-        reference, record = weakref.ref(owner, lambda _: _records.pop(key, None)), None
+    old, record = _records.get(owner, (None, None))
+    if not _same(old, native):
+        record = None
     for method in methods:
         if record is not None and record[method.place] != 0:
             continue
@@ -157,7 +155,7 @@ def record_of(owner: Compiled, *methods: Method) -> np.ndarray:
                 record = _empty(words, native)
                 method.fill(native, record)
         record[method.place] = address
-        _records[key] = reference, native, record
+        _records[owner] = native, record
     return record
 
 
