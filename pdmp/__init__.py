@@ -14,7 +14,7 @@ from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
 from pdmp.native.classes import compiled
-from pdmp.native.lazy import lazily
+from pdmp.native.lazy import lazily as _lazily
 from pdmp.process import CERTAIN, HORIZON, Process
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ __all__ = [
 ]
 
 #: Imported at their first use, so that ``import pdmp`` is fast.
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__ = _lazily(
     __name__,
     {
         **{f"pdmp.{module}": "." for module in ("cli", "data", "plots", "shards", "thinning", "tuning", "validation")},

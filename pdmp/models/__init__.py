@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pdmp.models import capabilities, transforms
 from pdmp.models.base import Model
 from pdmp.models.descent import Mode
-from pdmp.native.lazy import lazily
+from pdmp.native.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
     from pdmp.models.adapters import (
@@ -96,7 +96,7 @@ __all__ = [
     "transforms",
 ]
 
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__ = _lazily(
     __name__,
     {
         "pdmp.models.adapters": ". from_function from_jax from_numpyro from_pymc from_sklearn from_stan from_torch",

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pdmp.native.lazy import lazily
+from pdmp.native.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
     from pdmp.processes.boomerang import Boomerang
@@ -41,7 +41,7 @@ __all__ = [
     "ZigZag",
 ]
 
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__ = _lazily(
     __name__,
     {
         "pdmp.processes.boomerang": "Boomerang",

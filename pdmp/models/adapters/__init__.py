@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pdmp.native.lazy import lazily
+from pdmp.native.lazy import lazily as _lazily
 
 if TYPE_CHECKING:
     from pdmp.models.adapters.autodiff import from_jax, from_torch
@@ -22,7 +22,7 @@ __all__ = [
     "from_torch",
 ]
 
-__getattr__, __dir__ = lazily(
+__getattr__, __dir__ = _lazily(
     __name__,
     {
         "pdmp.models.adapters.autodiff": "from_jax from_torch",
