@@ -93,7 +93,7 @@ class FrozenRates(Process):
     _required = ()
 
     def __init__(self, provider, step):
-        self.provider = as_provider(provider)
+        self.provider = as_provider(provider).by_address
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step)
         if isinstance(self.schedule, Automatic):

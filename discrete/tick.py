@@ -160,7 +160,7 @@ class Ticking(Process):
     def __init__(
         self, provider: Provider | Model, step: float | str | Schedule, name: str = "step", **kwargs: Any
     ) -> None:
-        self.provider = as_provider(provider)
+        self.provider = as_provider(provider).by_address
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step, name)
         if isinstance(self.schedule, Automatic) and not self.chooses_step():

@@ -5,56 +5,55 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pdmp import (
-    automatic,
-    diagnostics,
-    engine,
-    errors,
-    expressions,
-    factors,
-    flow,
-    gradients,
-    interfaces,
-    models,
-    native,
-    process,
-    processes,
-    thinning,
-    validation,
-)
+import numba  # noqa: F401 - first of all: deep in a chain of imports Python 3.11 takes four times as long for it
+
+from pdmp import automatic, diagnostics, engine, errors, flow, gradients, interfaces, models, native, process, processes
 from pdmp.automatic import auto
 from pdmp.engine.run import Run, load, sample
 from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
-from pdmp.expressions import Parameters
-from pdmp.factors import graph
 from pdmp.models.base import Model
-from pdmp.models.sums_of_terms import terms
 from pdmp.native.classes import compiled
+from pdmp.native.lazy import lazily as _lazily
 from pdmp.process import CERTAIN, HORIZON, Process
-from pdmp.processes import (
-    BPS,
-    HMC,
-    SBPS,
-    Boomerang,
-    Bounded,
-    CoordinateSampler,
-    DirectionalBPS,
-    FactorisedBoomerang,
-    ForwardEventChain,
-    GeneralisedBPS,
-    LipschitzSBPS,
-    LocalBPS,
-    StickyBoomerang,
-    StickyBPS,
-    StickyZigZag,
-    ZigZag,
-)
 
 if TYPE_CHECKING:
-    from pdmp import cli, comparison, data, formulas, plots, shards, tuning
+    from pdmp import (
+        cli,
+        comparison,
+        data,
+        expressions,
+        factors,
+        formulas,
+        plots,
+        shards,
+        thinning,
+        tuning,
+        validation,
+    )
     from pdmp.comparison import compare, reference
+    from pdmp.expressions import Parameters
+    from pdmp.factors import graph
     from pdmp.formulas import regression
+    from pdmp.models.sums_of_terms import terms
+    from pdmp.processes import (
+        BPS,
+        HMC,
+        SBPS,
+        Boomerang,
+        Bounded,
+        CoordinateSampler,
+        DirectionalBPS,
+        FactorisedBoomerang,
+        ForwardEventChain,
+        GeneralisedBPS,
+        LipschitzSBPS,
+        LocalBPS,
+        StickyBoomerang,
+        StickyBPS,
+        StickyZigZag,
+        ZigZag,
+    )
 
 __version__ = "0.1.0"
 
@@ -116,27 +115,20 @@ __all__ = [
     "validation",
 ]
 
-#: Imported at their first use, so that ``import pdmp`` is fast: modules, and functions with their modules.
-_LAZY = {
-    "cli": None,
-    "compare": "comparison",
-    "comparison": None,
-    "data": None,
-    "formulas": None,
-    "plots": None,
-    "reference": "comparison",
-    "regression": "formulas",
-    "shards": None,
-    "tuning": None,
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'pdmp' has no attribute {name!r}")
-    if _LAZY[name] is None:
-        return importlib.import_module(f"pdmp.{name}")
-    return getattr(importlib.import_module(f"pdmp.{_LAZY[name]}"), name)
+#: Imported at their first use, so that ``import pdmp`` is fast.
+__getattr__, __dir__ = _lazily(
+    __name__,
+    {
+        **{f"pdmp.{module}": "." for module in ("cli", "data", "plots", "shards", "thinning", "tuning", "validation")},
+        "pdmp.comparison": ". compare reference",
+        "pdmp.expressions": ". Parameters",
+        "pdmp.factors": ". graph",
+        "pdmp.formulas": ". regression",
+        "pdmp.models.sums_of_terms": "terms",
+        "pdmp.processes": "BPS HMC SBPS Boomerang Bounded CoordinateSampler DirectionalBPS FactorisedBoomerang "
+        "ForwardEventChain GeneralisedBPS LipschitzSBPS LocalBPS StickyBPS StickyBoomerang StickyZigZag ZigZag",
+    },
+)
 
 
 def _overview(*args: Any) -> Any:
@@ -144,7 +136,3 @@ def _overview(*args: Any) -> Any:
 
 
 Run._plot = staticmethod(_overview)  # which the engine does not know
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})

@@ -18,7 +18,7 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.checks import check_count, check_seed
 from pdmp.engine.preflight import check_methods, check_propriety, check_target
 from pdmp.errors import warn
-from pdmp.models.adapters import from_pymc
+from pdmp.models import adapters
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import one_of, positive
@@ -233,5 +233,5 @@ def model_of(target: Any) -> Model | None:
         return target
     pymc = sys.modules.get("pymc")  # whoever made a PyMC model has imported it
     if pymc is not None and isinstance(target, pymc.Model):
-        return from_pymc(target)
+        return adapters.from_pymc(target)
     return None

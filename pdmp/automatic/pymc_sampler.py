@@ -12,7 +12,7 @@ import numpy as np
 
 from pdmp.engine.run import sample
 from pdmp.errors import warn
-from pdmp.models.adapters import from_pymc
+from pdmp.models import adapters
 
 CHAINS = 4  #: unless `pymc.sample` is told how many
 
@@ -118,7 +118,7 @@ class PyMCSampler:
         log_likelihood = bool(idata_kwargs.pop("log_likelihood", False))
         if idata_kwargs:
             raise TypeError(f"`idata_kwargs` may have the entry 'log_likelihood' only, got {', '.join(idata_kwargs)}.")
-        target = from_pymc(model)
+        target = adapters.from_pymc(model)
         unknown = [name for name in var_names or () if name not in target.constrain(target.initial)]
         if unknown:
             raise ValueError(f"`var_names` names {unknown[0]!r}, which is not a variable of the model.")

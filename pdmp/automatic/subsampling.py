@@ -8,9 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.models.base import Model
-from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.process import Process
-from pdmp.processes.regression_boomerang import RegressionBoomerang
 
 FEWEST_ROWS = 1_000  #: below, all rows are looked at in a few microseconds
 LARGEST_DIM = 1_000  #: a bounce multiplies a vector with the matrix of the reference
@@ -34,12 +32,12 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
     Parameters
     ----------
     model : Model
-        Only a `SumOfTerms` has bounds on single rows by itself.
+        Only one that `bounds_single_rows`.
     chains : int
     rng : numpy.random.Generator
         For the starts, from the normal approximation at the mode.
     """
-    if not isinstance(model, SumOfTerms):
+    if not model.bounds_single_rows:
         return Subsampled(None, "")
     if model.n_data < FEWEST_ROWS:
         return Subsampled(None, f"each gradient is from all {model.n_data:,} rows, which are few")
@@ -47,6 +45,8 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
         return Subsampled(
             None, f"each gradient is from all rows, as {model.dim:,} dimensions are many for an expansion"
         )
+    from pdmp.processes.regression_boomerang import RegressionBoomerang
+
     mode = model.mode()
     if mode is None:
         return Subsampled(None, "each gradient is from all rows, as the mode was not found: give proper priors")

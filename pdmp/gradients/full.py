@@ -8,7 +8,7 @@ import numpy as np
 
 from pdmp.gradients.provider import Provider, at_least, clear, dot
 from pdmp.models.base import Model
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import ByAddress, Compiled, compiled
 from pdmp.process import DATA
 
 
@@ -57,6 +57,11 @@ class Full(AllTerms):
 
     exact = True
 
+    @functools.cached_property
+    def by_address(self) -> Full:
+        """The same for samplers that ask for potential and gradient alone, and are compiled once for all models."""
+        return _ByAddress(self)
+
     @compiled
     def gradient(self, x, memory, rng, out, counts):
         self._exact(x, out, counts)
@@ -75,6 +80,23 @@ class Full(AllTerms):
     def gradient_and_sd(self, x, memory, rng, out, sd, counts):
         self.gradient(x, memory, rng, out, counts)
         clear(sd)
+
+
+class _ByAddress(Full):
+    model: ByAddress
+    packed: ByAddress
+
+    def __init__(self, full):
+        super().__init__(full.model)
+        self.full = full
+
+    @property
+    def packed(self):
+        return self.full.packed
+
+    @property
+    def by_address(self):
+        return self
 
 
 def as_provider(target: Provider | Model, name: str = "target") -> Provider:

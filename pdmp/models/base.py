@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.data.memory import check_size
+from pdmp.models.called import Called
 from pdmp.models.capabilities import CAPABILITIES, missing
 from pdmp.models.definition import check_model_class, take_whole_target
 from pdmp.models.derived import Derived
@@ -105,6 +106,8 @@ class Model(Numerical, Derived):
     everywhere = True
     #: Name of the bound on rates that processes with exact gradients take where the model has no affine one.
     usual_thinning = "grid"
+    #: Whether bounds for a process that looks at one row at a time are derived from the model itself.
+    bounds_single_rows = False
     #: Relative rounding error of U.
     resolution = float(np.finfo(float).eps)
     #: For ArviZ: names of the dimensions of variables and observed data, and the labels along each dimension.
@@ -197,6 +200,11 @@ class Model(Numerical, Derived):
         for name in names:
             if not self.has(name):
                 raise ValueError(missing(self, name, asked, instead))
+
+    @property
+    def by_address(self) -> Called:
+        """As samplers see it that are compiled once for all models."""
+        return Called(self)
 
     @property
     def model(self) -> Model:

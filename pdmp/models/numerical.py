@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.called import GRADIENT, POTENTIAL, add_gradient, total_potential
 from pdmp.models.descent import Mode, search
 from pdmp.models.verification import check_bounds, check_gradient
+from pdmp.native.addresses import record_of
 from pdmp.native.arguments import count, positive, refuse_unreal
 from pdmp.native.classes import entry, readable
 from pdmp.native.explanations import explained_methods
@@ -27,14 +29,15 @@ NEWTON_STEPS = 8
 
 @explained_methods
 class Numerical:
-    """Methods of a model that Python calls. They run the compiled methods of its `native`."""
+    """Methods of a model that Python calls. They run its compiled methods."""
 
     def potential(self, x: ArrayLike) -> float:
         """U(x) = -log density up to a constant; x of shape (dim,)."""
-        x, native, ranges = self.check(x), self.native, self.row_chunks()
+        x, ranges = self.check(x), self.row_chunks()
+        if len(ranges) == 1:
+            return total_potential(record_of(self, POTENTIAL), x)
+        native = self.native
         with readable(type(self).__name__):
-            if len(ranges) == 1:
-                return _potential(native, x)
             total = _prior_potential(native, x)
             for part in each(lambda first, stop: _block_potential(native, x, first, stop), ranges):
                 total += part
@@ -45,8 +48,7 @@ class Numerical:
         x, out = self.check(x), np.zeros(self.dim)
         if len(self.row_chunks()) > 1:
             return self._prior_gradient(x) + self.data_gradient(x)
-        with readable(type(self).__name__):
-            _add_gradient(self.native, x, out)
+        add_gradient(record_of(self, GRADIENT), x, out)
         return out
 
     def _prior_gradient(self, x):
@@ -430,11 +432,6 @@ def _spread_rows(n):
 
 
 @entry
-def _potential(model, x):
-    return model.total_potential(x)
-
-
-@entry
 def _prior_potential(model, x):
     return model.prior_potential(x)
 
@@ -442,11 +439,6 @@ def _prior_potential(model, x):
 @entry
 def _block_potential(model, x, first, stop):
     return model.block_potential(x, first, stop)
-
-
-@entry
-def _add_gradient(model, x, out):
-    model.add_gradient(x, out)
 
 
 @entry

@@ -61,6 +61,9 @@ from pdmp.native.representation import remembers_call
 #: Sources of random numbers other than the argument `rng`.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
 
+#: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
+ByAddress = Any
+
 _known = {}  # key of a class -> its numba type class, and the class of its named tuples
 _numbers = itertools.count()
 _named, _keys = set(), set()  # classes that `by_name` has seen, and their names
@@ -232,6 +235,11 @@ class Compiled:
         return ()
 
     @property
+    def by_address(self) -> Compiled:
+        """What stands for this object in a field that is annotated `ByAddress`."""
+        return self
+
+    @property
     def native(self) -> tuple:
         """The named tuple that compiled code works on."""
         cls = type(self)
@@ -251,7 +259,7 @@ class Compiled:
 
 def _as_member(value, annotation):
     if isinstance(value, Compiled):
-        return value.native
+        return (value.by_address if annotation == "ByAddress" else value).native
     if annotation == "float":
         return float(value)
     if annotation == "int":

@@ -18,6 +18,7 @@ from pdmp.thinning import (
     Bound,
     ConcaveConvex,
     Grid,
+    Inversion,
     LocalHessian,
     Maxima,
     ModelConstant,
@@ -66,8 +67,11 @@ class ExactGradient(Process):
     _required = ()
 
     def __init__(self, provider, thinning, form, **kwargs):
-        self.provider, self.model, self.anchor = provider, provider.model, provider.anchor
+        self.model, self.anchor = provider.model, provider.anchor
         self.thinning = choose_thinning(thinning, self.model, form)
+        # Compiled once for all models where nothing but the whole gradient is asked for.
+        alone = not self.thinning.wants and not isinstance(self.thinning, Inversion)
+        self.provider = provider.by_address if alone else provider
         self.exact_bounds = self.thinning.exact
         super().__init__(self.model.dim, **kwargs)
         self.form = form

@@ -43,7 +43,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
 from pdmp.native.arguments import positive
-from pdmp.native.classes import Compiled, compiled
+from pdmp.native.classes import ByAddress, Compiled, compiled
 from pdmp.native.velocities import dot, finite
 from pdmp.process import ADAPTING, CERTAIN, DATA, Process
 from pdmp.processes.mass import Dense, Diagonal, check_mass, make_mass
@@ -170,7 +170,7 @@ class HMC(Process):
     (2,)
     """
 
-    provider: object
+    target: ByAddress
     mass: object
     step: float
     duration: float
@@ -208,6 +208,11 @@ class HMC(Process):
         self.extra = 0 if self.model.has("potential_and_gradient") else 1
         super().__init__(self.model.dim, flow=Still())
 
+    @property
+    def target(self) -> Model:
+        """The model that gives the gradient."""
+        return self.provider.packed  # type: ignore[attr-defined]
+
     # -- flow, clock, rate, jump ------------------------------------------------------------------------------------
 
     @compiled
@@ -217,7 +222,7 @@ class HMC(Process):
     @compiled
     def jump(self, state, i, now, rng):
         memory, x, y = state.memory, state.x, state.memory.proposal
-        d, terms, adapting = x.shape[0], max(self.provider.packed.n_data, 1), state.counts[ADAPTING] == 1
+        d, terms, adapting = x.shape[0], max(self.target.n_data, 1), state.counts[ADAPTING] == 1
         if not memory.known[0]:
             memory.potential[0] = self.evaluate(x, memory.gradient)
             state.counts[DATA] += (1 + self.extra) * terms
@@ -253,7 +258,7 @@ class HMC(Process):
                 break
             if not finite(memory.next_gradient):
                 state.counts[DATA] += terms
-                if self.provider.packed.total_potential(y) != math.inf:
+                if self.target.total_potential(y) != math.inf:
                     return -1
                 memory.outside[0] += 1
                 valid = False
@@ -296,14 +301,14 @@ class HMC(Process):
         """Write ∇U(x) into `out`."""
         for j in range(x.shape[0]):
             out[j] = 0.0
-        self.provider.packed.add_gradient(x, out)
+        self.target.add_gradient(x, out)
 
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
         for j in range(x.shape[0]):
             out[j] = 0.0
-        return self.provider.packed.potential_and_gradient(x, out)
+        return self.target.potential_and_gradient(x, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

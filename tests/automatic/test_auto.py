@@ -111,7 +111,7 @@ def test_a_pymc_model_is_taken_as_it_is(monkeypatch):
         pass
 
     monkeypatch.setitem(sys.modules, "pymc", types.SimpleNamespace(Model=TheirModel))
-    monkeypatch.setattr(preparing, "from_pymc", lambda model: MODEL)
+    monkeypatch.setattr(preparing.adapters, "from_pymc", lambda model: MODEL)
     assert preparing.model_of(TheirModel()) is MODEL
     assert preparing.model_of(3.0) is None
 

@@ -78,7 +78,7 @@ BUGS = [
         (
             "a NaN gradient on the way is a rejection",
             HMC,
-            "                if self.provider.packed.total_potential(y) != math.inf:\n                    return -1\n",
+            "                if self.target.total_potential(y) != math.inf:\n                    return -1\n",
             "",
         ),
         (

@@ -69,12 +69,12 @@ def _(x):
 ASKED = """
 import json
 import numpy as np
-from pdmp.models import numerical
+from pdmp.models import called, numerical
 
 def asked(model):
     x = np.array([1.0, 2.0])
     values = model.potential(x), *model.gradient(x), *model.term_gradients(x, [0, 1]).ravel()
-    functions = numerical._potential, numerical._add_gradient, numerical._add_term_gradients
+    functions = called.POTENTIAL.fill, called.GRADIENT.fill, numerical._add_term_gradients  # compiled for the model
     counts = [(sum(f.stats.cache_hits.values()), sum(f.stats.cache_misses.values())) for f in functions]
     return {"values": values, "hits": sum(hits for hits, _ in counts), "misses": sum(misses for _, misses in counts)}
 """
@@ -157,10 +157,76 @@ def report(**further):
 COMMANDS = {
     "compare": "main(['compare', '--problem', 'wine', '--quick', '--data-passes', '40'])",
     "sample": "pdmp.sample(model, gradients=4_000, seed=1, progress=False)",
+    "a class of one's own": "pdmp.sample(Bowl(2.0), gradients=4_000, seed=1, progress=False)",
     "a function": "pdmp.sample(from_function(lambda x: (0.5 * x @ x, x), 3), gradients=4_000, seed=1, progress=False)",
     "regression": "pdmp.regression('y ~ x + (1 | g)', {'x': X[:, 0], 'g': y, 'y': X[:, 1]}, seed=1, gradients=4_000)",
     "tune": "main(['tune', 'SGLD', '--problem', 'wine', '--budget', '20'])",
 }
+
+
+BOWLS_FILE = """
+import numpy as np
+import pdmp
+
+class Bowl(pdmp.Model):
+    scale: float
+
+    def __init__(self, scale):
+        super().__init__(dim=2)
+        self.scale = scale
+
+    @pdmp.compiled
+    def potential(self, x):
+        return 0.5 * self.scale * (x[0] ** 2 + x[1] ** 2)
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(2):
+            out[j] += self.scale * x[j]
+
+class Valley(pdmp.Model):
+    y: np.ndarray
+    depth: int
+
+    def __init__(self):
+        super().__init__(dim=3, n_data=5)
+        self.y, self.depth = np.arange(5.0), 2
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x[0] - self.y[i]) ** 2 + self.depth * (x[1] - x[0]) ** 2 + x[2] ** 2
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += x[0] - self.y[i] - 2.0 * self.depth * (x[1] - x[0])
+        out[1] += 2.0 * self.depth * (x[1] - x[0])
+        out[2] += 2.0 * x[2]
+"""
+
+
+def test_a_sampler_is_compiled_once_for_all_models(tmp_path):
+    """The first model on a machine compiles it, a second of other fields its own methods, a third process nothing."""
+    (tmp_path / "counted.py").write_text(COMPILED)
+    (tmp_path / "bowls.py").write_text(BOWLS_FILE)
+    (tmp_path / "script.py").write_text("""
+import sys
+from counted import report
+import bowls, pdmp
+model = bowls.Bowl(2.0) if sys.argv[1] == "bowl" else bowls.Valley()
+report(ends=pdmp.sample(model, gradients=4_000, seed=1, progress=False).trajectories[0].positions[-1].tolist())
+""")
+
+    def run(name):
+        environment = {"NUMBA_CACHE_DIR": tmp_path / "cache", "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        return json.loads(python("script.py", name, cwd=tmp_path, **environment).splitlines()[-1])
+
+    assert "advance" in run("bowl")["compiled"]
+    first, second = run("valley"), run("valley")
+    assert {"fill_total_potential", "fill_add_gradient", "term_potential", "add_term_gradient"} <= set(
+        first["compiled"]
+    )
+    assert not {"advance", "settle", "jump", "clock"} & set(first["compiled"])
+    assert second["compiled"] == [] and second["ends"] == first["ends"]
 
 
 @pytest.mark.parametrize(
@@ -169,8 +235,10 @@ COMMANDS = {
 def test_what_a_new_process_compiles_the_next_one_finds(command, tmp_path):
     """Otherwise every second call would compile again, as the process that has compiled names its code differently."""
     (tmp_path / "counted.py").write_text(COMPILED)
+    (tmp_path / "bowls.py").write_text(BOWLS_FILE)
     (tmp_path / "script.py").write_text(f"""
 from counted import report
+from bowls import Bowl
 import contextlib, warnings
 import numpy as np
 import pdmp

@@ -1,0 +1,80 @@
+"""Models as samplers see them: called by address, so that a sampler is compiled once on a machine for all models.
+
+See `pdmp.native.addresses`. A call costs about 2 ns, which a gradient of a whole posterior does not show. Where an
+event costs one datum or one coordinate, samplers are compiled for the model instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import types
+
+from pdmp.native.addresses import VECTOR, Method, record_of, unpacked
+from pdmp.native.classes import Compiled, compiled, entry
+
+if TYPE_CHECKING:
+    from pdmp.models.base import Model
+
+
+def _total_potential(fields, x):
+    return unpacked(fields).total_potential(x)
+
+
+def _add_gradient(fields, x, out):
+    unpacked(fields).add_gradient(x, out)
+
+
+def _potential_and_gradient(fields, x, out):
+    return unpacked(fields).potential_and_gradient(x, out)
+
+
+POTENTIAL = Method(1, _total_potential, types.float64, VECTOR)
+GRADIENT = Method(2, _add_gradient, types.none, VECTOR, VECTOR)
+BOTH = Method(3, _potential_and_gradient, types.float64, VECTOR, VECTOR)
+_potential, _gradient, _both = POTENTIAL.call, GRADIENT.call, BOTH.call
+
+
+@entry
+def total_potential(record, x):
+    """U(x) of the model that has this record."""
+    return _potential(record, (x,))
+
+
+@entry
+def add_gradient(record, x, out):
+    """Add ∇U(x) of the model that has this record to `out`."""
+    _gradient(record, (x, out))
+
+
+class Called(Compiled):
+    """The whole potential of a model and its gradient, by address.
+
+    Parameters
+    ----------
+    model : Model
+    """
+
+    record: np.ndarray
+    n_data: int
+    separate: bool  #: whether the model has no `potential_and_gradient` of its own
+
+    def __init__(self, model: Model) -> None:
+        self.n_data, self.separate = model.n_data, not model.has("potential_and_gradient")
+        self.record = record_of(model, GRADIENT, POTENTIAL, *([] if self.separate else [BOTH]))
+
+    @compiled
+    def total_potential(self, x):
+        return total_potential(self.record, x)
+
+    @compiled
+    def add_gradient(self, x, out):
+        add_gradient(self.record, x, out)
+
+    @compiled
+    def potential_and_gradient(self, x, out):
+        if self.separate:
+            self.add_gradient(x, out)
+            return self.total_potential(x)
+        return _both(self.record, (x, out))

@@ -1,0 +1,35 @@
+"""Names of a package that are imported at their first use, so that what is not used costs no time."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def lazily(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    names : dict of str to str
+        By module: names in it, with blanks between them; a dot is the module itself.
+    """
+    places = {}
+    for module, listed in names.items():
+        for name in listed.split():
+            places[module.rpartition(".")[2] if name == "." else name] = module, name
+
+    def get(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, what = places[name]
+        found = importlib.import_module(module)
+        found = found if what == "." else getattr(found, what)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    return get, lambda: sorted({*vars(sys.modules[package]), *places})
