@@ -88,11 +88,16 @@ class SumAlong(Compiled):
     flow: Compiled  #: one of `pdmp.flow`
 
     @compiled
+    def entries_of(self, k, i):
+        """Where the columns and the values of row i begin."""
+        layout, row = self.model.layout, i - self.model.layout[k, FIRST]
+        return layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+
+    @compiled
     def sweep(self, state, k, i, now, s, room):
         """Functionals of row i, of kind k, at `now`, and where they and their derivatives in time are until now + s."""
-        model = self.model
-        layout, row = model.layout, i - model.layout[k, FIRST]
-        c, w = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        model, layout = self.model, self.model.layout
+        c, w = self.entries_of(k, i)
         sine, rise, _ = self.flow.arc(s)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
@@ -118,9 +123,8 @@ class SumAlong(Compiled):
     @compiled
     def place_along(self, state, k, i, now, room):
         """Functionals of row i at `now`, and their derivatives in time."""
-        model = self.model
-        layout, row = model.layout, i - model.layout[k, FIRST]
-        c, w = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        model, layout = self.model, self.model.layout
+        c, w = self.entries_of(k, i)
         model.read(k, i, 0, room.data)
         for f in range(layout[k, COUNT]):
             eta, slope = 0.0, 0.0
@@ -145,9 +149,8 @@ class SumAlong(Compiled):
     @compiled
     def coefficient(self, k, i, f, j):
         """A_fj of row i."""
-        model, total = self.model, 0.0
-        layout, row = model.layout, i - model.layout[k, FIRST]
-        c, w = layout[k, COLUMNS] + row * layout[k, COLUMN_STEP], layout[k, VALUES] + row * layout[k, VALUE_STEP]
+        model, layout, total = self.model, self.model.layout, 0.0
+        c, w = self.entries_of(k, i)
         for q in range(model.start[layout[k, START] + f], model.start[layout[k, START] + f + 1]):
             if model.columns[c + q] == j:
                 total += model.values[w + q]
@@ -179,6 +182,7 @@ class SumFactors(SumAlong, Terms):
 
     @compiled
     def affine(self, state, f, now):
+        state.counts[DATA] += 1
         value, slope, first, last = 0.0, 0.0, self.indptr[f], self.indptr[f + 1]
         at = self.block_start[f]
         for k in range(first, last):
@@ -193,12 +197,47 @@ class SumFactors(SumAlong, Terms):
         return value, slope
 
     @compiled
+    def gradient(self, state, f, time):
+        if not self.known[f]:
+            self.add_gradient(state, f, time)
+            return
+        first, last = self.indptr[f], self.indptr[f + 1]
+        at = self.block_start[f]
+        for k in range(first, last):
+            total = -self.force[k]
+            for m in range(first, last):
+                j = self.indices[m]
+                total += self.blocks[at] * (state.x[j] + state.v[j] * (time - state.moved[j]))
+                at += 1
+            state.memory.gradient[k - first] = total
+
+    @compiled(inline=False)
+    def add_gradient(self, state, f, time):
+        """That of a factor that is not known as a matrix."""
+        model, memory, first = self.model, state.memory, self.indptr[f]
+        for p in range(first, self.indptr[f + 1]):
+            memory.gradient[p - first] = 0.0
+        for q in range(self.term_start[f], self.term_start[f + 1]):
+            i = self.terms[q]
+            if i >= model.n_data:
+                j = i - model.n_data
+                n, y = model.numbers, state.x[j] + state.v[j] * (time - state.moved[j])
+                p = position(self.indices, first, j)
+                memory.gradient[p] += derivative(model.kinds[j], n[j, 0], n[j, 1], n[j, 2], y)
+                continue
+            k = model.kind_of(i)
+            self.place_along(state, k, i, time, memory.sweep)
+            result = model.run(k, GRADIENT, 1, memory.sweep.data, memory.sweep.eta, memory.sweep.room)
+            for a in range(model.layout[k, COUNT]):
+                weight = memory.sweep.room[model.results[result + a], 0]
+                c, w = self.entries_of(k, i)
+                for t in range(model.start[model.layout[k, START] + a], model.start[model.layout[k, START] + a + 1]):
+                    memory.gradient[position(self.indices, first, model.columns[c + t])] += weight * model.values[w + t]
+
+    @compiled
     def rate_within(self, state, f, now, s):
-        """v·∇U_f at `now`, a bound on its derivative in time until now + s, and whether it is that for ever."""
+        """v·∇U_f at `now`, and a bound on its derivative in time until now + s, of a factor that is no matrix."""
         self._count_data(state, f)
-        if self.known[f]:
-            value, slope = self.affine(state, f, now)
-            return value, slope, True
         model, room, value, rise = self.model, state.memory.sweep, 0.0, 0.0
         for q in range(self.term_start[f], self.term_start[f + 1]):
             i = self.terms[q]
@@ -219,14 +258,14 @@ class SumFactors(SumAlong, Terms):
                     product = (1.0 if a == b else 2.0) * room.slope[a, 0] * room.slope[b, 0]
                     rise += largest_product(product, room.low[r, 0], room.high[r, 0])
             value += self.slope_of(k, room)
-        return value, rise, False
+        return value, rise
 
     @compiled
     def along(self, state, f, time):
-        self._count_data(state, f)
         if self.known[f]:
             value, _ = self.affine(state, f, time)
             return value
+        self._count_data(state, f)
         total, model = 0.0, self.model
         for q in range(self.term_start[f], self.term_start[f + 1]):
             i = self.terms[q]
@@ -239,6 +278,11 @@ class SumFactors(SumAlong, Terms):
             self.place_along(state, k, i, time, state.memory.sweep)
             total += self.slope_of(k, state.memory.sweep)
         return total
+
+    @compiled
+    def is_affine(self, f):
+        """Whether factor f is quadratic, and its rate that of `affine`."""
+        return self.known[f]
 
     @compiled
     def slope_of(self, k, room):
@@ -291,23 +335,15 @@ class SumPartials(SumAlong):
         self.indptr, self.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
         self.entries = matrix.data
         self.force = np.bincount(graph.indices, force, minlength=d) - np.broadcast_to(weights, d) * mean
-        others = np.repeat(~known, sizes)
-        coordinates, terms = graph.indices[others], graph.terms[np.repeat(np.arange(len(graph)), sizes)[others]]
+        others = np.repeat(~known, sizes)  # each of which is a single term
+        coordinates, terms = graph.indices[others], np.repeat(graph.terms[graph.term_start[:-1]], sizes)[others]
         order = np.argsort(coordinates, kind="stable")
         self.terms = terms[order]
         self.term_start = np.concatenate([[0], np.cumsum(np.bincount(coordinates, minlength=d))]).astype(np.int64)
 
     @compiled
-    def rate_within(self, state, i, now, s):
-        """vᵢ ∂ᵢ(U - V) at `now`, a bound on its derivative in time until now + s, and whether it is that for ever."""
-        model, room = self.model, state.memory.bound.sweep
-        sine, rise, turns = self.flow.arc(s)
-        since = now - state.moved[i]
-        here = self.flow.position(i, state.x[i], state.v[i], since)
-        v = self.flow.velocity(i, state.x[i], state.v[i], since)
-        bend = self.flow.bend(i, here, v)
-        if v == 0.0 and turns * bend == 0.0:  # frozen
-            return 0.0, 0.0, True
+    def quadratic(self, state, i, now):
+        """Of ∂ᵢ of all that is quadratic: value, derivative in time, minus its acceleration; the last two's size."""
         partial, slope, bends, size = -self.force[i], 0.0, 0.0, 0.0
         for q in range(self.indptr[i], self.indptr[i + 1]):
             j, a = self.indices[q], self.entries[q]
@@ -319,9 +355,28 @@ class SumPartials(SumAlong):
             slope += a * u
             bends += a * b
             size += abs(a * u) + abs(a * b)
-        state.counts[DATA] += self.term_start[i + 1] - self.term_start[i]
-        if turns == 0.0 and self.term_start[i] == self.term_start[i + 1]:
-            return v * partial, v * slope, True
+        return partial, slope, bends, size
+
+    @compiled
+    def affine(self, state, i, now):
+        """The rate of a coordinate for which `is_affine`, and its derivative in time."""
+        state.counts[DATA] += 1
+        partial, slope, _, _ = self.quadratic(state, i, now)
+        return state.v[i] * partial, state.v[i] * slope
+
+    @compiled
+    def rate_within(self, state, i, now, s):
+        """vᵢ ∂ᵢ(U - V) at `now`, and a bound on its derivative in time until now + s."""
+        model, room = self.model, state.memory.bound.sweep
+        sine, rise, turns = self.flow.arc(s)
+        since = now - state.moved[i]
+        here = self.flow.position(i, state.x[i], state.v[i], since)
+        v = self.flow.velocity(i, state.x[i], state.v[i], since)
+        bend = self.flow.bend(i, here, v)
+        if v == 0.0 and turns * bend == 0.0:  # frozen
+            return 0.0, 0.0
+        partial, slope, bends, size = self.quadratic(state, i, now)
+        state.counts[DATA] += max(1, self.term_start[i + 1] - self.term_start[i])
         low = slope - max(rise * slope, 0.0) - max(sine * bends, 0.0) - turns * SLACK * size
         high = slope - min(rise * slope, 0.0) - min(sine * bends, 0.0) + turns * SLACK * size
         low_v = v - max(rise * v, 0.0) - max(sine * bend, 0.0)
@@ -351,13 +406,18 @@ class SumPartials(SumAlong):
                     low, high = down(low + p), up(high + q_)
             partial += self.partial_of(k, t, i, room)
         if turns == 0.0:
-            return v * partial, max(v * low, v * high), False
+            return v * partial, max(v * low, v * high)
         # The derivative of v(t) g(t) is -b(t) g(t) + v(t) g'(t), b being the distance from the centre.
         low_b = bend - max(rise * bend, 0.0) + min(sine * v, 0.0)
         high_b = bend - min(rise * bend, 0.0) + max(sine * v, 0.0)
         least, _ = times(low_b, high_b, down(partial + min(s * low, 0.0)), up(partial + max(s * high, 0.0)))
         _, most = times(low_v, high_v, low, high)
-        return v * partial, up(most - least), False
+        return v * partial, up(most - least)
+
+    @compiled
+    def is_affine(self, i):
+        """Whether the rate of coordinate i is affine in time, as `rate_within` then says for every s."""
+        return self.flow.longest() == math.inf and self.term_start[i] == self.term_start[i + 1]
 
     @compiled
     def partial_of(self, k, t, i, room):
@@ -402,13 +462,34 @@ def prior_range(kind, a, b, c, x):
 
 
 def graph_of_sum(model: SumOfTerms) -> FactorGraph:
-    """The factors of a `SumOfTerms`: each term, and each prior that is not flat."""
+    """The factors of a `SumOfTerms`: each term, and each prior that is not flat.
+
+    What is quadratic in one coordinate is added to a quadratic term of several, if there is one: fewer clocks.
+    """
     start, indices = model.factors()
-    kept = np.r_[np.arange(model.n_data), model.n_data + np.flatnonzero(model.kinds != FLAT)]
-    sizes = np.diff(start)[kept]
-    ends = np.cumsum(sizes)
-    place = np.arange(ends[-1]) + np.repeat(start[kept] - (ends - sizes), sizes)
-    return FactorGraph((np.r_[0, ends], indices[place]), model.dim, (np.arange(len(kept) + 1), kept))
+    sizes, quadratic = np.diff(start), quadratic_terms(model)
+    kept = np.r_[np.ones(model.n_data, bool), model.kinds != FLAT]
+    owner = np.arange(len(sizes))
+    several = np.repeat(quadratic & (sizes > 1) & (sizes <= SMALL), sizes)
+    host = np.full(model.dim, -1)
+    host[indices[several][::-1]] = np.repeat(owner, sizes)[several][::-1]  # of each coordinate the first
+    alone = np.flatnonzero(quadratic & kept & (sizes == 1))
+    guests = alone[host[indices[start[alone]]] >= 0]
+    owner[guests] = host[indices[start[guests]]]
+    own = np.flatnonzero(kept & (owner == np.arange(len(sizes))))
+    ends = np.cumsum(sizes[own])
+    place = np.arange(ends[-1]) + np.repeat(start[own] - (ends - sizes[own]), sizes[own])
+    kept = np.flatnonzero(kept)
+    terms = kept[np.argsort(owner[kept], kind="stable")]
+    starts = np.r_[0, np.cumsum(np.bincount(owner[kept], minlength=len(sizes))[own])]
+    return FactorGraph((np.r_[0, ends], indices[place]), model.dim, (starts, terms))
+
+
+def quadratic_terms(model):
+    """Of each term and prior, whether it is quadratic: its second derivatives depend on the data alone."""
+    own = model.tapes[:, SECOND, DEPENDENT] == model.tapes[:, SECOND, STOP]
+    rows = np.repeat(own, [model._rows(k) for k in range(len(own))])
+    return np.concatenate([rows, (model.kinds == NORMAL) | (model.kinds == FLAT)])
 
 
 def local_graph(model, needed: bool = False) -> FactorGraph | None:
@@ -443,13 +524,8 @@ def neighbours_of(graph: FactorGraph) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quadratic_parts(model, graph):
-    """Which factors are quadratic and small, where the matrix of each begins, these matrices, and b (see `SumFactors`).
-
-    The second derivatives of a quadratic term depend on the data alone.
-    """
-    own = model.tapes[:, SECOND, DEPENDENT] == model.tapes[:, SECOND, STOP]
-    rows = np.repeat(own, [model._rows(k) for k in range(len(own))])
-    quadratic = np.concatenate([rows, (model.kinds == NORMAL) | (model.kinds == FLAT)])
+    """Which factors are quadratic and small, where the matrix of each begins, these, and b (see `SumFactors`)."""
+    quadratic = quadratic_terms(model)
     owner = np.repeat(np.arange(len(graph)), np.diff(graph.term_start))
     others = np.bincount(owner, ~quadratic[graph.terms], minlength=len(graph))
     sizes = np.diff(graph.indptr)
@@ -475,7 +551,7 @@ def _write_blocks(model, indptr, indices, term_start, terms, known, start, room,
             if i >= model.n_data:
                 j = i - model.n_data
                 if model.kinds[j] == NORMAL:
-                    p = _position(indices, indptr[f], j)
+                    p = position(indices, indptr[f], j)
                     blocks[start[f] + p * (size + 1)] += 1.0 / (model.numbers[j, 1] * model.numbers[j, 1])
                     force[indptr[f] + p] += 1.0 / (model.numbers[j, 1] * model.numbers[j, 1]) * model.numbers[j, 0]
                 continue
@@ -489,18 +565,18 @@ def _write_blocks(model, indptr, indices, term_start, terms, known, start, room,
             for a in range(m):
                 g = room.room[model.results[first + a], 0]
                 for r in range(model.start[layout[k, START] + a], model.start[layout[k, START] + a + 1]):
-                    p = _position(indices, indptr[f], model.columns[c + r])
+                    p = position(indices, indptr[f], model.columns[c + r])
                     force[indptr[f] + p] -= g * model.values[w + r]
                     for b in range(m):
                         low, high = min(a, b), max(a, b)
                         h = room.room[model.results[first + m + low * m - (low * (low - 1)) // 2 + high - low], 0]
                         for t in range(model.start[layout[k, START] + b], model.start[layout[k, START] + b + 1]):
-                            u = _position(indices, indptr[f], model.columns[c + t])
+                            u = position(indices, indptr[f], model.columns[c + t])
                             blocks[start[f] + p * size + u] += h * model.values[w + r] * model.values[w + t]
 
 
 @inlined
-def _position(indices, first, j):
+def position(indices, first, j):
     """Where coordinate j is among those of a factor."""
     place = first
     while indices[place] != j:

@@ -41,20 +41,22 @@ class Horizons(NamedTuple):
 def propose_within(sums, state, i, now, horizons, rng):
     """When clock i proposes next, and the bound there.
 
-    ``sums.rate_within(state, i, now, s)`` gives a, b and whether a + b u is the signed rate itself, for every u.
+    ``sums.rate_within(state, i, now, s)`` gives a and b; where ``sums.is_affine(i)``, ``sums.affine(state, i, now)``
+    gives those with which a + b u is the signed rate itself, for every u.
     """
-    width = min(horizons[i, 0], sums.flow.longest())
-    a, b, exact = sums.rate_within(state, i, now, width)
     e = rng.standard_exponential()
-    if exact:
+    if sums.is_affine(i):
+        a, b = sums.affine(state, i, now)
         return now + first_arrival(a, b, e), CERTAIN
+    width = min(horizons[i, 0], sums.flow.longest())
+    a, b = sums.rate_within(state, i, now, width)
     if not math.isfinite(a):
         return math.nan, HORIZON
     for _ in range(SMALLEST):
         if math.isfinite(b):
             break
         width *= 0.5
-        a, b, exact = sums.rate_within(state, i, now, width)
+        a, b = sums.rate_within(state, i, now, width)
     if not math.isfinite(b):
         return now, math.nan
     s = first_arrival(a, b, e)
@@ -70,8 +72,8 @@ class Enclosures(Bound):
     Parameters
     ----------
     sums : Compiled
-        With ``rate_within``, as `propose_within` needs it, and ``rate_of(state, i, now)``, the signed rate, its `flow`
-        and ``memory()``, what they work on.
+        With ``is_affine``, ``affine`` and ``rate_within``, as `propose_within` needs them, and ``rate_of(state, i, now)``,
+        the signed rate; its `flow`, and ``memory()``, what they work on.
 
     Examples
     --------
