@@ -552,8 +552,9 @@ def _write_blocks(model, indptr, indices, term_start, terms, known, start, room,
                 j = i - model.n_data
                 if model.kinds[j] == NORMAL:
                     p = position(indices, indptr[f], j)
-                    blocks[start[f] + p * (size + 1)] += 1.0 / (model.numbers[j, 1] * model.numbers[j, 1])
-                    force[indptr[f] + p] += 1.0 / (model.numbers[j, 1] * model.numbers[j, 1]) * model.numbers[j, 0]
+                    weight = 1.0 / (model.numbers[j, 1] * model.numbers[j, 1])
+                    blocks[start[f] + p * (size + 1)] += weight
+                    force[indptr[f] + p] += weight * model.numbers[j, 0]
                 continue
             k = model.kind_of(i)
             layout, row, m = model.layout, i - model.layout[k, FIRST], model.layout[k, COUNT]

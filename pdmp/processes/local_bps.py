@@ -85,9 +85,9 @@ class LocalBPS(Walls, Process):
         How the clock of a factor proposes. "inversion": exact, for quadratic factors. "affine": the model's bounds on
         its factors, exact. "hessian": for models of `pdmp.terms`, enclosures of the terms' second derivatives over the
         next piece of path, exact, and inversion of what is quadratic. "grid": an adaptive grid for each factor, for
-        models that give no bounds; its violations are counted. "columns" and "rows": data that share a clock, at a cost of O(d) a proposal, or with tighter bounds
-        that cost O(N d) at each change of velocity. "auto" takes "columns" for a regression without `graph`, else the
-        first of the others that the model supports.
+        models that give no bounds; its violations are counted. "columns" and "rows": data that share a clock, at a
+        cost of O(d) a proposal, or with tighter bounds that cost O(N d) at each change of velocity. "auto" takes
+        "columns" for a regression without `graph`, else the first of the others that the model supports.
 
     Raises
     ------

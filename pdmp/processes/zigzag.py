@@ -82,7 +82,8 @@ class ZigZag(Walls, ExactGradient):
         derivatives over the next piece of path, exact; an event costs what its neighbours cost, so "auto" takes it
         where terms have few coordinates. "grid": the adaptive grid for targets that give none; its violations are
         counted. "auto" takes the first of these that the model supports, and is the only choice for batches: the
-        model's bounds on single terms. "predicted": a bound predicted from the last gradient, one gradient a proposal; its violations are counted.
+        model's bounds on single terms. "predicted": a bound predicted from the last gradient, one gradient a proposal;
+        its violations are counted.
     speed : float, array_like of shape (dim,) or "auto", default 1.0
         |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
         starts, so that a unit of time is about a standard deviation in every coordinate.

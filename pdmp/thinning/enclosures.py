@@ -27,6 +27,7 @@ from pdmp.thinning.bound import Bound
 
 GAIN = 0.1  #: of the horizons, on a logarithmic scale
 PASSED = 0.3  #: share of the horizons that should pass without an arrival
+TIMES = 1e-15  #: rounding errors of times, and so of where on its path a coordinate is, relative to the time
 SMALLEST = 60  #: halvings of a horizon after which a bound that is still not finite is an error
 
 
@@ -59,6 +60,7 @@ def propose_within(sums, state, i, now, horizons, rng):
         a, b = sums.rate_within(state, i, now, width)
     if not math.isfinite(b):
         return now, math.nan
+    a += TIMES * now * abs(b)
     s = first_arrival(a, b, e)
     horizons[i, 0] = width * math.exp(GAIN * ((1.0 if s >= width else 0.0) - PASSED))
     if s >= width:
@@ -72,8 +74,8 @@ class Enclosures(Bound):
     Parameters
     ----------
     sums : Compiled
-        With ``is_affine``, ``affine`` and ``rate_within``, as `propose_within` needs them, and ``rate_of(state, i, now)``,
-        the signed rate; its `flow`, and ``memory()``, what they work on.
+        With ``is_affine``, ``affine`` and ``rate_within``, as `propose_within` needs them; the signed rate,
+        ``rate_of(state, i, now)``; its `flow`, and ``memory()``, what they work on.
 
     Examples
     --------
