@@ -20,6 +20,24 @@ class Linear(Compiled):
     kind = "linear"
 
     @compiled
+    def longest(self):
+        """The longest time for which `arc` may be asked."""
+        return math.inf
+
+    @compiled
+    def arc(self, s):
+        """Numbers p, q, r with x(t + u) = x + v p(u) - b q(u) and v(t + u) = v (1 - q(u)) - r b p(u).
+
+        b is the `bend`; p and q are monotone in 0 <= u <= s, and are returned for u = s.
+        """
+        return s, 0.0, 0.0
+
+    @compiled
+    def bend(self, j, x, v):
+        """Minus the acceleration."""
+        return 0.0
+
+    @compiled
     def position(self, j, x, v, s):
         return x + v * s
 
@@ -117,6 +135,15 @@ class Elliptic(Compiled):
 
     def __init__(self, mean: ArrayLike) -> None:
         self.mean = np.array(mean, dtype=float)
+
+    @compiled
+    def longest(self):
+        return 0.5 * math.pi
+
+    @compiled
+    def arc(self, s):
+        sine = math.sin(0.5 * s)
+        return math.sin(s) * (1.0 + 1e-15), 2.0 * sine * sine * (1.0 + 1e-15), 1.0
 
     @compiled
     def bend(self, j, x, v):

@@ -17,6 +17,7 @@ from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.process import CERTAIN, HORIZON, ROUNDING
 from pdmp.thinning.affine import first_arrival
+from pdmp.thinning.enclosures import propose_within
 from pdmp.thinning.grid import EMPTY_CELLS, NEEDED, PART, TOLERANCE, second_difference
 from pdmp.thinning.piecewise import segment_arrival
 
@@ -38,6 +39,7 @@ class FactorInversion(Compiled):
 
     name = "exact inversion"
     exact = True
+    adapts = False
 
     def cells(self, factors: int, width: float) -> np.ndarray:
         """No memory is needed."""
@@ -67,6 +69,7 @@ class FactorAffine(Compiled):
 
     name = "the bound `factor_rate_bound`"
     exact = True
+    adapts = False
 
     def cells(self, factors: int, width: float) -> np.ndarray:
         """No memory is needed."""
@@ -77,6 +80,37 @@ class FactorAffine(Compiled):
         a, b = process.factors.bound(state, f, now)
         s = first_arrival(a, b, rng.standard_exponential())
         return now + s, positive(a + b * s) if s < math.inf else CERTAIN
+
+    @compiled
+    def rate(self, process, state, f, now, rng):
+        return positive(process.factors.along(state, f, now))
+
+
+class FactorWithin(Compiled):
+    """A bound on the rate of each factor over its next piece of path; quadratic factors are inverted exactly.
+
+    Of terms that are expressions (`pdmp.terms`): see `pdmp.factors.sums`.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> p = pdmp.Parameters(x=3)
+    >>> counts = pdmp.terms(lambda y, a: np.exp(a) - y * a, [[2.0, 0.0, 1.0]], [p.x[np.arange(3)]])
+    >>> pdmp.LocalBPS(pdmp.models.sum_of_terms(p, [counts])).thinning.name
+    'enclosures of single factors'
+    """
+
+    name = "enclosures of single factors"
+    exact = True
+    adapts = True
+
+    def cells(self, factors: int, width: float) -> np.ndarray:
+        """The horizons."""
+        return np.full((factors, 1), width)
+
+    @compiled
+    def propose(self, process, state, f, now, rng):
+        return propose_within(process.factors, state, f, now, state.memory.cells, rng)
 
     @compiled
     def rate(self, process, state, f, now, rng):
@@ -106,6 +140,7 @@ class FactorGrid(Compiled):
 
     name = "an adaptive grid for each factor"
     exact = False
+    adapts = True
 
     def __init__(self, safety: float = 6.0):
         self.safety = number("safety", safety, least=1.0)

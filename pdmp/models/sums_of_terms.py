@@ -610,14 +610,17 @@ class SumOfTerms(Model):
 
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates of each term, and of the prior of each coordinate, in compressed rows."""
-        rows = []
-        for layout, n in ((self.layout[k], self._rows(k)) for k in range(len(self.layout))):
+        sizes, columns = [[0]], []
+        for k, layout in enumerate(self.layout):
+            n, width = self._rows(k), layout[WIDTH]
             wide = n if layout[COLUMN_STEP] else 1
-            table = self.columns[layout[COLUMNS] :][: wide * layout[WIDTH]].reshape(wide, layout[WIDTH])
-            own = [np.unique(row) for row in table]
-            rows += own if wide == n else own * n
-        rows += [np.array([j]) for j in range(self.dim)]
-        return np.cumsum([0, *map(len, rows)]), np.concatenate(rows)
+            table = np.sort(self.columns[layout[COLUMNS] :][: wide * width].reshape(wide, width), axis=1)
+            first = np.diff(table, axis=1, prepend=-1) > 0
+            sizes.append(np.broadcast_to(first.sum(axis=1), n))
+            columns.append(np.tile(table[first], 1 if wide == n else n))
+        return np.cumsum(np.concatenate([*sizes, np.ones(self.dim, np.int64)])), np.concatenate(
+            [*columns, np.arange(self.dim)]
+        )
 
     def scratch(self, lanes: int = 1) -> Scratch:
         """What evaluating so many rows at once needs."""

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
 from pdmp.flow import Elliptic
 from pdmp.gradients import Provider
 from pdmp.interfaces.recipe import Recipe
@@ -44,6 +45,7 @@ from pdmp.processes.gaussian_reference import gaussian_reference, reference_mean
 from pdmp.processes.walls import Walls
 from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
+from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.sinusoid import ProductInversion
 
 if TYPE_CHECKING:
@@ -81,9 +83,11 @@ class FactorisedBoomerang(Walls, Process):
         Variances σ² of the reference: the inverse of the diagonal of the Hessian at `mean` when omitted.
     refresh_rate : float, default 0.5
         Rate at which each velocity is refreshed, per unit of time; an undisturbed turn takes 2π. 0 warns.
-    thinning : "auto", "inversion", "hessian", "grid" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "local", "hessian", "grid" or a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
-        event does not depend on the dimension. "hessian": by the model's bounds on its Hessian, exact. "grid": the
+        event does not depend on the dimension. "local": for models of `pdmp.terms`, a clock for each coordinate, under
+        enclosures of the terms' second derivatives over the next arc of path, exact; "auto" takes it where terms have
+        few coordinates. "hessian": by the model's bounds on its Hessian, exact. "grid": the
         adaptive grid, whose violations are counted. "auto" takes the first of these that the model supports.
         Mini-batches have a bound of their own, and only "auto".
 
@@ -135,10 +139,12 @@ class FactorisedBoomerang(Walls, Process):
         self.thinning = self._choose_thinning(thinning)
         self.exact_bounds = self.thinning.exact
         self.subsampled = not provider.exact
-        self.one_clock = not isinstance(self.thinning, ProductInversion)
+        self.one_clock = not isinstance(self.thinning, (ProductInversion, Enclosures))
         clocks, dependents = 2, [[FLIP], [FLIP, REFRESH]]
         if not self.one_clock:
-            clocks, dependents = 2 * model.dim, _with_refreshments(*model.neighbours())
+            inverted = isinstance(self.thinning, ProductInversion)
+            neighbours = model.neighbours() if inverted else neighbours_of(self.graph)
+            clocks, dependents = 2 * model.dim, _with_refreshments(*neighbours)
         super().__init__(model.dim, clocks, dependents, flow=Elliptic(self.mean), local=True)
         self.thinning.check(model, None, self.flow, model.dim)
 
@@ -146,6 +152,11 @@ class FactorisedBoomerang(Walls, Process):
         if not self.provider.exact:
             only_auto(thinning)
             return bound_of_partial_terms(self.provider, self.mean, self.reference)
+        if isinstance(thinning, str) and thinning in ("auto", "local"):
+            self.graph = local_graph(self.model, needed=thinning == "local")
+            if self.graph is not None:
+                weights = 1.0 / (self.reference.sd * self.reference.sd)
+                return Enclosures(SumPartials(self.model, self.graph, Elliptic(self.mean), weights, self.mean))
         by_hessian = functools.partial(bound_of_entries, self.model, self.mean, self.reference)
         return choose_thinning(thinning, self.model, {"inversion": ProductInversion}, by_hessian)
 
@@ -186,6 +197,8 @@ class FactorisedBoomerang(Walls, Process):
 
     @compiled
     def rate(self, state, i, now, rng):
+        if not self.one_clock:
+            return positive(self.thinning.rate_of(self, state, i, now))
         rates = state.memory.rates
         self.signed_rates(state, now, rng, rates)
         total = 0.0

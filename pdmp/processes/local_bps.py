@@ -34,14 +34,16 @@ from typing import Self
 import numpy as np
 
 from pdmp.errors import warn
-from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion
+from pdmp.factors.bounds import FactorAffine, FactorGrid, FactorInversion, FactorWithin
 from pdmp.factors.shared_clock import PRIOR, TERMS, data_factors
+from pdmp.factors.sums import SumFactors, graph_of_sum
 from pdmp.factors.terms import Terms, compiled_factors
 from pdmp.gradients import ControlVariate, Provider
 from pdmp.gradients.control_variate import one_anchor
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
+from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process
@@ -79,12 +81,13 @@ class LocalBPS(Walls, Process):
         What a refreshment redraws. "variable": one coordinate's velocity, each coordinate has its own clock. "factor":
         those of a factor's coordinates, each factor has a clock. "global": all of them, by one clock; an event of it
         costs what the whole graph costs. "auto" is "variable", but "global" where data share a clock.
-    thinning : "auto", "inversion", "affine", "grid", "columns", "rows" or one of `pdmp.factors.bounds`
+    thinning : "auto", "inversion", "affine", "hessian", "grid", "columns", "rows" or one of `pdmp.factors.bounds`
         How the clock of a factor proposes. "inversion": exact, for quadratic factors. "affine": the model's bounds on
-        its factors, exact. "grid": an adaptive grid for each factor, for models that give no bounds; its violations are
-        counted. "columns" and "rows": data that share a clock, at a cost of O(d) a proposal, or with tighter bounds
-        that cost O(N d) at each change of velocity. "auto" takes "columns" for a regression without `graph`, else the
-        first of the others that the model supports.
+        its factors, exact. "hessian": for models of `pdmp.terms`, enclosures of the terms' second derivatives over the
+        next piece of path, exact, and inversion of what is quadratic. "grid": an adaptive grid for each factor, for
+        models that give no bounds; its violations are counted. "columns" and "rows": data that share a clock, at a
+        cost of O(d) a proposal, or with tighter bounds that cost O(N d) at each change of velocity. "auto" takes
+        "columns" for a regression without `graph`, else the first of the others that the model supports.
 
     Raises
     ------
@@ -154,7 +157,11 @@ class LocalBPS(Walls, Process):
 
     def _have_clocks(self, graph, refresh, thinning):
         """A clock for each factor, and those of the refreshments."""
-        self.factors = compiled_factors(self.model, graph)
+        if isinstance(self.model, SumOfTerms):
+            graph = compiled_factors(self.model, graph).graph if graph is not None else graph_of_sum(self.model)
+            self.factors = SumFactors(self.model, graph)
+        else:
+            self.factors = compiled_factors(self.model, graph)
         self.thinning = choose_factor_thinning(thinning, self.factors, self.model)
         graph = self.factors.graph
         n, d = len(graph), graph.dim
@@ -216,7 +223,7 @@ class LocalBPS(Walls, Process):
         if not self.local:
             return self.factors.memory()
         width = 1.0
-        if not self.exact_bounds:
+        if self.thinning.adapts:
             width = 1.0 / math.sqrt(curvature_at(self.model, x, "the first width of the grid"))
         return self.factors.memory(self.thinning.cells(self.bounces, width))
 
@@ -229,8 +236,14 @@ def choose_factor_thinning(thinning, factors, model):
     """The bound by which the clocks of these factors propose; a `ValueError` for what the model does not support."""
     affine = not isinstance(factors, Terms) or model.has("affine_factor")
     if isinstance(thinning, str) and thinning == "auto":
+        if isinstance(factors, SumFactors):
+            return FactorWithin()
         return FactorInversion() if affine else FactorAffine() if model.has("factor_rate_bound") else FactorGrid()
-    if isinstance(thinning, str) and thinning in ("inversion", "affine", "grid"):
+    if isinstance(thinning, str) and thinning in ("inversion", "affine", "grid", "hessian"):
+        if thinning == "hessian":
+            if not isinstance(factors, SumFactors):
+                raise ValueError(f'`thinning="hessian"` needs a model of pdmp.terms, got {type(model).__name__}.')
+            return FactorWithin()
         if thinning == "inversion" and not affine:
             model.require('`thinning="inversion"` needs', "affine_factor")
         if thinning == "affine" and not (isinstance(factors, Terms) and model.has("factor_rate_bound")):
@@ -239,7 +252,8 @@ def choose_factor_thinning(thinning, factors, model):
     if isinstance(thinning, (FactorInversion, FactorAffine, FactorGrid)):
         return thinning
     raise ValueError(
-        '`thinning` must be "auto", "inversion", "affine", "grid", "columns", "rows" or one of pdmp.factors.bounds, '
+        '`thinning` must be "auto", "inversion", "affine", "hessian", "grid", "columns", "rows" or one of '
+        "pdmp.factors.bounds, "
         f"got {thinning!r}."
     )
 

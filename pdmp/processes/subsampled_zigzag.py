@@ -162,7 +162,7 @@ class SubsampledRates(Compiled):
         return now + s, level + rise * s
 
     @compiled
-    def rate(self, process, state, now, rng):
+    def rate(self, process, state, i, now, rng):
         memory, provider = state.memory, process.provider
         model, bounds = provider.model, memory.bounds
         d, n = bounds.shape[0], memory.rows.shape[1]

@@ -38,6 +38,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
+from pdmp.flow import Linear
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
@@ -51,6 +53,7 @@ from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import Affine, Inversion
 from pdmp.thinning.bound import Bound, draw_component
 from pdmp.thinning.constant import constant_arrival
+from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.predicted import Predicted
@@ -72,12 +75,15 @@ class ZigZag(Walls, ExactGradient):
         What to sample. Batches must be drawn independently: ``draw="iid"`` or ``"distinct"``, ``"uniform"`` or
         ``"importance"``. Batches of one term are best, unless reading a datum from memory costs much more than
         evaluating it.
-    thinning : "auto", "inversion", "affine", "grid", "predicted" or a bound of `pdmp.thinning`
+    thinning : "auto", "inversion", "affine", "local", "grid", "predicted" or a bound of `pdmp.thinning`
         "inversion": exact arrivals for quadratic targets, local when their Hessian is sparse, so that the cost of an
         event does not depend on the dimension. "affine": the model's bounds on the derivatives of the rates in time,
-        exact. "grid": the adaptive grid for targets that give none; its violations are counted. "auto" takes the first
-        of these that the model supports, and is the only choice for batches: the model's bounds on single terms.
-        "predicted": a bound predicted from the last gradient, one gradient a proposal; its violations are counted.
+        exact. "local": for models of `pdmp.terms`, a clock for each coordinate, under enclosures of the terms' second
+        derivatives over the next piece of path, exact; an event costs what its neighbours cost, so "auto" takes it
+        where terms have few coordinates. "grid": the adaptive grid for targets that give none; its violations are
+        counted. "auto" takes the first of these that the model supports, and is the only choice for batches: the
+        model's bounds on single terms. "predicted": a bound predicted from the last gradient, one gradient a proposal;
+        its violations are counted.
     speed : float, array_like of shape (dim,) or "auto", default 1.0
         |vᵢ|, the speed of each coordinate: a diagonal mass matrix. "auto": 1 / √Hᵢᵢ with the Hessian where the run
         starts, so that a unit of time is about a standard deviation in every coordinate.
@@ -166,6 +172,11 @@ class ZigZag(Walls, ExactGradient):
                 asked = '`thinning="inversion"` needs'
                 provider.model.require(asked, "affine_partial", instead='Use thinning="auto".')
                 options |= {"clocks": provider.dim, "dependents": provider.model.neighbours()}
+            elif isinstance(thinning, str) and thinning in ("auto", "local"):
+                graph = local_graph(provider.model, needed=thinning == "local")
+                if graph is not None:
+                    thinning = Enclosures(SumPartials(provider.model, graph, Linear()))
+                    options |= {"clocks": provider.dim, "dependents": neighbours_of(graph)}
         else:
             raise TypeError(
                 "pdmp.ZigZag needs the exact gradient, or batches under bounds on single terms: a model or one of "
@@ -173,7 +184,7 @@ class ZigZag(Walls, ExactGradient):
                 "any noise."
             )
         super().__init__(provider, thinning, form, **options)
-        self.one_clock = not isinstance(self.thinning, Inversion)
+        self.one_clock = not isinstance(self.thinning, (Inversion, Enclosures))
 
     @compiled
     def clock(self, state, i, now, rng):
@@ -181,7 +192,7 @@ class ZigZag(Walls, ExactGradient):
 
     @compiled
     def rate(self, state, i, now, rng):
-        return self.rates.rate(self, state, now, rng)
+        return self.rates.rate(self, state, i, now, rng)
 
     @compiled
     def touches(self, state, i):
@@ -318,7 +329,9 @@ class ExactRates(Compiled):
         return time, bound
 
     @compiled
-    def rate(self, process, state, now, rng):
+    def rate(self, process, state, i, now, rng):
+        if not process.one_clock:
+            return positive(process.thinning.rate_of(process, state, i, now))
         rates = state.memory.rates
         process.signed_rates(state, now, rng, rates)
         process.thinning.observe(process, state, 0, now, rng)

@@ -69,6 +69,11 @@ class Bound(Compiled):
     def observe(self, process, state, i, now, rng):
         """Called where clock i has proposed, or had a horizon, and the gradient there is known; nothing by default."""
 
+    @compiled
+    def rate_of(self, process, state, i, now):
+        """The signed rate of clock i, of a bound that has it for single clocks: see `pdmp.thinning.enclosures`."""
+        return np.nan
+
     def memory(self, m: int, dim: int, width: float) -> tuple:
         """What one chain keeps for this bound: a named tuple of arrays.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutations.bugs import Bug
 
 GRAPH, LOCAL = ("tests/factors/test_graph.py",), ("tests/factors/test_local.py",)
+TERMS = ("tests/factors/test_sums.py",)
 EVENTS = ("tests/factors/test_local.py", "tests/statistics/test_local_laws.py")
 
 BUGS = [
@@ -314,6 +315,84 @@ BUGS = [
             "out[0] = state.memory.curvatures[state.memory.moving[0]]",
             "out[0] = state.memory.curvatures[0]",
             LOCAL,
+        ),
+        # terms that are expressions
+        (
+            "sums: an arc is swept like a line",
+            "pdmp/factors/sums.py",
+            "room.low_eta[f, 0] = eta + min(sine * slope, 0.0) - max(rise * bend, 0.0) - rounding",
+            "room.low_eta[f, 0] = eta + min(sine * slope, 0.0) - rounding",
+            TERMS,
+        ),
+        (
+            "sums: the pace of a functional stays as it is on an arc",
+            "pdmp/factors/sums.py",
+            "room.high_slope[f, 0] = slope - min(rise * slope, 0.0) - min(sine * bend, 0.0) + rounding",
+            "room.high_slope[f, 0] = slope + rounding",
+            TERMS,
+        ),
+        (
+            "sums: a product of two functionals counts once",
+            "pdmp/factors/sums.py",
+            "product = (1.0 if a == b else 2.0) * room.slope[a, 0] * room.slope[b, 0]",
+            "product = room.slope[a, 0] * room.slope[b, 0]",
+            TERMS,
+        ),
+        (
+            "sums: the centre does not pull",
+            "pdmp/factors/sums.py",
+            "return v * partial, up(most - least)",
+            "return v * partial, most",
+            TERMS,
+        ),
+        (
+            "sums: what joins a quadratic factor has no linear part",
+            "pdmp/factors/sums.py",
+            "force[indptr[f] + p] += weight * model.numbers[j, 0]",
+            "force[indptr[f] + p] += 0.0",
+            TERMS,
+        ),
+        (
+            "sums: the concave part of Student's prior is forgotten",
+            "pdmp/factors/sums.py",
+            "least = 0.0 if kind != STUDENT_T else -0.125 * (a + 1.0) / (a * c * c) * (1.0 + SLACK)",
+            "least = 0.0",
+            TERMS,
+        ),
+        (
+            "sums: a prior is bounded where the path is now",
+            "pdmp/factors/sums.py",
+            "furthest = here + max(sine * v, 0.0) - min(rise * bend, 0.0)",
+            "furthest = here",
+            TERMS,
+        ),
+        (
+            "sums: one coefficient of a coordinate that has two",
+            "pdmp/factors/sums.py",
+            "                total += model.values[w + q]\n",
+            "                total = model.values[w + q]\n",
+            TERMS,
+        ),
+        (
+            "enclosures: a bound is used beyond its horizon",
+            "pdmp/thinning/enclosures.py",
+            "    if s >= width:\n        return now + width, HORIZON\n",
+            "",
+            TERMS,
+        ),
+        (
+            "enclosures: an infinite bound ends the run",
+            "pdmp/thinning/enclosures.py",
+            "        width *= 0.5\n",
+            "        width *= 1.0\n",
+            TERMS,
+        ),
+        (
+            "enclosures: what is not quadratic is certain",
+            "pdmp/factors/sums.py",
+            "return self.flow.longest() == math.inf and self.term_start[i] == self.term_start[i + 1]",
+            "return self.flow.longest() == math.inf",
+            TERMS,
         ),
     ]
 ]

@@ -1,0 +1,292 @@
+"""Local processes on posteriors of expressions: rates and bounds against differences, clocks, and a law."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import pdmp
+from pdmp.factors.bounds import FactorWithin
+from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
+from pdmp.flow import Elliptic, Linear
+from pdmp.models.priors import HalfNormal, Normal, StudentT
+from pdmp.process import DATA
+from pdmp.thinning.enclosures import Enclosures
+from tests.checks import assert_unbiased, replicate
+
+pytestmark = pytest.mark.exact
+
+D = 6
+COUNTS, Y = np.array([2.0, 0.0, 5.0]), np.array([0.4, -1.3])
+
+
+def bent(a, b):
+    return 0.3 * a * a * (2.0 + np.cos(b))
+
+
+def make():
+    """Quadratic terms, others, one coordinate in two functionals of a term, and four priors.
+
+    Coordinates: x 0-2, log_s 3, t 4, u 5.
+    """
+    p = pdmp.Parameters(x=3, log_s=1, t=1, u=1)
+    i = np.arange(2)
+    rows = [
+        pdmp.terms(lambda c, a, b: c * (a - 2.0 * b) ** 2 + 0.3 * a, [[0.7, 1.1]], [p.x[i], p.x[i + 1]]),
+        pdmp.terms(lambda y, a: np.exp(a) - y * a, [COUNTS], [p.x[np.arange(3)] + 0.5 * p.t]),
+        pdmp.terms(lambda y, m, s: s + 0.5 * (y - m) ** 2 * np.exp(-2.0 * s), [Y], [p.x[i] - 0.2, p.log_s]),
+        pdmp.terms(bent, at=[p.t, 0.5 * p.t + p.x[2]]),
+        pdmp.terms(lambda a: 0.4 * (a - 1.0) ** 2, at=[p.u]),
+    ]
+    priors = {"x": Normal(0.5, 1.2), "log_s": HalfNormal(1.0), "t": StudentT(4.0, 0.3, 0.8)}
+    return pdmp.models.sum_of_terms(p, rows, priors)
+
+
+MODEL = make()
+GRAPH = graph_of_sum(MODEL)
+MEAN, WEIGHTS = np.array([0.2, -0.3, 0.1, 0.4, 0.0, 1.0]), np.array([0.5, 2.0, 1.0, 0.7, 3.0, 0.9])
+
+
+def state_of(process, seed, spread=0.6):
+    """Coordinates that were last moved at times of their own, before 1."""
+    rng = np.random.default_rng(seed)
+    state = process.resolve(np.zeros(D)).begin(spread * rng.standard_normal(D), rng)
+    state.v[:] = rng.standard_normal(D)
+    state.moved[:] = rng.uniform(0.0, 1.0, D)
+    return state
+
+
+def path(flow, state, time):
+    at = [(j, state.x[j], state.v[j], time - state.moved[j]) for j in range(D)]
+    return np.array([flow.position(*a) for a in at]), np.array([flow.velocity(*a) for a in at])
+
+
+def gradient_of(f, x):
+    out = np.zeros(D)
+    for t in GRAPH.terms[GRAPH.term_start[f] : GRAPH.term_start[f + 1]]:
+        MODEL.add_factor_gradient(x, t, out)
+    return out
+
+
+def test_what_is_quadratic_in_one_coordinate_joins_a_quadratic_term_of_it():
+    scopes = [GRAPH.scope(f).tolist() for f in range(len(GRAPH))]
+    terms = [GRAPH.terms[GRAPH.term_start[f] : GRAPH.term_start[f + 1]].tolist() for f in range(len(GRAPH))]
+    n = MODEL.n_data  # 2 + 3 + 2 + 1 + 1 rows; the priors of x join the first term that has the coordinate
+    assert scopes == [[0, 1], [1, 2], [0, 4], [1, 4], [2, 4], [0, 3], [1, 3], [2, 4], [5], [3], [4]]
+    assert terms == [[0, n, n + 1], [1, n + 2], [2], [3], [4], [5], [6], [7], [8], [n + 3], [n + 4]]
+    assert SumFactors(MODEL, GRAPH).known.tolist() == [True, True] + [False] * 6 + [True, False, False]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rates_and_gradients_of_factors_are_those_of_their_terms(seed):
+    process = pdmp.LocalBPS(MODEL)
+    factors, state, now = process.factors.native, state_of(process, seed), 1.3
+    x, v = path(Linear(), state, now)
+    total = np.zeros(D)
+    for f in range(len(GRAPH)):
+        wanted = gradient_of(f, x)
+        assert factors.along(state, f, now) == pytest.approx(v @ wanted, rel=1e-11, abs=1e-12)
+        factors.gradient(state, f, now)
+        scope = GRAPH.scope(f)
+        np.testing.assert_allclose(state.memory.gradient[: len(scope)], wanted[scope], rtol=1e-11, atol=1e-12)
+        total[scope] += state.memory.gradient[: len(scope)]
+    np.testing.assert_allclose(total, MODEL.gradient(x), rtol=1e-10)
+
+
+def slope_of(rate, t, h=1e-5):
+    return (rate(t + h) - rate(t - h)) / (2.0 * h)
+
+
+@pytest.mark.parametrize("reach", [1e-7, 0.1, 1.5])
+def test_no_rate_of_a_factor_is_above_its_bound(reach):
+    process = pdmp.LocalBPS(MODEL)
+    factors, now = process.factors.native, 1.3
+    for seed in range(6):
+        state = state_of(process, seed)
+
+        def rate(t, f, state=state):
+            x, v = path(Linear(), state, t)
+            return v @ gradient_of(f, x)
+
+        for f in range(len(GRAPH)):
+            if factors.is_affine(f):
+                a, b = factors.affine(state, f, now)
+                np.testing.assert_allclose([a + b * u for u in (0.0, 1.0)], [rate(now + u, f) for u in (0.0, 1.0)])
+                continue
+            a, b = factors.rate_within(state, f, now, reach)
+            assert a == pytest.approx(rate(now, f), rel=1e-11)
+            slopes = [slope_of(lambda t, f=f: rate(t, f), now + u) for u in np.linspace(0.0, reach, 7)]
+            scale = 1.0 + np.abs(slopes).max()
+            assert b >= max(slopes) - 1e-8 * scale
+            if (
+                reach < 1e-6 and f != 10
+            ):  # no looser than it need be; of Student's t a bound for all coordinates is used
+                assert b <= max(slopes) + 1e-5 * scale
+
+
+@pytest.mark.parametrize("reach", [1e-7, 0.1, 1.4])
+@pytest.mark.parametrize("kind", ["linear", "elliptic"])
+def test_no_rate_of_a_coordinate_is_above_its_bound(kind, reach):
+    if kind == "linear":
+        process, flow = pdmp.ZigZag(MODEL, thinning="local"), Linear()
+        weights = 0.0
+    else:
+        process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+        flow, weights = Elliptic(MEAN), WEIGHTS
+    sums, now = process.thinning.sums.native, 1.3
+    for seed in range(6):
+        state = state_of(process, seed)
+
+        def rate(t, i, state=state):
+            x, v = path(flow, state, t)
+            return v[i] * (MODEL.gradient(x) - weights * (x - MEAN))[i]
+
+        for i in range(D):
+            assert sums.rate_of(state, i, now) == pytest.approx(rate(now, i), rel=1e-10, abs=1e-12)
+            if sums.is_affine(i):
+                assert kind == "linear" and i == 5
+                a, b = sums.affine(state, i, now)
+                np.testing.assert_allclose([a + b * u for u in (0.0, 1.0)], [rate(now + u, i) for u in (0.0, 1.0)])
+                continue
+            a, b = sums.rate_within(state, i, now, reach)
+            assert a == pytest.approx(rate(now, i), rel=1e-10, abs=1e-12)
+            slopes = [slope_of(lambda t, i=i: rate(t, i), now + u) for u in np.linspace(0.0, reach, 9)]
+            scale = 1.0 + np.abs(slopes).max()
+            assert b >= max(slopes) - 1e-8 * scale
+            if reach < 1e-6 and i != 4:
+                assert b <= max(slopes) + 1e-5 * scale
+
+
+def test_a_frozen_coordinate_has_no_rate():
+    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+    state = state_of(process, 0)
+    state.x[1] = state.v[1] = 0.0
+    assert process.thinning.sums.native.rate_within(state, 1, 1.3, 0.5) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
+def test_clocks_ring_at_their_rates(name):
+    options = {"mean": MEAN, "covariance": 1.0 / WEIGHTS} if name == "FactorisedBoomerang" else {}
+    local = {} if name == "LocalBPS" else {"thinning": "local"}
+    process = getattr(pdmp, name)(MODEL, **options, **local)
+    assert process.exact_bounds
+    found = pdmp.validation.check_clocks(process, events=1_000, initial=np.zeros(D), seed=1, tolerance=1e-3)
+    assert found.p > 1e-6, found
+    assert sum(clock.violations for clock in found.clocks) == 0
+
+
+def pair():
+    """Two counts with log means a and a + b, and a step between them."""
+    p = pdmp.Parameters(a=1, b=1)
+    counts = pdmp.terms(lambda y, z: np.exp(z) - y * z, [[3.0, 1.0]], [p.a + np.array([0.0, 1.0]) * p.b])
+    step = pdmp.terms(lambda a, b: 0.5 * (a + b) ** 2, at=[p.a, p.b])
+    return pdmp.models.sum_of_terms(p, [counts, step], {"a": Normal(0.0, 1.5), "b": StudentT(3.0, 0.0, 1.0)})
+
+
+def law_of(model):
+    grid = np.linspace(-7.0, 5.0, 121)
+    points = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    potential = np.array([model.potential(x) for x in points])
+    w = np.exp(potential.min() - potential)
+    mean = np.average(points, axis=0, weights=w)
+    return mean, np.average((points - mean) ** 2, axis=0, weights=w)
+
+
+@pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
+def test_the_law_is_the_posterior(name):
+    model, options = pair(), {}
+    mean, var = law_of(model)
+    if name != "LocalBPS":
+        options["thinning"] = "local"
+    if name == "FactorisedBoomerang":
+        options |= {"mean": [0.3, -0.2], "covariance": [0.5, 0.8]}
+    found = replicate(getattr(pdmp, name)(model, **options), mean, 16, 7, events=1_000)
+    assert_unbiased(found.mean, mean, resolution=0.45 * np.sqrt(var))
+    assert_unbiased(found.var, var, resolution=0.6 * var)
+
+
+def test_data_are_counted_and_horizons_adapt():
+    process = pdmp.LocalBPS(MODEL, refresh_rate=0.1)
+    state = state_of(process, 0)
+    rng, factors = np.random.default_rng(1), process.factors.native
+    before = state.memory.cells.copy()
+    thinning = process.thinning.native
+    assert thinning.propose(process.native, state, 0, 1.3, rng)[1] == math.inf  # a matrix: no horizon
+    assert state.counts[DATA] == 1 and np.array_equal(state.memory.cells, before)
+    time, bound = thinning.propose(process.native, state, 5, 1.3, rng)
+    assert state.counts[DATA] == 2 and state.memory.cells[5, 0] != before[5, 0]
+    passed = bound == 0.0
+    assert (state.memory.cells[5, 0] > before[5, 0]) == passed and (time == 1.3 + before[5, 0]) == passed
+    assert factors.is_affine(0) and not factors.is_affine(5)
+
+
+def test_near_a_pole_the_horizon_shrinks_until_a_bound_is_finite():
+    p = pdmp.Parameters(a=1)
+    model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda a: a - 2.0 * np.log(a), at=[p.a])], initial=[2.0])
+    process = pdmp.LocalBPS(model).resolve(np.array([2.0]))
+    state = process.begin(np.array([2.0]), np.random.default_rng(0))
+    state.v[0], state.memory.cells[0, 0] = -1.0, 50.0
+    time, bound = process.thinning.native.propose(process.native, state, 0, 0.0, np.random.default_rng(0))
+    assert 0.0 < time <= 2.0 and math.isfinite(bound) and state.memory.cells[0, 0] < 3.0
+    run = pdmp.sample(pdmp.LocalBPS(model), events=400, initial=[2.0], seed=3)
+    assert run.stats["bound_violations"] == 0 and run.trajectories[0].positions.min() > 0.0
+
+
+def lattice(n):
+    p = pdmp.Parameters(x=n)
+    i = np.arange(n - 1)
+    rows = [pdmp.terms(lambda a, b: (a - b) ** 2, at=[p.x[i], p.x[i + 1]]),
+            pdmp.terms(lambda a: np.exp(a) - a, at=[p.x[np.arange(n)]])]  # fmt: skip
+    return pdmp.models.sum_of_terms(p, rows)
+
+
+def test_where_terms_have_few_coordinates_each_has_a_clock():
+    model = lattice(40)
+    assert isinstance(pdmp.ZigZag(model).thinning, Enclosures) and pdmp.ZigZag(model).clocks == 40
+    assert isinstance(pdmp.FactorisedBoomerang(model).thinning, Enclosures)
+    assert isinstance(pdmp.LocalBPS(model).thinning, FactorWithin)
+    start, indices = neighbours_of(graph_of_sum(model))
+    assert indices[start[3] : start[4]].tolist() == [2, 3, 4]
+    p = pdmp.Parameters(b=3)
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    for matrix in (X, sparse.csr_array(X * (X > 0.0))):
+        rows = pdmp.terms(lambda y, z: np.logaddexp(0.0, z) - y * z, [np.arange(60) % 2], [matrix @ p.b])
+        regression = pdmp.models.sum_of_terms(p, [rows], {"b": Normal(0.0, 1.0)})
+        assert local_graph(regression) is None
+        assert not isinstance(pdmp.ZigZag(regression).thinning, Enclosures)
+
+
+def test_of_quadratic_terms_alone_rates_are_inverted():
+    """The same path as that of the Gaussian with this precision, which the built-in model samples."""
+    p = pdmp.Parameters(x=4)
+    i = np.arange(3)
+    rows = pdmp.terms(lambda a, b: 0.5 * (a + b) ** 2, at=[p.x[i], p.x[i + 1]])
+    model = pdmp.models.sum_of_terms(p, [rows], {"x": Normal(1.0, 2.0)})
+    precision = sparse.csr_array(model.hessian(np.zeros(4)))
+    mean = np.linalg.solve(precision.toarray(), np.full(4, 0.25))
+    start = np.array([0.3, 1.0, -0.5, 0.1])
+    one, other = (
+        pdmp.sample(pdmp.ZigZag(target, **options), events=60, initial=start, seed=5).trajectories[0]
+        for target, options in ((model, {"thinning": "local"}), (pdmp.models.Gaussian(mean, precision), {}))
+    )
+    np.testing.assert_allclose(one.positions, other.positions, rtol=1e-9, atol=1e-9)
+    assert isinstance(pdmp.ZigZag(model, thinning="local").thinning.sums, SumPartials)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: pdmp.ZigZag(GAUSSIAN, thinning="local"), "needs a model of pdmp.terms, got Gaussian"),
+        (lambda: pdmp.FactorisedBoomerang(COX, thinning="local"), "needs a model of pdmp.terms, got LogGaussianCox"),
+        (lambda: pdmp.LocalBPS(COX, thinning="hessian"), "needs a model of pdmp.terms, got LogGaussianCox"),
+        (lambda: pdmp.LocalBPS(MODEL, thinning="affine"), "`factor_rate_bound`"),
+    ],
+)
+def test_messages(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 2.0])
+COX = pdmp.models.LogGaussianCox([3, 1, 4], precision=[1.0, 1.0, 1.0])
