@@ -45,9 +45,7 @@ from pdmp.processes import (
     GeneralisedBPS,
     LipschitzSBPS,
     LocalBPS,
-    StickyBoomerang,
-    StickyBPS,
-    StickyZigZag,
+    Sticky,
     ZigZag,
 )
 
@@ -78,9 +76,7 @@ __all__ = [
     "Process",
     "Run",
     "SamplingError",
-    "StickyBPS",
-    "StickyBoomerang",
-    "StickyZigZag",
+    "Sticky",
     "Trajectory",
     "ZigZag",
     "auto",
@@ -132,6 +128,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("Sticky"):
+        processes.__getattr__(name)  # which says what is written now
     if name not in _LAZY:
         raise AttributeError(f"module 'pdmp' has no attribute {name!r}")
     if _LAZY[name] is None:

@@ -12,9 +12,7 @@ from pdmp.processes.hmc import HMC
 from pdmp.processes.lipschitz_sbps import LipschitzSBPS
 from pdmp.processes.local_bps import LocalBPS
 from pdmp.processes.sbps import SBPS
-from pdmp.processes.sticky_boomerang import StickyBoomerang
-from pdmp.processes.sticky_bps import StickyBPS
-from pdmp.processes.sticky_zigzag import StickyZigZag
+from pdmp.processes.sticky import Sticky
 from pdmp.processes.zigzag import ZigZag
 
 __all__ = [
@@ -30,8 +28,16 @@ __all__ = [
     "GeneralisedBPS",
     "LipschitzSBPS",
     "LocalBPS",
-    "StickyBPS",
-    "StickyBoomerang",
-    "StickyZigZag",
+    "Sticky",
     "ZigZag",
 ]
+
+#: Of `StickyZigZag` and others, for one version: the options of what is inside `Sticky` instead.
+_BEFORE = {"ZigZag": "", "BPS": ', velocities="gaussian"', "Boomerang": ', covariance="diagonal"'}
+
+
+def __getattr__(name: str) -> None:
+    kind = name.removeprefix("Sticky")
+    if kind != name and kind in _BEFORE:
+        raise AttributeError(f"pdmp.{name}(model, ...) is written pdmp.Sticky(pdmp.{kind}(model{_BEFORE[kind]}), ...).")
+    raise AttributeError(f"module 'pdmp.processes' has no attribute {name!r}")
