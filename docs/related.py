@@ -15,10 +15,10 @@ pdmp: compare reference comparison.compare comparison.reference plots.compare
 pdmp: regression formulas.fit.Fit models.priors.Prior diagnostics.inclusion plots.inclusion
 
 pdmp: BPS DirectionalBPS GeneralisedBPS ForwardEventChain LocalBPS ZigZag
-pdmp: ZigZag CoordinateSampler FactorisedBoomerang StickyZigZag LocalBPS
-pdmp: Boomerang FactorisedBoomerang StickyBoomerang HMC
+pdmp: ZigZag CoordinateSampler FactorisedBoomerang Sticky LocalBPS
+pdmp: Boomerang FactorisedBoomerang HMC
 pdmp: HMC auto discrete.MALA discrete.UBU comparison.NUTS
-pdmp: StickyZigZag StickyBPS StickyBoomerang diagnostics.inclusion plots.inclusion
+pdmp: Sticky ZigZag diagnostics.inclusion plots.inclusion
 pdmp: SBPS LipschitzSBPS BPS discrete.SGBPS plots.rate_and_bound
 pdmp: Parameters terms models.sum_of_terms models.priors.Prior Model
 pdmp: Bounded models.transforms.Transform BPS ZigZag
@@ -46,7 +46,7 @@ pdmp.models: GaussianMixture MixtureSum
 pdmp.models: MixtureSum LinearGaussian pdmp.factors.FactorGraph
 pdmp.models: LogisticRegression ProbitRegression PoissonRegression NegativeBinomialRegression StudentTRegression
 pdmp.models: HalfCauchyLogistic LogisticRegression SpikeAndSlabLogisticRegression
-pdmp.models: SpikeAndSlabLinearRegression SpikeAndSlabLogisticRegression pdmp.StickyZigZag
+pdmp.models: SpikeAndSlabLinearRegression SpikeAndSlabLogisticRegression pdmp.Sticky
 pdmp.models: NormalInverseGammaRegression NormalInverseGamma StudentTRegression SpikeAndSlabLinearRegression
 pdmp.models: from_function from_jax from_torch from_pymc from_numpyro from_stan
 pdmp.models: sum_of_terms pdmp.terms pdmp.Parameters from_function pdmp.Model
@@ -86,7 +86,7 @@ pdmp.diagnostics: configurational_temperature ksd scores
 pdmp.diagnostics: mean_error sd_error variance_error pdmp.plots.error_by_cost
 pdmp.diagnostics: log_loss running_log_loss log_likelihood accuracy rmse
 pdmp.diagnostics: reliability ece mce pdmp.plots.reliability
-pdmp.diagnostics: inclusion sparsity pdmp.StickyZigZag pdmp.plots.inclusion
+pdmp.diagnostics: inclusion sparsity pdmp.Sticky pdmp.plots.inclusion
 pdmp.validation: calibrate calibration check_clocks
 pdmp.validation: check_clocks pdmp.diagnostics.bounds pdmp.Process
 

@@ -108,12 +108,12 @@ def main():
     model, names = diabetes()
     exact = enumerated(model)
     found = {"enumeration": (exact, None)}
-    for label, make, events in (
-        ("sticky Zig-Zag", pdmp.StickyZigZag, 8_000_000),
-        ("sticky BPS", pdmp.StickyBPS, 4_000_000),
+    for label, inner, events in (
+        ("sticky Zig-Zag", pdmp.ZigZag(model), 8_000_000),
+        ("sticky BPS", pdmp.BPS(model, velocities="gaussian"), 4_000_000),
     ):
         began = time.perf_counter()
-        values, error, run = sampled(make(model, inclusion=INCLUSION), int(share * events))
+        values, error, run = sampled(pdmp.Sticky(inner, inclusion=INCLUSION), int(share * events))
         found[label] = values, error
         worst = np.abs(values - exact).max()
         passed = worst < (0.05 if args.quick else 0.02)
@@ -128,12 +128,12 @@ def main():
 
     model, names = breast_cancer()
     found = {}
-    for label, make, events in (
-        ("sticky Zig-Zag", pdmp.StickyZigZag, 600_000),
-        ("sticky BPS", pdmp.StickyBPS, 400_000),
+    for label, inner, events in (
+        ("sticky Zig-Zag", pdmp.ZigZag(model), 600_000),
+        ("sticky BPS", pdmp.BPS(model, velocities="gaussian"), 400_000),
     ):
         began = time.perf_counter()
-        values, error, run = sampled(make(model, inclusion=INCLUSION, always=[0]), int(share * events))
+        values, error, run = sampled(pdmp.Sticky(inner, inclusion=INCLUSION, always=[0]), int(share * events))
         found[label] = values[1:], error[1:]
         print(
             f"breast cancer, {label:15} {values[1:].sum():.2f} of 30 covariates expected "

@@ -49,9 +49,7 @@ if TYPE_CHECKING:
         GeneralisedBPS,
         LipschitzSBPS,
         LocalBPS,
-        StickyBoomerang,
-        StickyBPS,
-        StickyZigZag,
+        Sticky,
         ZigZag,
     )
 
@@ -77,9 +75,7 @@ __all__ = [
     "Process",
     "Run",
     "SamplingError",
-    "StickyBPS",
-    "StickyBoomerang",
-    "StickyZigZag",
+    "Sticky",
     "Trajectory",
     "ZigZag",
     "auto",
@@ -126,8 +122,9 @@ __getattr__, __dir__ = _lazily(
         "pdmp.formulas": ". regression",
         "pdmp.models.sums_of_terms": "terms",
         "pdmp.processes": "BPS HMC SBPS Boomerang Bounded CoordinateSampler DirectionalBPS FactorisedBoomerang "
-        "ForwardEventChain GeneralisedBPS LipschitzSBPS LocalBPS StickyBPS StickyBoomerang StickyZigZag ZigZag",
+        "ForwardEventChain GeneralisedBPS LipschitzSBPS LocalBPS Sticky ZigZag",
     },
+    processes.RENAMED,
 )
 
 

@@ -326,6 +326,24 @@ class Process(Compiled):
         """
         raise TypeError(f"{cls.__name__} takes no metric; those that do are {', '.join(takers_of_metrics())}.")
 
+    def among_moving(self) -> Process:
+        """The process where a coordinate of velocity 0 is frozen: what runs inside `pdmp.Sticky`.
+
+        Its rates and events concern the other coordinates; their velocities have, given those of the frozen ones that
+        are remembered, the law that they had.
+
+        Raises
+        ------
+        TypeError
+            For a process of which this is not known, or not with these options.
+        """
+        raise TypeError(
+            "pdmp.Sticky needs a process whose coordinates can be frozen one by one: pdmp.ZigZag(target) without a "
+            'mass, pdmp.BPS(target, velocities="gaussian") without a mass, pdmp.Boomerang(target, '
+            'covariance="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
+            f"MovingRegressionBoomerang; got a {type(self).__name__} that is not one of these."
+        )
+
     def adapted(self, statistics: Sequence[dict]) -> Process:
         """A copy with what a run has adapted, frozen; the process itself if nothing adapts.
 
@@ -480,6 +498,13 @@ def interleave(*columns):
     rows = np.zeros((len(columns[0]), width))
     rows[:, : len(columns)] = np.stack(columns, axis=1)
     return tuple(rows[:, k] for k in range(len(columns)))
+
+
+def recast(process, cls):
+    """A copy of the process as one of the class `cls`, which derives from its own and has the same fields."""
+    process = copy.copy(process)
+    process.__class__ = cls
+    return process
 
 
 def _arguments(function):

@@ -15,7 +15,7 @@ def inclusion(run: Any) -> np.ndarray:
     Parameters
     ----------
     run : Run
-        Of `pdmp.StickyZigZag`, `pdmp.StickyBPS` or `pdmp.StickyBoomerang`.
+        Of `pdmp.Sticky`.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def inclusion(run: Any) -> np.ndarray:
     >>> import pdmp
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
     >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)
-    >>> run = pdmp.sample(pdmp.StickyZigZag(model), events=2_000, seed=1)
+    >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=2_000, seed=1)
     >>> pdmp.diagnostics.inclusion(run).shape
     (2,)
     """
@@ -65,7 +65,7 @@ def sparsity(run: Any) -> dict[tuple[int, ...], float]:
     >>> import pdmp
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
     >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)
-    >>> run = pdmp.sample(pdmp.StickyZigZag(model), events=2_000, seed=1)
+    >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=2_000, seed=1)
     >>> most_probable = next(iter(pdmp.diagnostics.sparsity(run)))
     >>> most_probable
     (0,)
@@ -97,7 +97,7 @@ def _records(run):
         raise ValueError("there is no path after the warm-up: the run ended before, or had no event.")
     if not all("included" in r.accumulated for r in records):
         raise ValueError(
-            f"inclusion is for runs of sticky processes, such as pdmp.StickyZigZag; this is one of "
+            f"inclusion is for runs of sticky processes, such as pdmp.Sticky; this is one of "
             f"{run.info['sampler']}, whose coordinates are never exactly 0."
         )
     return records

@@ -48,9 +48,8 @@ from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
-from pdmp.processes.sticky import thawing_rates
+from pdmp.processes.sticky import Sticky, thawing_rates
 from pdmp.processes.sticky_groups import StickyGroups
-from pdmp.processes.sticky_zigzag import StickyZigZag
 
 SUBSAMPLED_ROWS = 50_000  #: from so many rows on rows are sub-sampled, where that is exact
 INCLUSION = 0.5  #: prior probability that a coefficient named by `select` is not 0
@@ -684,7 +683,7 @@ def name_of(process: Any, sampler: str) -> str:
         RegressionBPS: "the Bouncy Particle Sampler",
         RegressionBoomerang: "the Boomerang sampler" + ", as coefficients are correlated" * (sampler == "auto"),
         CrossedZigZag: "the Zig-Zag process",
-        StickyZigZag: "the sticky Zig-Zag process",
+        Sticky: "the sticky Zig-Zag process",
     }.get(type(process), f"pdmp.{type(process).__name__}")
     if type(process) is StickyGroups:
         name = {
@@ -746,7 +745,7 @@ def has_few_rows(process: StickyGroups, model: MixedRegression) -> bool:
 
 def from_all_rows(model: MixedRegression, sd: np.ndarray, starts: Any) -> tuple[Any, Any, str]:
     """Selection with all rows for each gradient, and what is said of it: as `subsampled` does."""
-    process = StickyZigZag(model, model.model_prior, speed=sd)
+    process = Sticky(ZigZag(model, speed=sd), model.model_prior)
     said = "each gradient is from all rows: they say too little for bounds on single ones"
     return process, starts, f"{said}; bounds by {process.describe_bound()}"
 

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def lazily(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazily(
+    package: str, names: dict[str, str], renamed: dict[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package.
 
     Parameters
@@ -17,6 +19,8 @@ def lazily(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], C
         Its ``__name__``.
     names : dict of str to str
         By module: names in it, with blanks between them; a dot is the module itself.
+    renamed : dict of str to str, optional
+        What is said of names that are not used any more.
     """
     places = {}
     for module, listed in names.items():
@@ -25,7 +29,7 @@ def lazily(package: str, names: dict[str, str]) -> tuple[Callable[[str], Any], C
 
     def get(name: str) -> Any:
         if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError((renamed or {}).get(name, f"module {package!r} has no attribute {name!r}"))
         module, what = places[name]
         found = importlib.import_module(module)
         found = found if what == "." else getattr(found, what)

@@ -236,7 +236,7 @@ def inclusion(
     Parameters
     ----------
     run : Run
-        Of a sticky process, such as `pdmp.StickyZigZag`.
+        Of a sticky process, such as `pdmp.Sticky`.
     coordinates : sequence of int or str, optional
         Numbers or names; by default all if they are at most 30, else the 30 that are most probably selected.
     chain : int, optional
@@ -258,7 +258,8 @@ def inclusion(
     >>> matplotlib.use('agg')
     >>> import pdmp
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
-    >>> run = pdmp.sample(pdmp.StickyZigZag(pdmp.models.SpikeAndSlabLinearRegression(X, y)), events=2_000, seed=1)
+    >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)
+    >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=2_000, seed=1)
     >>> pdmp.plots.inclusion(run).get_xlabel()
     'probability of being selected'
     """

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from pdmp.processes.lipschitz_sbps import LipschitzSBPS
     from pdmp.processes.local_bps import LocalBPS
     from pdmp.processes.sbps import SBPS
-    from pdmp.processes.sticky_boomerang import StickyBoomerang
-    from pdmp.processes.sticky_bps import StickyBPS
-    from pdmp.processes.sticky_zigzag import StickyZigZag
+    from pdmp.processes.sticky import Sticky
     from pdmp.processes.zigzag import ZigZag
 
 __all__ = [
@@ -35,11 +33,15 @@ __all__ = [
     "GeneralisedBPS",
     "LipschitzSBPS",
     "LocalBPS",
-    "StickyBPS",
-    "StickyBoomerang",
-    "StickyZigZag",
+    "Sticky",
     "ZigZag",
 ]
+
+#: Names of the version before, and what is written now.
+RENAMED = {
+    f"Sticky{kind}": f"pdmp.Sticky{kind}(model, ...) is written pdmp.Sticky(pdmp.{kind}(model{option}), ...)."
+    for kind, option in (("ZigZag", ""), ("BPS", ', velocities="gaussian"'), ("Boomerang", ', covariance="diagonal"'))
+}
 
 __getattr__, __dir__ = _lazily(
     __name__,
@@ -56,9 +58,8 @@ __getattr__, __dir__ = _lazily(
         "pdmp.processes.lipschitz_sbps": "LipschitzSBPS",
         "pdmp.processes.local_bps": "LocalBPS",
         "pdmp.processes.sbps": "SBPS",
-        "pdmp.processes.sticky_boomerang": "StickyBoomerang",
-        "pdmp.processes.sticky_bps": "StickyBPS",
-        "pdmp.processes.sticky_zigzag": "StickyZigZag",
+        "pdmp.processes.sticky": "Sticky",
         "pdmp.processes.zigzag": "ZigZag",
     },
+    RENAMED,
 )

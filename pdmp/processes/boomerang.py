@@ -37,7 +37,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive
-from pdmp.process import CERTAIN, Process, positions
+from pdmp.process import CERTAIN, Process, positions, recast
 from pdmp.processes.exact import predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, gaussian_reference, reference_mean
@@ -293,6 +293,11 @@ class Boomerang(Walls, Process):
                 out[BOUNCE] += v[j] * scratch[j]
         out[REFRESH] = self.refresh_rate
 
+    def among_moving(self) -> Process:
+        diagonal = isinstance(self.reference, DiagonalReference)  # each coordinate runs on an ellipse of its own
+        fits = type(self) is Boomerang and diagonal and not self.subsampled
+        return recast(self, MovingBoomerang) if fits else super().among_moving()
+
     def describe_bound(self) -> str:
         return self.thinning.describe(self.model, None)
 
@@ -324,6 +329,46 @@ class Boomerang(Walls, Process):
             bound=self.thinning.memory(1, d, math.sqrt(d) if isinstance(self.thinning, Predicted) else WIDEST),
             provider=self.provider.memory(rng),
         )
+
+
+class MovingBoomerang(Boomerang):
+    """`Boomerang` among the coordinates whose velocity is not 0, with a diagonal covariance."""
+
+    @compiled
+    def jump(self, state, i, now, rng):
+        v, sd, gradient = state.v, self.reference.sd, state.memory.gradient
+        if i == REFRESH:
+            for j in range(v.shape[0]):
+                if v[j] != 0.0:
+                    v[j] = sd[j] * rng.standard_normal()
+            return i
+        self.evaluate(state, now, rng)
+        along, square = 0.0, 0.0
+        for j in range(v.shape[0]):
+            if v[j] != 0.0:
+                along += v[j] * gradient[j]
+                square += sd[j] * sd[j] * gradient[j] * gradient[j]
+        if math.isnan(along + square):
+            return -1
+        if square > 0.0:
+            for j in range(v.shape[0]):
+                if v[j] != 0.0:
+                    v[j] -= 2.0 * along / square * sd[j] * sd[j] * gradient[j]
+        return i
+
+    @compiled
+    def harmonics(self, state, now, rng):
+        """Frozen coordinates away from m add to the waves of frequency 1: all are read off four rates."""
+        self.evaluate(state, now, rng)
+        start = self.along(state, now)
+        self.evaluate(state, now + math.pi, rng)
+        opposite = self.along(state, now + math.pi)
+        a, c = 0.5 * (start - opposite), 0.5 * (start + opposite)
+        self.evaluate(state, now + 0.5 * math.pi, rng)
+        b = self.along(state, now + 0.5 * math.pi) + c
+        self.evaluate(state, now + 0.25 * math.pi, rng)
+        d = self.along(state, now + 0.25 * math.pi) - math.sqrt(0.5) * (a + b)
+        return a, b, c, d, self.energy(state)
 
 
 def boomerang_provider(provider, name):

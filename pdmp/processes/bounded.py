@@ -32,7 +32,7 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
 from pdmp.process import CERTAIN, Process, last_moved
-from pdmp.processes.extended import Extended
+from pdmp.processes.extended import Extended, check_process
 from pdmp.processes.walls import Walls
 
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ class Bounded(Extended):
         kind: str = "reflect",
     ) -> None:
         name = type(self).__name__
-        if not isinstance(process, Process):
-            raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
+        check_process(process)
         if not isinstance(process, Walls) or process.wall_rule is None:
             raise TypeError(
                 f"pdmp.{name} needs a process that knows what a wall does to its velocity: pdmp.ZigZag, pdmp.LocalBPS, "

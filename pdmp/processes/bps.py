@@ -37,7 +37,7 @@ from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
-from pdmp.process import CERTAIN
+from pdmp.process import CERTAIN, Process, recast
 from pdmp.processes.exact import (
     ExactGradient,
     check_rate,
@@ -273,6 +273,10 @@ class BPS(Walls, ExactGradient):
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
+    def among_moving(self) -> Process:
+        fits = type(self) is BPS and self.gaussian and isinstance(self.mass, Identity)
+        return recast(self, MovingBPS) if fits else super().among_moving()
+
     @classmethod
     def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> Self:
         """With its mass, under a predicted bound where the model gives none; see `Process.in_metric`."""
@@ -338,6 +342,29 @@ class BPS(Walls, ExactGradient):
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         memory = self.exact_memory(x, rng, components=1, metric=not isinstance(self.mass, Identity))
         return memory._replace(hessian_product=np.zeros(self.dim), mass=self.mass.memory(x))
+
+
+class MovingBPS(BPS):
+    """`BPS` among the coordinates whose velocity is not 0: given the others, theirs are N(0, I) as well."""
+
+    @compiled
+    def bounce(self, u, a, scratch, rng):
+        along, square = 0.0, 0.0
+        for j in range(u.shape[0]):
+            if u[j] != 0.0:
+                along += u[j] * a[j]
+                square += a[j] * a[j]
+        if square > 0.0:
+            for j in range(u.shape[0]):
+                if u[j] != 0.0:
+                    u[j] -= 2.0 * along / square * a[j]
+
+    @compiled
+    def refresh(self, u, scratch, rng):
+        rest = math.sqrt(1.0 - self.persistence**2)
+        for j in range(u.shape[0]):
+            if u[j] != 0.0:
+                u[j] = self.persistence * u[j] + rest * rng.standard_normal()
 
 
 def isotropic(model, mass, x, points=4):

@@ -159,6 +159,12 @@ class Extended(Process):
         return state
 
 
+def check_process(process):
+    """Raise a `TypeError` for what is no process."""
+    if not isinstance(process, Process):
+        raise TypeError(f"`process` must be a process such as pdmp.ZigZag(model), got a {type(process).__name__}.")
+
+
 def _all_together(inner):
     """Dependents of the inner process's clocks and of one further clock, which every event concerns."""
     n = inner.clocks

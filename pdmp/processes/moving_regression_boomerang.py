@@ -35,7 +35,7 @@ Bierkens, Grazzi, Kamatani & Roberts (2020), The Boomerang sampler, ICML. Bierke
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -88,7 +88,7 @@ class MovingRegressionBoomerang(RegressionBoomerang):
     >>> from pdmp.processes.sticky import Sticky
     >>> X, y = np.column_stack([np.ones(40), np.arange(40) % 3]), np.arange(40) % 4
     >>> model = MixedRegression(X, y, PoissonLaw(), ["Intercept", "x"], [Normal(0.0, 1.0)] * 2)
-    >>> process = Sticky(MovingRegressionBoomerang(model), inclusion=0.5, always=[0], slab_density=None, kappa=None)
+    >>> process = Sticky(MovingRegressionBoomerang(model), inclusion=0.5, always=[0])
     >>> run = pdmp.sample(process, events=200, seed=1)
     >>> run.stats["data_terms"] <= run.stats["proposals"]
     True
@@ -210,6 +210,9 @@ class MovingRegressionBoomerang(RegressionBoomerang):
                 gradient[j] = 0.0
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def among_moving(self) -> Self:
+        return self
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         return Memory(*super().memory(x, rng), waves=np.zeros(4))

@@ -39,7 +39,7 @@ Sampler, ICML, section 4 (preconditioning). Sen, Sachs, Lu & Dunson (2020), Biom
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -308,6 +308,9 @@ class RegressionBPS(RowFactors):
         return self.reflect(state)
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def among_moving(self) -> Self:
+        return self
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         d = self.dim

@@ -39,7 +39,7 @@ Sampler, JASA 113, section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunso
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -479,6 +479,9 @@ class RegressionZigZag(AnchoredZigZag):
     def anchor_distances(self, mean: np.ndarray, var: np.ndarray) -> tuple[float, float]:
         """As `pdmp.gradients.ControlVariate.anchor_distances`."""
         return float(np.sum(((mean - self.anchor) / self.scale) ** 2)), float(np.sum(var / self.scale**2))
+
+    def among_moving(self) -> Self:
+        return self
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         m = len(self.shared)

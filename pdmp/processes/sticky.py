@@ -1,4 +1,4 @@
-r"""Sticky coordinates, for spike-and-slab selection: what the sticky processes share.
+r"""Sticky coordinates, for spike-and-slab selection: a process of which coordinates freeze at 0 for a while.
 
 =====  ================================================================================================
 flow   that of the process within; a frozen coordinate stays at 0
@@ -26,12 +26,13 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.priors import BetaBernoulli
 from pdmp.native.classes import compiled
-from pdmp.process import CERTAIN, last_moved
-from pdmp.processes.extended import Extended, InnerReport
+from pdmp.process import CERTAIN, Process, last_moved
+from pdmp.processes.extended import Extended, InnerReport, check_process
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -74,14 +75,53 @@ class StickyReport(InnerReport):
 
 
 class Sticky(Extended):
-    """Base of the sticky processes.
+    """A sticky process of a spike-and-slab posterior: coordinates are exactly 0 for a part of the time.
+
+    The model's likelihood is kept; its prior is the slab. Coordinate i is 0 under the prior with the probability
+    1 - inclusionᵢ. ``run.inclusion()`` are the posterior inclusion probabilities: the fractions of time for which
+    coordinates move. Around a local process the cost of an event does not depend on the dimension.
 
     Parameters
     ----------
-    inner : Process
-        Whose velocities in frozen coordinates are 0, and stay so.
-    inclusion, always, slab_density, kappa
-        As in `StickyZigZag`.
+    process : Process
+        What moves between 0 and 0, of the model with the slab as its prior, a product over the coordinates that stick:
+        `ZigZag`, with exact gradients or batches; `BPS` with ``velocities="gaussian"``; `Boomerang` with a diagonal
+        covariance; or a sub-sampled process of a regression.
+    inclusion : float, array_like of shape (d,) or pdmp.models.priors.BetaBernoulli, optional
+        Prior probability that a coordinate is not 0, above 0 and below 1; that of the model when omitted, and 0.5 for a
+        model without spikes.
+    always : sequence of int, or mask of shape (d,)
+        Coordinates that never stick, an intercept for example.
+    slab_density : float or array_like, shape (d,), optional
+        Density of the slab at 0, for models that do not say it (``model.slab_density()``).
+    kappa : float or array_like, shape (d,), optional
+        Instead of these: rates at which coordinates of unit speed leave 0, inclusion / (1 - inclusion) * slab_density.
+
+    Raises
+    ------
+    TypeError
+        For a process whose coordinates cannot be frozen one by one, or not with its options.
+    ValueError
+        For probabilities, rates or densities out of range, a model whose slab density is not known, or nothing that
+        sticks.
+
+    See Also
+    --------
+    pdmp.ZigZag : The process that most often is within.
+    pdmp.diagnostics.inclusion : Inclusion probabilities with errors.
+
+    Notes
+    -----
+    A run that starts with coordinates at exactly 0 has these frozen.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> X = np.random.default_rng(0).standard_normal((50, 3))
+    >>> model = pdmp.models.LinearGaussian(X, X @ [1.0, 0.0, 0.0], noise_scale=1.0)
+    >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.2), time=1_000.0, seed=1)
+    >>> bool(run.inclusion()[0] > 0.9 > 0.5 > run.inclusion()[1])
+    True
     """
 
     kappa: np.ndarray  #: (d,) thawing rates at unit speed; 0 for coordinates that never stick
@@ -97,7 +137,16 @@ class Sticky(Extended):
     rests = True  # frozen coordinates
     has_groups = False  # of coordinates that leave together
 
-    def __init__(self, inner, inclusion, always, slab_density, kappa):
+    def __init__(
+        self,
+        process: Process,
+        inclusion: ArrayLike | BetaBernoulli | None = None,
+        always: ArrayLike = (),
+        slab_density: ArrayLike | None = None,
+        kappa: ArrayLike | None = None,
+    ) -> None:
+        check_process(process)
+        inner = process.among_moving()
         model, d = inner.model, inner.dim
         self.kappa = thawing_rates(model, d, inclusion, slab_density, kappa, type(self).__name__)
         self.kappa[_coordinates("always", always, d)] = 0.0
@@ -109,6 +158,7 @@ class Sticky(Extended):
         self.shape, self.other_shape = (law.a, law.b) if law else (0.0, 0.0)
         # The rates of all frozen coordinates depend on how many move.
         super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking), final=law is not None)
+        self.starts, self.choice, self.preparation_gradients = inner.starts, inner.choice, inner.preparation_gradients
         self.freeze = len(inner.events)
         self.thaw = self.freeze + 1
         self.events = (*inner.events, "freeze", "thaw")

@@ -94,7 +94,7 @@ class StickyGroups(Sticky):
         Coordinates that enter and leave together; each in one group at most. A group of one need not wait until its
         path crosses 0, as a coordinate that sticks, which is rare where data say much of each coefficient.
     inclusion, always, slab_density
-        As in `StickyZigZag`; the prior inclusion probability of a group is that of all its coordinates. Of a
+        As in `Sticky`; the prior inclusion probability of a group is that of all its coordinates. Of a
         `BetaBernoulli` law a group counts as one. Coordinates in no group stick one by one.
     rate : float, default 1.0
         λ, at which changes of each group are proposed. One that is not rejected early evaluates the potential twice.
@@ -106,7 +106,7 @@ class StickyGroups(Sticky):
     TypeError
         For another process within.
     ValueError
-        For groups that overlap or have several probabilities, or if the mode is not found; and as `StickyZigZag`.
+        For groups that overlap or have several probabilities, or if the mode is not found; and as `Sticky`.
 
     Examples
     --------

@@ -45,7 +45,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive
-from pdmp.process import CERTAIN
+from pdmp.process import CERTAIN, Process
 from pdmp.processes.exact import ExactGradient, predicted_without_bound
 from pdmp.processes.mass import check_mass, make_mass, mass_of, root_of
 from pdmp.processes.subsampled_zigzag import SubsampledRates
@@ -106,7 +106,7 @@ class ZigZag(Walls, ExactGradient):
     See Also
     --------
     pdmp.gradients.ControlVariate : One datum a proposal, without bias.
-    pdmp.StickyZigZag : Coefficients that may be zero.
+    pdmp.Sticky : Coefficients that may be zero.
     pdmp.BPS : All coordinates change at each event.
 
     Examples
@@ -256,6 +256,9 @@ class ZigZag(Walls, ExactGradient):
 
     def channels(self) -> list[str]:
         return [f"coordinate {j}" for j in range(self.dim)]
+
+    def among_moving(self) -> Process:
+        return self if self.mass is None else super().among_moving()
 
     @classmethod
     def in_metric(cls, target: Model | Provider, metric: Any, **options: Any) -> ZigZag:

@@ -96,9 +96,10 @@ def test_references(known):
 
 def test_spike_and_slab(known):
     model = pdmp.models.LinearGaussian([[1.0, 0.4], [0.2, 1.1], [-0.6, 0.5]], [1.2, 0.1, -0.4])
-    process = pdmp.auto(model, sampler=pdmp.StickyZigZag, options={"inclusion": 0.5}, seed=1)
+    process = pdmp.Sticky(pdmp.auto(model, sampler=pdmp.ZigZag, metric="diagonal", seed=1), inclusion=0.5)
+    assert process.starts is not None and process.starts is process.inner.starts
     np.testing.assert_allclose(process.inner.speed, np.sqrt(VARIANCES), rtol=1e-6)
-    process = pdmp.auto(model, sampler=pdmp.StickyBoomerang, options={"inclusion": 0.5}, seed=1)
+    process = pdmp.Sticky(pdmp.auto(model, sampler=pdmp.Boomerang, metric="diagonal", seed=1), inclusion=0.5)
     np.testing.assert_allclose(process.inner.reference.sd**2, VARIANCES, rtol=1e-6)
 
 

@@ -269,7 +269,7 @@ def main(argv=None):
         sd = np.sqrt(1.0 / np.diag(model.hessian()))
         inner = pdmp.ZigZag(model, speed=sd)
         measure("groups of one", StickyGroups(inner, [[j] for j in range(d)]), duration)
-        measure("sticking alone", pdmp.StickyZigZag(model, speed=sd), duration)
+        measure("sticking alone", pdmp.Sticky(inner), duration)
 
 
 if __name__ == "__main__":

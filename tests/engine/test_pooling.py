@@ -101,7 +101,7 @@ def test_quantiles_count_chains_by_their_lengths():
 def test_probabilities_of_models(d):
     """Of two coordinates they are accumulated; of twelve they are read from the paths."""
     target = Gaussian(np.where(np.arange(d) == 0, 1.0, 0.2), np.ones(d))
-    run = joined(lambda: pdmp.StickyZigZag(target, kappa=0.4), 40, 300, 90)
+    run = joined(lambda: pdmp.Sticky(pdmp.ZigZag(target), kappa=0.4), 40, 300, 90)
     included = weighted(run, lambda one: one.inclusion())
     np.testing.assert_allclose(run.inclusion(), included, rtol=1e-12)
     found, parts = pdmp.diagnostics.sparsity(run), [pdmp.diagnostics.sparsity(one) for one in run.split()]

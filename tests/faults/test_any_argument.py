@@ -52,7 +52,7 @@ REQUIRED = {
     **{name: {"provider": GAUSSIAN} for name in ("Boomerang", "FactorisedBoomerang", "ZigZag", "BPSSplitting")},
     **{name: {"provider": NOISY} for name in ("SBPS",)},
     **{name: {"provider": LOGISTIC} for name in ("LipschitzSBPS",)},
-    **{name: {"target": LOGISTIC} for name in ("StickyBPS",)},
+    "Sticky": {"process": pdmp.BPS(LOGISTIC, refresh_rate=1.0, velocities="gaussian")},
     **{name: {"provider": BATCH, "step": 0.01} for name in ("SGLD", "SGHMC", "SGNHT", "MSGNHT", "BADODAB", "SGRRLD")},
     **{name: {"provider": BATCH, "step": 0.01} for name in ("SGRRHMC", "SGZZ", "SGBPS", "SGD")},
     **{name: {"provider": GAUSSIAN, "step": 0.1} for name in ("BAOAB", "UBU", "ZigZagSplitting", "BPSSplitting")},

@@ -37,7 +37,6 @@ from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.remainders import Shells
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
-from pdmp.processes.sticky_zigzag import StickyZigZag
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -883,7 +882,11 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     monkeypatch.setattr(fitting, "FEW_ROWS_PASSES", 0.0)
     model = made(formula, family, select="all", priors={"inclusion": law})[0]
     process, starts, said = fitting.subsampled(model, True)
-    assert type(process) is StickyZigZag and (process.shape, process.other_shape) == (1.0, 3.0)
+    assert (
+        type(process) is Sticky
+        and type(process.inner) is pdmp.ZigZag
+        and (process.shape, process.other_shape) == (1.0, 3.0)
+    )
     assert process.sticking.tolist() == [1, 2] and process.inner.provider.exact
     assert np.allclose(process.inner.speed, laplace(model).sd, rtol=0.05)
     assert starts(3, np.random.default_rng(0)).shape == (3, model.dim)
@@ -903,11 +906,11 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     bouncing.growth = growth
     assert moving < model.dim
     expected = bouncing.expected_data_of(moving) / N
-    for passes, kind in ((0.99 * expected, StickyZigZag), (1.01 * expected, StickyGroups)):
+    for passes, kind in ((0.99 * expected, Sticky), (1.01 * expected, StickyGroups)):
         for limit, other, rows in (("FEW", "MANY", N + 1), ("MANY", "FEW", N)):
             monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", rows)
             monkeypatch.setattr(fitting, f"{limit}_ROWS_PASSES", passes)
-            monkeypatch.setattr(fitting, f"{other}_ROWS_PASSES", 2.0 * expected if kind is StickyZigZag else 0.0)
+            monkeypatch.setattr(fitting, f"{other}_ROWS_PASSES", 2.0 * expected if kind is Sticky else 0.0)
             assert type(fitting.subsampled(model, True)[0]) is kind
 
 

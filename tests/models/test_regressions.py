@@ -594,8 +594,8 @@ def test_convex_and_concave_parts(name):
         lambda: pdmp.LocalBPS(build("probit", n=8)),
         lambda: pdmp.ZigZag(LogisticRegression(sparse.csr_array(features(n=8)), targets(features(n=8))["binary"])),
         lambda: pdmp.BPS(normal_inverse_gamma().law, thinning=pdmp.thinning.LocalHessian()),
-        lambda: pdmp.StickyZigZag(
-            SpikeAndSlabLogisticRegression(features(n=8), targets(features(n=8))["binary"], intercept=True)
+        lambda: pdmp.Sticky(
+            pdmp.ZigZag(SpikeAndSlabLogisticRegression(features(n=8), targets(features(n=8))["binary"], intercept=True))
         ),
     ],
 )
@@ -761,18 +761,19 @@ def test_sticky_processes_take_the_spikes_from_the_model():
     model = spiky()
     assert model.prior_inclusion().tolist() == [0.2, 0.3, 0.4, 1.0]
     slab = 1.0 / (0.7 * math.sqrt(2.0 * math.pi))
-    for make in (pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang):
-        process = make(model)
+    bouncing = pdmp.BPS(model, velocities="gaussian"), pdmp.Boomerang(model, covariance="diagonal")
+    for inner in (pdmp.ZigZag(model), *bouncing):
+        process = pdmp.Sticky(inner)
         assert_allclose(process.kappa, [slab * 0.2 / 0.8, slab * 0.3 / 0.7, slab * 0.4 / 0.6, 0.0], rtol=1e-12)
         assert process.sticking.tolist() == [0, 1, 2]
-    assert_allclose(pdmp.StickyZigZag(model, inclusion=0.5).kappa, slab)  # what is said counts
+    assert_allclose(pdmp.Sticky(pdmp.ZigZag(model), inclusion=0.5).kappa, slab)  # what is said counts
     assert model.prior_inclusion()[3] == 1.0
     X, y = features(), targets(features())["binary"]
     for data in (X, sparse.csr_array(X)):
         model = SpikeAndSlabLogisticRegression(data, y, slab_scale=0.7, inclusion=0.2, intercept=True)
         assert isinstance(model, SpikeAndSlabLogisticRegression) and isinstance(model, LogisticRegression)
         assert isinstance(model.form, LogisticRows) == sparse.issparse(data)
-        assert_allclose(pdmp.StickyZigZag(model).kappa, [slab / 4.0] * 3 + [0.0])
+        assert_allclose(pdmp.Sticky(pdmp.ZigZag(model)).kappa, [slab / 4.0] * 3 + [0.0])
         x = points(model)[0]
         reference = LogisticRegression(X, y, prior_scale=0.7, intercept=True)
         assert_allclose(model.potential(x), reference.potential(x), rtol=1e-12)
@@ -928,7 +929,7 @@ NIG = NormalInverseGammaRegression
         (lambda: SPIKES(X3, Y3, always=[2]), r"`always` must name coefficients 0 … 1"),
         (
             lambda: SPIKES(np.eye(17), np.ones(17)).enumerate(),
-            "up to 16 coefficients .* and 17 may: use pdmp.StickyZigZag",
+            "up to 16 coefficients .* and 17 may: use pdmp.Sticky",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def selection():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((30, 3))
     model = pdmp.models.SpikeAndSlabLinearRegression(X, X @ [3.0, 0.0, 0.4] + rng.standard_normal(30))
-    return pdmp.sample(pdmp.StickyZigZag(model), events=400, chains=2, seed=1)
+    return pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=400, chains=2, seed=1)
 
 
 def test_an_atom_at_zero(selection):
@@ -130,7 +130,7 @@ def test_of_many_coefficients_the_most_probable_are_shown(selection, monkeypatch
 def test_no_errors_without_a_path_and_no_selection_without_sticking(plane):
     X = np.random.default_rng(1).standard_normal((20, 2))
     model = pdmp.models.SpikeAndSlabLinearRegression(X, X[:, 0])
-    run = pdmp.sample(pdmp.StickyZigZag(model), events=200, seed=1, store="moments")
+    run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), events=200, seed=1, store="moments")
     axes = plots.inclusion(run)
     assert all(np.ptp(segment[:, 0]) == 0.0 for segment in axes.containers[1][2][0].get_segments())
     with pytest.raises(ValueError, match="inclusion is for runs of sticky processes"):

@@ -283,7 +283,7 @@ def test_what_is_known_belongs_to_the_last_event(kind):
 def test_sticking(kind):
     """What is frozen is at 0 and stays there; thawed coordinates have their remembered velocity; the seed decides."""
     model = regression(PoissonLaw)
-    process = Sticky(kind(model), BetaBernoulli(1.0, 1.0), [0], np.array([1.0, 0.5, 0.5]), None)
+    process = Sticky(kind(model), BetaBernoulli(1.0, 1.0), [0], np.array([1.0, 0.5, 0.5]))
     assert process.sticking.tolist() == [1, 2] and process.one_clock
     start = process.anchor.copy()
     start[1] = 0.0
@@ -306,7 +306,7 @@ def test_all_that_moves_frozen(kind):
     """A model without anything that always moves: only thawing is left."""
     X = np.random.default_rng(10).standard_normal((30, 2))
     model = MixedRegression(X, np.arange(30) % 3, PoissonLaw(), ["x", "w"], [Normal(0.0, 1.0)] * 2)
-    process = Sticky(kind(model), 0.5, (), None, None)
+    process = Sticky(kind(model), 0.5)
     state = process.begin(np.zeros(2), np.random.default_rng(0))
     for i in (ROW, KNOWN):
         time, _ = process.native.clock(state, i, 0.0, np.random.default_rng(0))

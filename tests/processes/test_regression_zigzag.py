@@ -385,7 +385,7 @@ def test_inclusion_of_a_column_of_counts():
     included = prior * density * integrate.simpson(integrate.simpson(slab, x=axes[1]), x=axes[0])
     truth = included / (included + (1.0 - prior) * integrate.simpson(spike, x=axes[0]))
     assert 0.1 < truth < 0.9
-    process, found = Sticky(RegressionZigZag(model), None, (), None, None), []
+    process, found = Sticky(RegressionZigZag(model)), []
     for seed in range(30):
         run = pdmp.sample(process, initial=process.anchor, time=150.0, seed=seed, warmup=0.05, progress=False)
         assert run.stats["bound_violations"] == 0

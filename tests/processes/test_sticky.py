@@ -16,8 +16,6 @@ from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.models.priors import BetaBernoulli
 from pdmp.processes import sticky
 from pdmp.processes.sticky import KEPT_VELOCITY
-from pdmp.processes.sticky_boomerang import MovingBoomerang
-from pdmp.processes.sticky_bps import MovingBPS
 from tests.checks import assert_unbiased, new_chain, plain_only, run_chain
 
 pytestmark = pytest.mark.exact
@@ -27,17 +25,27 @@ RNG = np.random.default_rng(81)
 A = RNG.standard_normal((12, 4))
 RESPONSE = A @ [0.8, 0.0, 0.2, -0.4] + RNG.standard_normal(12)
 MODEL = LinearGaussian(A, RESPONSE, prior_scale=1.3)
+LOGISTIC = LogisticRegression(A, np.arange(12) % 2)
 INCLUSION = [0.3, 0.5, 0.6, 0.4]
 SPARSE = Gaussian(0.3, sparse.diags([-np.ones(39), np.full(40, 2.5), -np.ones(39)], [-1, 0, 1]))
 
+
+def bps(target, refresh_rate=0.5, **options):
+    return pdmp.BPS(target, refresh_rate, velocities="gaussian", **options)
+
+
+def boomerang(target, mean=None, covariance="diagonal", **options):
+    return pdmp.Boomerang(target, mean, covariance, **options)
+
+
 CASES = {
-    "ZigZag": lambda: pdmp.StickyZigZag(MODEL, INCLUSION, always=[2]),
-    "BPS": lambda: pdmp.StickyBPS(MODEL, INCLUSION, always=[2], refresh_rate=0.5),
-    "ZigZag, one clock": lambda: pdmp.StickyZigZag(MODEL, INCLUSION, always=[2], thinning="affine"),
-    "BPS, grid": lambda: pdmp.StickyBPS(MODEL, INCLUSION, always=[2], refresh_rate=0.5, thinning="grid"),
-    "Boomerang": lambda: pdmp.StickyBoomerang(MODEL, INCLUSION, always=[2]),
-    "BPS, partly refreshed": lambda: pdmp.StickyBPS(
-        MODEL, INCLUSION, always=[2], refresh_rate=0.5, refresh="partial", thinning="affine"
+    "ZigZag": lambda: pdmp.Sticky(pdmp.ZigZag(MODEL), INCLUSION, always=[2]),
+    "BPS": lambda: pdmp.Sticky(bps(MODEL), INCLUSION, always=[2]),
+    "ZigZag, one clock": lambda: pdmp.Sticky(pdmp.ZigZag(MODEL, thinning="affine"), INCLUSION, always=[2]),
+    "BPS, grid": lambda: pdmp.Sticky(bps(MODEL, thinning="grid"), INCLUSION, always=[2]),
+    "Boomerang": lambda: pdmp.Sticky(boomerang(MODEL), INCLUSION, always=[2]),
+    "BPS, partly refreshed": lambda: pdmp.Sticky(
+        bps(MODEL, refresh="partial", thinning="affine"), INCLUSION, always=[2]
     ),
 }
 STICKING, ALWAYS = [0, 1, 3], 2
@@ -55,7 +63,7 @@ def rng(seed=0):
 
 def test_the_thawing_rate_balances_the_flux_through_the_spike():
     """Per unit of slab posterior at 0 the spike weighs (1 - w) / (w s(0)); out of it flows κ|v| of that, in |v|."""
-    process = pdmp.StickyZigZag(MODEL, INCLUSION)
+    process = pdmp.Sticky(pdmp.ZigZag(MODEL), INCLUSION)
     slab = stats.norm.pdf(0.0, scale=1.3)
     w = np.array(INCLUSION)
     np.testing.assert_allclose((1.0 - w) / (w * slab) * process.kappa, 1.0, rtol=1e-13)
@@ -72,17 +80,17 @@ def test_the_slab_is_read_from_the_model_where_it_can_say():
     np.testing.assert_allclose(MODEL.slab_density(), stats.norm.pdf(0.0, scale=1.3), rtol=1e-13)
     target = Gaussian([0.0, 1.0], [1.0, 2.0])
     assert target.slab_density() is None
-    given = pdmp.StickyBPS(target, 0.2, slab_density=[0.4, 0.8])
+    given = pdmp.Sticky(bps(target), 0.2, slab_density=[0.4, 0.8])
     np.testing.assert_allclose(given.kappa, [0.1, 0.2], rtol=1e-14)
-    np.testing.assert_array_equal(pdmp.StickyZigZag(target, kappa=[0.1, 0.2]).kappa, [0.1, 0.2])
-    np.testing.assert_array_equal(pdmp.StickyZigZag(target, kappa=0.1, always=[1]).kappa, [0.1, 0.0])
-    mask = pdmp.StickyZigZag(target, kappa=0.1, always=[True, False])
+    np.testing.assert_array_equal(pdmp.Sticky(pdmp.ZigZag(target), kappa=[0.1, 0.2]).kappa, [0.1, 0.2])
+    np.testing.assert_array_equal(pdmp.Sticky(pdmp.ZigZag(target), kappa=0.1, always=[1]).kappa, [0.1, 0.0])
+    mask = pdmp.Sticky(pdmp.ZigZag(target), kappa=0.1, always=[True, False])
     np.testing.assert_array_equal(mask.sticking, [1])
 
 
 @plain_only
 def test_bounces_and_refreshments_concern_the_coordinates_that_move():
-    process = MovingBPS(MODEL, 0.5, velocities="gaussian")
+    process = bps(MODEL).among_moving()
     kernel = process.resolve(np.zeros(4)).native
     for seed in range(10):
         v, a = rng(seed).standard_normal((2, 4))
@@ -102,7 +110,7 @@ def test_bounces_and_refreshments_concern_the_coordinates_that_move():
     assert np.all(drawn[:, [0, 2]] == 0.0)
     for j in (1, 3):
         assert stats.kstest(drawn[:, j], "norm").pvalue > 1e-6
-    partly = MovingBPS(MODEL, 0.5, "partial", "gaussian", persistence=0.6).native
+    partly = bps(MODEL, refresh="partial", persistence=0.6).among_moving().native
     pairs, generator = rng(2).standard_normal((20_000, 4)), rng(3)
     before = pairs.copy()
     for u in pairs:
@@ -257,7 +265,7 @@ def test_coordinates_that_start_at_zero_start_frozen():
 
 
 def test_on_sparse_targets_an_event_concerns_its_neighbours_alone():
-    process = pdmp.StickyZigZag(SPARSE, kappa=0.5)
+    process = pdmp.Sticky(pdmp.ZigZag(SPARSE), kappa=0.5)
     assert process.local and process.clocks == 80
     for i, expected in ((5, [45, 4, 5, 6]), (45, [45, 4, 5, 6])):
         assert process.order[process.start[i] : process.start[i + 1]].tolist() == expected
@@ -269,7 +277,7 @@ def test_on_sparse_targets_an_event_concerns_its_neighbours_alone():
 def test_thawing_is_exponential_at_the_rate_of_the_speed():
     """Time frozen times κ|v| is Exp(1), for speeds that differ; each clock of the process within keeps its own."""
     model = Gaussian([0.1, -0.1], [1.0, 2.0])
-    process = pdmp.StickyBPS(model, kappa=[0.7, 0.3], refresh_rate=1.0)
+    process = pdmp.Sticky(bps(model, 1.0), kappa=[0.7, 0.3])
     path = pdmp.sample(process, events=3_000, seed=9).trajectories[0]
     still, since, gaps = frozen(path), np.full(2, np.nan), []
     for k in range(1, len(still)):
@@ -286,7 +294,7 @@ def test_thawing_is_exponential_at_the_rate_of_the_speed():
 
 @plain_only
 def test_of_several_frozen_coordinates_each_thaws_at_its_own_rate():
-    process, generator = pdmp.StickyBPS(MODEL, kappa=[1.0, 2.0, 3.0, 4.0], refresh_rate=0.5), rng(1)
+    process, generator = pdmp.Sticky(bps(MODEL), kappa=[1.0, 2.0, 3.0, 4.0]), rng(1)
     state = process.begin(np.zeros(4), generator)
     state.memory.coordinates[:, KEPT_VELOCITY] = [-1.0, 2.0, 0.5, -0.25]
     rates, first, waits = np.array([1.0, 4.0, 1.5, 1.0]), np.zeros(4), []
@@ -303,7 +311,7 @@ def test_a_prior_of_the_models_size(name):
     """Frozen coordinates thaw at s(0) p(γ ∪ i) / p(γ); all are redrawn when one of them has frozen or thawed."""
     a, b = 2.0, 0.5
     options = {"thinning": "affine"} if name.endswith("clock") else {}
-    process = pdmp.StickyZigZag(MODEL, BetaBernoulli(a, b), always=[2], **options)
+    process = pdmp.Sticky(pdmp.ZigZag(MODEL, **options), BetaBernoulli(a, b), always=[2])
     slab = stats.norm.pdf(0.0, scale=1.3)
 
     def log_prior(k):  # of one model with k of the 3 coordinates
@@ -328,7 +336,7 @@ def test_a_prior_of_the_models_size(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang])
+@pytest.mark.parametrize("make", [pdmp.ZigZag, bps, boomerang])
 def test_inclusion_under_a_prior_of_the_models_size(make):
     """Against the enumeration of all models, weighted anew."""
     law, model = BetaBernoulli(1.0, 2.0), pdmp.models.SpikeAndSlabLinearRegression(A, RESPONSE, slab_scale=1.3)
@@ -336,7 +344,7 @@ def test_inclusion_under_a_prior_of_the_models_size(make):
     k = known.models.sum(axis=1)
     weights = known.probabilities * np.exp(special.betaln(1.0 + k, 2.0 + 4 - k)) / 0.5**4
     truth = weights @ known.models / weights.sum()
-    process = make(MODEL, law)
+    process = pdmp.Sticky(make(MODEL), law)
     found = [
         pdmp.sample(process, initial=np.ones(4), events=1_500, warmup=0.05, seed=seed, progress=False).inclusion()
         for seed in range(16)
@@ -353,7 +361,7 @@ def test_numbers_of_a_prior_of_the_models_size_are_checked():
 # Bad input
 
 
-@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS, pdmp.StickyBoomerang])
+@pytest.mark.parametrize("make", [pdmp.ZigZag, bps, boomerang])
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -372,12 +380,12 @@ def test_numbers_of_a_prior_of_the_models_size_are_checked():
 )
 def test_priors_that_make_no_sense_are_refused(make, options, message):
     with pytest.raises(ValueError, match=message):
-        make(MODEL, **options)
+        pdmp.Sticky(make(MODEL), **options)
 
 
 @plain_only
 def test_bounces_of_boomerang_concern_the_coordinates_that_move():
-    process = MovingBoomerang(MODEL, np.zeros(4), [1.0, 4.0, 0.5, 2.0])
+    process = boomerang(MODEL, np.zeros(4), [1.0, 4.0, 0.5, 2.0]).among_moving()
     for seed in range(10):
         state = process.begin(rng(seed).standard_normal(4), rng(seed))
         state.x[[0, 2]], state.v[[0, 2]] = 0.0, 0.0
@@ -390,7 +398,7 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         np.testing.assert_allclose(state.v[active], v[active] - 2.0 * (v @ g) / (g[active] @ raised) * raised)
         # The waves are those of v·∇E along the ellipses of the coordinates that move.
         mean = np.array([0.5, -0.2, 0.3, 0.1])
-        process_ = MovingBoomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0])
+        process_ = boomerang(MODEL, mean, [1.0, 4.0, 0.5, 2.0]).among_moving()
         state = process_.begin(state.x, rng(seed))
         state.v[[0, 2]] = 0.0
         a, b, c, d, energy = process_.native.harmonics(state, 0.0, rng())
@@ -411,20 +419,48 @@ def test_bounces_of_boomerang_concern_the_coordinates_that_move():
         assert stats.kstest(drawn[:, j] / sd, "norm").pvalue > 1e-6
 
 
-def test_a_covariance_that_leans_is_refused():
-    for covariance in (None, np.eye(4)):
-        with pytest.raises(ValueError, match="`covariance` must be .* coordinates freeze one by one"):
-            pdmp.StickyBoomerang(MODEL, covariance=covariance)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda: boomerang(MODEL, covariance=None), lambda: boomerang(MODEL, covariance=np.eye(4))),
+        lambda: boomerang(pdmp.gradients.ControlVariate(LOGISTIC, 1)),
+        *(lambda: pdmp.BPS(MODEL), lambda: bps(MODEL, mass=np.arange(1.0, 5.0)), lambda: bps(MODEL, mass="adaptive")),
+        *(lambda: pdmp.ZigZag(MODEL, mass=np.eye(4) + 0.1), lambda: pdmp.ZigZag(MODEL, mass="hessian")),
+        *(lambda: pdmp.ForwardEventChain(MODEL), lambda: pdmp.GeneralisedBPS(MODEL), lambda: pdmp.LocalBPS(SPARSE)),
+        *(lambda: pdmp.DirectionalBPS(MODEL, velocities="gaussian"), lambda: pdmp.CoordinateSampler(MODEL)),
+        *(lambda: pdmp.FactorisedBoomerang(MODEL), lambda: pdmp.HMC(MODEL), lambda: CASES["BPS"]()),
+        lambda: pdmp.Bounded(pdmp.ZigZag(MODEL), lower=-9.0),
+    ],
+)
+def test_a_process_that_cannot_be_frozen_is_refused(make):
+    process = make()
+    with pytest.raises(TypeError, match=f"pdmp.Sticky needs .* one by one: .*; got a {type(process).__name__} that"):
+        pdmp.Sticky(process, kappa=1.0)
 
 
-@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS])
+def test_the_former_names_say_what_is_written_now():
+    with pytest.raises(TypeError, match="`process` must be a process such as .*, got a LinearGaussian"):
+        pdmp.Sticky(MODEL)
+    for kind in ("ZigZag", "BPS", "Boomerang"):
+        for room in (pdmp, pdmp.processes):
+            with pytest.raises(AttributeError) as error:
+                getattr(room, f"Sticky{kind}")
+            model, told = MODEL, str(error.value)
+            written = told.partition(" is written ")[2].replace(", ...).", ", inclusion=0.5)")
+            process = eval(written, {"pdmp": pdmp, "model": model})
+            assert told.startswith(f"pdmp.Sticky{kind}(") and isinstance(process.inner, getattr(pdmp, kind))
+        with pytest.raises(AttributeError, match="no attribute 'StickyHMC'"):
+            pdmp.StickyHMC  # noqa: B018
+
+
+@pytest.mark.parametrize("make", [pdmp.ZigZag, bps])
 def test_a_slab_that_is_not_known_is_asked_for(make):
-    with pytest.raises(ValueError, match=f"pdmp.{make.__name__} needs the density of the slab at 0, which Gaussian"):
-        make(Gaussian(0.0, [1.0, 2.0]))
+    with pytest.raises(ValueError, match="pdmp.Sticky needs the density of the slab at 0, which Gaussian"):
+        pdmp.Sticky(make(Gaussian(0.0, [1.0, 2.0])))
     with pytest.raises(TypeError, match="`inclusion` must hold numbers"):
-        make(MODEL, inclusion="half")
+        pdmp.Sticky(make(MODEL), inclusion="half")
     with pytest.raises(TypeError, match="knows what a wall does"):
-        pdmp.Bounded(make(MODEL), lower=0.0)
+        pdmp.Bounded(pdmp.Sticky(make(MODEL)), lower=0.0)
 
 
 def test_inclusion_is_for_sticky_runs():

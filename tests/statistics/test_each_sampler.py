@@ -16,7 +16,7 @@ from scipy import special, stats
 
 import discrete
 import pdmp
-from pdmp.gradients import Minibatch, Noisy
+from pdmp.gradients import ControlVariate, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.process import Process
 from tests.checks import assert_unbiased, barker_law, replicate
@@ -32,7 +32,7 @@ STEPS = 2_500 if PLAIN else 60_000
 QUICK = ("BPS",)
 #: Costly in plain Python, and one of each family.
 FULL = (
-    *("SBPS", "SGLD", "FactorisedBoomerang", "StickyBoomerang", "RichardsonRomberg"),
+    *("SBPS", "SGLD", "FactorisedBoomerang", "Sticky, Boomerang", "RichardsonRomberg"),
     *("ZigZag, mass", "Barker, preconditioner", "BAOAB, preconditioner", "LipschitzSBPS", "SGRRLD", "SGRRHMC"),
 )
 
@@ -128,9 +128,13 @@ LAWS = {
     "LocalBPS": (lambda: pdmp.LocalBPS(PAIR), PAIR_LAW),
     "Boomerang": (lambda: pdmp.Boomerang(PAIR, [0.5, 0.0], [[1.2, 0.0], [0.0, 0.6]]), PAIR_LAW),
     "FactorisedBoomerang": (lambda: pdmp.FactorisedBoomerang(PAIR, [0.5, 0.0]), PAIR_LAW),
-    "StickyZigZag": (lambda: pdmp.StickyZigZag(LINEAR, INCLUSION), spike_and_slab_law),
-    "StickyBPS": (lambda: pdmp.StickyBPS(LINEAR, INCLUSION), spike_and_slab_law),
-    "StickyBoomerang": (lambda: pdmp.StickyBoomerang(LINEAR, INCLUSION), spike_and_slab_law),
+    "Sticky, ZigZag": (lambda: pdmp.Sticky(pdmp.ZigZag(LINEAR), INCLUSION), spike_and_slab_law),
+    "Sticky, batches": (lambda: pdmp.Sticky(pdmp.ZigZag(ControlVariate(LINEAR, 1)), INCLUSION), spike_and_slab_law),
+    "Sticky, BPS": (lambda: pdmp.Sticky(pdmp.BPS(LINEAR, velocities="gaussian"), INCLUSION), spike_and_slab_law),
+    "Sticky, Boomerang": (
+        lambda: pdmp.Sticky(pdmp.Boomerang(LINEAR, covariance="diagonal"), INCLUSION),
+        spike_and_slab_law,
+    ),
     "Bounded": (lambda: pdmp.Bounded(pdmp.ZigZag(ONE), lower=1.0, upper=2.5), truncated_law),
     "GD": (lambda: discrete.GD(ONE, 0.4), (1.5, 0.0)),
     "SGD": (lambda: discrete.SGD(NOISY, 0.4), (1.5, 0.4 * TAU**2 / (2.0 - 0.4))),
@@ -200,7 +204,7 @@ def test_its_law(name):
         found = replicate(process, [9.0], 2, seed=1, warmup=0.9, steps=1_000)
         np.testing.assert_allclose(found.mean - mean, 0.0, atol=1e-12)
         return
-    budget = {"steps": STEPS} if process.ticks else {"events": EVENTS * (3 if name == "StickyBPS" else 1)}
+    budget = {"steps": STEPS} if process.ticks else {"events": EVENTS * (3 if name == "Sticky, BPS" else 1)}
     found = replicate(process, mean, 32, seed=101, warmup=0.05, **budget)
     assert_unbiased((found.mean - mean) / np.sqrt(var), 0.0, resolution=RESOLUTION)
     assert_unbiased(found.var / var, 1.0, resolution=RESOLUTION)

@@ -77,9 +77,9 @@ def sparsities(process, models, initial, seed, **budget):
 
 
 PROCESSES = {
-    "ZigZag": lambda: pdmp.StickyZigZag(LINEAR, PRIOR),
-    "BPS": lambda: pdmp.StickyBPS(LINEAR, PRIOR),
-    "Boomerang": lambda: pdmp.StickyBoomerang(LINEAR, PRIOR),
+    "ZigZag": lambda: pdmp.Sticky(pdmp.ZigZag(LINEAR), PRIOR),
+    "BPS": lambda: pdmp.Sticky(pdmp.BPS(LINEAR, velocities="gaussian"), PRIOR),
+    "Boomerang": lambda: pdmp.Sticky(pdmp.Boomerang(LINEAR, covariance="diagonal"), PRIOR),
 }
 
 
@@ -93,11 +93,11 @@ def test_all_models_of_a_linear_regression(name):
     np.testing.assert_allclose(run.inclusion(), included, atol=0.05)
 
 
-@pytest.mark.parametrize("make", [pdmp.StickyZigZag, pdmp.StickyBPS], ids=["ZigZag", "BPS"])
-def test_all_models_of_a_logistic_regression(make):
+@pytest.mark.parametrize("kind, options", [(pdmp.ZigZag, {}), (pdmp.BPS, {"velocities": "gaussian"})])
+def test_all_models_of_a_logistic_regression(kind, options):
     prior = [0.4, 0.6]
     truth = logistic_models(prior)
-    found = sparsities(make(LOGISTIC, prior), list(truth), np.ones(2), 98, events=25_000)
+    found = sparsities(pdmp.Sticky(kind(LOGISTIC, **options), prior), list(truth), np.ones(2), 98, events=25_000)
     assert_unbiased(found, list(truth.values()), resolution=0.025)
 
 

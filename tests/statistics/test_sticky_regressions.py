@@ -16,7 +16,6 @@ from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
-from pdmp.processes.sticky_zigzag import StickyZigZag
 from tests.checks import assert_unbiased, run_chain
 
 BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang], ids=["BPS", "Boomerang"])
@@ -89,7 +88,7 @@ def test_all_models(law, time, resolution, kind):
     model = regression(law)
     truth = models(model)
     assert np.sort(truth)[-4] > 0.02
-    process = Sticky(kind(model), LAW, (), None, None)
+    process = Sticky(kind(model), LAW)
     found = []
     for child in np.random.SeedSequence(7).spawn(32):
         record = run_chain(process, process.anchor, child, warmup=0.02, store="moments", time=time).finish()
@@ -133,7 +132,7 @@ def test_all_models_from_all_rows():
     """The same by a Zig-Zag process whose gradients are of all rows, as few of them are sampled; σ is unknown."""
     model = regression(NormalLaw)
     mode = laplace(model)
-    process = StickyZigZag(model, LAW, speed=mode.sd)
+    process = Sticky(pdmp.ZigZag(model, speed=mode.sd), LAW)
     found, violations = [], 0
     for child in np.random.SeedSequence(9).spawn(32):
         record = run_chain(process, mode.mean, child, warmup=0.02, store="moments", time=4_000.0).finish()
@@ -146,7 +145,7 @@ def test_all_models_from_all_rows():
 @BOTH
 def test_each_clock_rings_at_its_rate_among_the_coordinates_that_move(kind):
     model = regression(NormalLaw)
-    process = Sticky(kind(model), LAW, (), None, None)
+    process = Sticky(kind(model), LAW)
     check = pdmp.validation.check_clocks(process, events=15_000, seed=99)
     assert check.p > 1e-6, check
     assert check.resolution < 0.2

@@ -79,9 +79,9 @@ BOUNDED_TERMS = ("LipschitzSBPS", "ZigZag, batches")
 CASES = [(s, p) for s in SAMPLERS for p in (linear, logistic) if p is logistic or s not in BOUNDED_TERMS]
 #: Those for spike and slab, with their probability of inclusion.
 STICKY = {
-    "StickyZigZag": lambda m: pdmp.StickyZigZag(m, 0.6),
-    "StickyBPS": lambda m: pdmp.StickyBPS(m, 0.6, refresh_rate=0.5),
-    "StickyBoomerang": lambda m: pdmp.StickyBoomerang(m, 0.6),
+    "ZigZag": lambda m: pdmp.Sticky(pdmp.ZigZag(m), 0.6),
+    "BPS": lambda m: pdmp.Sticky(pdmp.BPS(m, refresh_rate=0.5, velocities="gaussian"), 0.6),
+    "Boomerang": lambda m: pdmp.Sticky(pdmp.Boomerang(m, covariance="diagonal"), 0.6),
 }
 
 

@@ -1,8 +1,7 @@
 """Linear and logistic regression with a spike-and-slab prior: coefficients that are exactly 0 with some probability.
 
-The potential is that of the slab alone: with all coefficients in the model. The sticky processes know what to make of
-it, `pdmp.StickyZigZag`, `pdmp.StickyBPS` and `pdmp.StickyBoomerang`: they take the prior inclusion probabilities from
-the model. Any other process samples the posterior without spikes.
+The potential is that of the slab alone: with all coefficients in the model. `pdmp.Sticky` knows what to make of it:
+it takes the prior inclusion probabilities from the model. Any other process samples the posterior without spikes.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
     >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, X @ [1.0, 0.0, 0.0], inclusion=0.2)
     >>> model.enumerate().inclusion.round(1)
     array([1., 0., 0.])
-    >>> run = pdmp.sample(pdmp.StickyZigZag(model), time=1_000.0, seed=1)
+    >>> run = pdmp.sample(pdmp.Sticky(pdmp.ZigZag(model)), time=1_000.0, seed=1)
     """
 
     def __init__(
@@ -136,7 +135,7 @@ class SpikeAndSlabLinearRegression(_SpikeAndSlab, LinearGaussian):
         if len(free) > ENUMERATED:
             raise ValueError(
                 f"models are enumerated up to {ENUMERATED} coefficients that may be 0, and {len(free)} may: use "
-                "pdmp.StickyZigZag, and run.inclusion()."
+                "pdmp.Sticky, and run.inclusion()."
             )
         models = np.ones((2 ** len(free), self.dim), bool)
         models[:, free] = list(itertools.product([False, True], repeat=len(free)))
