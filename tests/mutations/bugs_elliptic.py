@@ -46,7 +46,7 @@ BUGS = [
         ("boomerang: a reflection in the wrong metric", BOOMERANG, "self.reference.raised(gradient, raised)", "self.reference.flatten(gradient, raised)", SAMPLERS),
         ("boomerang: energy of the positions alone", BOOMERANG, "                total += state.v[j] * memory.scratch[j]\n", "                total += 0.0\n", SAMPLERS),
         ("boomerang: an energy from before the refreshment", BOOMERANG, "if memory.energy[1] != state.moved[0]:", "if math.isnan(memory.energy[1]):", SAMPLERS),
-        ("boomerang: the second wave", BOOMERANG, "math.sqrt(0.5) * (a + b)", "math.sqrt(0.5) * (a - b)", SAMPLERS),
+        ("boomerang: the second wave", BOOMERANG, "self.along(state, eighth) - math.sqrt(0.5) * (a + b)", "self.along(state, eighth) - math.sqrt(0.5) * (a - b)", SAMPLERS),
         ("boomerang: cells wider than a turn", BOOMERANG, "return Narrow(thinning, WIDEST) if", "return Narrow(thinning, 100.0) if", SAMPLERS),
         ("boomerang: data by importance in other units", BOOMERANG, "return provider.rescaled(reference.sd)", "return provider.rescaled(reference.sd**3)", SAMPLERS),
         ("factorised boomerang: variances for standard deviations", FACTORISED, "memory.gradient[j] -= (memory.here[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])", "memory.gradient[j] -= (memory.here[j] - self.mean[j]) / self.reference.sd[j]", SAMPLERS),
