@@ -304,6 +304,70 @@ def test_a_tape_is_what_it_is_made_of_and_its_enclosure_contains_it(results):
     assert np.all(~(ends[:, 0] > values.min(axis=1) + slack)) and np.all(~(ends[:, 1] < values.max(axis=1) - slack))
 
 
+#: Of any number, and of a positive one.
+SMOOTH = ("exp", "expm1", "abs", "tanh", "sin", "cos", "expit", "softplus", "erf", "log_ndtr")
+OF_POSITIVE = ("log", "log1p", "log1mexp", "lgamma", "digamma", "sqrt")
+
+
+@st.composite
+def losses(draw):
+    """A random expression of two data and two functionals, of all primitives."""
+    graph = Graph()
+    found = [*(graph.make(n.VARIABLE, k) for k in range(2)), *(graph.make(n.DATA, k) for k in range(2))]
+    for _ in range(draw(st.integers(2, 7))):
+        a, b = draw(st.sampled_from(found)), draw(st.sampled_from(found))
+        c = draw(st.sampled_from([-1.5, -1.0, 0.3, 2.0]))
+        kind = draw(st.integers(0, 8))
+        if kind <= 2:
+            name = draw(st.sampled_from(SMOOTH))
+            new = abs(c * a) if name == "abs" else getattr(n, name)(c * a)
+        elif kind <= 4:
+            size = a * a + 0.3 if kind == 3 else n.softplus(a)
+            new = getattr(n, draw(st.sampled_from(OF_POSITIVE)))(size)
+        elif kind == 5:
+            new = a * b
+        elif kind == 6:
+            new = n.logaddexp(a, b) if draw(st.booleans()) else a / (b * b + 0.5)
+        elif kind == 7:
+            new = n.where(graph.make(n.DATA, 0) > 0.0, a, c * b)
+        else:
+            new = a ** draw(st.sampled_from([-1, 2, 3])) if draw(st.booleans()) else (b * b + 0.2) ** 1.3
+        found.append(new + c * a)
+    return found[-1]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    losses(),
+    st.lists(st.floats(-3.0, 3.0), min_size=2, max_size=2),
+    st.sampled_from([0.0, 1e-6, 0.05, 0.5, 2.0]),
+    st.integers(0, 2**16),
+)
+def test_derivatives_up_to_the_third_never_leave_their_enclosures(loss, centre, reach, seed):
+    """In a box, and in the part of it within an ellipsoid around its centre, in which sums of functionals are known."""
+    rng, centre = np.random.default_rng(seed), np.array(centre)
+    first = [loss.derivative(k) for k in range(2)]
+    second = [node.derivative(k) for k, node in ((0, first[0]), (1, first[0]), (1, first[1]))]
+    try:
+        results = [loss, *first, *second, *(node.derivative(k) for node in second for k in range(2))]
+    except TypeError:  # the derivative of a function is not known
+        results = [loss, *first, *second]
+    data, half = rng.standard_normal(2), reach * rng.uniform(0.2, 1.0, 2)
+    root = np.diag(half) @ np.array([[1.0, 0.0], [0.6, 0.8]])  # of S: |ηₖ - centreₖ| <= halfₖ within radius 1
+    boxed = enclosed(results, centre - half, centre + half, data)
+    round_ = enclosed(results, centre - half, centre + half, data, centre, root @ root.T, 1.0, affine=True)
+    assert np.all(~(round_[:, 0] < boxed[:, 0])) and np.all(~(round_[:, 1] > boxed[:, 1]))
+    directions = rng.standard_normal((20, 2))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    sizes = np.r_[np.ones(10), rng.uniform(size=10)][:, None]
+    inside = centre + (sizes * directions) @ root.T * (1.0 - 1e-12)
+    corners = centre + half * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) * rng.choice([1.0, 0.7], (4, 1))
+    for points, ends in ((inside, round_), (np.vstack([inside, corners]), boxed)):
+        for point in points:
+            here = enclosed(results, point, point, data)  # what the exact values are in
+            assert np.all(~(here[:, 1] < ends[:, 0]) & ~(here[:, 0] > ends[:, 1])), (point, here, ends)
+
+
 def test_an_instruction_never_overwrites_what_it_reads():
     graph = Graph()
     x, y, z = (graph.make(n.VARIABLE, k) for k in range(3))
