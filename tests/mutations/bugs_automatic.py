@@ -206,7 +206,7 @@ BUGS += [
         ("tails: a ray grows in all dimensions, and counts as one", TAILS, "for ray in rays) - d", "for ray in rays) - 1.0", OF_TAILS),
         ("tails: any power far out, also one that still grows", TAILS, "return far if abs(far - near) <= AGREEMENT * abs(far) else math.inf", "return far", OF_TAILS),
         ("tails: what is improper has no variance", TAILS, "if 0.0 < alpha <= VARIANCE", "if alpha <= VARIANCE", OF_TAILS),
-        ("tails: nothing at the end of a run", RUN, "    texts += tail_warning(run)\n", "", OF_TAILS),
+        ("tails: nothing at the end of a run", RUN, "            texts += tail_warning(run)\n", "", OF_TAILS),
         ("tails: effective draws of what has no variance", SUMMARY, "    light[list(heavy)] = False", "    light[[]] = False", SAID),
         ("summary: what was warned of is said again", SUMMARY, "[w for w in found if w.rstrip(\".\") in run.said]", "[]", SAID),
     ]

@@ -30,7 +30,7 @@ BUGS = [
         ("the file of another run", E, "or os.read(handle, begin) != self.token.encode():", "or not os.read(handle, begin):"),
         ("not aligned in the file", E, "begin = -(-end // LINE) * LINE", "begin = end"),
         ("every parcel stays open", E, "while len(_open) > OPEN_PARCELS:", "while len(_open) > 10 * OPEN_PARCELS:"),
-        ("a process that failed goes on", E, "        parcel.close()\n    return pickle", "    return pickle"),
+        ("a process that failed goes on", E, "        parcel.close()\n    return pickle", "        pass\n    return pickle"),
         ("local chains apart in memory", C, "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n        self._lay_out()\n", "        self.recording = self.recording._replace(integrals=integrals, grid=grid)\n"),
         ("the grid stays behind", C, "leaves((self.state, self.recording.integrals, self.recording.grid))", "leaves((self.state, self.recording.integrals, self._buffer(0)[:3]))"),
         ("a chain that waits is forgotten", R, "            waiting = [] if stop.is_set() else submit(waiting)\n", "            submit(waiting)\n                    waiting = []\n"),
