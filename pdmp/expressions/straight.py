@@ -1,6 +1,6 @@
 """Expressions as methods of compiled classes: a line of Python for each node, and bounds for every value of z.
 
-A likelihood that a class names is compiled where it is used, so that loops over rows become vectors: what no interpreter
+A likelihood that a class names is compiled where it is used: loops over rows become vectors, which no interpreter
 (`pdmp.expressions.tape`) can equal. `methods` writes such code for an expression ℓ(y, z, dispersions). What depends on
 dispersions alone is a number of the object, computed once, by `numbers`.
 
@@ -155,8 +155,9 @@ def enclosed(node: Node) -> tuple[Node, Node]:
     if node.kind == PRODUCT:
         moving = [(part, e) for part, e in node.args if 0 in part.depends]
         if len(moving) == 1 and moving[0][1] == 1:
-            return _multiplied(graph.product([(q, e) for q, e in node.args if q is not moving[0][0]]),
-                               *enclosed(moving[0][0]))
+            return _multiplied(
+                graph.product([(q, e) for q, e in node.args if q is not moving[0][0]]), *enclosed(moving[0][0])
+            )
     if node.kind == FUNCTION and node.args[0] in RANGES:
         low, high = RANGES[node.args[0]]
         return graph.node(low), graph.node(high)

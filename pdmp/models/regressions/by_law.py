@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from pdmp.expressions.nodes import DATA, VARIABLE
+from pdmp.expressions.nodes import DATA, VARIABLE, exp
 from pdmp.expressions.straight import methods, numbers
 from pdmp.models.regressions.design import gram
 from pdmp.models.regressions.glm import (
@@ -46,11 +46,13 @@ class ByLaw(GeneralisedLinear):
     law: ClassVar[Law]
     constants: ClassVar[list]
 
-    def __init_subclass__(cls, law: Law | None = None, read: Callable | None = None, **kwargs) -> None:
+    def __init_subclass__(
+        cls, law: Law | None = None, read: Callable | None = None, bounds: Callable | None = None, **kwargs
+    ) -> None:
         if law is not None:
             expression = law.derived.expression
             functionals = [expression.graph.make(VARIABLE, 1 + k) for k in range(len(law.dispersions))]
-            stated = law.bounds(expression.graph.make(DATA, 0), *functionals) if law.bounds is not None else None
+            stated = None if bounds is None else bounds(expression.graph.make(DATA, 0), *functionals)
             bounded = issubclass(cls, BoundedHessian) + issubclass(cls, BoundedGradient)
             made, cls.constants = methods(expression, cls.__module__, cls.__qualname__, bounded, stated)
             for name, method in made.items():
@@ -251,7 +253,13 @@ class ProbitRegression(ByLaw, BoundedHessian, law=ProbitLaw, read=read_labels):
     """
 
 
-class StudentTRegression(ByLaw, BoundedGradient, law=StudentTLaw):
+def _student_t_bounds(y, a, b):
+    """Of both derivatives: products of functions that have no bounds by themselves are not enclosed."""
+    first, second = 0.5 * (exp(b) + 1.0) * exp(-a - 0.5 * b), (exp(b) + 1.0) * exp(-2.0 * a - b)
+    return -first, first, -0.125 * second, second
+
+
+class StudentTRegression(ByLaw, BoundedGradient, law=StudentTLaw, bounds=_student_t_bounds):
     r"""Linear regression with noise of Student's t law: yᵢ = zᵢ + noise_scale · t_ν, zᵢ = aᵢ·x + oᵢ.
 
     U(x) = ½(ν + 1) Σᵢ log(1 + eᵢ² / (ν s²)) + Σⱼ xⱼ² / (2 prior_scaleⱼ²), eᵢ = yᵢ - zᵢ, s = noise_scale. A term's first

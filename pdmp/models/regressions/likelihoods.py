@@ -52,9 +52,6 @@ class Law:
     stored: Callable = np.asarray  #: (y) -> the responses as the expression takes them
     #: A bound on the second derivative by z, for every z and y; infinite where there is none.
     curvature: float = math.inf
-    #: (y, a, b) -> bounds for every z: low and high of the first derivative by z, low and high of the second. For what
-    #: `pdmp.expressions.straight.enclosed` does not find by itself.
-    bounds: Callable | None = None
 
     @property
     def __name__(self) -> str:
@@ -161,11 +158,6 @@ def _student_t_loss(y, z, a, b):
     return 0.5 * (nu + 1.0) * log1p(q) + a + 0.5 * b + lgamma(0.5 * nu) - lgamma(0.5 * nu + 0.5)
 
 
-def _student_t_bounds(y, a, b):
-    first, second = 0.5 * (exp(b) + 1.0) * exp(-a - 0.5 * b), (exp(b) + 1.0) * exp(-2.0 * a - b)
-    return -first, first, -0.125 * second, second
-
-
 def _log_density_of_student_t(z, y, a, b):
     from scipy import stats
 
@@ -210,7 +202,6 @@ StudentTLaw = Law(
     dispersions=("sigma", "nu"),
     mean=np.asarray,
     log_density=_log_density_of_student_t,
-    bounds=_student_t_bounds,
     draw=lambda z, a, b, rng: z + np.exp(a) * rng.standard_t(np.broadcast_to(np.exp(b), np.shape(z))),
 )
 LogitLaw = Law(
