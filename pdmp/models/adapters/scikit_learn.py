@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.regressions.by_law import PoissonRegression
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.models.regressions.normal_inverse_gamma import NormalInverseGammaRegression
-from pdmp.models.regressions.poisson import PoissonRegression
 
 if TYPE_CHECKING:
     from pdmp.models.base import Model

@@ -44,7 +44,6 @@ class HalfCauchyLogistic(LogisticTerms):
             raise ValueError(f"`prior_scale` must be a positive number, got {prior_scale}.")
         super().__init__(x[:, None], np.ones(len(x)), prior_scale)
         self.variables = {"theta": (1,)}
-        self.settle()
 
     @classmethod
     def generated(cls, scale: float = 3.0, n_data: int = 100, prior_scale: float = 1.0, seed: int = 0) -> Self:

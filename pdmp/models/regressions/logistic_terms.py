@@ -7,7 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from pdmp.models.regressions.by_law import ByLaw
 from pdmp.models.regressions.glm import BoundedGradient, read_labels
+from pdmp.models.regressions.likelihoods import LogitLaw
 from pdmp.native.classes import compiled, fused_inlined, inlined
 from pdmp.native.vectors import exp
 
@@ -30,31 +32,8 @@ def expit(z):
     return np.where(z >= 0.0, 1.0, small) / (1.0 + small)
 
 
-class LogisticTerms(BoundedGradient):
+class LogisticTerms(ByLaw, BoundedGradient, law=LogitLaw):
     """Terms log(1 + exp(-yz)), y = ±1."""
-
-    # -- compiled -------------------------------------------------------------------------------------------------
-
-    @compiled
-    def loss(self, z, y):
-        return softplus_of_minus(y * z)
-
-    @compiled
-    def first_derivative(self, z, y):
-        return -y * expit_of_minus(y * z)
-
-    @compiled
-    def second_derivative(self, z, y):
-        w = expit_of_minus(y * z)
-        return w * (1.0 - w)
-
-    @compiled
-    def first_derivative_bounds(self, y):
-        return -0.5 * (y + 1.0), 0.5 * (1.0 - y)
-
-    @compiled
-    def second_derivative_bounds(self, y):
-        return 0.0, 0.25
 
     @compiled
     def add_term_parts(self, x, v, i, out):
@@ -74,18 +53,12 @@ class LogisticTerms(BoundedGradient):
             out[j, 1] += k * g if k > 0.0 else k * c
             out[j, 2] += k * along * (dg if k > 0.0 else dc)
 
-    # -- Python ---------------------------------------------------------------------------------------------------
-
     def mean(self, z: np.ndarray) -> np.ndarray:
         """P(y = 1)."""
         return expit(z)
 
-    def log_density(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """log p(y | z)."""
-        return -np.logaddexp(0.0, -np.where(y > 0.0, 1.0, -1.0) * z)
 
-
-class LogisticRows(LogisticTerms):
+class LogisticRows(LogisticTerms, read=read_labels):
     """How `LogisticRegression` reads a sparse or memory-mapped `X`: labels are kept apart from the features.
 
     A sparse matrix costs what is stored of it, a memory-mapped one what its file does to read. Features in memory are
@@ -107,9 +80,3 @@ class LogisticRows(LogisticTerms):
         offset: ArrayLike | None = None,
     ) -> None:
         super().__init__(X, y, prior_scale, intercept, offset, dtype)
-        self.target = 2.0 * self.y
-        self.target -= 1.0  # in place, as there may be very many
-        self.settle()
-
-    def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
-        return read_labels(y, n)
