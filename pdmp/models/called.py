@@ -57,11 +57,12 @@ class Called(Compiled):
     """
 
     record: np.ndarray
+    dim: int
     n_data: int
     separate: bool  #: whether the model has no `potential_and_gradient` of its own
 
     def __init__(self, model: Model) -> None:
-        self.n_data, self.separate = model.n_data, not model.has("potential_and_gradient")
+        self.dim, self.n_data, self.separate = model.dim, model.n_data, not model.has("potential_and_gradient")
         self.record = record_of(model, GRADIENT, POTENTIAL, *([] if self.separate else [BOTH]))
 
     @compiled

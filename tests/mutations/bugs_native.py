@@ -5,6 +5,7 @@ from tests.mutations.bugs import Bug
 FINGERPRINTS, INTERNALS, MESSAGES = (
     f"pdmp/native/{name}.py" for name in ("fingerprints", "numba_internals", "messages")
 )
+ADDRESSES, CALLED = "pdmp/native/addresses.py", "tests/native/test_addresses.py"
 HASHED, DISK = "tests/native/test_fingerprints.py", "tests/native/test_disk.py"
 SAID, CHANGED = "tests/native/test_messages.py", "tests/native/test_numba_internals.py"
 
@@ -158,6 +159,35 @@ BUGS = [
             "        with readable(type(self).__name__):\n            _add_term_gradients(",
             "        if True:\n            _add_term_gradients(",
             SAID,
+        ),
+        (
+            "addresses: a field that was replaced is not seen",
+            ADDRESSES,
+            "    return old is new or not isinstance(new, np.ndarray) and type(old) is type(new) and old == new\n",
+            "    return True\n",
+            CALLED,
+        ),
+        ("addresses: the arrays of a record are let go", ADDRESSES, "    memory.kept = native\n", "", CALLED),
+        (
+            "addresses: an exception is lost",
+            ADDRESSES,
+            "                context.call_conv.return_status_propagate(builder, status)\n",
+            "                pass\n",
+            CALLED,
+        ),
+        (
+            "addresses: the potential without its gradient",
+            "pdmp/models/called.py",
+            "            self.add_gradient(x, out)\n            return self.total_potential(x)\n",
+            "            return self.total_potential(x)\n",
+            CALLED,
+        ),
+        (
+            "addresses: HMC is compiled for each model",
+            "pdmp/processes/hmc.py",
+            "    target: ByAddress\n",
+            "    target: object\n",
+            CALLED,
         ),
     )
 ]
