@@ -28,7 +28,9 @@ from pdmp.engine.trajectory import Trajectory
 from pdmp.errors import SamplingError
 from pdmp.expressions import Parameters
 from pdmp.factors import graph
+from pdmp.models import families
 from pdmp.models.base import Model
+from pdmp.models.families import Family
 from pdmp.models.sums_of_terms import terms
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, HORIZON, Process
@@ -69,6 +71,7 @@ __all__ = [
     "CoordinateSampler",
     "DirectionalBPS",
     "FactorisedBoomerang",
+    "Family",
     "ForwardEventChain",
     "GeneralisedBPS",
     "LipschitzSBPS",
@@ -95,6 +98,7 @@ __all__ = [
     "errors",
     "expressions",
     "factors",
+    "families",
     "flow",
     "formulas",
     "gradients",
