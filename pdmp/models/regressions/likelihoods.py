@@ -63,7 +63,9 @@ class Law:
         return self.family.mean(*self.family.inverse([z, *ones]))
 
     def log_density(self, z: Any, y: Any, a: Any, b: Any) -> np.ndarray:
-        """log p(y | z) with all constants, of arrays that broadcast; y as given."""
+        """log p(y | z) with all constants, of arrays that broadcast; y as given, or labels as they are stored."""
+        if self.family.response == "label":
+            y = np.maximum(y, 0.0)
         return self.family.log_density(y, z, *(a, b)[: len(self.dispersions)])
 
     def draw(self, z: Any, a: Any, b: Any, rng: np.random.Generator) -> np.ndarray:
