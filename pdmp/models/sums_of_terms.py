@@ -308,7 +308,8 @@ class SumOfTerms(Model):
             places["start"] += len(widths) + 1
         self.code, self.number = np.concatenate(code), np.concatenate(number)
         self.results, self.start = np.concatenate(results), np.concatenate(start).astype(np.int64)
-        self.columns = _one(columns).astype(np.int64, copy=False)
+        # Writable, as those of several functionals are: one type for the compiler.
+        self.columns = np.require(_one(columns), np.int64, "W")
         self.values, self.data = _one(values), _one(data)
         self.registers = max(tape.registers for rows in terms for tape in rows.tapes)
         self.n_functionals = max(rows.m for rows in terms)

@@ -66,7 +66,9 @@ ORACLES = {
     "von_mises": lambda y, z, a: stats.vonmises.logpdf(y, exp(a), z),
     "cumulative": of_category(stats.logistic),
     "cumulative_probit": of_category(stats.norm),
-    "mixture_gaussian": lambda y, m, s, n, t, w: mixed(stats.norm.logpdf(y, m, exp(s)), stats.norm.logpdf(y, n, exp(t)), w),
+    "mixture_gaussian": lambda y, m, s, n, t, w: mixed(
+        stats.norm.logpdf(y, m, exp(s)), stats.norm.logpdf(y, n, exp(t)), w
+    ),
     "mixture_poisson": lambda y, a, b, w: mixed(stats.poisson.logpmf(y, exp(a)), stats.poisson.logpmf(y, exp(b)), w),
 }
 DISCRETE = ("count", "label")
@@ -152,7 +154,9 @@ def test_draws_follow_the_density_and_have_the_mean(name):
         observed, expected = np.append(seen[many], seen[~many].sum()), n * np.append(p[many], p[~many].sum())
         keep = expected > 1e-9
         assert observed[~keep].sum() == 0
-        chance = stats.chi2.sf(np.sum((observed - expected)[keep] ** 2 / np.maximum(expected[keep], 1.0)), keep.sum() - 1)
+        chance = stats.chi2.sf(
+            np.sum((observed - expected)[keep] ** 2 / np.maximum(expected[keep], 1.0)), keep.sum() - 1
+        )
     else:
         grid = {
             "number": np.sinh(np.linspace(-16.0, 16.0, 400_001)),
@@ -213,7 +217,9 @@ def test_derivatives_and_log_likelihoods(name):
     further = observed.further or ((3.0,) if observed.family.arrange else ())
     found = model.pointwise_log_likelihood(np.stack([POINT, 0.9 * POINT]))
     assert found.shape == (2, N)
-    np.testing.assert_allclose(found[0], observed.family.log_density(observed.y, *eta, data=further), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        found[0], observed.family.log_density(observed.y, *eta, data=further), rtol=1e-9, atol=1e-9
+    )
     np.testing.assert_array_equal(model.observed_data()["y"], observed.y)
 
 
