@@ -4,8 +4,8 @@ A row is an expression l for one datum and what is predicted of it:
 
     log p(y | η) = constant(y) - l(stored(y), η_1, …, η_m),        parameter k = inverse link(η_k)
 
-The expression is in the functionals η, in the parametrisation whose third derivatives are enclosed most tightly: sums of
-functionals, such as the logarithm of a ratio, are affine there, so that their enclosures are exact. From it follow
+The expression is in the functionals η, in the parametrisation whose third derivatives are enclosed most tightly: sums
+of functionals, such as the logarithm of a ratio, are affine there, so that their enclosures are exact. From it follow
 gradients, Hessians and the bounds of exact sub-sampling (`pdmp.expressions`), and with the constant log-likelihoods.
 
 Sources of the parametrisations: Bürkner (2017), brms, Journal of Statistical Software 80 (names, hurdles, inflation,

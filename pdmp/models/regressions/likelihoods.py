@@ -13,9 +13,9 @@ name                  law of y                                      e^a         
 `NegativeBinomialLaw` mean μ = e^z, variance μ + μ² / α             α, `alpha`
 ===================== ============================================= ==================== ====================
 
-Each is a `Law` of a row of `pdmp.models.families`, where expression, draws, means and constants are written. Derivatives,
-and what exact sub-sampling needs, come from the expression. ``NormalLaw()`` is its compiled form, of one class for all:
-what runs a likelihood is compiled once.
+Each is a `Law` of a row of `pdmp.models.families`, where expression, draws, means and constants are written.
+Derivatives, and what exact sub-sampling needs, come from the expression. ``NormalLaw()`` is its compiled form, of one
+class for all: what runs a likelihood is compiled once.
 
 Expressions take y as `stored` keeps it: labels are ±1.
 """
