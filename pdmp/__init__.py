@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pdmp.expressions import Parameters
     from pdmp.factors import graph
     from pdmp.formulas import regression
+    from pdmp.models import families
+    from pdmp.models.families import Family
     from pdmp.models.sums_of_terms import terms
     from pdmp.processes import (
         BPS,
@@ -66,6 +68,7 @@ __all__ = [
     "CoordinateSampler",
     "DirectionalBPS",
     "FactorisedBoomerang",
+    "Family",
     "ForwardEventChain",
     "GeneralisedBPS",
     "LipschitzSBPS",
@@ -90,6 +93,7 @@ __all__ = [
     "errors",
     "expressions",
     "factors",
+    "families",
     "flow",
     "formulas",
     "gradients",
@@ -120,6 +124,7 @@ __getattr__, __dir__ = _lazily(
         "pdmp.expressions": ". Parameters",
         "pdmp.factors": ". graph",
         "pdmp.formulas": ". regression",
+        "pdmp.models.families": ". Family",
         "pdmp.models.sums_of_terms": "terms",
         "pdmp.processes": "BPS HMC SBPS Boomerang Bounded CoordinateSampler DirectionalBPS FactorisedBoomerang "
         "ForwardEventChain GeneralisedBPS LipschitzSBPS LocalBPS Sticky ZigZag",

@@ -40,6 +40,16 @@ class Functional:
         """Rows; 1 if they are all alike."""
         return max(len(self.columns), len(self.values), 1 if self.offset is None else len(self.offset))
 
+    def at(self, x: np.ndarray) -> np.ndarray:
+        """Values at draws x (S, dim): (S, n)."""
+        if len(self.columns) == 1:
+            found = x[:, self.columns[0]] @ self.values.T
+        else:
+            found = np.zeros((len(x), len(self.columns)))
+            for w in range(self.columns.shape[1]):
+                found += x[:, self.columns[:, w]] * self.values[:, w]
+        return found if self.offset is None else found + self.offset
+
     def __add__(self, other: Any) -> Functional:
         if isinstance(other, Functional):
             if other.dim != self.dim:

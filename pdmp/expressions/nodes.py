@@ -325,7 +325,7 @@ def _line():
     return f"line {number} of {name.rpartition('/')[2]}, `{text}`," if text else f"line {number} of {name},"
 
 
-#: The same functions of plain numbers.
+#: The same functions of plain numbers and arrays.
 NUMBERS: dict[str, Callable] = {
     "exp": np.exp,
     "log": np.log,
@@ -334,9 +334,9 @@ NUMBERS: dict[str, Callable] = {
     "expit": lambda u: 1.0 / (1.0 + np.exp(-u)),
     "softplus": lambda u: np.logaddexp(0.0, u),
     "log1mexp": lambda u: np.log(-np.expm1(-u)),
-    "lgamma": math.lgamma,
+    "lgamma": lambda u: _scipy("gammaln", u),
     "psi0": lambda u: _scipy("digamma", u),
-    "erf": math.erf,
+    "erf": lambda u: _scipy("erf", u),
     "log_ndtr": lambda u: _scipy("log_ndtr", u),
     "sin": np.sin,
     "cos": np.cos,
@@ -437,7 +437,7 @@ def where(test: Any, then: Any, otherwise: Any) -> Any:
     """`then` where a test of data holds, `otherwise` else. Only the one that holds is looked at."""
     graph = next((part.graph for part in (test, then, otherwise) if isinstance(part, Node)), None)
     if graph is None:
-        return then if test else otherwise
+        return np.where(test, then, otherwise) if np.ndim(test) else then if test else otherwise
     test, a, b = graph.node(test), graph.node(then), graph.node(otherwise)
     if test.depends:
         raise TypeError(f"{_line()} has a `where` whose test looks at parameters: it may look at data only.")

@@ -13,6 +13,7 @@ import copy
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +48,7 @@ from pdmp.models.priors import (
     second_derivative_bound_until,
 )
 from pdmp.models.transforms import Log, Transform
+from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled, entry, inlined, positive, readable
 from pdmp.native.threads import added, chunks, each
 
@@ -60,6 +62,9 @@ DENSE_HESSIAN = 20_000  #: dimensions up to which a Hessian is made
 
 class Terms(Derivatives):
     """Rows of one expression, made by `pdmp.terms`."""
+
+    #: What rows made by `pdmp.Family.rows` know of their responses.
+    observed: Any = None
 
     def __init__(self, loss: Callable, data: Sequence[ArrayLike], at: Sequence[Functional]) -> None:
         if isinstance(data, np.ndarray) or not isinstance(data, Sequence):
@@ -305,7 +310,8 @@ class SumOfTerms(Model):
             places["start"] += len(widths) + 1
         self.code, self.number = np.concatenate(code), np.concatenate(number)
         self.results, self.start = np.concatenate(results), np.concatenate(start).astype(np.int64)
-        self.columns = _one(columns).astype(np.int64, copy=False)
+        # Writable, as those of several functionals are: one type for the compiler.
+        self.columns = np.require(_one(columns), np.int64, "W")
         self.values, self.data = _one(values), _one(data)
         self.registers = max(tape.registers for rows in terms for tape in rows.tapes)
         self.n_functionals = max(rows.m for rows in terms)
@@ -313,6 +319,8 @@ class SumOfTerms(Model):
         #: Of each kind the tapes for enclosures of third derivatives, without and with the fourth.
         self.enclosures = [(rows.third, rows.third_and_fourth) for rows in terms]
         self.names = [rows.name for rows in terms]
+        #: Of each kind what `pdmp.Family.rows` knows of the responses, or None.
+        self.observed = [rows.observed for rows in terms]
 
     # -- compiled: rows -------------------------------------------------------------------------------------------
 
@@ -627,6 +635,81 @@ class SumOfTerms(Model):
         heights = self.n_functionals, self.n_functionals, self.n_columns, self.registers
         return Scratch(*(np.zeros((height, lanes)) for height in heights))
 
+    def observed_data(self) -> dict[str, np.ndarray]:
+        """The responses of all rows of families, by name; empty if there are none.
+
+        Returns
+        -------
+        dict of str to ndarray, shape (n,)
+        """
+        return {"y": np.concatenate([o.y for _, o in self._families()])} if self._families() else {}
+
+    def pointwise_log_likelihood(self, draws: ArrayLike) -> np.ndarray:
+        """log p(y | x) of each row of a family, with all constants; without families, minus each term.
+
+        Parameters
+        ----------
+        draws : array_like, shape (..., dim)
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+        """
+        found = super().pointwise_log_likelihood(draws)
+        if not self._families():
+            return found
+        parts = []
+        for k, observed in self._families():
+            first = int(self.layout[k, FIRST])
+            parts.append(found[..., first : first + self._rows(k)] + observed.constant())
+        return np.concatenate(parts, axis=-1)
+
+    def predict(
+        self,
+        x: ArrayLike,
+        rows: Terms | None = None,
+        *,
+        kind: str = "mean",
+        seed: int | None = None,
+    ) -> np.ndarray:
+        """Expected responses, or responses drawn with their noise, of the rows of families.
+
+        Parameters
+        ----------
+        x : array_like, shape (..., dim)
+            One position, or several.
+        rows : Terms, optional
+            Other rows, by `pdmp.Family.rows` at functionals of the same parameters, whose responses do not matter; the
+            model's own when omitted.
+        kind : {"mean", "response"}, default "mean"
+        seed : int, optional
+            Of the noise.
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+
+        Raises
+        ------
+        ValueError
+            For rows that know no mean or draw.
+        """
+        one_of("kind", kind, ("mean", "response"))
+        x = np.asarray(x, dtype=float)
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"`x` must have shape (..., {self.dim}), got {x.shape}.")
+        known = [observed for _, observed in self._families()] if rows is None else [rows.observed]
+        if not known or known[0] is None:
+            raise ValueError("there are no rows of a family: make them by pdmp.Family.rows or pdmp.families.")
+        if rows is not None and rows.at[0].dim != self.dim:
+            raise ValueError(f"`rows` is at functionals of other parameters, of {rows.at[0].dim} coordinates.")
+        rng, flat = None if kind == "mean" else np.random.default_rng(seed), x.reshape(-1, self.dim)
+        found = np.concatenate([observed.predict(flat, rng) for observed in known], axis=-1)
+        return found.reshape(*x.shape[:-1], -1)
+
+    def _families(self):
+        return [(k, observed) for k, observed in enumerate(self.observed) if observed is not None]
+
     usual_thinning = "hessian"
 
     #: Passes over rows in files; the rows of this model are in memory.
@@ -717,7 +800,7 @@ class SumOfTerms(Model):
                 sizes[name] += len(part)
                 parts[name].append(part)
         other.columns, other.values, other.data = (_one(parts[name]) for name in ("columns", "values", "data"))
-        other.n_data = len(rows)
+        other.n_data, other.observed = len(rows), [None] * len(self.observed)
         return other
 
     def hessian(self, x: ArrayLike) -> np.ndarray:

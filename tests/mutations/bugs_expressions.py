@@ -9,6 +9,8 @@ SUMS, BOUNDS = "pdmp/models/sums_of_terms.py", "pdmp/processes/row_bounds.py"
 TAPES, TRACES = "tests/expressions/test_tape.py", "tests/expressions/test_nodes.py"
 MODELS, ROWS = "tests/models/test_sums_of_terms.py", "tests/processes/test_row_bounds.py"
 
+FAMILIES, FAMILY_TESTS = "pdmp/models/families.py", "tests/models/test_families.py"
+
 BUGS = [
     Bug(name, file, old, new, (tests,))
     for name, file, old, new, tests in [
@@ -160,5 +162,33 @@ BUGS = [
         ),
         ("row bounds: one root of S too few", BOUNDS, "size * (s * math.sqrt(s))", "size * s", ROWS),
         ("row bounds: the row before is named", BOUNDS, "model.name_of_row(i)", "model.name_of_row(i - 1)", ROWS),
+        (
+            "families: no constant in the log-likelihood of rows",
+            SUMS,
+            "found[..., first : first + self._rows(k)] + observed.constant()",
+            "found[..., first : first + self._rows(k)]",
+            FAMILY_TESTS,
+        ),
+        (
+            "families: a hurdle's counts may be 0",
+            FAMILIES,
+            "softplus(w) + loss + log1mexp(surprise)",
+            "softplus(w) + loss",
+            FAMILY_TESTS,
+        ),
+        (
+            "families: censored on the other side",
+            FAMILIES,
+            "where(censored == 1.0, -beyond(ly)",
+            "where(censored == -1.0, -beyond(ly)",
+            FAMILY_TESTS,
+        ),
+        (
+            "families: draws of gamma by the rate of another mean",
+            FAMILIES,
+            "mu / shape * rng.standard_gamma",
+            "mu * shape * rng.standard_gamma",
+            FAMILY_TESTS,
+        ),
     ]
 ]

@@ -13,27 +13,27 @@ name                  law of y                                      e^a         
 `NegativeBinomialLaw` mean μ = e^z, variance μ + μ² / α             α, `alpha`
 ===================== ============================================= ==================== ====================
 
-Each is a `Law`, a row of the table at the end: one expression for -log p, in the functions of `pdmp.expressions`, and
-in Python what is predicted. Derivatives, and what exact sub-sampling needs, come from the expression. ``NormalLaw()``
-is its compiled form, of one class for all: what runs a likelihood is compiled once.
+Each is a `Law` of a row of `pdmp.models.families`, where expression, draws, means and constants are written.
+Derivatives, and what exact sub-sampling needs, come from the expression. ``NormalLaw()`` is its compiled form, of one
+class for all: what runs a likelihood is compiled once.
 
-Expressions take y as `stored` keeps it: labels are ±1. Constants that depend on y alone are left out there, and are in
-`log_density`.
+Expressions take y as `stored` keeps it: labels are ±1.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pdmp.expressions.derivatives import Derivatives
-from pdmp.expressions.nodes import exp, lgamma, log1p, log_ndtr, softplus, trace
+from pdmp.expressions.nodes import trace
 from pdmp.expressions.tape import BEGIN, RESULT, STOP, Scratch, Tape, evaluate
+from pdmp.models import families
+from pdmp.models.families import Family
 from pdmp.native.classes import Compiled, compiled
 
 THIRD = 4  #: tape after those of `Derivatives.tapes`: of the second derivative by z all derivatives
@@ -41,17 +41,36 @@ THIRD = 4  #: tape after those of `Derivatives.tapes`: of the second derivative 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A family: what is written of it. Called, it returns the `Likelihood`."""
+    """A family of one linear predictor, and dispersions. Called, it returns the `Likelihood`."""
 
     name: str
-    loss: Callable  #: (y, z, a, b) -> -log p; only as many of a and b as there are dispersions
-    mean: Callable  #: (z) -> expected response, of any shape
-    log_density: Callable  #: (z, y, a, b) -> log p(y | z) with all constants, of arrays that broadcast; y as given
-    draw: Callable  #: (z, a, b, rng) -> responses drawn for z; a and b broadcast
-    dispersions: tuple[str, ...] = ()
-    stored: Callable = np.asarray  #: (y) -> the responses as the expression takes them
+    family: Family
     #: A bound on the second derivative by z, for every z and y; infinite where there is none.
     curvature: float = math.inf
+
+    @property
+    def dispersions(self) -> tuple[str, ...]:
+        """Names of the parameters beside the linear predictor's, all positive."""
+        return self.family.parameters[1:]
+
+    def stored(self, y: Any) -> Any:
+        """The responses as the expression takes them."""
+        return self.family.stored(y)
+
+    def mean(self, z: Any) -> np.ndarray:
+        """Expected response, of any shape: of these families it does not depend on the dispersions."""
+        ones = [1.0] * len(self.dispersions)
+        return self.family.mean(*self.family.inverse([z, *ones]))
+
+    def log_density(self, z: Any, y: Any, a: Any, b: Any) -> np.ndarray:
+        """log p(y | z) with all constants, of arrays that broadcast; y as given, or labels as they are stored."""
+        if self.family.response == "label":
+            y = np.maximum(y, 0.0)
+        return self.family.log_density(y, z, *(a, b)[: len(self.dispersions)])
+
+    def draw(self, z: Any, a: Any, b: Any, rng: np.random.Generator) -> np.ndarray:
+        """Responses drawn for z; a and b broadcast."""
+        return self.family.draw(rng, *self.family.inverse([z, *(a, b)[: len(self.dispersions)]]))
 
     @property
     def __name__(self) -> str:
@@ -64,7 +83,7 @@ class Law:
     def derived(self) -> Derivatives:
         """The expression and its derivatives."""
         derived = Derivatives()
-        derived.expression, derived.m = trace(self.loss, 1, 1 + len(self.dispersions))
+        derived.expression, derived.m = trace(self.family.loss, 1, 1 + len(self.dispersions))
         return derived
 
     @functools.cached_property
@@ -129,113 +148,11 @@ def _likelihood(name):
 # The table
 
 
-def _label(y: Any) -> Any:
-    return 2.0 * y - 1.0
-
-
-def _draw_label(mean):
-    return lambda z, a, b, rng: (rng.random(np.shape(z)) < mean(z)).astype(float)
-
-
-def _logistic(z):
-    return 0.5 * (1.0 + np.tanh(0.5 * z))
-
-
-def _normal_cdf(z):
-    from scipy import special
-
-    return special.ndtr(z)
-
-
-def _log_density_of_probit(z, y, a, b):
-    from scipy import special
-
-    return special.log_ndtr(np.where(y > 0.0, z, -z))
-
-
-def _student_t_loss(y, z, a, b):
-    nu, q = exp(b), (y - z) ** 2 * exp(-2.0 * a - b)
-    return 0.5 * (nu + 1.0) * log1p(q) + a + 0.5 * b + lgamma(0.5 * nu) - lgamma(0.5 * nu + 0.5)
-
-
-def _log_density_of_student_t(z, y, a, b):
-    from scipy import stats
-
-    return stats.t.logpdf(y, np.exp(b), loc=z, scale=np.exp(a))
-
-
-def _log_density_of_poisson(z, y, a, b):
-    from scipy import special
-
-    return y * z - np.exp(z) - special.gammaln(y + 1.0)
-
-
-def _negative_binomial_loss(y, z, a):
-    alpha = exp(a)
-    return lgamma(alpha) - lgamma(y + alpha) + y * (a - z) + (y + alpha) * softplus(z - a)
-
-
-def _log_density_of_negative_binomial(z, y, a, b):
-    from scipy import special
-
-    alpha = np.exp(a)
-    constant = special.gammaln(y + alpha) - special.gammaln(alpha) - special.gammaln(y + 1.0)
-    return constant + y * (z - a) - (y + alpha) * np.logaddexp(0.0, z - a)
-
-
-def _draw_negative_binomial(z, a, b, rng):
-    gamma = rng.standard_gamma(np.broadcast_to(np.exp(a), np.shape(z)))
-    return rng.poisson(np.exp(np.minimum(z - a, 40.0)) * gamma).astype(float)
-
-
-NormalLaw = Law(
-    name="NormalLaw",
-    loss=lambda y, z, a: 0.5 * (y - z) ** 2 * exp(-2.0 * a) + a,
-    dispersions=("sigma",),
-    mean=np.asarray,
-    log_density=lambda z, y, a, b: -0.5 * ((y - z) * np.exp(-a)) ** 2 - a - 0.5 * math.log(math.tau),
-    draw=lambda z, a, b, rng: z + np.exp(a) * rng.standard_normal(np.shape(z)),
-)
-StudentTLaw = Law(
-    name="StudentTLaw",
-    loss=_student_t_loss,
-    dispersions=("sigma", "nu"),
-    mean=np.asarray,
-    log_density=_log_density_of_student_t,
-    draw=lambda z, a, b, rng: z + np.exp(a) * rng.standard_t(np.broadcast_to(np.exp(b), np.shape(z))),
-)
-LogitLaw = Law(
-    name="LogitLaw",
-    loss=lambda y, z: softplus(-y * z),
-    stored=_label,
-    mean=_logistic,
-    log_density=lambda z, y, a, b: -np.logaddexp(0.0, np.where(y > 0.0, -z, z)),
-    draw=_draw_label(_logistic),
-    curvature=0.25,
-)
-ProbitLaw = Law(
-    name="ProbitLaw",
-    loss=lambda y, z: -log_ndtr(y * z),
-    stored=_label,
-    mean=_normal_cdf,
-    log_density=_log_density_of_probit,
-    draw=_draw_label(_normal_cdf),
-    curvature=1.0,
-)
-PoissonLaw = Law(
-    name="PoissonLaw",
-    loss=lambda y, z: exp(z) - y * z,
-    mean=np.exp,
-    log_density=_log_density_of_poisson,
-    draw=lambda z, a, b, rng: rng.poisson(np.exp(np.minimum(z, 40.0))).astype(float),
-)
-NegativeBinomialLaw = Law(
-    name="NegativeBinomialLaw",
-    loss=_negative_binomial_loss,
-    dispersions=("alpha",),
-    mean=np.exp,
-    log_density=_log_density_of_negative_binomial,
-    draw=_draw_negative_binomial,
-)
+NormalLaw = Law("NormalLaw", families.gaussian)
+StudentTLaw = Law("StudentTLaw", families.student_t)
+LogitLaw = Law("LogitLaw", families.bernoulli, curvature=0.25)
+ProbitLaw = Law("ProbitLaw", families.probit, curvature=1.0)
+PoissonLaw = Law("PoissonLaw", families.poisson)
+NegativeBinomialLaw = Law("NegativeBinomialLaw", families.negative_binomial)
 #: All of them, by name.
 FAMILIES = {law.name: law for law in (NormalLaw, StudentTLaw, LogitLaw, ProbitLaw, PoissonLaw, NegativeBinomialLaw)}

@@ -1,0 +1,727 @@
+r"""Families of responses: one table, a row of which is all that is written of a likelihood.
+
+A row is an expression l for one datum and what is predicted of it:
+
+    log p(y | η) = constant(y) - l(stored(y), η_1, …, η_m),        parameter k = inverse link(η_k)
+
+The expression is in the functionals η, in the parametrisation whose third derivatives are enclosed most tightly: sums
+of functionals, such as the logarithm of a ratio, are affine there, so that their enclosures are exact. From it follow
+gradients, Hessians and the bounds of exact sub-sampling (`pdmp.expressions`), and with the constant log-likelihoods.
+
+Sources of the parametrisations: Bürkner (2017), brms, Journal of Statistical Software 80 (names, hurdles, inflation,
+censoring); Ferrari & Cribari-Neto (2004), Journal of Applied Statistics 31, eq. 4 (beta); Lambert (1992), Technometrics
+34, eq. 1 (inflation); Mullahy (1986), Journal of Econometrics 33 (hurdles); McCullagh (1980), JRSS B 42, section 1.2
+(cumulative); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4 (skew normal); Tweedie (1957), Annals of
+Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pdmp.expressions.functionals import Block, Functional
+from pdmp.expressions.nodes import (
+    exp,
+    expit,
+    expm1,
+    lgamma,
+    log,
+    log1mexp,
+    log1p,
+    log_ndtr,
+    softplus,
+    where,
+)
+from pdmp.models.sums_of_terms import Terms
+
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+LARGEST = math.exp(40.0)  #: mean of a count that is drawn
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link and its inverse, of numbers, arrays and traced values."""
+
+    forward: Callable
+    inverse: Callable
+
+
+LINKS = {
+    "identity": Link(lambda u: u, lambda z: z),
+    "log": Link(log, exp),
+    "logit": Link(lambda u: log(u) - log1p(-u), expit),
+    "probit": Link(lambda u: _scipy("ndtri", u), lambda z: exp(log_ndtr(z))),
+    "sqrt": Link(lambda u: u**0.5, lambda z: z * z),
+    "inverse": Link(lambda u: u**-1, lambda z: z**-1),
+}
+#: Ranges of a response: a test, and words for what is allowed.
+RANGES: dict[str, tuple[Callable, str]] = {
+    "number": (lambda y: np.isfinite(y), "finite numbers"),
+    "positive": (lambda y: (y > 0.0) & (y < math.inf), "finite numbers above 0"),
+    "share": (lambda y: (y > 0.0) & (y < 1.0), "numbers above 0 and below 1"),
+    "count": (lambda y: (y >= 0.0) & (y < math.inf) & (y == np.floor(y)), "whole numbers of at least 0"),
+    "label": (lambda y: (y == 0.0) | (y == 1.0), "0 or 1"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A likelihood, and what is predicted with it.
+
+    Parameters
+    ----------
+    name : str
+    loss : callable
+        l(y, further data…, functionals…) -> minus the log density of one datum, up to `constant`: what `pdmp.terms`
+        takes.
+    draw : callable, optional
+        (rng, parameters…, further data…) -> responses, of arrays that broadcast.
+    mean : callable, optional
+        (parameters…, further data…) -> expected responses.
+    links : dict of str to str, optional
+        The parameters, in the order of the functionals, with the link by which each is one: "identity", "log",
+        "logit", "probit", "sqrt" or "inverse". The names are those of the loss, all by identity, when omitted.
+    constant : callable, optional
+        (y, further data…) -> what of log p depends on data alone; 0 when omitted.
+    response : {"number", "positive", "share", "count", "label"}, default "number"
+        What y may be.
+    data : dict of str to (float or None), optional
+        Further data by name, with the value of those that are not given; None for those that must be.
+    stored : callable, optional
+        (y) -> the responses as the loss takes them; as they are when omitted.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a link or a range of responses that there is not, or names that do not fit the loss.
+
+    See Also
+    --------
+    pdmp.terms : Rows of any expression.
+
+    Examples
+    --------
+    >>> import numpy as np, pdmp
+    >>> family = pdmp.Family(
+    ...     "exponential", loss=lambda y, z: z + y * np.exp(-z), draw=lambda rng, mu: rng.exponential(mu),
+    ...     mean=lambda mu: mu, links={"mu": "log"}, response="positive",
+    ... )
+    >>> p = pdmp.Parameters(beta=1)
+    >>> model = pdmp.models.sum_of_terms(p, [family.rows([1.0, 2.0, 6.0], mu=np.ones((3, 1)) @ p.beta)])
+    >>> np.round(model.predict(model.mode()), 3)
+    array([3., 3., 3.])
+    """
+
+    name: str
+    loss: Callable
+    draw: Callable | None = None
+    mean: Callable | None = None
+    links: Mapping[str, str] | None = None
+    constant: Callable | None = None
+    response: str = "number"
+    data: Mapping[str, float | None] = field(default_factory=dict)
+    stored: Callable = np.asarray
+    #: Of families with cuts: (y, mu, cuts) -> the functionals of the loss, those of draws, and further data.
+    arrange: Callable | None = None
+
+    def __post_init__(self) -> None:
+        if self.response not in RANGES:
+            raise ValueError(f"`response` must be one of {', '.join(map(repr, RANGES))}, got {self.response!r}.")
+        own = list(inspect.signature(self.loss).parameters.values())
+        several = any(p.kind == p.VAR_POSITIONAL for p in own)
+        wanted = [p.name for p in own[1 + len(self.data) :]]
+        if self.links is None:
+            object.__setattr__(self, "links", dict.fromkeys(wanted, "identity"))
+        for name, link in self.links.items():
+            if link not in LINKS:
+                raise ValueError(f"`links`: that of {name!r} must be one of {', '.join(LINKS)}, got {link!r}.")
+        if not several and len(wanted) != len(self.links):
+            raise ValueError(
+                f"`links` must name the {len(wanted)} functionals of the loss, {', '.join(wanted)}; it names "
+                f"{', '.join(self.links)}."
+            )
+
+    def __reduce__(self) -> tuple:
+        return _by_name, (self.name,)  # functions of a user's own are not carried to another process
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.links)
+
+    def linked(self, **links: str) -> Family:
+        """The same family with other links of some of its parameters.
+
+        Parameters
+        ----------
+        **links : str
+            By the name of a parameter, as in `links`.
+
+        Returns
+        -------
+        Family
+
+        Raises
+        ------
+        ValueError
+            For names of parameters and links that there are not.
+        """
+        if self.arrange is not None:
+            raise ValueError(f"`links`: those of {self.name} cannot be changed.")
+        for name in links:
+            if name not in self.links:
+                raise ValueError(f"`links` names {name!r}; parameters of {self.name} are {', '.join(self.links)}.")
+        new, count = {**self.links, **links}, len(self.data) + 1
+        changed = [(LINKS[old], LINKS.get(new[name]), old != new[name]) for name, old in self.links.items()]
+
+        def loss(*args):
+            eta = [a.forward(b.inverse(z)) if c else z for z, (a, b, c) in zip(args[count:], changed, strict=True)]
+            return self.loss(*args[:count], *eta)
+
+        return replace(self, loss=loss, links=new)
+
+    def rows(self, y: ArrayLike, /, **given: Any) -> Terms:
+        """Rows of this family, for `pdmp.models.sum_of_terms`.
+
+        Parameters
+        ----------
+        y : array_like, shape (N,)
+            Responses.
+        **given : Functional or array_like
+            A functional for each parameter, on the scale of its link, such as ``mu=X @ p.beta, shape=p.log_shape``; and
+            further data of the family, such as ``trials``. Cuts of a cumulative family are a whole block.
+
+        Returns
+        -------
+        Terms
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a parameter that is missing or unknown, and for responses outside of the family's range.
+        """
+        y = self.read(y)
+        known = (*self.links, *self.data) if self.arrange is None else ("mu", "cuts")
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{self.name} has no {name!r}; it has {', '.join(known)}.")
+        for name in known:
+            if name not in given and self.data.get(name) is None:
+                raise TypeError(f"{self.name} needs `{name}`.")
+        columns = {
+            name: np.broadcast_to(np.asarray(given[name], float), y.shape) for name in self.data if name in given
+        }
+        self._check(y, columns)
+        if self.arrange is None:
+            at = drawn_at = [given[name] for name in self.links]
+            rest = {name: value for name, value in self.data.items() if name not in columns}
+        else:
+            at, drawn_at, rest = self.arrange(y, given["mu"], given["cuts"])
+
+        def loss(*args):
+            own = dict(zip(columns, args[1 : 1 + len(columns)], strict=True))
+            return self.loss(args[0], *(own.get(name, rest.get(name)) for name in self.data), *args[1 + len(columns) :])
+
+        loss.__name__ = self.name
+        found = Terms(loss, [self.stored(y), *columns.values()], at)
+        further = () if self.arrange else tuple(columns.get(name, value) for name, value in self.data.items())
+        found.observed = Observed(self, y, further, tuple(drawn_at))
+        return found
+
+    def read(self, y: ArrayLike) -> np.ndarray:
+        """Responses (N,), or a `ValueError`."""
+        y = np.asarray(y)
+        if y.ndim != 1 or y.dtype.kind not in "fiub" or not len(y):
+            raise TypeError(f"`y` must be numbers of shape (N,), got {y.dtype} of {y.shape}.")
+        y = y.astype(float)
+        inside, allowed = RANGES[self.response]
+        bad = np.flatnonzero(~inside(y))
+        if len(bad):
+            raise ValueError(
+                f"`y` of {self.name} must be {allowed}, got {y[bad[0]]:g} in row {bad[0]}, and {len(bad)} such in all."
+            )
+        return y
+
+    def _check(self, y, columns):
+        """Further data, against y."""
+        if "trials" in columns:
+            self.replaced("trials").read(columns["trials"])
+            if np.any(y > columns["trials"]):
+                i = int(np.argmax(y > columns["trials"]))
+                raise ValueError(f"`y` must be at most `trials`, got {y[i]:g} of {columns['trials'][i]:g} in row {i}.")
+        if "censored" in self.data:
+            censored = columns.get("censored", np.zeros_like(y))
+            if not np.isin(censored, (-1.0, 0.0, 1.0, 2.0)).all():
+                raise ValueError("`censored` must be 0 for seen, 1 right, -1 left and 2 interval censored.")
+            upper = columns.get("upper", np.zeros_like(y))
+            if np.any((censored == 2.0) & ~(upper > y)):
+                i = int(np.argmax((censored == 2.0) & ~(upper > y)))
+                raise ValueError(f"`upper` must be above `y` where `censored` is 2, got {upper[i]:g} in row {i}.")
+            if "upper" in columns:  # what is not looked at has a number all the same
+                columns["upper"] = np.where(censored == 2.0, upper, 2.0 * y)
+
+    def replaced(self, name: str) -> Family:
+        """For messages about further data of counts."""
+        return replace(self, name=f"{self.name}: `{name}`", response="count")
+
+    def inverse(self, eta: Sequence[ArrayLike]) -> list[np.ndarray]:
+        """Parameters of functionals."""
+        with np.errstate(over="ignore"):
+            links = list(self.links.values()) if self.arrange is None else ["identity"] * len(eta)
+            return [np.asarray(LINKS[link].inverse(z)) for link, z in zip(links, eta, strict=True)]
+
+    def log_density(self, y: ArrayLike, *eta: ArrayLike, data: Sequence = ()) -> np.ndarray:
+        """log p(y) with all constants, at functionals η on the scale of the links; arrays broadcast.
+
+        Parameters
+        ----------
+        y : array_like
+        *eta : array_like
+        data : sequence of array_like
+            Further data; those that have a usual value may be left out.
+
+        Returns
+        -------
+        ndarray
+        """
+        y, further = np.asarray(y, float), (*data, *list(self.data.values())[len(data) :])
+        with np.errstate(all="ignore"):
+            found = -np.asarray(self.loss(self.stored(y), *further, *eta), float)
+            return found + self.log_constant(y, further)
+
+    def log_constant(self, y: np.ndarray, further: Sequence = ()) -> np.ndarray | float:
+        """What of it depends on data alone."""
+        return 0.0 if self.constant is None else self.constant(y, *further)
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What rows of a family know of themselves."""
+
+    family: Family
+    y: np.ndarray
+    further: tuple
+    at: tuple  #: functionals that draws look at
+
+    def constant(self) -> np.ndarray:
+        """Of each row."""
+        return np.broadcast_to(np.asarray(self.family.log_constant(self.y, self.further), float), self.y.shape)
+
+    def predict(self, x: np.ndarray, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Means at draws x (S, dim), or responses drawn with `rng`: (S, N)."""
+        family, what = self.family, "mean" if rng is None else "draw"
+        if family is None or getattr(family, what) is None:
+            raise ValueError(f"these rows know no `{what}`: give it to pdmp.Family, in the same process.")
+        n = len(self.y)
+        values = family.inverse([np.broadcast_to(f.at(x), (len(x), n)) for f in self.at])
+        return np.asarray(
+            family.mean(*values, *self.further) if rng is None else family.draw(rng, *values, *self.further), float
+        )
+
+
+def _by_name(name):
+    return FAMILIES.get(name)
+
+
+def _scipy(name, *args):
+    from scipy import special
+
+    return getattr(special, name)(*args)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Parts of several rows of the table
+
+
+def _count_constant(y, *_):
+    return -_scipy("gammaln", y + 1.0)
+
+
+def _binomial_constant(y, trials):
+    return -np.log1p(trials) - _scipy("betaln", y + 1.0, trials - y + 1.0)
+
+
+def _negative_binomial(y, z, a):
+    alpha = exp(a)
+    return lgamma(alpha) - lgamma(y + alpha) + y * (a - z) + (y + alpha) * softplus(z - a)
+
+
+def _student_t(y, z, a, b):
+    nu, q = exp(b), (y - z) ** 2 * exp(-2.0 * a - b)
+    return 0.5 * (nu + 1.0) * log1p(q) + a + 0.5 * b + lgamma(0.5 * nu) - lgamma(0.5 * nu + 0.5)
+
+
+def _gaussian(y, z, a):
+    return 0.5 * (y - z) ** 2 * exp(-2.0 * a) + a
+
+
+def _gamma(ly, z, a):
+    return exp(a) * (z - ly + exp(ly - z) - a) + lgamma(exp(a))
+
+
+def _beta(y, z, a):
+    p, q = exp(a) * expit(z), exp(a) * expit(-z)
+    return lgamma(p) + lgamma(q) - lgamma(exp(a)) - p * log(y) - q * log1p(-y)
+
+
+def _beta_binomial(y, trials, z, a):
+    p, q = exp(a) * expit(z), exp(a) * expit(-z)
+    known = lgamma(p) - lgamma(y + p) + lgamma(q) - lgamma(trials - y + q)
+    return known + lgamma(trials + exp(a)) - lgamma(exp(a))
+
+
+def _skew_normal(y, z, a, b):
+    u = (y - z) * exp(-a)
+    return a + 0.5 * u**2 - log_ndtr(b * u)
+
+
+def _inflated(y, w, surprise, loss):
+    """With P(y = 0) = expit(w) besides; `surprise` is minus the log chance of 0 without."""
+    return softplus(w) + where(y == 0.0, surprise - softplus(w + surprise), loss)
+
+
+def _hurdle(y, w, surprise, loss):
+    """P(y = 0) = expit(w), and else what is known to be above 0."""
+    return where(y == 0.0, softplus(-w), softplus(w) + loss + log1mexp(surprise))
+
+
+def _survival(seen, log_survival, log_distribution):
+    """Exactly seen, or censored: right 1, left -1, or 2 between two times."""
+
+    def loss(ly, censored, upper, z, *rest):
+        def beyond(t):
+            return log_survival(t, z, *rest)
+
+        gap = where(censored == 2.0, -log1mexp(log_distribution.gap(ly, log(upper), z, *rest)) - beyond(ly), 0.0)
+        ends = where(censored == 1.0, -beyond(ly), -log_distribution(ly, z, *rest))
+        return where(censored == 0.0, seen(ly, z, *rest), where(censored == 2.0, gap, ends))
+
+    return loss
+
+
+def _hazard(ly, z, a=0.0):
+    """log of the integrated hazard."""
+    return exp(a) * (ly - z)
+
+
+def _weibull_left(ly, z, a=0.0):
+    return log1mexp(exp(_hazard(ly, z, a)))
+
+
+#: log S(t) - log S(upper), of hazards: a difference that is positive as it is written.
+_weibull_left.gap = lambda ly, lu, z, a=0.0: exp(_hazard(ly, z, a)) * expm1(exp(a) * (lu - ly))
+
+
+def _lognormal_left(ly, z, a):
+    return log_ndtr((ly - z) * exp(-a))
+
+
+_lognormal_left.gap = lambda ly, lu, z, a: log_ndtr((z - ly) * exp(-a)) - log_ndtr((z - lu) * exp(-a))
+CENSORED = {"censored": 0.0, "upper": 1.0}
+SURVIVAL = {"response": "positive", "stored": np.log, "data": CENSORED}
+
+
+def _survival_constant(shift):
+    return lambda y, censored, upper: np.where(np.asarray(censored) == 0.0, -np.log(y) - shift, 0.0)
+
+
+def _cuts(y, mu, cuts):
+    """Upper cut and gap of each row, of which the loss is one; mu and all cuts; and the highest category."""
+    if not isinstance(mu, Functional) or not isinstance(cuts, Block):
+        raise TypeError("`mu` must be a functional and `cuts` a block of parameters, p.cut.")
+    k, last = y.astype(np.int64), cuts.size - 1
+    if k.max() > cuts.size:
+        raise ValueError(f"`y` must be at most {cuts.size}, the number of cuts, got {k.max()}.")
+    upper, inner = np.minimum(k, last), np.clip(k, 1, max(last, 1))
+    gap = cuts[np.minimum(inner, last)] - cuts[inner - 1] if last else cuts[0 * k]
+    return (cuts[upper] - mu, gap), (mu, *(cuts[j] for j in range(cuts.size))), {"top": float(cuts.size)}
+
+
+def _cumulative(name, log_distribution, inner, distribution, noise):
+    """By the upper cut h and the gap g below it; of the highest category h is the lower cut."""
+
+    def loss(y, top, h, g):
+        return where(y == 0.0, -log_distribution(h), where(y == top, -log_distribution(-h), inner(h, g)))
+
+    def draw(rng, mu, *cuts):
+        latent = mu + noise(rng, np.shape(mu))
+        return np.sum([latent > cut for cut in cuts], axis=0).astype(float)
+
+    return Family(
+        name,
+        loss,
+        draw=draw,
+        mean=lambda mu, *cuts: np.sum([distribution(mu - cut) for cut in cuts], axis=0),
+        links={"upper": "identity", "gap": "identity"},
+        response="count",
+        data={"top": None},
+        arrange=_cuts,
+    )
+
+
+def _logistic(z):
+    return 0.5 * (1.0 + np.tanh(0.5 * z))
+
+
+def _draw_label(rng, p):
+    return (rng.random(np.shape(p)) < p).astype(float)
+
+
+def _draw_count(rng, mu):
+    return rng.poisson(np.minimum(mu, LARGEST)).astype(float)
+
+
+def _draw_negative_binomial(rng, mu, alpha):
+    return _draw_count(rng, mu / alpha * rng.standard_gamma(np.broadcast_to(alpha, np.shape(mu))))
+
+
+def _draw_positive_count(rng, mu, alpha=None):
+    """A Poisson or, with alpha, negative binomial number, given that it is above 0, by its quantile."""
+    from scipy import stats
+
+    law = stats.poisson(mu) if alpha is None else stats.nbinom(alpha, alpha / (alpha + mu))
+    none = law.pmf(0)
+    return np.maximum(law.ppf(none + (1.0 - none) * rng.random(np.shape(mu))), 1.0)
+
+
+def _draw_skew_normal(rng, mu, sigma, alpha):
+    d, shape = alpha / np.sqrt(1.0 + alpha**2), np.shape(mu)
+    return mu + sigma * (d * np.abs(rng.standard_normal(shape)) + np.sqrt(1.0 - d**2) * rng.standard_normal(shape))
+
+
+def _draw_beta(rng, mu, phi):
+    return rng.beta(mu * phi, (1.0 - mu) * phi)
+
+
+def _positive_mean(mu, alpha=None):
+    """E(y | y > 0) of a Poisson or negative binomial number."""
+    none = np.exp(-mu) if alpha is None else (1.0 + mu / alpha) ** -alpha
+    return mu / (1.0 - none)
+
+
+def mixture(name: str, one: Family, other: Family) -> Family:
+    """A mixture of two families of the same responses: with the chance expit(θ) the first.
+
+    Parameters
+    ----------
+    name : str
+    one, other : Family
+        Without further data, and with the same constant, such as one family twice. Parameters are those of both, with 1
+        and 2 after their names, and theta by the logit link.
+
+    Returns
+    -------
+    Family
+    """
+    m, parts = len(one.links), (one, other)
+    links = {f"{p}{k}": link for k, part in enumerate(parts, 1) for p, link in part.links.items()}
+
+    def loss(y, *eta):
+        first, second, w = one.loss(y, *eta[:m]), other.loss(y, *eta[m:-1]), eta[-1]
+        return softplus(w) + second - softplus(w + second - first)
+
+    def draw(rng, *v):
+        return np.where(rng.random(np.shape(v[-1])) < v[-1], one.draw(rng, *v[:m]), other.draw(rng, *v[m:-1]))
+
+    return Family(
+        name,
+        loss,
+        draw=draw,
+        mean=lambda *v: v[-1] * one.mean(*v[:m]) + (1.0 - v[-1]) * other.mean(*v[m:-1]),
+        links={**links, "theta": "logit"},
+        constant=one.constant,
+        response=one.response,
+        stored=one.stored,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The table
+
+gaussian = Family(
+    "gaussian",
+    _gaussian,
+    draw=lambda rng, mu, sigma: mu + sigma * rng.standard_normal(np.shape(mu)),
+    mean=lambda mu, sigma: mu,
+    links={"mu": "identity", "sigma": "log"},
+    constant=lambda y: -HALF_LOG_2PI,
+)
+student_t = Family(
+    "student_t",
+    _student_t,
+    draw=lambda rng, mu, sigma, nu: mu + sigma * rng.standard_t(np.broadcast_to(nu, np.shape(mu))),
+    mean=lambda mu, sigma, nu: mu,
+    links={"mu": "identity", "sigma": "log", "nu": "log"},
+    constant=lambda y: -0.5 * math.log(math.pi),
+)
+LABEL = {"mean": lambda mu: mu, "draw": _draw_label, "response": "label", "stored": lambda y: 2.0 * y - 1.0}
+bernoulli = Family("bernoulli", lambda y, z: softplus(-y * z), links={"mu": "logit"}, **LABEL)
+probit = Family("probit", lambda y, z: -log_ndtr(y * z), links={"mu": "probit"}, **LABEL)
+#: Two-parameter logistic: a functional "ability - difficulty" and a discrimination.
+item_response = Family(
+    "item_response",
+    lambda y, z, a: softplus(-y * exp(a) * z),
+    draw=lambda rng, mu, discrimination: _draw_label(rng, _logistic(discrimination * mu)),
+    mean=lambda mu, discrimination: _logistic(discrimination * mu),
+    links={"mu": "identity", "discrimination": "log"},
+    response="label",
+    stored=LABEL["stored"],
+)
+COUNT = {"response": "count", "constant": _count_constant}
+poisson = Family(
+    "poisson", lambda y, z: exp(z) - y * z, draw=_draw_count, mean=lambda mu: mu, links={"mu": "log"}, **COUNT
+)
+negative_binomial = Family(
+    "negative_binomial",
+    _negative_binomial,
+    draw=_draw_negative_binomial,
+    mean=lambda mu, alpha: mu,
+    links={"mu": "log", "alpha": "log"},
+    **COUNT,
+)
+zero_inflated_poisson = Family(
+    "zero_inflated_poisson",
+    lambda y, z, w: _inflated(y, w, exp(z), exp(z) - y * z),
+    draw=lambda rng, mu, zi: (rng.random(np.shape(mu)) >= zi) * _draw_count(rng, mu),
+    mean=lambda mu, zi: (1.0 - zi) * mu,
+    links={"mu": "log", "zi": "logit"},
+    **COUNT,
+)
+zero_inflated_negative_binomial = Family(
+    "zero_inflated_negative_binomial",
+    lambda y, z, a, w: _inflated(y, w, exp(a) * softplus(z - a), _negative_binomial(y, z, a)),
+    draw=lambda rng, mu, alpha, zi: (rng.random(np.shape(mu)) >= zi) * _draw_negative_binomial(rng, mu, alpha),
+    mean=lambda mu, alpha, zi: (1.0 - zi) * mu,
+    links={"mu": "log", "alpha": "log", "zi": "logit"},
+    **COUNT,
+)
+hurdle_poisson = Family(
+    "hurdle_poisson",
+    lambda y, z, w: _hurdle(y, w, exp(z), exp(z) - y * z),
+    draw=lambda rng, mu, hu: (rng.random(np.shape(mu)) >= hu) * _draw_positive_count(rng, mu),
+    mean=lambda mu, hu: (1.0 - hu) * _positive_mean(mu),
+    links={"mu": "log", "hu": "logit"},
+    **COUNT,
+)
+hurdle_negative_binomial = Family(
+    "hurdle_negative_binomial",
+    lambda y, z, a, w: _hurdle(y, w, exp(a) * softplus(z - a), _negative_binomial(y, z, a)),
+    draw=lambda rng, mu, alpha, hu: (rng.random(np.shape(mu)) >= hu) * _draw_positive_count(rng, mu, alpha),
+    mean=lambda mu, alpha, hu: (1.0 - hu) * _positive_mean(mu, alpha),
+    links={"mu": "log", "alpha": "log", "hu": "logit"},
+    **COUNT,
+)
+TRIALS = {"response": "count", "data": {"trials": None}, "constant": _binomial_constant}
+binomial = Family(
+    "binomial",
+    lambda y, trials, z: trials * softplus(z) - y * z,
+    draw=lambda rng, mu, trials: rng.binomial(np.asarray(trials).astype(np.int64), mu).astype(float),
+    mean=lambda mu, trials: trials * mu,
+    links={"mu": "logit"},
+    **TRIALS,
+)
+beta_binomial = Family(
+    "beta_binomial",
+    _beta_binomial,
+    draw=lambda rng, mu, phi, trials: rng.binomial(
+        np.asarray(trials).astype(np.int64), _draw_beta(rng, mu, phi)
+    ).astype(float),
+    mean=lambda mu, phi, trials: trials * mu,
+    links={"mu": "logit", "phi": "log"},
+    **TRIALS,
+)
+gamma = Family(
+    "gamma",
+    _gamma,
+    draw=lambda rng, mu, shape: mu / shape * rng.standard_gamma(np.broadcast_to(shape, np.shape(mu))),
+    mean=lambda mu, shape: mu,
+    links={"mu": "log", "shape": "log"},
+    constant=lambda y: -np.log(y),
+    response="positive",
+    stored=np.log,
+)
+inverse_gaussian = Family(
+    "inverse_gaussian",
+    lambda y, z, a: 0.5 * (y * exp(a - 2.0 * z) - 2.0 * exp(a - z) + exp(a) / y - a),
+    draw=lambda rng, mu, shape: rng.wald(mu, np.broadcast_to(shape, np.shape(mu))),
+    mean=lambda mu, shape: mu,
+    links={"mu": "log", "shape": "log"},
+    constant=lambda y: -HALF_LOG_2PI - 1.5 * np.log(y),
+    response="positive",
+)
+beta = Family(
+    "beta",
+    _beta,
+    draw=_draw_beta,
+    mean=lambda mu, phi: mu,
+    links={"mu": "logit", "phi": "log"},
+    constant=lambda y: -np.log(y) - np.log1p(-y),
+    response="share",
+)
+skew_normal = Family(
+    "skew_normal",
+    _skew_normal,
+    draw=_draw_skew_normal,
+    mean=lambda mu, sigma, alpha: mu + sigma * alpha * np.sqrt(2.0 / math.pi / (1.0 + alpha**2)),
+    links={"mu": "identity", "sigma": "log", "alpha": "identity"},
+    constant=lambda y: math.log(2.0) - HALF_LOG_2PI,
+)
+#: mu is the scale: log y is by e^-shape times a Gumbel variable above log mu.
+weibull = Family(
+    "weibull",
+    _survival(
+        lambda ly, z, a: exp(_hazard(ly, z, a)) - _hazard(ly, z, a) - a,
+        lambda ly, z, a: -exp(_hazard(ly, z, a)),
+        _weibull_left,
+    ),
+    draw=lambda rng, mu, shape, *_: mu * rng.standard_exponential(np.shape(mu)) ** (1.0 / shape),
+    mean=lambda mu, shape, *_: mu * _scipy("gamma", 1.0 + 1.0 / shape),
+    links={"mu": "log", "shape": "log"},
+    constant=_survival_constant(0.0),
+    **SURVIVAL,
+)
+exponential = Family(
+    "exponential",
+    _survival(lambda ly, z: exp(ly - z) - (ly - z), lambda ly, z: -exp(ly - z), _weibull_left),
+    draw=lambda rng, mu, *_: mu * rng.standard_exponential(np.shape(mu)),
+    mean=lambda mu, *_: mu,
+    links={"mu": "log"},
+    constant=_survival_constant(0.0),
+    **SURVIVAL,
+)
+#: mu and sigma are of log y.
+lognormal = Family(
+    "lognormal",
+    _survival(_gaussian, lambda ly, z, a: log_ndtr((z - ly) * exp(-a)), _lognormal_left),
+    draw=lambda rng, mu, sigma, *_: np.exp(mu + sigma * rng.standard_normal(np.shape(mu))),
+    mean=lambda mu, sigma, *_: np.exp(mu + 0.5 * sigma**2),
+    links={"mu": "identity", "sigma": "log"},
+    constant=_survival_constant(HALF_LOG_2PI),
+    **SURVIVAL,
+)
+cumulative = _cumulative(
+    "cumulative",
+    lambda h: -softplus(-h),
+    lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g),
+    _logistic,
+    lambda rng, shape: rng.logistic(size=shape),
+)
+cumulative_probit = _cumulative(
+    "cumulative_probit",
+    log_ndtr,
+    lambda h, g: -log_ndtr(h) - log1mexp(log_ndtr(h) - log_ndtr(h - g)),
+    lambda z: _scipy("ndtr", z),
+    lambda rng, shape: rng.standard_normal(shape),
+)
+mixture_gaussian = mixture("mixture_gaussian", gaussian, gaussian)
+mixture_poisson = mixture("mixture_poisson", poisson, poisson)
+
+#: All of them, by name.
+FAMILIES = {found.name: found for found in list(globals().values()) if isinstance(found, Family)}

@@ -1,0 +1,324 @@
+"""Families: densities against SciPy, draws against the densities, derivatives, bounds of single rows, and messages."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import pdmp
+from pdmp.models import families, sum_of_terms
+from pdmp.models.families import FAMILIES, Family
+from pdmp.models.priors import Normal
+from pdmp.processes.row_bounds import row_bounds
+
+pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+
+exp, expit = np.exp, special.expit
+
+
+def of_category(law):
+    def density(y, h, g):
+        return np.where(y == 0, law.logcdf(h), np.where(y == 3, law.logsf(h), np.log(law.cdf(h) - law.cdf(h - g))))
+
+    return density
+
+
+def inflated(law, y, w):
+    return np.where(y == 0, np.log(expit(w) + expit(-w) * law.pmf(0)), law.logpmf(y) - np.logaddexp(0, w))
+
+
+def hurdle(law, y, w):
+    return np.where(y == 0, -np.logaddexp(0, -w), law.logpmf(y) - np.logaddexp(0, w) - np.log(law.sf(0)))
+
+
+def nb(z, a):
+    return stats.nbinom(exp(a), exp(a) / (exp(a) + exp(z)))
+
+
+def mixed(a, b, w):
+    return np.logaddexp(a - np.logaddexp(0, -w), b - np.logaddexp(0, w))
+
+
+#: log p by SciPy, of y, the functionals and further data.
+ORACLES = {
+    "gaussian": lambda y, z, a: stats.norm.logpdf(y, z, exp(a)),
+    "student_t": lambda y, z, a, b: stats.t.logpdf(y, exp(b), z, exp(a)),
+    "bernoulli": lambda y, z: stats.bernoulli.logpmf(y, expit(z)),
+    "probit": lambda y, z: stats.bernoulli.logpmf(y, special.ndtr(z)),
+    "item_response": lambda y, z, a: stats.bernoulli.logpmf(y, expit(exp(a) * z)),
+    "poisson": lambda y, z: stats.poisson.logpmf(y, exp(z)),
+    "negative_binomial": lambda y, z, a: nb(z, a).logpmf(y),
+    "zero_inflated_poisson": lambda y, z, w: inflated(stats.poisson(exp(z)), y, w),
+    "zero_inflated_negative_binomial": lambda y, z, a, w: inflated(nb(z, a), y, w),
+    "hurdle_poisson": lambda y, z, w: hurdle(stats.poisson(exp(z)), y, w),
+    "hurdle_negative_binomial": lambda y, z, a, w: hurdle(nb(z, a), y, w),
+    "binomial": lambda y, z, n: stats.binom.logpmf(y, n, expit(z)),
+    "beta_binomial": lambda y, z, a, n: stats.betabinom.logpmf(y, n, exp(a) * expit(z), exp(a) * expit(-z)),
+    "gamma": lambda y, z, a: stats.gamma.logpdf(y, exp(a), scale=exp(z - a)),
+    "inverse_gaussian": lambda y, z, a: stats.invgauss.logpdf(y, exp(z - a), scale=exp(a)),
+    "beta": lambda y, z, a: stats.beta.logpdf(y, exp(a) * expit(z), exp(a) * expit(-z)),
+    "skew_normal": lambda y, z, a, b: stats.skewnorm.logpdf(y, b, z, exp(a)),
+    "weibull": lambda y, z, a: stats.weibull_min.logpdf(y, exp(a), scale=exp(z)),
+    "exponential": lambda y, z: stats.expon.logpdf(y, scale=exp(z)),
+    "lognormal": lambda y, z, a: stats.lognorm.logpdf(y, exp(a), scale=exp(z)),
+    "von_mises": lambda y, z, a: stats.vonmises.logpdf(y, exp(a), z),
+    "cumulative": of_category(stats.logistic),
+    "cumulative_probit": of_category(stats.norm),
+    "mixture_gaussian": lambda y, m, s, n, t, w: mixed(
+        stats.norm.logpdf(y, m, exp(s)), stats.norm.logpdf(y, n, exp(t)), w
+    ),
+    "mixture_poisson": lambda y, a, b, w: mixed(stats.poisson.logpmf(y, exp(a)), stats.poisson.logpmf(y, exp(b)), w),
+}
+DISCRETE = ("count", "label")
+CENSORED = {"weibull": stats.weibull_min, "lognormal": stats.lognorm, "exponential": stats.expon}
+N, CUTS = 14, np.array([-1.0, 0.3, 1.4])
+P = pdmp.Parameters(a=2, b=2, s=1, u=1, cut=3)
+
+
+def responses(family, n, rng):
+    """Of the family's range, whatever the parameters."""
+    y = {
+        "number": rng.normal(0.0, 1.5, n),
+        "positive": rng.gamma(1.5, 1.0, n),
+        "share": rng.uniform(0.01, 0.99, n),
+        "count": np.minimum(rng.poisson(1.2, n), 3.0),
+        "label": rng.integers(0, 2, n).astype(float),
+    }[family.response]
+    return y
+
+
+def functionals(family, n, rng):
+    """Values on the scale of the links."""
+    if family.arrange:
+        return [rng.normal(0.3, 1.0, n), rng.gamma(2.0, 0.5, n) + 0.05]
+    return [rng.normal(0.2, 0.7, n) for _ in family.links]
+
+
+def further(family, n, rng):
+    return (rng.integers(3, 9, n).astype(float),) if "trials" in family.data else (3.0,) if family.arrange else ()
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_densities_are_those_of_scipy(name):
+    family, rng, n = FAMILIES[name], np.random.default_rng(3), 400
+    y, eta, data = responses(family, n, rng), functionals(family, n, rng), further(family, n, rng)
+    found = family.log_density(y, *eta, data=data)
+    given = data if "trials" in family.data else ()
+    np.testing.assert_allclose(found, ORACLES[name](y, *eta, *given), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", CENSORED)
+def test_censored_densities(name):
+    family, rng, n = FAMILIES[name], np.random.default_rng(5), 300
+    y, eta, censored = responses(family, n, rng), functionals(family, n, rng), rng.integers(-1, 3, n).astype(float)
+    upper = y * rng.uniform(1.1, 3.0, n)
+    found = family.log_density(y, *eta, data=(censored, upper))
+    shape = () if name == "exponential" else (exp(eta[1]),)
+    law = CENSORED[name](*shape, scale=exp(eta[0]))
+    between = np.maximum(law.cdf(upper) - law.cdf(y), law.sf(y) - law.sf(upper))
+    by_kind = [law.logpdf(y), law.logsf(y), np.log(between), law.logcdf(y)]
+    # Differences of distribution functions have rounding errors of their own.
+    np.testing.assert_allclose(found, np.choose(censored.astype(int) % 4, by_kind), rtol=1e-6, atol=1e-9)
+    assert np.all(np.bincount((censored.astype(int)) % 4) > 30)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_draws_follow_the_density_and_have_the_mean(name):
+    family, rng, n = FAMILIES[name], np.random.default_rng(11), 20_000
+    eta = functionals(family, 1, np.random.default_rng(8))
+    if family.response == "share":  # so that little is beyond the grid
+        eta[1] += 1.5
+    data = () if family.arrange else further(family, 1, rng)
+    if family.arrange:
+        values = [np.full(n, 0.4), *(np.full(n, c) for c in CUTS)]
+    else:
+        values = [np.full(n, v[0]) for v in family.inverse(eta)]
+    further_values = [np.full(n, d[0]) for d in data] or list(family.data.values()) * (not family.arrange)
+    y = family.draw(rng, *values, *further_values)
+    mean = family.mean(*values, *further_values)
+    assert y.shape == (n,)
+    # The error of the mean of draws: 5 standard errors, seen to a hundredth or two of a standard deviation.
+    assert abs(y.mean() - np.mean(mean)) < 5.0 * y.std() / math.sqrt(n)
+    if family.response in DISCRETE:
+        k = np.arange(60.0 if not data else data[0][0] + 1) if family.response == "count" else np.arange(2.0)
+        if family.arrange:
+            h = np.append(CUTS, CUTS[-1]) - 0.4
+            p = exp(family.log_density(np.arange(4.0), h, np.array([1.0, *np.diff(CUTS), 1.0]), data=(3.0,)))
+        else:
+            p = exp(family.log_density(k, *eta, data=data))
+        assert p.sum() == pytest.approx(1.0, abs=1e-6)
+        seen = np.bincount(y.astype(int), minlength=len(p))
+        many = n * p > 8.0
+        observed, expected = np.append(seen[many], seen[~many].sum()), n * np.append(p[many], p[~many].sum())
+        keep = expected > 1e-9
+        assert observed[~keep].sum() == 0
+        chance = stats.chi2.sf(
+            np.sum((observed - expected)[keep] ** 2 / np.maximum(expected[keep], 1.0)), keep.sum() - 1
+        )
+    else:
+        grid = {
+            "number": np.sinh(np.linspace(-16.0, 16.0, 400_001)),
+            "positive": np.exp(np.linspace(-60.0, 12.0, 400_001)),
+            "share": expit(np.linspace(-30.0, 30.0, 400_001)),
+        }[family.response]
+        density = exp(family.log_density(grid, *eta, data=tuple(further_values)))
+        below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
+        assert below[-1] == pytest.approx(1.0, abs=5e-3)
+        chance = stats.kstest(y, lambda t: np.interp(t, grid, below)).pvalue
+    assert chance > 1e-5
+
+
+def rows_of(name, n=N, seed=2, scale=0.5, **more):
+    """Rows of a family at functionals of P: each parameter has its own, mu several coordinates."""
+    family, rng = FAMILIES[name], np.random.default_rng(seed)
+    X, Z = scale * rng.standard_normal((n, 2)), scale * rng.standard_normal((n, 2))
+    y = responses(family, n, rng)
+    data = {"trials": np.maximum(rng.integers(3, 9, n), y)} if "trials" in family.data else {}
+    if family.arrange:
+        at = {"mu": X @ P.a, "cuts": P.cut}
+    else:
+        kinds = [X @ P.a + 0.2, Z @ P.b + 0.1, 0.4 * P.s + 0.3, X[:, :1] @ P.u - 0.2, Z @ P.b + P.s]
+        at = dict(zip(family.links, kinds, strict=False))
+    return family.rows(y, **data, **at, **more)
+
+
+def model_of(rows):
+    return sum_of_terms(P, [rows], {"a": Normal(0, 1), "b": Normal(0, 1), "s": Normal(0, 1), "u": Normal(0, 1)})
+
+
+SEVERAL = [*FAMILIES, *(f"{name} censored" for name in CENSORED)]
+
+
+def case(name):
+    family, _, censored = name.partition(" ")
+    if not censored:
+        return rows_of(family)
+    return rows_of(family, censored=np.arange(N) % 4 - 1, upper=np.full(N, 12.0))
+
+
+POINT = np.r_[0.2, -0.3, 0.3, 0.1, 0.2, -0.1, CUTS]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_derivatives_and_log_likelihoods(name):
+    rows = case(name)
+    model, h = model_of(rows), 1e-5
+    gradient, hessian = model.gradient_and_hessian(POINT)
+    for j in range(model.dim):
+        step = h * np.eye(model.dim)[j]
+        up, down = POINT + step, POINT - step
+        assert (model.potential(up) - model.potential(down)) / (2 * h) == pytest.approx(gradient[j], rel=1e-6, abs=1e-7)
+        along = (model.gradient(up) - model.gradient(down)) / (2 * h)
+        np.testing.assert_allclose(along, hessian[j], rtol=1e-6, atol=2e-6)
+    observed, x = rows.observed, POINT[None]
+    eta = [f.at(x)[0] for f in rows.at]
+    further = observed.further or ((3.0,) if observed.family.arrange else ())
+    found = model.pointwise_log_likelihood(np.stack([POINT, 0.9 * POINT]))
+    assert found.shape == (2, N)
+    np.testing.assert_allclose(
+        found[0], observed.family.log_density(observed.y, *eta, data=further), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_array_equal(model.observed_data()["y"], observed.y)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_no_row_is_above_its_bound(name):
+    model, rng = model_of(case(name)), np.random.default_rng(9)
+    sd = np.array([0.05, 0.06, 0.04, 0.05, 0.05, 0.03, 0.04, 0.05, 0.04])
+    weights, radii, factors = row_bounds(model, POINT, sd)
+    scratch, rho, worst = model.scratch(), np.zeros(model.n_functionals), 0.0
+    for s in range(0, len(radii), max(len(radii) - 1, 1)):
+        for _ in range(8):
+            y = sd * rng.standard_normal(model.dim)
+            y *= radii[s] / np.sqrt(np.sum((y / sd) ** 2))
+            for v in (y, sd * rng.standard_normal(model.dim)):
+                speed = np.sqrt(np.sum((v / sd) ** 2))
+                for i in range(N):
+                    found = abs(model.remainder_along(POINT, POINT + y, v, i, scratch, rho))
+                    bound = weights[i] * factors[s] * speed * radii[s] ** 2 / 2
+                    assert found <= bound * (1.0 + 1e-9) + 1e-12 * speed, (i, found, bound)
+                    worst = max(worst, found / bound if s == 0 and bound > 0.0 else 0.0)
+    # Nor is the bound absurd; random directions rarely come near it, and a normal mean alone has no remainder.
+    assert worst > 0.01
+
+
+def test_predictions_of_own_and_other_rows():
+    p = pdmp.Parameters(beta=2, log_shape=1)
+    X, y = np.array([[1.0, 0.5], [1.0, -1.0], [1.0, 2.0]]), np.array([1.0, 2.0, 3.0])
+    model = sum_of_terms(p, [families.gamma.rows(y, mu=X @ p.beta, shape=p.log_shape)])
+    draws = np.array([[0.1, 0.2, 1.0], [0.3, -0.1, 0.5]])
+    np.testing.assert_allclose(model.predict(draws), exp(draws[:, :2] @ X.T))
+    new = families.gamma.rows([1.0], mu=np.array([[1.0, 3.0]]) @ p.beta, shape=p.log_shape)
+    np.testing.assert_allclose(model.predict(draws[0], new), exp([0.7]))
+    many = np.tile(draws[0], (20_000, 1))
+    found = model.predict(many, kind="response", seed=3)
+    np.testing.assert_array_equal(found, model.predict(many, kind="response", seed=3))
+    mean = exp(X @ draws[0, :2])
+    assert np.all(np.abs(found.mean(axis=0) / mean - 1.0) < 5.0 * exp(-0.5) / math.sqrt(20_000))
+    np.testing.assert_allclose(found.std(axis=0) / mean, exp(-0.5), rtol=0.05)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(draws), model.predict(draws))
+    effects = pdmp.terms(lambda u: 0.5 * u**2, at=[p.beta[np.arange(2)]])
+    with_effects = sum_of_terms(p, [effects, families.gamma.rows(y, mu=X @ p.beta, shape=p.log_shape)])
+    found, other = (m.pointwise_log_likelihood(draws) for m in (with_effects, model))
+    np.testing.assert_allclose(found, other)
+
+
+def test_other_links():
+    family, rng = families.gamma.linked(mu="identity", shape="sqrt"), np.random.default_rng(1)
+    y, mu, root = rng.gamma(2.0, 1.0, 50), rng.uniform(0.5, 2.0, 50), rng.uniform(0.5, 2.0, 50)
+    expected = stats.gamma.logpdf(y, root**2, scale=mu / root**2)
+    np.testing.assert_allclose(family.log_density(y, mu, root), expected, rtol=1e-10)
+    np.testing.assert_allclose(family.inverse([mu, root]), [mu, root**2])
+    p = pdmp.Parameters(m=1, r=1)
+    model = sum_of_terms(p, [family.rows(y, mu=p.m, shape=p.r)], initial=[1.0, 1.0])
+    expected = stats.gamma.logpdf(y, 1.2**2, scale=0.9 / 1.2**2)
+    np.testing.assert_allclose(model.pointwise_log_likelihood([0.9, 1.2]), expected, rtol=1e-10)
+
+
+def test_of_one_s_own():
+    family = Family("own", lambda y, z: z + y * np.exp(-z), links={"mu": "log"}, response="positive")
+    assert Family("own", lambda y, z, w: z + w).parameters == ("z", "w")
+    rows = family.rows([1.0, 2.0], mu=P.s)
+    assert model_of(rows).pointwise_log_likelihood(POINT).shape == (2,)
+    with pytest.raises(ValueError, match="know no `mean`"):
+        model_of(rows).predict(POINT)
+
+
+Y, X = np.array([1.0, 2.0]), np.ones((2, 2))
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda: families.gamma.rows([1.0, 0.0], mu=P.s, shape=P.u), "above 0, got 0 in row 1"),
+        (lambda: families.beta.rows([1.0, 0.5], mu=P.s, phi=P.u), "below 1, got 1 in row 0"),
+        (lambda: families.poisson.rows([0.0, 1.5], mu=P.s), "whole numbers"),
+        (lambda: families.bernoulli.rows([0.0, 2.0], mu=P.s), "must be 0 or 1"),
+        (lambda: families.gaussian.rows([np.nan, 2.0], mu=P.s, sigma=P.u), "must be finite numbers, got nan"),
+        (lambda: families.gaussian.rows(X, mu=P.s, sigma=P.u), r"shape \(N,\)"),
+        (lambda: families.gaussian.rows(Y, mu=P.s), "gaussian needs `sigma`"),
+        (lambda: families.gaussian.rows(Y, mu=P.s, sigma=P.u, nu=P.u), "gaussian has no 'nu'"),
+        (lambda: families.binomial.rows(Y, mu=P.s), "needs `trials`"),
+        (lambda: families.binomial.rows(Y, mu=P.s, trials=[3.0, 1.0]), "at most `trials`, got 2 of 1 in row 1"),
+        (lambda: families.binomial.rows(Y, mu=P.s, trials=[3.0, 2.5]), "`trials`.* whole numbers"),
+        (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 3]), "`censored` must be"),
+        (lambda: families.weibull.rows(Y, mu=P.s, shape=P.u, censored=[0, 2]), "`upper` must be above `y`"),
+        (lambda: families.cumulative.rows([0.0, 4.0], mu=P.s, cuts=P.cut), "at most 3"),
+        (lambda: families.cumulative.rows(Y, mu=P.s, cuts=P.cut[[0, 1]]), "`cuts` a block"),
+        (lambda: families.cumulative.linked(gap="log"), "cannot be changed"),
+        (lambda: families.gamma.linked(nu="log"), "`links` names 'nu'"),
+        (lambda: families.gamma.linked(mu="cube"), "must be one of identity"),
+        (lambda: Family("own", lambda y, z: z, response="real"), "`response` must be one of"),
+        (lambda: Family("own", lambda y, z: z, links={"mu": "log", "nu": "log"}), "must name the 1 functionals"),
+        (lambda: model_of(pdmp.terms(lambda z: z**2, at=[P.s])).predict(POINT), "no rows of a family"),
+        (lambda: model_of(families.poisson.rows(Y, mu=P.s)).predict(POINT[:2]), r"`x` must have shape"),
+        (lambda: model_of(families.poisson.rows(Y, mu=P.s)).predict(POINT, kind="median"), "`kind` must be"),
+    ],
+)
+def test_messages(call, said):
+    with pytest.raises((TypeError, ValueError), match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
