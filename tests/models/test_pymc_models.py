@@ -85,7 +85,7 @@ def test_discrete_parameters_are_refused_by_name():
     with pymc.Model() as model:
         kind = pymc.Bernoulli("kind", 0.5)
         pymc.Normal("level", kind, 1.0)
-    with pytest.raises(TypeError, match=r"`model` has variables of whole numbers \(kind\)"):
+    with pytest.raises(TypeError, match=r"`process` has variables of whole numbers \(kind\)"):
         pdmp.sample(model)
 
 
