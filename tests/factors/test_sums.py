@@ -8,12 +8,12 @@ from scipy import sparse
 
 import pdmp
 from pdmp.factors.bounds import FactorWithin
-from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of
+from pdmp.factors.sums import SumFactors, SumPartials, graph_of_sum, local_graph, neighbours_of, prior_range
 from pdmp.flow import Elliptic, Linear
-from pdmp.models.priors import HalfNormal, Normal, StudentT
+from pdmp.models.priors import HalfNormal, Normal, StudentT, second_derivative
 from pdmp.process import DATA
 from pdmp.thinning.enclosures import Enclosures
-from tests.checks import assert_unbiased, replicate
+from tests.checks import assert_unbiased, plain, replicate
 
 pytestmark = pytest.mark.exact
 
@@ -156,6 +156,41 @@ def test_no_rate_of_a_coordinate_is_above_its_bound(kind, reach):
             assert b >= max(slopes) - 1e-8 * scale
             if reach < 1e-6 and i != 4:
                 assert b <= max(slopes) + 1e-5 * scale
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_functionals_and_their_derivatives_stay_where_they_are_swept(seed):
+    process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")
+    sums, state, flow = process.thinning.sums.native, state_of(process, seed), Elliptic(MEAN)
+    room = state.memory.bound.sweep
+    a = np.array([0.0, 0.0, 0.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.0, 0.5, 0.0])  # of the row of `bent`
+    for s in (0.2, 1.5):
+        sums.sweep(state, 3, 7, 1.3, s, room)
+        for u in np.linspace(0.0, s, 30):
+            x, v = path(flow, state, 1.3 + u)
+            for f in range(2):
+                assert room.low_eta[f, 0] <= a[f] @ x <= room.high_eta[f, 0]
+                assert room.low_slope[f, 0] <= a[f] @ v <= room.high_slope[f, 0]
+
+
+def test_second_derivatives_of_priors_are_in_their_range():
+    for law in (Normal(0.5, 1.2), StudentT(4.0, 0.3, 0.8), HalfNormal(1.0)):
+        kind, *numbers = law.coded()
+        for end in (-2.0, 0.3, 2.0):
+            low, high = plain(prior_range)(kind, *numbers, end)
+            found = [second_derivative(kind, *numbers, x) for x in np.linspace(end - 9.0, end, 400)]
+            assert low <= min(found) and max(found) <= high
+
+
+def test_a_coordinate_that_a_functional_has_twice_counts_twice():
+    p = pdmp.Parameters(x=3)
+    twice = p.x[np.array([0, 1])] + 0.5 * p.x[np.array([0, 2])]
+    model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda y, a: np.exp(a) - y * a, [[1.0, 2.0]], [twice])])
+    process = pdmp.ZigZag(model, thinning="local")
+    x = np.array([0.2, -0.4, 0.3])
+    state = process.resolve(x).begin(x, np.random.default_rng(0))
+    rates = [process.thinning.sums.native.rate_of(state, i, 0.0) for i in range(3)]
+    np.testing.assert_allclose(rates, state.v * model.gradient(x), rtol=1e-12)
 
 
 def test_a_frozen_coordinate_has_no_rate():
