@@ -7,6 +7,7 @@ comments and docstrings: editing those, or a file that compiled code never reach
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import enum
 import functools
@@ -25,6 +26,7 @@ UNIQUE = "unique-"
 
 _PROCESS = os.urandom(16)
 _MISSING = object()
+_GLOBAL_STATE = np.random.mtrand._rand  # of the functions of `numpy.random`, which distributions of SciPy keep
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 #: Libraries whose functions are not hashed: the versions of numba and of Python, which are part of every key, decide.
 _LIBRARIES = {"numpy", "numba", "llvmlite", "scipy"} | set(sys.stdlib_module_names)
@@ -249,6 +251,8 @@ class _Walk:
             self.add(kind.__qualname__)
             return self.value(value.__wrapped__)
         self.add(kind.__module__, kind.__qualname__)
+        if value is _GLOBAL_STATE:  # whatever its state, which every process begins with another of
+            return None
         if _root(kind.__module__) == "llvmlite" or isinstance(value, Type):
             return self.described(value)
         if _root(kind.__module__) in _ARRAYS and hasattr(value, "__array__"):
@@ -259,7 +263,7 @@ class _Walk:
             self.add(len(value), getattr(kind, "_fields", None))
             for item in value:
                 self.value(item)
-        elif isinstance(value, dict):
+        elif isinstance(value, (dict, types.MappingProxyType)):
             self.add(len(value))
             for key, item in value.items():
                 self.value(key)
@@ -304,7 +308,9 @@ class _Walk:
     def pickled(self, value):
         """Any other object: by the parts that it would be pickled as."""
         try:
-            kind, parts = type(value), value.__reduce_ex__(4)
+            kind = type(value)
+            registered = copyreg.dispatch_table.get(kind)  # which `__reduce_ex__` does not ask
+            parts = registered(value) if registered else value.__reduce_ex__(4)
             if isinstance(parts, str):
                 return self.add(parts)
             for part in parts[:2]:
