@@ -3,8 +3,8 @@
     python -m tests.benchmarks.families [--rows 1000000] [--only NAME …] [--seconds 5]
 
 Each family has simulated rows: mu by five columns; zi, hu and, of gaussian, sigma by two. Columns: seconds for the
-anchor (the mode), and for set-up beyond it; rows looked at for the least effective draw (of means and sds), and its ratio
-to that of the nearest of the first six families; effective draws a second; violations of bounds.
+anchor (the mode), and for set-up beyond it; rows looked at for the least effective draw (of means and sds), and the
+ratio to that of the nearest of the first six families; effective draws a second; violations of bounds.
 """
 
 import argparse
