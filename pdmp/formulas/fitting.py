@@ -44,7 +44,6 @@ from pdmp.native.arguments import one_of
 from pdmp.process import Process
 from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -689,7 +688,7 @@ def name_of(process: Any, sampler: str) -> str:
     if type(process) is StickyGroups:
         name = {
             RegressionBPS: "the sticky Bouncy Particle Sampler",
-            MovingRegressionBoomerang: "the sticky Boomerang sampler",
+            RegressionBoomerang: "the sticky Boomerang sampler",
         }.get(type(process.inner), "the sticky Zig-Zag process")
         name += " with reversible jumps"
     return name
@@ -729,7 +728,9 @@ def asked_for(
         return x
 
     boomerang, many = sampler == "boomerang", free >= MANY_COLUMNS
-    inner: Any = MovingRegressionBoomerang(model, anchor) if boomerang else RegressionBPS(model, anchor, few_move=many)
+    inner: Any = RegressionBPS(model, anchor, few_move=many)
+    if boomerang:
+        inner = RegressionBoomerang(model, anchor, reference="diagonal")
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
 

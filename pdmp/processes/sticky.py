@@ -32,6 +32,7 @@ from pdmp.models.priors import BetaBernoulli
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, last_moved
 from pdmp.processes.extended import Extended, InnerReport
+from pdmp.processes.gaussian_reference import DenseReference
 
 if TYPE_CHECKING:
     from pdmp.process import State
@@ -99,6 +100,10 @@ class Sticky(Extended):
 
     def __init__(self, inner, inclusion, always, slab_density, kappa):
         model, d = inner.model, inner.dim
+        if isinstance(getattr(inner, "reference", None), DenseReference):
+            raise TypeError(
+                f"coordinates stand still under a diagonal reference only, not in a dense {type(inner).__name__}."
+            )
         self.kappa = thawing_rates(model, d, inclusion, slab_density, kappa, type(self).__name__)
         self.kappa[_coordinates("always", always, d)] = 0.0
         self.sticking = np.flatnonzero(self.kappa)

@@ -30,7 +30,6 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -858,7 +857,7 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
             zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
             share = sparse * (1.0 - 0.2 / sparse.sum())
             assert zero[:, 1:3].mean(axis=0) == pytest.approx(share, abs=0.1) and not zero[:, 0].any()
-            inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
+            inner = RegressionBPS if sampler == "bps" else RegressionBoomerang
             assert type(process.inner) is inner
             assert name.partition(",")[0].removeprefix("the ") + " with reversible jumps, exact" in notes[0]
         assert isinstance(process, StickyGroups) and process.grouped.tolist() == [1, 2] and process.units == 2
