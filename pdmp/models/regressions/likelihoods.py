@@ -50,8 +50,6 @@ class Law:
     draw: Callable  #: (z, a, b, rng) -> responses drawn for z; a and b broadcast
     dispersions: tuple[str, ...] = ()
     stored: Callable = np.asarray  #: (y) -> the responses as the expression takes them
-    #: A bound on the second derivative by z, for every z and y; infinite where there is none.
-    curvature: float = math.inf
 
     @property
     def __name__(self) -> str:
@@ -97,7 +95,7 @@ class Likelihood(Compiled):
         results = np.cumsum([0, *(len(t.results) for t in tapes)])
         self.tapes = np.stack([ends[:-1], ends[1:], results[:-1]], axis=1)
         self.registers, self.count = max(t.registers for t in tapes), law.derived.m
-        self.name, self.dispersions, self.curvature = law.name, law.dispersions, law.curvature
+        self.name, self.dispersions = law.name, law.dispersions
         self.stored, self.mean, self.log_density, self.draw = law.stored, law.mean, law.log_density, law.draw
 
     def __reduce__(self) -> tuple:
@@ -211,7 +209,6 @@ LogitLaw = Law(
     mean=_logistic,
     log_density=lambda z, y, a, b: -np.logaddexp(0.0, np.where(y > 0.0, -z, z)),
     draw=_draw_label(_logistic),
-    curvature=0.25,
 )
 ProbitLaw = Law(
     name="ProbitLaw",
@@ -220,7 +217,6 @@ ProbitLaw = Law(
     mean=_normal_cdf,
     log_density=_log_density_of_probit,
     draw=_draw_label(_normal_cdf),
-    curvature=1.0,
 )
 PoissonLaw = Law(
     name="PoissonLaw",
