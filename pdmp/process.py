@@ -341,7 +341,7 @@ class Process(Compiled):
             "pdmp.Sticky needs a process whose coordinates can be frozen one by one: pdmp.ZigZag(target) without a "
             'mass, pdmp.BPS(target, velocities="gaussian") without a mass, pdmp.Boomerang(target, '
             'covariance="diagonal") with the exact gradient, RegressionZigZag, RegressionBPS or '
-            f"MovingRegressionBoomerang; got a {type(self).__name__} that is not one of these."
+            f'RegressionBoomerang(model, reference="diagonal"); got a {type(self).__name__} that is not one of these.'
         )
 
     def adapted(self, statistics: Sequence[dict]) -> Process:

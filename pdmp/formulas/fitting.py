@@ -28,11 +28,9 @@ from pdmp.formulas.sparse_anchor import sparse_anchor
 from pdmp.formulas.table import check_names, complete_rows, linear_offset, read_table
 from pdmp.formulas.table import numbers as column_numbers
 from pdmp.formulas.totals import Totals
-from pdmp.gradients import ControlVariate
 from pdmp.models.priors import BetaBernoulli, Flat, Prior
 from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts, are_crossed
 from pdmp.models.regressions.design import pieces
-from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.group_information import group_information
 from pdmp.models.regressions.group_intercepts import GroupIntercepts, means_of
 from pdmp.models.regressions.laplace import Laplace, laplace
@@ -42,9 +40,7 @@ from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
 from pdmp.process import Process
-from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -87,7 +83,6 @@ SAMPLERS = ("auto", "zigzag", "bps", "boomerang")
 FEW_CROSSINGS, SPARE_ROWS = 50.0, 3.0
 JUMP_ROWS = 100_000
 MANY_COLUMNS = 50  #: of so many coefficients that may be 0 bounds on single rows count those that are not
-NEWTON_DIM = 200  #: dimensions up to which `Model.mode` takes Newton steps
 STARTING = 20  #: of the coefficients that are 0 in the anchor, how many are not where a chain starts, about
 SEPARATION_ROWS = 20_000  #: rows among which a sum of columns that separates labels is looked for at first
 
@@ -191,20 +186,18 @@ def regression(
     Notes
     -----
     From 50,000 rows on, tables are sampled by Zig-Zag processes that look at one row a proposal and are exact all the
-    same: labels without group effects with control variates and importance draws [1]_ [2]_; all other families, and
-    effects of one grouping, by `pdmp.processes.regression_zigzag`: ``(1 | g)`` where half of the groups have at least
-    10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being among the fixed
-    columns, where half of them have at least 50; of tables in memory unless the rows say so little of the effects
-    that half of them keep four fifths of their prior variance or more. Their cost does not grow with the
+    same [1]_ [2]_, by `pdmp.processes.regression_zigzag`; with effects of one grouping: ``(1 | g)`` where half of the
+    groups have at least 10 rows, from 5,000 rows on where there are 200 groups or more, and ``(1 + x | g)``, x being
+    among the fixed columns, where half of them have at least 50; of tables in memory unless the rows say so little of
+    the effects that half of them keep four fifths of their prior variance or more. Their cost does not grow with the
     number of rows, but for set-up, a few passes over them. Without groups, and where the correlations of the
-    coefficients have a condition number above 10, it is the Boomerang sampler,
-    `pdmp.processes.regression_boomerang`. That is so of tables in memory and of those read in batches. Intercepts
-    of crossed groupings, ``(1 | g) + (1 | h)``, of tables in memory are sampled so by
-    `pdmp.processes.crossed_zigzag`, where half of the groups of each have at least 10 rows, and a unit of time
-    looks at fewer than a tenth of all rows; a flip there costs an addition for each group that shares a row with
-    its own, for which, of two groupings, 24 bytes a row are kept. Other group effects, and tables whose rows say
-    too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the notes of the
-    summary say which it was.
+    coefficients have a condition number above 10, it is the Boomerang sampler, `pdmp.processes.regression_boomerang`.
+    That is so of tables in memory and of those read in batches. Intercepts of crossed groupings, ``(1 | g) + (1 | h)``,
+    of tables in memory are sampled so by `pdmp.processes.crossed_zigzag`, where half of the groups of each have at
+    least 10 rows, and a unit of time looks at fewer than a tenth of all rows; a flip there costs an addition for each
+    group that shares a row with its own, for which, of two groupings, 24 bytes a row are kept. Other group effects, and
+    tables whose rows say too little of a dispersion, are sampled with full gradients, by Hamiltonian Monte Carlo; the
+    notes of the summary say which it was.
 
     References
     ----------
@@ -380,9 +373,7 @@ def make_model(
         warn(text)
         notes.append(text.rstrip("."))
     kind: type[MixedRegression] = MixedRegression
-    if not groups and math.isfinite(law.curvature) and rows is None:
-        kind = FixedEffectsRegression
-    elif (
+    if (
         select is not None
         or sampler != "auto"
         or totals.rows >= SUBSAMPLED_ROWS
@@ -688,7 +679,7 @@ def name_of(process: Any, sampler: str) -> str:
     if type(process) is StickyGroups:
         name = {
             RegressionBPS: "the sticky Bouncy Particle Sampler",
-            MovingRegressionBoomerang: "the sticky Boomerang sampler",
+            RegressionBoomerang: "the sticky Boomerang sampler",
         }.get(type(process.inner), "the sticky Zig-Zag process")
         name += " with reversible jumps"
     return name
@@ -728,7 +719,9 @@ def asked_for(
         return x
 
     boomerang, many = sampler == "boomerang", free >= MANY_COLUMNS
-    inner: Any = MovingRegressionBoomerang(model, anchor) if boomerang else RegressionBPS(model, anchor, few_move=many)
+    inner: Any = RegressionBPS(model, anchor, few_move=many)
+    if boomerang:
+        inner = RegressionBoomerang(model, anchor, reference="diagonal")
     said += f" with {free - int(np.sum(others)):,} of {free:,} coefficients not 0"
     return with_jumps(inner, model, np.sqrt(np.diag(covariance))), sparse_starts, said
 
@@ -786,69 +779,28 @@ def subsampled(model: MixedRegression, selects: bool, sampler: str = "auto") -> 
 
     The process is None where there is none, and the text is then the reason.
     """
-    free = sampler == "auto"
-    if isinstance(model, CrossedIntercepts):
-        found = laplace_crossed(model)
-        if found is None:
-            return None, None, "the mode was not found, give proper priors"
-        if free and (said := little_known(model, found)):
-            return None, None, said
-        process: Any = CrossedZigZag(model, found.mean, found.sd)
-        if free and process.expected_data > CROSSED_SHARE * model.n_data:
-            return None, None, "there are too few for the number of groups"
-        return (
-            process,
-            found.draws,
-            "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode",
-        )
-    if not isinstance(model, FixedEffectsRegression):
-        if model.n_groups and not isinstance(model, GroupIntercepts):
-            return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
-        found = laplace(model)
-        if found is None:
-            return None, None, "the mode was not found, give proper priors"
-        if free and not selects and model.coded is None and (said := little_known(model, found)):
-            return None, None, said
-        said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
-        if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
-            bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
-            if not (free and has_few_rows(bouncing[0], model)):
-                return bouncing
-            if not model.together:
-                return from_all_rows(model, found.sd, found.draws)
-        process = RegressionZigZag(model, found.mean, found.sd)
-        if free and process.expected_data > model.n_data and not selects:
-            return None, None, "they say too little for the bounds on single rows"
-        if selects:
-            process = with_jumps(process, model, found.sd)
-        elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
-            turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
-            process = turning if turning.expected_data < model.n_data else process
-        return process, found.draws, said
-    anchor = model.mode() if model.dim <= NEWTON_DIM else None  # it has no Newton steps in more dimensions
-    if anchor is None:
-        found = laplace(model)
-        anchor = None if found is None else found.mean
-    if anchor is None:
+    free, crossed = sampler == "auto", isinstance(model, CrossedIntercepts)
+    if model.n_groups and not crossed and not isinstance(model, GroupIntercepts):
+        return None, None, f"that is for {SUBSAMPLED_GROUPS}{CROSSED_GROUPS}"
+    found = laplace_crossed(model) if crossed else laplace(model)
+    if found is None:
         return None, None, "the mode was not found, give proper priors"
-    covariance = np.linalg.inv(model.hessian(anchor))
-
-    def starts(n, rng):
-        return anchor + rng.standard_normal((n, model.dim)) @ np.linalg.cholesky(covariance).T
-
-    sd = np.sqrt(np.diag(covariance))
-    if sampler in ("bps", "boomerang") or free and selects:
-        bouncing = asked_for(sampler, model, anchor, covariance, starts, selects)
+    if free and not selects and model.coded is None and (said := little_known(model, found)):
+        return None, None, said
+    said = "exact: one row a proposal, drawn in proportion to its bound, beyond the expansion at the mode"
+    if sampler in ("bps", "boomerang") or free and selects and not model.n_groups:
+        bouncing = asked_for(sampler, model, found.mean, found.covariance, found.draws, selects)
         if not (free and has_few_rows(bouncing[0], model)):
             return bouncing
         if not model.together:
-            return from_all_rows(model, sd, starts)
-    provider = ControlVariate(model, size=1, anchor=anchor, draw="importance", scale=sd)
-    said = "exact: one row a proposal, drawn in proportion to its bound, with control variates at the mode"
+            return from_all_rows(model, found.sd, found.draws)
+    process: Any = (CrossedZigZag if crossed else RegressionZigZag)(model, found.mean, found.sd)
+    if free and not selects and process.expected_data > (CROSSED_SHARE if crossed else 1.0) * model.n_data:
+        few = "there are too few for the number of groups"
+        return None, None, few if crossed else "they say too little for the bounds on single rows"
     if selects:
-        return with_jumps(ZigZag(provider, speed=sd), model, sd), starts, said
-    if free and condition(covariance) > CORRELATED:
-        turning = RegressionBoomerang(model, anchor, REFRESH_RATE)
-        if turning.expected_data < model.n_data:
-            return turning, starts, said
-    return ZigZag(provider, speed=sd), starts, said
+        process = with_jumps(process, model, found.sd)
+    elif free and not model.n_groups and condition(found.covariance) > CORRELATED:
+        turning = RegressionBoomerang(model, found.mean, REFRESH_RATE)
+        process = turning if turning.expected_data < model.n_data else process
+    return process, found.draws, said

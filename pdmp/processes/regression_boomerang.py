@@ -1,9 +1,10 @@
 r"""The Boomerang sampler of a regression with dispersions: exact, at one row a proposal.
 
-With the reference N(x̂, Σ), Σ⁻¹ = Σᵢ Hᵢ(x̂) + D the Hessian at the anchor x̂ of data and prior, the target is exp(-E)
-times its density, and ∇E(x) = Σᵢ Rᵢ(x) + K(x): of the data only the remainders are left,
+The target is exp(-E) times the density of a reference N(x̂, Σ). With the Hessian Σᵢ Hᵢ(x̂) of the data at the anchor x̂,
+and D that of the prior there, ∇E(x) = Σᵢ Rᵢ(x) + K(x): of the data only the remainders are looked at row by row,
 
-    Rᵢ(x) = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂),    K(x) = Σᵢ ∇Uᵢ(x̂) + ∇prior(x) - D (x - x̂),
+    Rᵢ(x) = ∇Uᵢ(x) - ∇Uᵢ(x̂) - Hᵢ(x̂) (x - x̂),
+    K(x) = ∇U(x̂) + A (x - x̂) + [∇prior(x) - ∇prior(x̂) - D (x - x̂)],    A = Σᵢ Hᵢ(x̂) + D - Σ⁻¹,
 
 =====  =================================================================================================
 flow   ellipses: dx = v dt, dv = -(x - x̂) dt, which leave N(x̂, Σ) x N(0, Σ) invariant
@@ -12,31 +13,42 @@ rate   of the rows: Σᵢ (v·Rᵢ)₊, one row a proposal; of K: (v·K)₊
 jump   bounce: v ← v - 2 (v·g) Σg / (g·Σg), g the Rᵢ of the row, or K; refreshment: v ~ N(0, Σ)
 =====  =================================================================================================
 
-Each row is a factor of its own, whose rate has the difference v·Rᵢ from that after its bounce; their sum balances the
-flow. As K is 0 at the mode, and of independent priors, all rates vanish as the posterior becomes normal: with N rows
-their sum is of the order 1 / √N a turn, and what remains are refreshments.
+A dense reference has Σ⁻¹ = Σᵢ Hᵢ(x̂) + D, so that A = 0. As K is 0 at the mode, and of independent priors, all rates
+vanish as the posterior becomes normal: with N rows their sum is of the order 1 / √N a turn, and what remains are
+refreshments. Under a diagonal one a coordinate may stand frozen at 0, with velocity 0, and leaves the others on their
+ellipses: `Sticky` takes that. Bounces and refreshments are then of the coordinates that move.
 
-A row sees x by its functionals η alone, such as linear predictor and dispersions: η - η̂ = Bᵢᵀ(x - x̂), and Rᵢ = Bᵢ ρᵢ.
-In the norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with the bounds of `pdmp.processes.row_bounds`,
+Each row is a factor of its own, whose rate has the difference v·Rᵢ from that after its bounce; their sum balances the
+flow. A row sees x by its functionals η alone, such as linear predictor and dispersions: η - η̂ = Bᵢᵀ(x - x̂), and
+Rᵢ = Bᵢ ρᵢ. In the norm |y|² = (x - x̂)ᵀ Σ⁻¹ (x - x̂), with the bounds of `pdmp.processes.row_bounds`,
 
     |v·Rᵢ| <= Λᵢ |w| φ(|y|),    φ(r) = F r² / 2,    |w|² = vᵀ Σ⁻¹ v,
 
-F being the factor of the first shell of a radius of at least r.
-Between events |y|² = A + B cos(2t + θ) and |w|² = A - B cos(2t + θ), so that with u = |y|²
+F being the factor of the first shell of a radius of at least r. Between events |y|² = f + u, where f of the frozen
+coordinates is constant and u of the others a wave, M + B cos(2t + θ), and |w|² = 2M - u, so that
 
-    |w| φ(|y|) <= φ(r) / r² max u √(2A - u),    r² = A + B,    the maximum over |u - A| <= B, at 4A/3 or the end.
+    |w| φ(|y|) <= φ(r) / r² max (f + u) √(2M - u),    r² = f + M + B,
 
-This holds until the next event: the clock of the rows has a constant bound and no horizon. It draws a row in proportion
-to Λᵢ by an alias table. That of K is bounded by the amplitude of v·K(x̂), and coordinate by coordinate by ½ eⱼ² times a
-bound on |priorⱼ'' - Dⱼ| within eⱼ of x̂ⱼ, eⱼ² = (xⱼ - x̂ⱼ)² + vⱼ² being kept as well, of priors that are not normal.
+the maximum over |u - M| <= B, at (4M - f) / 3 or an end. This holds until the next event: the clock of the rows has a
+constant bound and no horizon. It draws a row in proportion to Λᵢ by an alias table.
+
+K. With y and v those of the moving coordinates at the last event, and c = ∇U(x̂) + A y of the frozen ones, v·K after the
+time t is, but for the bracket,
+
+    (v·c) cos t - (y·c) sin t + (vᵀAy) cos 2t + ½ (vᵀAv - yᵀAy) sin 2t,
+
+which is bounded by the sum of both amplitudes, and evaluated without a product with A. The bracket is 0 for normal
+priors; of others it is bounded coordinate by coordinate by ½ eⱼ² times a bound on |priorⱼ'' - Dⱼ| within eⱼ of x̂ⱼ,
+eⱼ² = (xⱼ - x̂ⱼ)² + vⱼ² being kept as well.
 
 No bound holds for every x, but these hold on the whole path: no rate is ever above its bound.
 
 References
 ----------
 Bierkens, Grazzi, Kamatani & Roberts (2020), The Boomerang sampler, ICML: sections 2.1 (process), 2.2 (sub-sampling by
-the Hessian at the anchor). Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113, section 3.3
-(a clock for each factor). Sen, Sachs, Lu & Dunson (2020), Biometrika 107 (importance).
+the Hessian at the anchor). Bierkens, Grazzi, van der Meulen & Schauer (2023), Sticky PDMP samplers for sparse and local
+inference problems, Stat. Comput. 33. Bouchard-Côté, Vollmer & Doucet (2018), The Bouncy Particle Sampler, JASA 113,
+section 3.3 (a clock for each factor). Sen, Sachs, Lu & Dunson (2020), Biometrika 107 (importance).
 """
 
 from __future__ import annotations
@@ -81,6 +93,7 @@ class Memory(NamedTuple):
     ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (m,) ρᵢ there
     evaluation: tuple  #: what the model needs for it
+    waves: np.ndarray  #: (4,) of v·K since then: factors of cos t, sin t, cos 2t and sin 2t
 
 
 class RowFactors(Process):
@@ -105,7 +118,7 @@ class RowFactors(Process):
     events = ("bounce", "refresh")
     _required = ()
 
-    def __init__(self, model, anchor, refresh_rate, scale, flow):
+    def __init__(self, model, anchor, refresh_rate, reference, flow, name="reference"):
         derived = isinstance(model, SumOfTerms)
         if not derived and (not isinstance(model, MixedRegression) or model.n_groups):
             raise TypeError(
@@ -128,7 +141,7 @@ class RowFactors(Process):
         precision = self.hessian + np.diag(self.curvature)
         if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(self.at_anchor))):
             raise ValueError("`anchor`: the Hessian of the data is not finite there.")
-        self.reference = self._reference(precision, scale)
+        self.reference = _reference(precision, reference, name)
         root = self.reference.sd if isinstance(self.reference, DiagonalReference) else self.reference.root
         if model.blocks is None:
             self.weights, *shells = row_bounds(model, self.anchor, root)
@@ -142,12 +155,6 @@ class RowFactors(Process):
             self.tables = AliasTables(np.arange(model.n_data), [0, model.n_data], self.weights)
         dependents = [[ROW, KNOWN], [ROW, KNOWN], [ROW, KNOWN, REFRESHMENT]]
         super().__init__(model.dim, 3, dependents, flow=None if flow is None else flow(self.anchor))
-
-    def _reference(self, precision, scale):
-        """N(x̂, diag(scale²)), by default of the posterior's standard deviations."""
-        if scale is None:
-            return DiagonalReference(np.diag(inverse_of(precision)).copy())
-        return DiagonalReference(per_coordinate("scale", scale, len(precision)) ** 2)
 
     def _weigh_blocks(self, model, root):
         """The weights of rows in files, block by block; they and their tables are in files as well."""
@@ -252,6 +259,9 @@ class RegressionBoomerang(RowFactors):
         `pdmp.models.regressions.laplace.laplace`, the mode, when omitted.
     refresh_rate : float, default 1.0
         Rate of the refreshments per unit of time; an undisturbed turn takes 2π. 0 warns.
+    reference : "dense", "diagonal" or array_like of shape (dim,), default "dense"
+        Its covariance: the inverse Hessian at the anchor, the diagonal of that, or standard deviations. Under a
+        diagonal one coordinates may be frozen at 0, by `Sticky`.
 
     Raises
     ------
@@ -273,53 +283,80 @@ class RegressionBoomerang(RowFactors):
     True
     """
 
-    def __init__(self, model: MixedRegression, anchor: ArrayLike | None = None, refresh_rate: float = 1.0) -> None:
-        super().__init__(model, anchor, refresh_rate, None, Elliptic)
+    matrix: np.ndarray  #: (d, d) A of a diagonal reference, else (0, 0)
 
-    def _reference(self, precision, scale):
-        covariance = inverse_of(precision)
-        return DenseReference(0.5 * (covariance + covariance.T))
+    def __init__(
+        self,
+        model: MixedRegression,
+        anchor: ArrayLike | None = None,
+        refresh_rate: float = 1.0,
+        reference: str | ArrayLike = "dense",
+    ) -> None:
+        super().__init__(model, anchor, refresh_rate, reference, Elliptic)
+        self.matrix = np.zeros((0, 0))
+        if isinstance(self.reference, DiagonalReference):
+            self.matrix = self.hessian + np.diag(self.curvature - self.reference.sd**-2.0)
 
     # -- compiled: bounds ---------------------------------------------------------------------------------------------
 
     @compiled
+    def frozen(self, state, j):
+        return state.x[j] == 0.0 and state.v[j] == 0.0
+
+    @compiled
     def bound_rows(self, state):
         """Σᵢ Λᵢ |w| φ(|y|) at its largest until the next event; infinite where φ is not computed."""
-        memory, y, w, across = state.memory, 0.0, 0.0, 0.0
+        memory, rest, y, w, across = state.memory, 0.0, 0.0, 0.0, 0.0
         for j in range(state.x.shape[0]):
             memory.here[j] = state.x[j] - self.anchor[j]
         self.reference.flatten(memory.here, memory.scratch)
         for j in range(state.x.shape[0]):
-            y += memory.here[j] * memory.scratch[j]
-            across += state.v[j] * memory.scratch[j]
+            if self.frozen(state, j):
+                rest += memory.here[j] * memory.scratch[j]
+            else:
+                y += memory.here[j] * memory.scratch[j]
+                across += state.v[j] * memory.scratch[j]
         self.reference.flatten(state.v, memory.scratch)
         for j in range(state.x.shape[0]):
             w += state.v[j] * memory.scratch[j]
         middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)
-        farthest = middle + swing
+        farthest = rest + middle + swing
         if self.total == 0.0 or farthest <= 0.0:
             return 0.0
         r = math.sqrt(farthest)
         phi = self.growth.at(r, 0)
         if not phi < math.inf:
             return math.inf
-        u = min(4.0 / 3.0 * middle, farthest)
-        return self.total * phi / farthest * u * math.sqrt(positive(2.0 * middle - u))
+        u = min(max((4.0 * middle - rest) / 3.0, middle - swing), middle + swing)
+        return self.total * phi / farthest * (rest + u) * math.sqrt(positive(2.0 * middle - u))
 
     @compiled
     def bound_known(self, state):
-        """A bound on (v·K)₊ until the next event."""
-        sine, cosine, rest, n = 0.0, 0.0, 0.0, self.model.numbers
+        """A bound on (v·K)₊ until the next event, and its waves in the memory."""
+        memory, waves, rest, n = state.memory, state.memory.waves, 0.0, self.model.numbers
         for j in range(state.x.shape[0]):
-            y, v, kind = state.x[j] - self.anchor[j], state.v[j], self.model.kinds[j]
-            cosine += v * self.at_anchor[j]
-            sine += y * self.at_anchor[j]
+            y = state.x[j] - self.anchor[j]
+            memory.here[j], memory.scratch[j] = (0.0, y) if self.frozen(state, j) else (y, 0.0)
+        waves[0], waves[1], waves[2], waves[3] = 0.0, 0.0, 0.0, 0.0
+        for j in range(state.x.shape[0]):
+            if self.frozen(state, j):
+                continue
+            y, v, kind = memory.here[j], state.v[j], self.model.kinds[j]
+            constant, by_y, by_v = self.at_anchor[j], 0.0, 0.0
+            for k in range(self.matrix.shape[0]):
+                constant += self.matrix[j, k] * memory.scratch[k]
+                by_y += self.matrix[j, k] * memory.here[k]
+                by_v += self.matrix[j, k] * state.v[k]
+            waves[0] += v * constant
+            waves[1] -= y * constant
+            waves[2] += v * by_y
+            waves[3] += 0.5 * (v * by_v - y * by_y)
             if kind > NORMAL:
                 square = y * y + v * v
                 far = self.anchor[j] + math.sqrt(square)
                 largest = second_derivative_bound_until(kind, n[j, 0], n[j, 1], n[j, 2], far)
                 rest += 0.5 * square * (largest + self.curvature[j])
-        return math.hypot(sine, cosine) + rest
+        return math.hypot(waves[0], waves[1]) + math.hypot(waves[2], waves[3]) + rest
 
     # -- compiled: the four words -----------------------------------------------------------------------------------
 
@@ -346,32 +383,36 @@ class RegressionBoomerang(RowFactors):
 
     @compiled
     def rate_of_known(self, state, now):
-        """(v·K)₊, and K in the memory."""
-        memory, total = state.memory, 0.0
-        positions(self.flow, state, now, memory.here)
-        velocities(self.flow, state, now, memory.velocity)
-        self.known(memory.here, memory.gradient)
+        """(v·K)₊ from its waves, and of priors that are not normal."""
+        waves, s, n = state.memory.waves, now - state.moved[0], self.model.numbers
+        total = waves[0] * math.cos(s) + waves[1] * math.sin(s)
+        total += waves[2] * math.cos(2.0 * s) + waves[3] * math.sin(2.0 * s)
         for j in range(state.x.shape[0]):
-            total += memory.velocity[j] * memory.gradient[j]
+            kind = self.model.kinds[j]
+            if kind > NORMAL and not self.frozen(state, j):
+                x, there = self.flow.position(j, state.x[j], state.v[j], s), self.anchor[j]
+                part = derivative(kind, n[j, 0], n[j, 1], n[j, 2], x)
+                part -= derivative(kind, n[j, 0], n[j, 1], n[j, 2], there) + self.curvature[j] * (x - there)
+                total += self.flow.velocity(j, state.x[j], state.v[j], s) * part
         return positive(total)
 
     @compiled
     def jump(self, state, i, now, rng):
+        memory = state.memory
         if i == REFRESHMENT:
-            self.refresh(state, rng)
+            self.reference.draw(rng, memory.scratch)
+            for j in range(state.v.shape[0]):
+                if not self.frozen(state, j):
+                    state.v[j] = memory.scratch[j]
             return REFRESH
-        self.evaluate_factor(state, i)
-        return self.reflect(state)
-
-    @compiled
-    def refresh(self, state, rng):
-        self.reference.draw(rng, state.v)
-
-    @compiled
-    def evaluate_factor(self, state, i):
-        """The gradient of the row, or of K as it was evaluated."""
         if i == ROW:
             self.gradient_of_row(state)
+        else:
+            self.known(state.x, memory.gradient)
+        for j in range(state.v.shape[0]):
+            if self.frozen(state, j):
+                memory.gradient[j] = 0.0
+        return self.reflect(state)
 
     @compiled
     def known(self, x, out):
@@ -380,8 +421,15 @@ class RegressionBoomerang(RowFactors):
         for j in range(x.shape[0]):
             out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])
             out[j] += derivative(self.model.kinds[j], n[j, 0], n[j, 1], n[j, 2], x[j])
+        for k in range(self.matrix.shape[0]):
+            y = x[k] - self.anchor[k]
+            for j in range(x.shape[0]):
+                out[j] += self.matrix[k, j] * y
 
     # -- Python -----------------------------------------------------------------------------------------------------
+
+    def among_moving(self) -> Process:
+        return self if isinstance(self.reference, DiagonalReference) else super().among_moving()
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
         d = self.dim
@@ -396,16 +444,23 @@ class RegressionBoomerang(RowFactors):
             ahead=self.tables.queue(),
             loss=np.zeros(self.model.n_functionals),
             evaluation=self.model.scratch(),
+            waves=np.zeros(4),
         )
 
 
-def inverse_of(precision):
-    """The inverse of the Hessian at the anchor."""
+def _reference(precision, given, name):
+    """N(x̂, Σ): of the inverse Hessian, of its diagonal, or of given standard deviations."""
+    given = per_coordinate(name, given, len(precision), also=("dense", "diagonal"))
+    if not isinstance(given, str):
+        return DiagonalReference(given**2)
     try:
         np.linalg.cholesky(precision)
-        return np.linalg.inv(precision)
+        covariance = np.linalg.inv(precision)
     except np.linalg.LinAlgError:
         raise ValueError("`anchor`: the Hessian of data and prior is not positive definite there.") from None
+    if given == "dense":
+        return DenseReference(0.5 * (covariance + covariance.T))
+    return DiagonalReference(np.diag(covariance).copy())
 
 
 def _hessian(model, anchor):

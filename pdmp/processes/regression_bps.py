@@ -131,7 +131,7 @@ class RegressionBPS(RowFactors):
         scale: ArrayLike | None = None,
         few_move: bool = False,
     ) -> None:
-        super().__init__(model, anchor, refresh_rate, scale, None)
+        super().__init__(model, anchor, refresh_rate, "diagonal" if scale is None else scale, None, "scale")
         self.normal = bool(np.all(model.kinds <= NORMAL))
         if few_move and not isinstance(model, MixedRegression):
             raise TypeError(f"`few_move` is for a MixedRegression, got a {type(model).__name__}.")

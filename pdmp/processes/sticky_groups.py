@@ -46,9 +46,7 @@ from pdmp.models.regressions.likelihoods import NormalLaw
 from pdmp.native.arguments import positive as positive_number
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RowFactors
-from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import (
     FROZEN_SINCE,
@@ -439,9 +437,9 @@ def _check_inner(inner):
         and inner.mass is None
         and (batches or isinstance(inner.thinning, (Affine, Inversion)))
     )
-    if not (fine or isinstance(inner, (RegressionZigZag, RegressionBPS, MovingRegressionBoomerang))):
+    if not (fine or isinstance(inner, (RegressionZigZag, RowFactors))):
         raise TypeError(
-            "groups of coordinates need a RegressionZigZag, a RegressionBPS, a MovingRegressionBoomerang, or a ZigZag "
+            "groups of coordinates need a RegressionZigZag, a RegressionBPS, a RegressionBoomerang, or a ZigZag "
             f"without a mass and with batches, inversion or affine bounds; got {type(inner).__name__}."
         )
 

@@ -25,7 +25,6 @@ import pdmp
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.formulas import fitting
 from pdmp.models.priors import BetaBernoulli, HalfStudentT, Normal
-from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.processes.sticky_groups import StickyGroups
@@ -79,7 +78,7 @@ def regression(family, rows, correlation, d=20):
     labels = family == "bernoulli"
     y = (rng.random(rows) < 1.0 / (1.0 + np.exp(-z))).astype(float) if labels else z + rng.standard_normal(rows)
     law = LogitLaw() if labels else NormalLaw()
-    return (FixedEffectsRegression if labels else MixedRegression)(
+    return MixedRegression(
         np.column_stack([np.ones(rows), X]),
         y,
         law,

@@ -19,7 +19,6 @@ from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
 from pdmp.models.regressions import blocks, design
 from pdmp.models.regressions.laplace import laplace
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -28,6 +27,7 @@ from pdmp.processes.row_bounds import row_bounds
 from tests.checks import plain_only
 from tests.formulas.test_batches import FORMULAS, with_late_levels, write
 from tests.formulas.test_regression import N, made, table
+from tests.processes.test_moving_regressions import diagonal_boomerang
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -213,7 +213,7 @@ def test_set_up_in_blocks(formula, family, options, tmp_path):
         assert other.tables.totals[0] == pytest.approx(one.weights.sum(), rel=1e-12)
         run = pdmp.sample(other, initial=at[0], proposals=200, seed=1, progress=False)
         assert run.stats["bound_violations"] == 0
-        for which in (RegressionBPS, MovingRegressionBoomerang):
+        for which in (RegressionBPS, diagonal_boomerang):
             one, other, third = (which(model, at[0]) for model in (memory, alone, spread))
             for name in ("hessian", "weights", "total"):
                 assert np.array_equal(getattr(other, name), getattr(third, name)), name

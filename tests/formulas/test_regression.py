@@ -28,9 +28,7 @@ from pdmp.models.regressions.crossed_intercepts import CrossedIntercepts
 from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.partly_centred import PartlyCentred
-from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -760,8 +758,8 @@ def test_large_tables_of_labels_are_subsampled(monkeypatch):
     data = table().iloc[:12]
     options = {"events": 150, "chains": 2, "seed": 1, "progress": False}
     fit = pdmp.regression("b ~ x", data, "bernoulli", **options)
-    assert isinstance(fit.run.process, pdmp.ZigZag) and not fit.run.process.provider.exact
-    assert "sampled by pdmp.ZigZag, exact: one row a proposal" in fit.notes[-1]
+    assert isinstance(fit.run.process, RegressionZigZag)
+    assert "sampled by the Zig-Zag process, exact: one row a proposal" in fit.notes[-1]
     assert fit.run.stats["bound_violations"] == 0
     again = pdmp.regression("b ~ x", data, "bernoulli", **options)
     assert np.array_equal(again.run.mean(), fit.run.mean())
@@ -835,7 +833,7 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
     monkeypatch.setattr(fitting, "STARTING", 0.2)
     law = BetaBernoulli(1.0, 3.0)
     kinds = {
-        "zigzag": (ZigZag if family == "bernoulli" else RegressionZigZag, "Zig"),
+        "zigzag": (RegressionZigZag, "the Zig-Zag process"),
         "bps": (RegressionBPS, "the Bouncy Particle Sampler, exact: one row a proposal"),
         "boomerang": (RegressionBoomerang, "the Boomerang sampler, exact: one row a proposal"),
     }
@@ -857,7 +855,7 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
             zero = fitting.subsampled(selected, True, sampler)[1](400, np.random.default_rng(0)) == 0.0
             share = sparse * (1.0 - 0.2 / sparse.sum())
             assert zero[:, 1:3].mean(axis=0) == pytest.approx(share, abs=0.1) and not zero[:, 0].any()
-            inner = RegressionBPS if sampler == "bps" else MovingRegressionBoomerang
+            inner = RegressionBPS if sampler == "bps" else RegressionBoomerang
             assert type(process.inner) is inner
             assert name.partition(",")[0].removeprefix("the ") + " with reversible jumps, exact" in notes[0]
         assert isinstance(process, StickyGroups) and process.grouped.tolist() == [1, 2] and process.units == 2
@@ -867,9 +865,6 @@ def test_the_sampler_that_is_asked_for(formula, family, monkeypatch):
         monkeypatch.setattr(fitting, "MANY_COLUMNS", many)
         inner = fitting.subsampled(selected, True, "bps")[0].inner
         assert inner.share.shape == (size,) and len(inner.support) < inner.model.n_fixed
-    monkeypatch.setattr(fitting, "NEWTON_DIM", 1)  # as of a model of more dimensions than `mode` has Newton steps for
-    monkeypatch.setattr(type(model), "mode", lambda self: None)
-    assert np.allclose(fitting.subsampled(model, False, "zigzag")[0].anchor, anchor, atol=1e-6)
     fitting.sample_model(model, 1, False, {})
     assert asked["process"] is model
 
@@ -896,7 +891,7 @@ def test_selection_from_few_rows(formula, family, monkeypatch):
     assert type(fitting.subsampled(model, True, "bps")[0].inner) is RegressionBPS
     whole = made(formula.replace("w", "g"), family, select="all")[0]  # a term of two columns
     inner = fitting.subsampled(whole, True)[0].inner
-    assert isinstance(inner, ZigZag if family == "bernoulli" else RegressionZigZag)
+    assert isinstance(inner, RegressionZigZag)
     bouncing = fitting.subsampled(model, True, "bps")[0].inner
     assert bouncing.expected_data_of(model.dim) == bouncing.expected_data
     moving = np.sum(bouncing.anchor != 0.0)  # the others are 0 most of the time
@@ -1125,10 +1120,11 @@ def test_chains_start_apart(monkeypatch):
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 12)
     asked = {}
     monkeypatch.setattr(fitting, "sample", lambda process, **given: asked.update(given))
+    monkeypatch.setattr(fitting, "with_pilot", lambda process, *_: (process, 0.0))
     data = table().iloc[:20].copy()
     data["w"] += 100.0 * data.x  # the posterior is correlated
     model = made("b ~ x + w", "bernoulli", data=data)[0]
-    fitting.sample_model(model, 3, False, {"chains": 4_000})
+    fitting.sample_model(model, 3, False, {"chains": 4_000}, "zigzag")
     starts, anchor = asked["initial"], model.mode()
     covariance = np.linalg.inv(model.hessian(anchor))
     # The variance of 4,000 draws has a standard error of 2.2 %, that of a mean is 1.6 % of a standard deviation.
@@ -1136,7 +1132,7 @@ def test_chains_start_apart(monkeypatch):
     root = np.linalg.cholesky(covariance)
     white = np.linalg.solve(root, (starts - anchor).T)
     np.testing.assert_allclose(np.cov(white), np.eye(model.dim), atol=0.12)
-    fitting.sample_model(model, 4, False, {"chains": 4_000})
+    fitting.sample_model(model, 4, False, {"chains": 4_000}, "zigzag")
     assert not np.any(asked["initial"] == starts)
 
 

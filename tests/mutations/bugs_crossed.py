@@ -54,7 +54,7 @@ BUGS = [
         ("effects of few rows are all spread", LAPLACE, "+ variances[own.start - first : own.stop - first]", "", MODE),
         ("dispersions at the joint mode", LAPLACE, "gradient[laws] += curvature.spread_slopes(laws)", "gradient[laws] += 0.0", MODE),
         ("spreads of the first grouping's groups", "pdmp/models/regressions/laplace.py", "model.first[column + 1] - model.first[column]", "model.first[1] - model.first[0]", MODE),
-        ("too few rows are enough", FITTING, "if free and process.expected_data > CROSSED_SHARE * model.n_data:", "if False:", CHOSEN, "formulae"),
+        ("too few rows are enough", FITTING, "(CROSSED_SHARE if crossed else 1.0) * model.n_data", "(1e300 if crossed else 1.0) * model.n_data", CHOSEN, "formulae"),
         ("crossed groups of few rows", FITTING, "min(g.usual_rows for g in groups) >= INTERCEPT_ROWS", "min(g.usual_rows for g in groups) >= 1", CHOSEN, "formulae"),
     ]
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from tests.mutations.bugs import Bug
 
 THREADS, NUMERICAL, DESIGN = "pdmp/native/threads.py", "pdmp/models/numerical.py", "pdmp/models/regressions/design.py"
 GLM, SIGNED, BLOCKS = (f"pdmp/models/regressions/{name}.py" for name in ("glm", "logistic_signed", "blocks"))
-FIXED, LOGISTIC = (f"pdmp/models/regressions/{name}.py" for name in ("fixed_effects", "logistic"))
+LOGISTIC = "pdmp/models/regressions/logistic.py"
 VARIATE, ALIAS, PREFETCH = "pdmp/gradients/control_variate.py", "pdmp/gradients/alias.py", "pdmp/native/prefetch.py"
 ZIGZAG, SURVEY, WEIGH = (
     f"pdmp/processes/{name}.py" for name in ("subsampled_zigzag", "regression_zigzag", "regression_boomerang")
@@ -54,7 +54,6 @@ BUGS = [
         ("second derivatives of the first chunk", GLM, "_second_derivatives(native, x, first, stop, out[first:stop])", "_second_derivatives(native, x, 0, stop - first, out[first:stop])", TESTS),
         ("a Hessian without the prior", GLM, "hessian + np.diag(self.precision)", "hessian", SUMS),
         ("a logistic Hessian without the prior", LOGISTIC, "hessian + np.diag(self.form.precision)", "hessian", SUMS),
-        ("a Hessian of fixed effects without the prior", FIXED, "return gradient + self._prior_gradient(self.check(x)), hessian + self._prior_hessian()", "return gradient + self._prior_gradient(self.check(x)), hessian", SUMS),
         ("labels of the first chunk", GLM, "read[first:stop] = labels[first:stop] > 0", "read[first:stop] = labels[: stop - first] > 0", LOOKED),
         ("one chunk of labels is right", GLM, "all(each(both, ranges))", "any(each(both, ranges))", LOOKED),
         ("bounds of the first chunk", GLM, "self.second_derivative_bounds(self.target[first:stop])[1]", "self.second_derivative_bounds(self.target[: stop - first])[1]", f"{TESTS}::test_bounds_that_differ_from_row_to_row"),

@@ -14,9 +14,8 @@ import pdmp
 from pdmp.gradients import ControlVariate, alias
 from pdmp.models.priors import Gamma, HalfStudentT, Normal
 from pdmp.models.regressions import blocks, design, glm
-from pdmp.models.regressions.fixed_effects import FixedEffectsRegression
 from pdmp.models.regressions.laplace import _definite, laplace
-from pdmp.models.regressions.likelihoods import LogitLaw, PoissonLaw, StudentTLaw
+from pdmp.models.regressions.likelihoods import PoissonLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native import threads
 from pdmp.processes import row_bounds as row_bounds_module
@@ -132,16 +131,10 @@ def make(kind, folder):
         return pdmp.models.LogisticRegression(np.load(folder / "X.npy", mmap_mode="r"), 2.0 * LABELS - 1.0)
     if kind == "offset":
         return pdmp.models.PoissonRegression(FEATURES, counts, offset=0.1 * FEATURES[:, 0])
-    if kind == "sparse":
-        return pdmp.models.PoissonRegression(sparse.csr_array(FEATURES * (FEATURES > 0.0)), counts)
-    law, spreads = (LogitLaw(), [])
-    model = FixedEffectsRegression(
-        FEATURES, LABELS, law, ["a", "b", "c"], [Normal(0.0, 1.0)] * 3, [], spreads, weights=1.0 + LABELS
-    )
-    return model
+    return pdmp.models.PoissonRegression(sparse.csr_array(FEATURES * (FEATURES > 0.0)), counts)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "float32", "file", "offset", "sparse", "fixed effects"])
+@pytest.mark.parametrize("kind", ["logistic", "float32", "file", "offset", "sparse"])
 def test_gradients_and_hessians(kind, tmp_path, on):
     on(1)
     model = make(kind, tmp_path)

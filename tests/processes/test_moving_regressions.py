@@ -11,8 +11,7 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import PoissonLaw, ProbitLaw, StudentTLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.process import CERTAIN, HORIZON
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
-from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESH, REFRESHMENT, ROW
+from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESH, REFRESHMENT, ROW, RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import KEPT_VELOCITY, Sticky
 from tests.processes.test_regression_boomerang import along, remainders, state_at
@@ -20,8 +19,14 @@ from tests.processes.test_regression_zigzag import LAWS, regression
 
 pytestmark = pytest.mark.exact
 
+
+def diagonal_boomerang(model, anchor=None, refresh_rate=1.0, scale="diagonal"):
+    """Under whose reference coordinates may be frozen."""
+    return RegressionBoomerang(model, anchor, refresh_rate, reference="diagonal" if scale is None else scale)
+
+
 EVERY = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang])
+BOTH = pytest.mark.parametrize("kind", [RegressionBPS, diagonal_boomerang])
 FROZEN = [[], [1], [1, 2]]  #: the intercept and the dispersions never are
 
 
@@ -71,7 +76,7 @@ def test_rates_balance_the_flow(law, kind):
         rows, known = remainders(process, x)
         total = rows.sum(axis=0) + known
         expected = model.gradient(x)
-        if kind is MovingRegressionBoomerang:
+        if kind is diagonal_boomerang:
             expected -= (x - process.anchor) / process.reference.sd**2
         moving = v != 0.0
         np.testing.assert_allclose(total[moving], expected[moving], rtol=1e-8, atol=1e-8 * np.abs(rows).max())
@@ -90,7 +95,7 @@ def test_no_rate_is_above_its_bound_on_an_ellipse(law):
     model = regression(law, n=12)
     rng, loss, found = np.random.default_rng(1), np.zeros(3), laplace(model)
     for far, shift, frozen in ((0.3, 0.3, [1]), (1.0, 0.0, [1, 2]), (2.0, 0.0, [])):
-        process = MovingRegressionBoomerang(model, found.mean + shift * found.sd)
+        process = diagonal_boomerang(model, found.mean + shift * found.sd)
         share = process.total / process.weights
         x, v = somewhere(process, rng, frozen, far)
         state = state_at(process, x, v)
@@ -120,7 +125,7 @@ def test_the_bound_of_rows_is_the_maximum_over_a_turn():
     for frozen in FROZEN:
         for far in (0.2, 1.0):
             for slow in (1.0, 0.1, 3.0):
-                process = MovingRegressionBoomerang(model, laplace(model).mean + [0.1, 0.3, 0.2])
+                process = diagonal_boomerang(model, laplace(model).mean + [0.1, 0.3, 0.2])
                 x, v = somewhere(process, rng, frozen, far)
                 v *= slow
                 sd, moving = process.reference.sd, np.setdiff1d(np.arange(3), frozen)
@@ -258,8 +263,10 @@ def test_bounces_and_refreshments(law, kind):
     x, v = somewhere(process, rng, [1])
     state = state_at(process, x, v)
     assert process.native.jump(state, REFRESHMENT, 0.0, np.random.default_rng(7)) == REFRESH
-    expected = process.reference.sd * np.insert(np.random.default_rng(7).standard_normal(model.dim - 1), 1, 0.0)
-    np.testing.assert_allclose(state.v, expected)
+    normal, places = np.random.default_rng(7), np.delete(np.arange(model.dim), 1)
+    drawn = normal.standard_normal(model.dim if kind is diagonal_boomerang else model.dim - 1)
+    expected = process.reference.sd[places] * (drawn[places] if len(drawn) == model.dim else drawn)
+    np.testing.assert_allclose(state.v, np.insert(expected, 1, 0.0))
 
 
 @BOTH
@@ -316,9 +323,13 @@ def test_all_that_moves_frozen(kind):
 
 
 def test_what_is_refused():
-    for kind in (RegressionBPS, MovingRegressionBoomerang):
+    with pytest.raises(
+        TypeError, match=r'RegressionBoomerang\(model, reference="diagonal"\); got a RegressionBoomerang that'
+    ):
+        Sticky(RegressionBoomerang(regression(PoissonLaw)), 0.5, (), None, None)
+    for kind in (RegressionBPS, diagonal_boomerang):
         with pytest.raises(
-            TypeError, match=f"{kind.__name__} takes a SumOfTerms, or a MixedRegression without groups, got a Gaussian"
+            TypeError, match="Regression.* takes a SumOfTerms, or a MixedRegression without groups, got a Gaussian"
         ):
             kind(pdmp.models.Gaussian(0.0, [1.0]))
         with pytest.raises(TypeError, match="without groups, got a GroupIntercepts with groups"):
@@ -326,9 +337,9 @@ def test_what_is_refused():
         model = regression(StudentTLaw)
         with pytest.raises(ValueError, match="`refresh_rate` must be"):
             kind(model, refresh_rate=-1.0)
-        with pytest.raises(ValueError, match="`scale` must"):
+        with pytest.raises(ValueError, match="must be finite and positive"):
             kind(model, scale=[1.0, 2.0])
-        with pytest.raises(ValueError, match="`scale` must"):
+        with pytest.raises(ValueError, match="must be finite and positive"):
             kind(model, scale=0.0)
         with pytest.raises(ValueError, match="`anchor`: the Hessian of data and prior is not positive definite there"):
             kind(model, laplace(model).mean + [30.0, 0.0, 0.0, 0.0, 0.0])

@@ -15,7 +15,7 @@ from pdmp.models.regressions.group_intercepts import GroupIntercepts
 from pdmp.models.regressions.likelihoods import NormalLaw, PoissonLaw
 from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.processes import sticky, sticky_groups
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
+from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import KEPT_VELOCITY
@@ -91,7 +91,7 @@ CASES = {
     "normal": lambda: StickyGroups(RegressionZigZag(normal()), [[1, 2], [3]]),
     "normal, bouncing": lambda: StickyGroups(RegressionBPS(normal(), [0.05, 0.07, 0.0, 0.0, -0.2]), [[3], [1, 2]]),
     "normal, turning": lambda: StickyGroups(
-        MovingRegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4])),
+        RegressionBoomerang(normal(inclusion=[1.0, 0.4, 0.4, 0.4]), reference="diagonal"),
         [[1], [3]],
         BetaBernoulli(2.0, 0.7),
     ),

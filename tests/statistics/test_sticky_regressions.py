@@ -12,13 +12,13 @@ from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import LogitLaw, NormalLaw
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.process import VIOLATIONS
-from pdmp.processes.moving_regression_boomerang import MovingRegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.sticky import Sticky
 from pdmp.processes.sticky_groups import StickyGroups
 from tests.checks import assert_unbiased, run_chain
+from tests.processes.test_moving_regressions import diagonal_boomerang
 
-BOTH = pytest.mark.parametrize("kind", [RegressionBPS, MovingRegressionBoomerang], ids=["BPS", "Boomerang"])
+BOTH = pytest.mark.parametrize("kind", [RegressionBPS, diagonal_boomerang], ids=["BPS", "Boomerang"])
 ROWS, SLAB = 150, 0.25
 LAW = BetaBernoulli(1.0, 2.0)
 
@@ -99,7 +99,7 @@ def test_all_models(law, time, resolution, kind):
 
 @pytest.mark.parametrize(
     ("law", "kind", "time", "resolution"),
-    [(NormalLaw, MovingRegressionBoomerang, 4_000.0, 0.08), (LogitLaw, RegressionBPS, 4_000.0, 0.08)],
+    [(NormalLaw, diagonal_boomerang, 4_000.0, 0.08), (LogitLaw, RegressionBPS, 4_000.0, 0.08)],
     ids=["gaussian", "labels"],
 )
 def test_all_models_with_jumps(law, kind, time, resolution):

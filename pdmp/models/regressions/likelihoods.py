@@ -45,8 +45,6 @@ class Law:
 
     name: str
     family: Family
-    #: A bound on the second derivative by z, for every z and y; infinite where there is none.
-    curvature: float = math.inf
 
     @property
     def dispersions(self) -> tuple[str, ...]:
@@ -116,7 +114,7 @@ class Likelihood(Compiled):
         results = np.cumsum([0, *(len(t.results) for t in tapes)])
         self.tapes = np.stack([ends[:-1], ends[1:], results[:-1]], axis=1)
         self.registers, self.count = max(t.registers for t in tapes), law.derived.m
-        self.name, self.dispersions, self.curvature = law.name, law.dispersions, law.curvature
+        self.name, self.dispersions = law.name, law.dispersions
         self.stored, self.mean, self.log_density, self.draw = law.stored, law.mean, law.log_density, law.draw
 
     def __reduce__(self) -> tuple:
@@ -150,8 +148,8 @@ def _likelihood(name):
 
 NormalLaw = Law("NormalLaw", families.gaussian)
 StudentTLaw = Law("StudentTLaw", families.student_t)
-LogitLaw = Law("LogitLaw", families.bernoulli, curvature=0.25)
-ProbitLaw = Law("ProbitLaw", families.probit, curvature=1.0)
+LogitLaw = Law("LogitLaw", families.bernoulli)
+ProbitLaw = Law("ProbitLaw", families.probit)
 PoissonLaw = Law("PoissonLaw", families.poisson)
 NegativeBinomialLaw = Law("NegativeBinomialLaw", families.negative_binomial)
 #: All of them, by name.
