@@ -40,6 +40,7 @@ from pdmp.models.regressions.mixed import GroupColumn, MixedRegression
 from pdmp.models.regressions.partly_centred import PartlyCentred
 from pdmp.native.arguments import one_of
 from pdmp.process import Process
+from pdmp.processes import ZigZag
 from pdmp.processes.crossed_zigzag import CrossedZigZag
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS

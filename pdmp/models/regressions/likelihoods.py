@@ -23,7 +23,6 @@ Expressions take y as `stored` keeps it: labels are ±1.
 from __future__ import annotations
 
 import functools
-import math
 from dataclasses import dataclass
 from typing import Any
 
