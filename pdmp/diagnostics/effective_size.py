@@ -243,18 +243,20 @@ def batch_ess(variance, length, batches, stretch, means):
     Notes
     -----
     A stretch's mean has variance σ² / stretch, σ² the asymptotic variance of the time average, once it is much longer
-    than the correlations; T of time are then worth T variance / σ² independent draws.
+    than the correlations. The average over chains of lengths Tᵢ has variance Σ Tᵢ σᵢ² / T², T = Σ Tᵢ, and is worth
+    T² variance / Σ Tᵢ σᵢ² independent draws.
     """
-    total = np.zeros(len(variance))
+    whole_time, spread = 0.0, np.zeros(len(variance))
     for time, sums, each in zip(length, batches, stretch, strict=True):
         if time <= 0.0 or each <= 0.0:
             continue
         whole = min(int(time / each * (1.0 + 1e-12)), sums.shape[1])
         if whole < 4:
             return np.full(len(variance), np.nan)
-        asymptotic = each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
-        with np.errstate(all="ignore"):
-            total += time * variance / asymptotic
+        spread += time * each * np.var(sums[:, :whole] / each, axis=1, ddof=1)
+        whole_time += time
+    with np.errstate(all="ignore"):
+        total = whole_time**2 * variance / spread
     if len(means) > 1:  # the chains' means may differ by more than their own errors explain
         with np.errstate(all="ignore"):
             total = np.minimum(total, np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0) * len(means))

@@ -120,7 +120,11 @@ def read_checkpoint(path):
         text = os.fspath(path)
     except TypeError:
         raise TypeError(f"`checkpoint` must be a path, got {path!r}.") from None
-    if not text or os.path.isdir(path):
+    try:
+        possible = text and b"\0" not in os.fsencode(text)
+    except UnicodeError:
+        possible = False
+    if not possible or os.path.isdir(path):
         raise ValueError(f"`checkpoint` must be the name of a file, got {text!r}.")
     folder = os.path.dirname(os.path.abspath(text))
     if not os.path.isdir(folder):

@@ -663,6 +663,18 @@ class Run:
         times = np.arange(1, n + 1) * (r.length / n)
         return np.clip(np.rint(times / r.grid.spacing[0]).astype(int) - 1, 0, used - 1)
 
+    def _draws_of_all(self, n):
+        """Positions at n equally spaced times of all chains one after the other, (n, d)."""
+        self._refuse("draws", "moments")
+        ends = np.cumsum([r.length for r in self._records])
+        counts = np.diff(np.rint(ends * (n / ends[-1])).astype(int), prepend=0)
+        if self.store == "skeleton":
+            parts = [path.discretise(k) for path, k in zip(self.trajectories, counts, strict=True) if k]
+        else:
+            grids = [r.grid.rows[:, : self.dim] for r in self._records]
+            parts = [grids[i][self._grid_rows(i, k)] for i, k in enumerate(counts) if k]
+        return np.concatenate(parts)
+
     def draw_times(self, n: int = 1_000) -> np.ndarray:
         """Process times of ``draws(n)``: (chains, n)."""
         self._refuse("draw_times", "moments")
@@ -816,7 +828,7 @@ class Run:
                 raise ValueError(f'`method` {method!r} needs draws, of which `store="moments"` keeps none; use "mean".')
             used, d = self._used(), self.dim
             batches = [r.batches[:d] for r in used]
-            var = np.mean([self._chain_var(r) for r in used], axis=0)
+            var = np.average([self._chain_var(r) for r in used], axis=0, weights=[r.length for r in used])
             stretch = [float(r.integrals.stretch[0]) for r in used]
             means = [r.integrals.centre[:d] + r.integrals.first[:d] / r.length for r in used if r.length > 0.0]
             return batch_ess(var, [r.length for r in used], batches, stretch, means)
@@ -1014,13 +1026,15 @@ class Run:
         if method not in ("stein", "time"):
             raise ValueError(f'`method` must be "stein" or "time", got {method!r}.')
         if method == "time":
-            each = -(-n // self.chains)
-            return self.draws(each).reshape(-1, self.dim)[np.linspace(0, each * self.chains - 1, n).round().astype(int)]
+            return self._draws_of_all(n)
         target = getattr(self.process, "model", None) if target is None else target
         if target is None:
             raise ValueError('`method="stein"` needs gradients: give the model as `target=`.')
-        most = int(self.events.min()) if self.store == "skeleton" else min(int(r.grid.used[0]) for r in self._records)
-        x = self.draws(max(min(candidates // self.chains, most), 1)).reshape(-1, self.dim)
+        of_skeleton, used = self.store == "skeleton", self._used()
+        shares = np.array([r.length for r in used]) / sum(r.length for r in used)
+        kept = np.array([int(r.counts[EVENTS]) if of_skeleton else int(r.grid.used[0]) for r in used])
+        most = int(np.min((kept - 1) / shares))  # of each chain as many as it has
+        x = self._draws_of_all(max(min(candidates, most), 1))
         return x[stein_thin(x, scores(target, x), n, preconditioner=preconditioner)]
 
     def save(self, path: str | os.PathLike) -> None:

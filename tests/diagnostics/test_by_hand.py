@@ -39,6 +39,11 @@ def test_batch_ess_of_chains_by_hand():
     sums, variance = np.array([[2.0, 6.0, 4.0, 8.0]]), np.array([5.0])
     call = variance, [8.0, 8.0], [sums, sums], [2.0, 2.0]
     assert batch_ess(*call, [np.array([2.5]), np.array([2.6])]) == pytest.approx(24.0)
+    # A chain of 8 of time with σ² = 10/3, and a narrow one of 4: 12² 5 / Σ Tσ².
+    narrow = np.array([[0.2, 0.25, 0.2, 0.25]]) * 0.5
+    assert batch_ess(variance, [8.0, 4.0], [sums, narrow], [2.0, 1.0], [np.array([2.5]), np.array([2.6])]) == (
+        pytest.approx(144.0 * 5.0 / (8.0 * 10.0 / 3.0 + 4.0 * np.var(narrow, ddof=1)))
+    )
     # Means 2 and 4: their variance is 2, and 15 / 2 for each of two chains is less than 24.
     assert batch_ess(*call, [np.array([2.0]), np.array([4.0])]) == pytest.approx(15.0)
     assert batch_ess(*call, [np.array([-50.0]), np.array([50.0])]) == pytest.approx(2.0)
@@ -55,7 +60,7 @@ def test_effective_draws_without_a_path_are_those_of_its_stretches(process):
     """`store="moments"` against the same formula on integrals of the skeleton."""
     call = {"events": 3_000, "chains": 2, "seed": 11, "warmup": 0.1}
     whole, moments = (pdmp.sample(process(), store=store, **call) for store in ("skeleton", "moments"))
-    variance = np.mean([path.var() for path in whole.paths], axis=0)
+    variance = np.average([p.var() for p in whole.paths], axis=0, weights=[p.end - p.warmup for p in whole.paths])
     lengths, batches, stretches, means = [], [], [], []
     for path, record in zip(whole.paths, moments.records, strict=True):
         stretch, n = float(record.integrals.stretch[0]), int(record.integrals.marked[0])
@@ -68,9 +73,10 @@ def test_effective_draws_without_a_path_are_those_of_its_stretches(process):
     expected = batch_ess(variance, lengths, batches, stretches, means)
     np.testing.assert_allclose(moments.ess(), expected, rtol=1e-6)
     # And of these stretches the variance of the means, by its definition.
-    total = 0.0
+    spread = 0.0
     for length, sums, stretch in zip(lengths, batches, stretches, strict=True):
-        total = total + length * variance / (stretch * np.var(sums / stretch, axis=1, ddof=1))
+        spread = spread + length * stretch * np.var(sums / stretch, axis=1, ddof=1)
+    total = sum(lengths) ** 2 * variance / spread
     limit = 2.0 * np.maximum(3.0 * variance / np.var(means, axis=0, ddof=1), 1.0)
     np.testing.assert_allclose(moments.ess(), np.minimum(total, limit), rtol=1e-6)
 

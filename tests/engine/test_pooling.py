@@ -177,3 +177,25 @@ def test_all_chains_have_as_many_draws_as_the_shortest_grid(order):
         run.draws(fewest + 1)
     path = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), *order)
     assert path.diagnostic_draws().shape == (3, 45, 2)
+
+
+@pytest.mark.parametrize("store", ["skeleton", "grid"])
+def test_few_positions_represent_the_whole_run(store):
+    """As many of a chain as it is long: chains in far modes have the shares of the run's time, not a third each."""
+    chains = [joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), n, store=store) for n in (60, 900, 240)]
+    records = [one.records[0] for one in chains]
+    run = pdmp.Run(chains[0].info, records, process=chains[0].process)
+    lengths = np.array([record.length for record in records])
+    x = run.thin(200, method="time")
+    ends = np.rint(200 * np.cumsum(lengths) / lengths.sum()).astype(int)
+    counts = np.diff(ends, prepend=0)
+    assert x.shape == (200, 2) and len(set(counts)) == 3
+    for one, first, stop in zip(chains, ends - counts, ends, strict=True):
+        np.testing.assert_array_equal(x[first:stop], one.draws(stop - first)[0])
+    assert run.thin(7).shape == (7, 2)
+    ended = dataclasses.replace(records[0], warmup=math.inf)
+    rest = pdmp.Run(chains[0].info, [ended, *records[1:]], process=chains[0].process)
+    np.testing.assert_array_equal(
+        rest.thin(50, method="time")[:3], chains[1].draws(round(50 * lengths[1] / lengths[1:].sum()))[0][:3]
+    )
+    assert rest.thin(7).shape == (7, 2)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -14,6 +16,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse.linalg
+from scipy import special, stats
 
 import pdmp
 from pdmp.engine import checkpoint as checkpoints
@@ -133,6 +136,50 @@ def test_what_cannot_be_identified_has_no_checkpoint(name, tmp_path, monkeypatch
     getattr(held, "close", int)()
 
 
+@dataclasses.dataclass
+class Scaled:
+    """A target that is a dataclass."""
+
+    scale: float
+    names: list = dataclasses.field(default_factory=list)
+
+    def __call__(self, x):
+        return 0.5 * x @ x / self.scale, x / self.scale
+
+
+class Holding:
+    """A normal law, beside an object that Python or a library has made."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __call__(self, x):
+        return normal(x, 0.0)
+
+
+#: Objects made from a number, which are known by what they are.
+KNOWN = {
+    "dataclass": Scaled,
+    "function": lambda s: Holding(special.expit if s == 1.0 else special.ndtr),
+    "pattern": lambda s: Holding(re.compile(f"a{s}")),
+    "normal law": lambda s: Holding(stats.norm(0.0, s)),
+    "gamma law": lambda s: Holding(stats.gamma(s)),
+    "normal vectors": lambda s: Holding(stats.multivariate_normal([0.0, s])),
+}
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", KNOWN)
+def test_what_libraries_make_can_be_resumed_and_told_apart(name, tmp_path):
+    """Another process begins with another state of `numpy.random`, which the laws of SciPy keep."""
+    path, make = tmp_path / "run", KNOWN[name]
+    run = sample(make(1.0), path)
+    np.random.mtrand._rand.random_sample(3)
+    np.testing.assert_array_equal(sample(make(1.0), path).mean(), run.mean())
+    with pytest.raises(ValueError, match="is of another call: `process` differs"):
+        sample(make(1.25), path)
+
+
 class Solver:
     """Leaves out of its state what can be made again of it, as the message advises."""
 
@@ -220,6 +267,8 @@ def test_a_file_size_limit_keeps_the_run(tmp_path):
     [
         ("", "`checkpoint` must be the name of a file, got ''"),
         (".", "`checkpoint` must be the name of a file"),
+        ("a\0b", r"`checkpoint` must be the name of a file, got 'a\\x00b'"),
+        ("\ud800", "`checkpoint` must be the name of a file"),
         ("/proc/run", "`checkpoint` '/proc/run' cannot be written"),
     ],
 )

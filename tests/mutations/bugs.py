@@ -351,7 +351,7 @@ BUGS += [
         ("regression: chords lose their right end", "pdmp/thinning/regression.py", "e -= 0.5 * (left + right) * width", "e -= 0.5 * left * width", (THINNING,)),
         ("regression: no noise in the spread", "pdmp/thinning/regression.py", "    return math.sqrt(max(0.0, variance) + c2)", "    return math.sqrt(max(0.0, variance))", (THINNING,)),
         ("regression: the first noise, not the latest", "pdmp/thinning/regression.py", "    line[\"latest_variance\"] = c2\n", "    line[\"latest_variance\"] = c2 if line[\"count\"] == 0.0 else line[\"latest_variance\"]\n", (THINNING,)),
-        ("ess: factor 2 in the batch means", "pdmp/diagnostics/effective_size.py", "asymptotic = each * np.var", "asymptotic = 2.0 * each * np.var", (EFFECTIVE,)),
+        ("ess: factor 2 in the batch means", "pdmp/diagnostics/effective_size.py", "spread += time * each * np.var", "spread += time * 2.0 * each * np.var", (EFFECTIVE,)),
         ("ess: chains that disagree count in full", "pdmp/diagnostics/effective_size.py", "    if len(means) > 1:", "    if False:", (EFFECTIVE,)),
         ("SBPS: P is adapted after the warm-up", "pdmp/processes/sbps.py", "if self.adapts and state.counts[ADAPTING] == 1:", "if self.adapts:", (PAPER,)),
         ("SBPS: z-scores without the fitted slope", "pdmp/processes/sbps.py", "z = (g - line[\"intercept\"] - line[\"slope\"] * s)", "z = (g - line[\"intercept\"])", (EXACT,)),

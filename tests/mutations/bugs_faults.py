@@ -3,7 +3,7 @@
 from tests.mutations.bugs import Bug
 
 FUNCTION, GRID, MAXIMA = "pdmp/models/adapters/function.py", "pdmp/thinning/grid.py", "pdmp/thinning/maxima.py"
-CHAIN, CHECKPOINT = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py"
+CHAIN, CHECKPOINT, PARTS = "pdmp/engine/chain.py", "pdmp/engine/checkpoint.py", "pdmp/native/fingerprints.py"
 GRADIENTS, CHECKPOINTS = "tests/faults/test_failing_gradients.py", "tests/faults/test_checkpoints.py"
 EXTEND = "tests/faults/test_extend.py"
 WORKERS = "tests/faults/test_workers.py"
@@ -97,6 +97,20 @@ BUGS = [
             CHECKPOINT,
             "    return len(found) == len(saved) and np.allclose(",
             "    return len(found) == len(saved) or np.allclose(",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: laws of SciPy are another each time",
+            PARTS,
+            "if value is _GLOBAL_STATE:",
+            "if False:",
+            CHECKPOINTS,
+        ),
+        (
+            "checkpoint: what copyreg pickles is not known",
+            PARTS,
+            "registered = copyreg.dispatch_table.get(kind)",
+            "registered = None",
             CHECKPOINTS,
         ),
         (
@@ -394,7 +408,7 @@ BUGS += [
     )
 ]
 
-RUN, NEEDS, PARTS = "pdmp/engine/run.py", "pdmp/engine/requirements.py", "pdmp/native/fingerprints.py"
+RUN, NEEDS = "pdmp/engine/run.py", "pdmp/engine/requirements.py"
 CONCURRENT, REQUIREMENTS = "tests/faults/test_concurrent_runs.py", "tests/engine/test_requirements.py"
 
 BUGS += [
