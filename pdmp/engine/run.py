@@ -241,14 +241,14 @@ def sample(
     elif draws is not None:
         raise ValueError(f'`draws` is for `store="grid"`; the store is {store!r}.')
     check_memory(process, chains, draws, covariance)
-    executor, segment = check_executor(executor), check_segment(segment)
+    executor, segment, shown = check_executor(executor), check_segment(segment), wants_bar(progress)
     saved = read_checkpoint(checkpoint)
     if model is not None and checkpoint is not None:
         check_resumable(model)  # before the warm-up
     seed = check_seed(seed, saved)
     if model is not None:
         settings = {"chains": chains, "seed": seed, "initial": initial, "target_acceptance": target_acceptance}
-        with announcing(_say if wants_bar(progress) else None):
+        with announcing(_say if shown else None):
             process, initial = automatic.auto(model, **settings), None
     starts = check_initial(process, initial, chains)
     process = process.resolve(starts[0])
@@ -380,7 +380,7 @@ def extend(
         exceeded.
     """
     started = perf_counter()
-    executor, segment = check_executor(executor), check_segment(segment)
+    executor, segment, progress = check_executor(executor), check_segment(segment), wants_bar(progress)
     if run._chains is None and process is None:
         raise ValueError("a loaded run cannot be continued without its process: give it, run.extend(process, ...).")
     if not isinstance(process, (Process, types.NoneType)):
@@ -550,7 +550,7 @@ def _raise_broken(error, run, file):
         raise error
     said = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".: ")
     text = f"The run was ended by {said}. What was sampled until then is `run` of this error"
-    text += "." if file is None else f", and in `checkpoint` {os.fspath(file.path)!r}."
+    text += "." if file is None or not os.path.exists(file.path) else f", and in `checkpoint` {os.fspath(file.path)!r}."
     raise SamplingError(text, run=run) from error
 
 
@@ -575,6 +575,8 @@ def wants_bar(progress):
     """Whether an argument `progress` asks for a bar: None does on a terminal and in a notebook."""
     if progress is None:
         return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    if not isinstance(progress, (bool, np.bool_)):
+        raise TypeError(f"`progress` must be True, False or None, got {progress!r}.")
     return bool(progress)
 
 

@@ -232,6 +232,14 @@ def test_seeds_are_integers_sequences_or_generators():
             path(bad)
 
 
+@pytest.mark.parametrize("bad", ["no", 1, math.nan, [], np.ones(2)])
+def test_a_progress_bar_is_shown_or_not(bad):
+    run = pdmp.sample(Telegraph(), events=4, seed=1, progress=np.False_)
+    for call in (lambda: pdmp.sample(Telegraph(), events=4, progress=bad), lambda: run.extend(events=8, progress=bad)):
+        with pytest.raises(TypeError, match="`progress` must be True, False or None, got"):
+            call()
+
+
 @pytest.mark.parametrize("make", [lambda: np.random.default_rng(7), lambda: np.random.SeedSequence([3, 4])])
 def test_seeds_of_other_kinds_are_resumed_and_saved(make, tmp_path):
     call = {"events": 40, "chains": 2}

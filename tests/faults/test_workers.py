@@ -86,6 +86,14 @@ def test_another_error_of_an_executor_keeps_what_was_sampled(at_submission, tmp_
     same(pdmp.sample(Telegraph(), **call), whole)
 
 
+def test_a_checkpoint_that_was_never_written_is_not_promised(tmp_path):
+    """Nothing was sampled before the first task was lost."""
+    call = {"events": 1_000, "chains": 2, "seed": 5, "checkpoint": tmp_path / "run"}
+    with pytest.raises(pdmp.SamplingError, match="is `run` of this error\\.$") as caught:
+        pdmp.sample(Telegraph(), executor=Dying(TypeError("gone"), later=0), **call)
+    assert not (tmp_path / "run").exists() and sum(caught.value.run.events) == 0
+
+
 class Stopping(BaseException):
     """That the program shall end, as SystemExit."""
 
