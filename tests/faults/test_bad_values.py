@@ -232,7 +232,7 @@ def test_seeds_are_integers_sequences_or_generators():
             path(bad)
 
 
-@pytest.mark.parametrize("bad", ["no", 1, math.nan, [], np.ones(2)])
+@pytest.mark.parametrize("bad", ["no", 1, np.nan, [], np.ones(2)])
 def test_a_progress_bar_is_shown_or_not(bad):
     run = pdmp.sample(Telegraph(), events=4, seed=1, progress=np.False_)
     for call in (lambda: pdmp.sample(Telegraph(), events=4, progress=bad), lambda: run.extend(events=8, progress=bad)):

@@ -100,6 +100,13 @@ BUGS = [
             CHECKPOINTS,
         ),
         (
+            "checkpoint: one that was never written is promised",
+            "pdmp/engine/run.py",
+            "if file is None or not os.path.exists(file.path) else",
+            "if file is None else",
+            WORKERS,
+        ),
+        (
             "checkpoint: laws of SciPy are another each time",
             PARTS,
             "if value is _GLOBAL_STATE:",
