@@ -6,6 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from pdmp.native.classes import Compiled, compiled, entry
+from pdmp.processes.mass import over_kink
 
 #: Largest dimension for which the default covariance, a dense matrix, is made.
 DENSE = 5_000
@@ -143,6 +144,7 @@ def gaussian_reference(covariance, mean, model, diagonal_only=False):
             raise ValueError(
                 "`covariance` must be given: the Hessian at `mean` has diagonal entries that are not positive."
             )
+        _refuse_kink(model, mean, diagonal)
         return DiagonalReference(1.0 / diagonal)
     if covariance is None:
         if d > DENSE:
@@ -155,6 +157,7 @@ def gaussian_reference(covariance, mean, model, diagonal_only=False):
                 "`covariance` must be given: the Hessian at `mean`, whose inverse it is by default, is not positive "
                 "definite."
             ) from None
+        _refuse_kink(model, mean, np.diag(hessian))
         inverse = np.linalg.inv(hessian)
         return DenseReference(0.5 * (inverse + inverse.T))
     try:
@@ -180,6 +183,16 @@ def gaussian_reference(covariance, mean, model, diagonal_only=False):
     if not low > 4.0 * d * np.finfo(float).eps * np.abs(matrix).max():
         raise ValueError(f"`covariance` must be positive definite; its smallest eigenvalue is {low:.3g}.")
     return DenseReference(matrix)
+
+
+def _refuse_kink(model, mean, diagonal):
+    """On a kink differences of the gradient are as large as they are taken close by, and no reference."""
+    curvature = float(np.mean(diagonal))
+    if over_kink(model, mean, curvature) < 0.5 * curvature:
+        raise ValueError(
+            "`covariance` must be given: U has a kink at `mean`, where its Hessian says nothing of how wide the density "
+            "is; give variances of about the posterior's."
+        )
 
 
 def hessian_diagonal(model, x):

@@ -82,6 +82,7 @@ BUGS += [
         ("the prior is not in the reference", ROWS, "out[j] = self.pull[j] - self.curvature[j] * (x[j] - self.anchor[j])", "out[j] = self.pull[j]", BALANCE),
         ("the reference has no prior", ROWS, "precision = self.hessian + np.diag(self.curvature)", "precision = self.hessian", BALANCE),
         ("priors are flat at the anchor", "pdmp/models/priors.py", "return 2.0 * (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "return (a + 1.0) * q / ((1.0 + q) * (1.0 + q))", "tests/models/test_mixed_regression.py::test_priors"),
+        ("a kink is a reference", "pdmp/processes/gaussian_reference.py", "if over_kink(model, mean, curvature) < 0.5 * curvature:", "if False:", "tests/processes/test_kinks.py"),
         ("a dense reference of Sticky", ROWS, "return self if isinstance(self.reference, DiagonalReference) else super().among_moving()", "return self", "tests/processes/test_moving_regressions.py::test_what_is_refused"),
         ("the bound of where the path is now", ROWS, "middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)", "middle, swing = 0.5 * (y + w), 0.5 * abs(y - w)", MAXIMUM),
         ("the bound at the farthest point alone", ROWS, "u = min(max((4.0 * middle - rest) / 3.0, middle - swing), middle + swing)", "u = middle + swing", MAXIMUM),

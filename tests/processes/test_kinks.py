@@ -52,3 +52,13 @@ def test_law_of_a_density_with_kinks(make):
 def test_a_model_with_kinks_is_sampled():
     run = pdmp.sample(laplace(1), seed=1)
     assert abs(run.mean()[0]) < 0.2 * math.sqrt(2.0) and 1.5 < run.var()[0] < 2.6
+
+
+@pytest.mark.parametrize("covariance", [None, "diagonal"])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_a_kink_is_no_reference_of_a_boomerang(covariance, scale):
+    with pytest.raises(ValueError, match="`covariance` must be given: U has a kink at `mean`"):
+        pdmp.Boomerang(laplace(2, scale), covariance=covariance)
+    assert pdmp.Boomerang(laplace(2, scale), covariance=2.0 * scale**2).dim == 2
+    steep = pdmp.models.Gaussian(0.0, [1e4, 1e6])
+    assert pdmp.Boomerang(steep, covariance=covariance).dim == 2
