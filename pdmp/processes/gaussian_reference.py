@@ -190,8 +190,8 @@ def _refuse_kink(model, mean, diagonal):
     curvature = float(np.mean(diagonal))
     if over_kink(model, mean, curvature) < 0.5 * curvature:
         raise ValueError(
-            "`covariance` must be given: U has a kink at `mean`, where its Hessian says nothing of how wide the density "
-            "is; give variances of about the posterior's."
+            "`covariance` must be given: U has a kink at `mean`, where its Hessian says nothing of how wide the "
+            "density is; give variances of about the posterior's."
         )
 
 
