@@ -21,6 +21,7 @@ pdmp: HMC auto discrete.MALA discrete.UBU comparison.NUTS
 pdmp: Sticky ZigZag diagnostics.inclusion plots.inclusion
 pdmp: SBPS LipschitzSBPS BPS discrete.SGBPS plots.rate_and_bound
 pdmp: Parameters terms models.sum_of_terms models.priors.Prior Model
+pdmp: Family terms Parameters models.sum_of_terms
 pdmp: Bounded models.transforms.Transform BPS ZigZag
 
 discrete: GD SGD SGLD schedules.constant

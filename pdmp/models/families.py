@@ -96,6 +96,8 @@ class Family:
         Further data by name, with the value of those that are not given; None for those that must be.
     stored : callable, optional
         (y) -> the responses as the loss takes them; as they are when omitted.
+    arrange : callable, optional
+        Of families with cuts: (y, mu, cuts) -> the functionals of the loss, those of draws, and further data.
 
     Raises
     ------
@@ -128,7 +130,6 @@ class Family:
     response: str = "number"
     data: Mapping[str, float | None] = field(default_factory=dict)
     stored: Callable = np.asarray
-    #: Of families with cuts: (y, mu, cuts) -> the functionals of the loss, those of draws, and further data.
     arrange: Callable | None = None
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ from pdmp.native.classes import Compiled, entry, internal_inlined, readable
 
 PLACES = 32  #: of words before the fields: where these are, and the methods
 VECTOR = types.Array(types.float64, 1, "C")
+PLAIN = bool(config.DISABLE_JIT)  #: plain Python, as decided when functions were decorated
 
 _records: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # of objects: what they were, and their records
 
@@ -49,7 +50,7 @@ class Method:
     def __init__(self, place: int, function: Callable, returns: types.Type, *kinds: types.Type) -> None:
         self.place = place
         self.fill, self.call = _filling(function, returns, kinds), _calling(returns, kinds, place)
-        if config.DISABLE_JIT:
+        if PLAIN:
             self.call = lambda record, arguments: function(record, *arguments)
 
 
@@ -67,7 +68,7 @@ def _fields_of(pointer):
 
 
 #: The named tuple of the fields at a pointer; in plain Python it is given itself.
-unpacked: Any = (lambda native: native) if config.DISABLE_JIT else _fields_of
+unpacked: Any = (lambda native: native) if PLAIN else _fields_of
 
 
 def _filling(function, returns, kinds):
@@ -141,7 +142,7 @@ def record_of(owner: Compiled, *methods: Method) -> np.ndarray:
     It is made anew where a field is no longer what it was; a run that goes on with the old one keeps that.
     """
     native = owner.native
-    if config.DISABLE_JIT:
+    if PLAIN:
         return native
     old, record = _records.get(owner, (None, None))
     if not _same(old, native):

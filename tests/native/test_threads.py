@@ -189,7 +189,7 @@ def test_bounds_that_differ_from_row_to_row(on):
     assert_allclose(bound, np.eye(3) + expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["logistic", "file", "fixed effects"])
+@pytest.mark.parametrize("kind", ["logistic", "file"])
 def test_control_variates(kind, tmp_path, on):
     on(0)
     model = make(kind, tmp_path)

@@ -60,7 +60,7 @@ class ByLaw(GeneralisedLinear):
             cls.__annotations__ = {f"constant_{k}": "float" for k in range(len(cls.constants))}
             cls.law = law
         if read is not None:
-            cls.read = staticmethod(read)
+            cls._read = staticmethod(read)
         super().__init_subclass__(**kwargs)
 
     def __init__(
@@ -79,7 +79,7 @@ class ByLaw(GeneralisedLinear):
             self.settle()
 
     def read_target(self, y: ArrayLike, n: int) -> np.ndarray:
-        return self.read(y, n) if hasattr(self, "read") else super().read_target(y, n)
+        return self._read(y, n) if hasattr(self, "_read") else super().read_target(y, n)
 
     def log_dispersions(self) -> tuple[float, ...]:
         """Logarithms of the law's dispersions."""
