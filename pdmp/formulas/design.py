@@ -145,7 +145,7 @@ def _evaluated(part, of_labels, taker, table, environment):
 
 
 def _computes(name, environment):
-    """Whether a function is one of NumPy's, row by row, that computes with floats; whether with bits or objects only."""
+    """Whether a function is one of NumPy's, row by row, that computes with floats; whether one that has no floats."""
     from formulae.terms.call_resolver import get_function_from_module
 
     function = get_function_from_module(name, environment)

@@ -178,6 +178,10 @@ def rank(texts):
     return texts.astype(pandas.CategoricalDtype(TEXTS)).cat.codes
 
 
+def cube(x):
+    return x**3
+
+
 def above(a, b):
     return a > b
 
@@ -210,6 +214,9 @@ RETURNED = {
     "I(i8(x) + i8(z))": lambda t: t.x + t.z,
     "np.array(x, dtype='int8'):np.array(z, dtype='int8')": lambda t: t.x * t.z,
     "np.int64(x):I(np.int64(x) ** 9)": lambda t: t.x**10.0,
+    "np.power(np.int64(x), 10)": lambda t: t.x**10.0,
+    "cube(i8(x))": lambda t: t.x**3,
+    "np.clip(i8(x), 0, 99):np.round(i8(z))": lambda t: np.minimum(t.x, 99) * t.z,
     "np.where(x > z, np.int8(x), np.int8(z)):np.int8(w)": lambda t: np.maximum(t.x, t.z) * t.w,
     "np.multiply(i8(x), i8(z))": lambda t: t.x * t.z,
     "np.multiply(I(i8(x)), np.abs(i8(z)))": lambda t: t.x * t.z,
