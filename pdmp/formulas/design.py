@@ -86,10 +86,8 @@ class FloatColumns:
         column = self.table[name]
         if not isinstance(name, Label):
             return _floats(column)
-        kind, size = column.dtype.kind, getattr(column.dtype, "itemsize", 8)
-        if kind in "iu":
-            return _whole(column)
-        return _converted(column, np.float32) if (kind, size) == ("f", 2) else column  # pandas has no such labels
+        is_half = column.dtype.kind == "f" and getattr(column.dtype, "itemsize", 8) == 2
+        return _converted(column, np.float32) if is_half else column  # pandas has no such labels
 
 
 def _floats(values):
