@@ -86,10 +86,8 @@ class FloatColumns:
         column = self.table[name]
         if not isinstance(name, Label):
             return _floats(column)
-        kind, size = column.dtype.kind, getattr(column.dtype, "itemsize", 8)
-        if kind in "iu" and size < 8:
-            return _converted(column, np.int64)  # 1, not 1.0
-        return _converted(column, np.float32) if (kind, size) == ("f", 2) else column  # pandas has no such labels
+        is_half = column.dtype.kind == "f" and getattr(column.dtype, "itemsize", 8) == 2
+        return _converted(column, np.float32) if is_half else column  # pandas has no such labels
 
 
 def _floats(values):
@@ -101,6 +99,13 @@ def _floats(values):
     return _converted(values, float) if is_number else values
 
 
+def _whole(values):
+    """Whole numbers of few bits, and truth values, as int64: 1, not 1.0, where they are labels."""
+    dtype = getattr(values, "dtype", None)
+    is_small = dtype is not None and dtype.kind in "biu" and getattr(dtype, "itemsize", 8) < 8
+    return _converted(values, np.int64) if is_small else values
+
+
 def _converted(values, dtype):
     pandas = import_pandas()
     if isinstance(values, pandas.Series):
@@ -108,19 +113,44 @@ def _converted(values, dtype):
     return values.astype(dtype)
 
 
-def _prepare(part, of_labels=False):
-    """Have a part of a term compute with floats, but for labels: below C(...), S(...) or T(...), and in groupings."""
+def _prepare(part, of_labels=False, taker=None):
+    """Have a part of a term compute with floats, but for labels: below C(...), S(...) or T(...), and in groupings.
+
+    `taker`: the function or the operator that takes its values; of a whole function of a term None.
+    """
     of_labels = of_labels or getattr(part, "callee", None) in DUMMIES
     if of_labels and hasattr(part, "name"):
         part.name = Label(part.name)
-    if not of_labels and getattr(part, "symbol", None) in ARITHMETIC:  # also of what functions and comparisons return
-        part.op = functools.partial(_of_floats, part.op)
+    part.eval = functools.partial(_evaluated, part, of_labels, taker)
     for one in _arguments(part):
-        _prepare(one, of_labels)
+        _prepare(one, of_labels, part)
 
 
-def _of_floats(operation, *values):
-    return operation(*map(_floats, values))
+def _evaluated(part, of_labels, taker, table, environment):
+    """The values of a part of a term for its taker: as floats, or labels of 64 bits, whatever a function returned.
+
+    Truth values stay what they are unless they are computed with: a function may choose rows by them.
+    """
+    values = type(part).eval(part, table, environment)
+    computes, of_bits = taker is None and not of_labels, False
+    if hasattr(taker, "symbol"):
+        computes = taker.symbol in ARITHMETIC
+    elif taker is not None:
+        computes, of_bits = _computes(taker.callee, environment)
+    if getattr(getattr(values, "dtype", None), "kind", None) == "b" and not computes:
+        return values
+    return _whole(values) if of_labels or of_bits else _floats(values)
+
+
+def _computes(name, environment):
+    """Whether a function is one of NumPy's, row by row, that computes with floats; whether one that has no floats."""
+    from formulae.terms.call_resolver import get_function_from_module
+
+    function = get_function_from_module(name, environment)
+    if not isinstance(function, np.ufunc):
+        return False, False
+    of_floats = any(set(types[: function.nin]) <= set("efdg") for types in function.types)
+    return of_floats, not of_floats
 
 
 def check_columns(described: Described, table: Any) -> None:

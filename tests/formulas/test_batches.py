@@ -12,7 +12,18 @@ from pdmp.formulas.table import MISSING, read_table
 from pdmp.models.priors import Flat
 from pdmp.models.regressions import blocks
 from pdmp.models.regressions.design import is_mapped
-from tests.formulas.test_regression import BITS, SUMS, N, made, shifted, table, whole_numbers
+from tests.formulas.test_regression import (
+    BITS,
+    RETURNED,
+    SUMS,
+    N,
+    made,
+    original,
+    shifted,
+    small_numbers,
+    table,
+    whole_numbers,
+)
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -82,6 +93,16 @@ def test_numbers_are_floats_before_anything_is_computed(kind, tmp_path):
     assert one.columns == other.columns and [g.levels for g in one.groups] == [g.levels for g in other.groups]
     x = 0.3 * np.random.default_rng(0).standard_normal(other.dim)
     assert one.potential(x) == pytest.approx(other.potential(x), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("term", [term for term in RETURNED if "scale" not in term])
+def test_what_functions_return_is_a_float(term, kind, tmp_path):
+    data = pandas.DataFrame(small_numbers())
+    by_hand = np.asarray(RETURNED[term](data), float)
+    model = made(f"y ~ {term}", data=write(data, tmp_path, kind))[0]
+    assert is_mapped(model.X)
+    np.testing.assert_allclose(original(model)[:, -1], by_hand, rtol=1e-12, atol=1e-9 * np.abs(by_hand).max())
 
 
 def test_an_offset_has_the_unit_of_the_response(tmp_path):

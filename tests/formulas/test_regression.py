@@ -166,6 +166,109 @@ def test_truth_values_are_numbers():
     assert set(above) == {0, 1, 2} and np.allclose(original(model)[:, 1:], np.column_stack([above, 2 * t.flag]))
 
 
+def i8(x):
+    return x.astype("int8")
+
+
+TEXTS = [f"t{k:03}" for k in range(N)]
+
+
+def rank(texts):
+    """Codes of few bits, as pandas gives them."""
+    return texts.astype(pandas.CategoricalDtype(TEXTS)).cat.codes
+
+
+def cube(x):
+    return x**3
+
+
+def above(a, b):
+    return a > b
+
+
+def chosen(x, rows):
+    """A function that takes truth values, and no numbers, for a test."""
+    return (x + 0.0).where(~rows, -1.0) + x[rows].reindex(x.index).fillna(0.0)
+
+
+def small_numbers():
+    """Whole numbers of 8 bits each, whose products, squares and sums are not."""
+    rng = np.random.default_rng(6)
+    x, z, w = rng.integers(20, 121, (3, N))
+    texts = rng.permutation(TEXTS)
+    return {"y": rng.standard_normal(N), "x": x, "z": z, "w": w, "a": texts, "b": texts[::-1], "k": np.arange(N) % 3}
+
+
+def ordered(texts):
+    return texts.map(TEXTS.index)
+
+
+#: Terms with functions that return few bits or truth values, and their columns by hand.
+RETURNED = {
+    "rank(a):rank(b)": lambda t: ordered(t.a) * ordered(t.b),
+    "I(rank(a) * rank(b))": lambda t: ordered(t.a) * ordered(t.b),
+    "np.square(rank(a))": lambda t: ordered(t.a) ** 2,
+    "i8(x):i8(z)": lambda t: t.x * t.z,
+    "i8(x):i8(z):i8(w)": lambda t: t.x * t.z * t.w,
+    "i8(x):z": lambda t: t.x * t.z,
+    "I(i8(x) + i8(z))": lambda t: t.x + t.z,
+    "np.array(x, dtype='int8'):np.array(z, dtype='int8')": lambda t: t.x * t.z,
+    "np.int64(x):I(np.int64(x) ** 9)": lambda t: t.x**10.0,
+    "np.power(np.int64(x), 10)": lambda t: t.x**10.0,
+    "cube(i8(x))": lambda t: t.x**3,
+    "np.clip(i8(x), 0, 99):np.round(i8(z))": lambda t: np.minimum(t.x, 99) * t.z,
+    "np.where(x > z, np.int8(x), np.int8(z)):np.int8(w)": lambda t: np.maximum(t.x, t.z) * t.w,
+    "np.multiply(i8(x), i8(z))": lambda t: t.x * t.z,
+    "np.multiply(I(i8(x)), np.abs(i8(z)))": lambda t: t.x * t.z,
+    "np.power(i8(x), 3)": lambda t: t.x**3,
+    "np.power(np.float16(x), 3)": lambda t: t.x**3,
+    "np.square(i8(x))": lambda t: t.x**2,
+    "np.negative(np.uint8(x))": lambda t: -t.x,
+    "np.subtract(np.uint8(x), np.uint8(z))": lambda t: t.x - t.z,
+    "scale(i8(x)):scale(i8(z))": lambda t: (t.x - t.x.mean()) / t.x.std(ddof=0) * (t.z - t.z.mean()) / t.z.std(ddof=0),
+    "np.add(x > z, x > w)": lambda t: 1.0 * (t.x > t.z) + (t.x > t.w),
+    "np.add(above(x, z), np.greater(x, w))": lambda t: 1.0 * (t.x > t.z) + (t.x > t.w),
+    "np.subtract(x > z, x > w)": lambda t: 1.0 * (t.x > t.z) - (t.x > t.w),
+    "I(np.greater(x, z) + above(x, w))": lambda t: 1.0 * (t.x > t.z) + (t.x > t.w),
+    "above(x, z):i8(x):i8(z)": lambda t: (t.x > t.z) * t.x * t.z,
+    # Truth values where a test is wanted, and bits where they are.
+    "np.where(np.logical_and(x > z, x > w), i8(x), i8(z)):i8(w)": lambda t: (
+        np.where((t.x > t.z) & (t.x > t.w), t.x, t.z) * t.w
+    ),
+    "np.where(np.invert(x > z), np.bitwise_or(x > z, x > w), 2)": lambda t: np.where(t.x > t.z, 2, t.x > t.w),
+    "np.left_shift(i8(x), 3)": lambda t: 8 * t.x,
+    "chosen(x, above(x, z))": lambda t: np.where(t.x > t.z, t.x - 1, t.x),
+    "chosen(x, np.greater(x, z))": lambda t: np.where(t.x > t.z, t.x - 1, t.x),
+}
+
+
+@pytest.mark.parametrize("term", RETURNED)
+def test_what_functions_return_is_a_float(term):
+    """In a term, the response, effects of groups, and a table to predict."""
+    t = pandas.DataFrame(small_numbers())
+    by_hand = np.asarray(RETURNED[term](t), float)
+    assert len(set(by_hand)) > 1
+    model, design, _, _ = made(f"y ~ {term} + (0 + {term} | k)", data=t)
+    np.testing.assert_allclose(original(model)[:, -1], by_hand, rtol=1e-12, atol=1e-9 * np.abs(by_hand).max())
+    np.testing.assert_allclose(model.groups[-1].value, by_hand, rtol=1e-12, atol=1e-12 * np.abs(by_hand).max())
+    if design.whole_column is None:
+        np.testing.assert_allclose(design.new(t.iloc[3:9])[0][:, -1], by_hand[3:9], rtol=1e-12)
+    if term.count(":") == 0:
+        np.testing.assert_allclose(made(f"{term} ~ z", data=t)[0].y, by_hand, rtol=1e-12)
+
+
+def test_labels_that_functions_return_do_not_wrap():
+    """They are whole numbers of 64 bits, and sums of truth values no "or"; truth values alone are labels."""
+    t = pandas.DataFrame(small_numbers() | {"x": np.arange(N) % 3 * 50, "z": 64})
+    for products in ("np.multiply(i8(x), i8(z))", "i8(x) * i8(z)"):
+        assert made(f"y ~ C({products})", data=t)[0].columns[1:] == (f"C({products})[3200]", f"C({products})[6400]")
+    for sums in ("np.add(x > 0, x > 50)", "(x > 0) + (x > 50)"):
+        assert len(made(f"y ~ C({sums})", data=t)[0].columns) == 3
+    groups = made("y ~ (1 | np.square(i8(x))) + (1 | I(x > 0))", data=t)[0].groups
+    assert [g.levels for g in groups] == [(0, 2_500, 10_000), (False, True)]
+    assert made("y ~ C(above(x, z))", data=t)[0].columns[-1] == "C(above(x, z))[True]"
+
+
 def test_integers_that_are_labels_keep_their_names():
     t = pandas.DataFrame(whole_numbers() | {"flag": np.arange(N) % 2 == 0}).astype({"k": "uint8", "u": "float16"})
     model = made("y ~ C(k) + C(flag) + T(k, ref=2):x + (1 | k) + (1 | k:flag) + (1 | u)", data=t)[0]
