@@ -218,6 +218,7 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in" if hidden else ""
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
+    shape += " where the chains are" if hidden else ""
     who = f"{type(process).__name__} in a metric learnt by windows of HMC"
     if isinstance(process, HMC):
         longest = 1 + int(2.0 * process.duration / process.step)
@@ -226,7 +227,7 @@ def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     return (
         f"{who}: {kind} learnt in "
         f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "
-        f"posterior is {shape} {'where the chains are ' if hidden else ''}(residual gradient {metric.residual:.2f}){away}"
+        f"posterior is {shape} (residual gradient {metric.residual:.2f}){away}"
     )
 
 
