@@ -284,9 +284,9 @@ class Process(Compiled):
     model = None
     #: Where a run starts by default, (d,); None: at the model's mode.
     anchor = None
-    #: Of a process that `pdmp.auto` made: where the chains start by default, (chains, d); what was chosen and why; and
-    #: the gradients and potentials that were evaluated for it.
-    starts, choice, preparation_gradients = None, None, 0
+    #: Of a process that `pdmp.auto` made: where the chains start by default, (chains, d); what was chosen and why; the
+    #: gradients and potentials that were evaluated for it; and what it warned of, which a summary repeats.
+    starts, choice, preparation_gradients, cautions = None, None, 0, ()
 
     #: The state consists of coupled copies of the target's space; these are their weights in averages. Only processes
     #: that extrapolate have more than one copy.

@@ -140,22 +140,24 @@ def auto(
             return cheaper.process
     starts = find_starts(target, chains, np.random.Generator(np.random.PCG64(for_starts)), initial)
     names = names_of(target)
-    said = starts.warning(names)
-    if said is not None:
-        warn(said)
+    cautions = list(filter(None, [starts.warning(names)]))
+    for text in cautions:
+        warn(text)
     learnt = learn_metric(target, starts, for_metric, target_acceptance)
     found, further = hidden_modes(target, starts, learnt, for_modes)
     spent += further
     said = modes.warning(found, learnt, names)
     if said is not None:
         warn(said)
+        cautions.append(said)
     spent += starts.evaluations + learnt.gradients
     if metric == "diagonal":
         learnt = learnt.diagonal()
     process = named(sampler or HMC, options.pop("provider", target), learnt, options)
     process, learnt, further = settle(process, learnt, for_metric.spawn(1)[0])
     spent += further
-    process.starts, process.choice = learnt.points, "; ".join(filter(None, (describe(process, learnt), cheaper.said)))
+    process.starts, process.cautions = learnt.points, tuple(cautions)
+    process.choice = "; ".join(filter(None, (describe(process, learnt, len(found)), cheaper.said)))
     process.preparation_gradients = spent
     return process
 
@@ -208,13 +210,15 @@ def settle(process: Process, metric: Metric, seed: np.random.SeedSequence) -> tu
     return process, metric._replace(points=ends(run, metric.points)), gradients_of(run)
 
 
-def describe(process: Process, metric: Metric) -> str:
+def describe(process: Process, metric: Metric, hidden: int = 0) -> str:
     """One sentence on what was learnt, and how."""
     kind = "covariance" if metric.gaussian.root.ndim == 2 else "variances"
     if isinstance(metric.mass, LowRank):
         kind += f" and {len(metric.mass.gains)} directions"
+    away = f"; there {'is a mode' if hidden == 1 else f'are {hidden} modes'} that no chain is in" if hidden else ""
     settled = "settled" if metric.settled else f"not settled: they changed by {metric.change:.2g} in the last window"
     shape = "far from normal" if metric.residual > FAR else "near normal"
+    shape += " where the chains are" if hidden else ""
     who = f"{type(process).__name__} in a metric learnt by windows of HMC"
     if isinstance(process, HMC):
         longest = 1 + int(2.0 * process.duration / process.step)
@@ -223,7 +227,7 @@ def describe(process: Process, metric: Metric) -> str:
     return (
         f"{who}: {kind} learnt in "
         f"{metric.windows} window{'s' if metric.windows > 1 else ''}, {metric.gradients:,} gradients, {settled}; the "
-        f"posterior is {shape} (residual gradient {metric.residual:.2f})"
+        f"posterior is {shape} (residual gradient {metric.residual:.2f}){away}"
     )
 
 

@@ -53,7 +53,7 @@ class Summary:
     warnings : list of str
         What is wrong and what to change, a sentence each.
     said : set of str
-        Those of them that the run itself has issued as it ended; of these the text has the beginning only.
+        Those of them that the run, or its preparation, has issued; of these the text has the beginning only.
     note : str
         The text below the table.
     """
@@ -231,7 +231,7 @@ def stay_apart(run, draws, rhat):
 
 def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
-    found, d, stats = [], run.dim, run.stats
+    found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
     light = ~apart
     light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":

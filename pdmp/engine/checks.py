@@ -272,4 +272,5 @@ def describe(process):
         "n_data": int(getattr(model, "n_data", 0)),
         "choice": process.choice,
         "preparation_gradients": int(process.preparation_gradients),
+        "cautions": list(process.cautions),
     }

@@ -156,7 +156,7 @@ class Run:
         Plain values about the process and the run: name and description, kind of path, `dim`, `n_data`, names of the
         events, budget, ``wall_seconds``.
     said : frozenset of str
-        What the run has warned of as it ended; empty for a loaded run.
+        What the run has warned of as it ended, or `pdmp.auto` before it; empty for a loaded run.
     records : tuple of Record
         The results of the chains: arrays of the path, counts and integrals.
     stats : dict
@@ -184,7 +184,7 @@ class Run:
     ) -> None:
         self._info, self._records, self._chains = info, tuple(records), chains
         self._states: tuple[dict, dict] | None = None  # of the chains of a loaded run
-        self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended
+        self.said: frozenset[str] = frozenset()  # warnings that it issued as it ended, or its preparation
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}

@@ -529,7 +529,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             texts += tail_warning(run)
             if goal is None or goal.ess is None:
                 texts += short_warning(run)
-            run.said = frozenset(text.rstrip(".") for text in texts)
+            run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled
         broken = broken or error
     if broken is not None:

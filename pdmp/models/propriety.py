@@ -9,7 +9,8 @@ symmetric, and through it U of a hierarchy with a spread falls without end thoug
 soon as U grows, mostly at its first place; one along which U falls is followed to 1e100.
 
 That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where U falls along a
-coordinate through `initial` itself, the others are integrated out by Laplace's method at three places.
+coordinate through `initial` itself, and others get narrower, these are integrated out by Laplace's method at three
+places.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ GROWS = 12.0
 LEVEL = 0.05
 #: How much faster than the limit U must grow, relatively.
 MARGIN = 1.01
-#: Coordinates with rays of their own, and the largest dimension of which the Hessian is computed.
+#: Coordinates with rays of their own.
 COORDINATES = 12
+#: The largest dimension of which differences of gradients along all coordinates are computed.
+DENSE = 200
 #: Evaluations are at most about `TERMS` terms in all, or, of more data than a sixtieth of that, a dozen of U.
 TERMS = 10_000_000
 #: Steps of the search for the mode, of which the direction is tried.
@@ -45,6 +48,12 @@ MENTIONED = 4
 SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed; by less than `LEVEL` times that it changes where flat.
 NECK = (6.0, 9.0, 12.0)
+#: Evaluations from which on no other coordinate is looked at for that, or fewer of many data.
+NECKS = 1000
+#: By what factor the curvature along another coordinate grows from x to the first of these places, at least.
+NARROWER = 30.0
+#: Where a Newton step takes the decrement to less than this times what it was, the density is normal.
+NORMAL = 1e-6
 
 
 class Improper(NamedTuple):
@@ -84,7 +93,8 @@ class _Search:
         self.model, self.x, self.inside, self.dim = model, x, inside, model.dim
         self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
         passes = TERMS // max(model.n_data, 1)
-        self.few, self.necks, self.count = passes < 5 * COORDINATES, passes >= 10 * self.dim**2, 0
+        self.few, self.count = passes < 5 * COORDINATES, 0
+        self.dense, self.most = self.dim <= DENSE and passes >= 10 * self.dim, min(NECKS, passes // 4)
 
     def potential(self, x):
         """U(x), NaN where it cannot be computed, infinite outside."""
@@ -148,7 +158,7 @@ class _Search:
                 yield side * (np.arange(d) == j), 1, EXACT
         if self.few or d == 1:
             return
-        if d <= COORDINATES:
+        if self.dense:
             for v in self.flat_directions(gradient):
                 yield v, 1, FAR
                 yield -v, 1, FAR
@@ -177,7 +187,7 @@ class _Search:
         if not np.all(np.isfinite(columns)) or not np.any(columns):
             return
         left, values, _ = np.linalg.svd(columns / np.maximum(np.abs(columns).max(axis=0), 1e-300))
-        for v, value in zip(left.T, values, strict=True):
+        for v, value in zip(left.T[-COORDINATES:], values[-COORDINATES:], strict=True):
             if value <= 1e-9 * values[0]:
                 yield v / v[largest_first(v)[0]]  # whose sign is not that of a library of linear algebra
 
@@ -267,18 +277,30 @@ class _Search:
 
     def neck(self):
         """A coordinate along which U falls from x itself, and whose marginal density does not fall off there."""
-        if not 1 < self.dim <= COORDINATES or not self.necks:
+        if not self.dense or self.dim == 1:
             return None
         here, slopes = self.potential(self.x), self.gradient(self.x)
         if not (math.isfinite(here) and np.all(np.isfinite(slopes))):
             return None
+        wide, found, most = None, [], self.count + self.most
         for j in np.flatnonzero(np.abs(slopes) > 0.5):  # of J effects it is J
             side = -np.sign(slopes[j])
-            fall = here - self.potential(self.x + side * NECK[0] * (np.arange(self.dim) == j))
+            narrow = self.x + side * NECK[0] * (np.arange(self.dim) == j)
+            fall = here - self.potential(narrow)
             if not 0.5 * NECK[0] * abs(slopes[j]) < fall < math.inf:
                 continue
-            levels = [self.marginal(j, self.x[j] + side * t) for t in NECK]
-            if np.all(np.abs(np.diff(levels)) < LEVEL * np.diff(NECK)):
+            wide = self.curvatures(self.x) if wide is None else wide
+            ratios = self.curvatures(narrow) / np.maximum(wide, 1e-9 * wide.max())
+            found.append((np.nan_to_num(np.delete(ratios, j)).max(), j, side))
+        for ratio, j, side in sorted(found, reverse=True):
+            if ratio < NARROWER or self.count > most:
+                break
+            levels = [self.marginal(j, self.x[j] + side * NECK[0])]
+            for t in NECK[1:]:
+                levels.append(self.marginal(j, self.x[j] + side * t))
+                if not abs(levels[-1] - levels[-2]) < LEVEL * (NECK[1] - NECK[0]):
+                    break
+            else:
                 return Improper(
                     f"the posterior is improper where {self.names()[j]} → {'-' if side < 0.0 else ''}∞: its density "
                     "does not fall off there once all else is integrated out, as that of the logarithm of a spread "
@@ -287,13 +309,19 @@ class _Search:
                 )
         return None
 
+    def curvatures(self, x):
+        """|Hr| / |r| of each coordinate, with the Hessian H at x and a direction r that is always the same."""
+        change = 1e-4 * (self.points[0][0] - self.x)
+        return np.abs(self.gradient(x + change) - self.gradient(x)) / np.abs(change)
+
     def marginal(self, j, value):
         """-log of the integral over all but coordinate j by Laplace's method, up to a constant; NaN without a mode."""
         x = self.x.copy()
         x[j] = value
         rest = np.flatnonzero(np.arange(self.dim) != j)
+        gradient = self.gradient(x)
         for k in range(3):
-            gradient, hessian = self.gradient(x), np.empty((self.dim, self.dim))
+            hessian = np.empty((self.dim, self.dim))
             for i in rest:
                 y = x.copy()
                 y[i] += 1e-4 * self.scale[i]
@@ -301,10 +329,15 @@ class _Search:
             hessian = 0.5 * (hessian + hessian.T)[np.ix_(rest, rest)]
             try:
                 root = np.linalg.cholesky(hessian)
-                if k < 2:
-                    x[rest] -= np.linalg.solve(hessian, gradient[rest])
             except np.linalg.LinAlgError:
                 return math.nan
+            if k < 2:
+                step = np.linalg.solve(hessian, gradient[rest])
+                decrement = gradient[rest] @ step
+                x[rest] -= step
+                gradient = self.gradient(x)
+                if gradient[rest] @ np.linalg.solve(hessian, gradient[rest]) <= NORMAL * decrement:
+                    break
         return self.potential(x) + float(np.log(np.diag(root)).sum())
 
     # -- words -----------------------------------------------------------------------------------------------------

@@ -159,6 +159,7 @@ class Sticky(Extended):
         # The rates of all frozen coordinates depend on how many move.
         super().__init__(inner, (np.arange(len(self.sticking) + 1), self.sticking), final=law is not None)
         self.starts, self.choice, self.preparation_gradients = inner.starts, inner.choice, inner.preparation_gradients
+        self.cautions = inner.cautions
         self.freeze = len(inner.events)
         self.thaw = self.freeze + 1
         self.events = (*inner.events, "freeze", "thaw")

@@ -9,7 +9,7 @@ import pdmp
 from pdmp.automatic import modes, preparing
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import comes_to, descend, hidden_modes
-from pdmp.automatic.start import Evaluations, Gaussian, find_starts
+from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.processes.mass import mass_of
 from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
@@ -156,3 +156,31 @@ def test_what_it_costs_is_counted(monkeypatch):
     kept = preparing.hidden_modes
     monkeypatch.setattr(preparing, "hidden_modes", lambda *a: ([], kept(*a)[1] + 1_000))
     assert pdmp.auto(GAUSSIAN, seed=1).preparation_gradients == before + 1_000
+
+
+def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
+    """Said once: the text has its beginning; a loaded run has heard nothing, and is told all. The note agrees."""
+    model, left = two_modes(0.0, apart=5.0), LEFT - [1.0, 0.0]
+    with pytest.warns(UserWarning, match="a mode that no chain is in") as heard:
+        run = pdmp.sample(model, seed=1, initial=left, events=60)
+    [issued] = [str(w.message) for w in heard if "a mode that no chain is in" in str(w.message)]
+    found = run.summary()
+    assert found.warnings[0] == issued and issued in found.said
+    assert repr(found).count("a mode that no chain is in (as was warned).") == 1 and "further paths" not in repr(found)
+    assert "near normal where the chains are (" in run.note and run.note.endswith(
+        "; there is a mode that no chain is in"
+    )
+    longer = pdmp.sample(run.process, seed=2, events=60)
+    assert longer.summary().warnings[0] == issued
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz").summary()
+    assert loaded.warnings[0] == issued and "further paths" in repr(loaded)
+    quiet = pdmp.sample(GAUSSIAN, seed=1, events=60)
+    assert quiet.process.cautions == () and "no chain is in" not in quiet.note
+
+
+def test_a_neck_is_in_the_summary(monkeypatch):
+    monkeypatch.setattr(Starts, "warning", lambda *a: "a neck: narrow.")
+    with pytest.warns(UserWarning, match="a neck") as heard:
+        process = pdmp.auto(GAUSSIAN, seed=1)
+    assert process.cautions == ("a neck: narrow.",) and len(heard) == 1

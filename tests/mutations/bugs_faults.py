@@ -402,6 +402,34 @@ BUGS = [
             "if value >= 1e-9 * values[0]:",
             "tests/models/test_propriety.py",
         ),
+        (
+            "propriety: flat directions and necks of few coordinates alone",
+            "pdmp/models/propriety.py",
+            "self.dense, self.most = self.dim <= DENSE and",
+            "self.dense, self.most = self.dim <= COORDINATES and",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: of many directions those that bend most",
+            "pdmp/models/propriety.py",
+            "zip(left.T[-COORDINATES:], values[-COORDINATES:], strict=True)",
+            "zip(left.T[:COORDINATES], values[:COORDINATES], strict=True)",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: what gets no narrower is a neck as well",
+            "pdmp/models/propriety.py",
+            "if ratio < NARROWER or self.count > most:",
+            "if self.count > most:",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: of what is normal a Hessian after each step",
+            "pdmp/models/propriety.py",
+            "if gradient[rest] @ np.linalg.solve(hessian, gradient[rest]) <= NORMAL * decrement:",
+            "if False:",
+            "tests/models/test_propriety.py",
+        ),
     )
 ]
 
