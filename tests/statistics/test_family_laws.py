@@ -1,6 +1,6 @@
 """Posteriors of families: by the sub-sampled Boomerang, and some by BPS, against importance sampling of SciPy's densities.
 
-A posterior of 2 to 4 parameters and `N` rows is known from 8,000 weighted draws of a Student t about its mode, whose
+A posterior of 2 to 4 parameters and `N` rows is known from 4,000 weighted draws of a Student t about its mode, whose
 weights are by `scipy.stats` and have nothing in common with the expressions of the table. Of each parameter the mean and
 the second moment about it are compared, in posterior standard deviations, at 4 standard errors of both together, which
 are themselves asserted: a mean off by 0.2 standard deviations, or a variance off by 30 %, is seen.
@@ -18,7 +18,7 @@ from pdmp.processes.regression_bps import RegressionBPS
 from tests.checks import run_chain
 from tests.models.test_families import CENSORED, ORACLES, censored_density
 
-N, DRAWS, REPLICATES = 500, 8_000, 20
+N, DRAWS, REPLICATES, TIME = 1_000, 4_000, 20, 300.0
 MEANS, VARIANCES = 0.2, 0.3  #: what 4 standard errors are at most, in posterior standard deviations and variances
 #: Of parameters beside mu: values on the scale of their links.
 TRUE = {"sigma": -0.3, "nu": 1.6, "alpha": 0.9, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7}
@@ -48,9 +48,12 @@ def plain_rows(name, rng):
 
 
 def censored_rows(y, rng):
-    """Half of the times are seen, and others right, left and interval censored."""
+    """Half of the times are seen, and others right, left and interval censored.
+
+    No interval is of early times: of two chances to live on near 1 the difference is enclosed with 0 inside.
+    """
     end, kind = 1.5 * np.quantile(y, 0.6) * rng.uniform(0.5, 1.5, N), np.arange(N) % 5
-    censored = np.where(y > end, 1.0, np.where(kind == 0, -1.0, np.where(kind == 1, 2.0, 0.0)))
+    censored = np.where(y > end, 1.0, np.where(kind == 0, -1.0, np.where((kind < 3) & (y > np.median(y)), 2.0, 0.0)))
     assert np.all(np.unique(censored, return_counts=True)[1] > N // 20)
     below = np.where(censored == 2.0, y / 1.2, np.where(censored == -1.0, 1.3 * y, y))
     upper = np.where(censored == 2.0, 1.8 * y, 2.0 * y)
@@ -58,8 +61,8 @@ def censored_rows(y, rng):
 
 
 def ordinal_rows(name, rng):
-    """A column, and three cuts."""
-    family, u = FAMILIES[name], rng.standard_normal(N)
+    """A column, and three cuts. The gap of a category has a bound where it is enclosed above 0: no column is far out."""
+    family, u = FAMILIES[name], rng.uniform(-1.0, 1.0, N)
     y = family.draw(rng, 0.7 * u, *(np.full(N, c) for c in CUTS))
     k = y.astype(int)
     p = pdmp.Parameters(beta=1, cut=3)
@@ -107,7 +110,7 @@ def weighted(model, log_likelihood, rng):
     z = rng.standard_normal((DRAWS, model.dim)) / np.sqrt(rng.chisquare(nu, (DRAWS, 1)) / nu)
     x = mode + z @ root.T
     log_weights = 0.5 * (nu + model.dim) * np.log1p(np.sum(z**2, axis=1) / nu) - 0.5 * np.sum((x / SCALE) ** 2, axis=1)
-    for part in np.array_split(np.arange(DRAWS), DRAWS // 500):
+    for part in np.array_split(np.arange(DRAWS), DRAWS // 250):
         log_weights[part] += np.sum(log_likelihood(x[part]), axis=1)
     weights = np.exp(log_weights - np.max(log_weights))
     return x, weights / weights.sum()
@@ -120,10 +123,10 @@ def case(name):
     return model, *weighted(model, log_likelihood, rng)
 
 
-def agree(process, x, weights, time):
+def agree(process, x, weights):
     """Moments of independent chains, which start at draws of the proposal, are those of the weighted draws."""
-    assert 1.0 / np.sum(weights**2) > 0.6 * DRAWS
-    run = pdmp.sample(process, initial=x[:REPLICATES], time=time, warmup=0.1, chains=REPLICATES, seed=2, store="moments")
+    assert 1.0 / np.sum(weights**2) > 0.4 * DRAWS
+    run = pdmp.sample(process, initial=x[:REPLICATES], time=TIME, warmup=0.1, chains=REPLICATES, seed=2, store="moments")
     assert run.stats["bound_violations"] == 0
     mean = weights @ x
     var = weights @ (x - mean) ** 2
@@ -137,3 +140,19 @@ def agree(process, x, weights, time):
         assert np.all(4.0 * error < resolution), f"cannot see less than {4.0 * error}"
         bias = np.mean(found, axis=0)
         assert np.all(np.abs(bias) < 4.0 * error), f"off by {bias}, of standard errors {error}"
+
+
+#: Not here, as their bounds at some 1,000 rows are 10,000 times their rates: Student's t, the skew normal, and mixtures.
+NAMES = [name for name in FAMILIES if name not in ("student_t", "skew_normal") and not name.startswith("mixture")]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "bradley_terry"])
+def test_posteriors_are_those_of_weighted_draws(name):
+    model, x, weights = case(name)
+    agree(RegressionBoomerang(model), x, weights)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "zero_inflated_poisson", "exponential", "bradley_terry"])
+def test_and_those_of_another_process(name):
+    model, x, weights = case(name)
+    agree(RegressionBPS(model), x, weights)
