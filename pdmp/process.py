@@ -234,6 +234,21 @@ class Process(Compiled):
             if len(self.scope) and not 0 <= self.scope.min() <= self.scope.max() < self.dim:
                 raise ValueError(f"`scope` must name coordinates 0 … {self.dim - 1}.")
 
+    def _keeps(self, attribute):
+        value = getattr(self, attribute, None)
+        if attribute == "report":
+            return isinstance(value, Report)
+        if attribute == "events":
+            return isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value)
+        if attribute == "starts":
+            return value is None or isinstance(value, np.ndarray) and value.ndim == 2
+        if attribute == "local":
+            return isinstance(value, (bool, np.bool_))
+        if attribute in ("order", "start", "scope", "scope_start"):
+            whole = isinstance(value, np.ndarray) and value.dtype == np.int64 and value.ndim == 1
+            return whole and (attribute != "order" or np.ndim(self.start) != 1 or self.start[-1] == len(value))
+        return True
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if len(cls.events) > MAX_KINDS:
