@@ -444,8 +444,8 @@ class Chain:
             return
         now = float(self.state.now[0])
         text = (
-            f"clock {self.state.heap[0]} of {type(self.process).__name__} does not advance: {self.stood:,} candidate times "
-            f"one after the other were {now:.6g}; `clock` must return `now` plus a waiting time, not 0 for ever"
+            f"clock {self.state.heap[0]} of {type(self.process).__name__} does not advance: {self.stood:,} candidate "
+            f"times one after the other were {now:.6g}; `clock` must return `now` plus a waiting time, not 0 for ever"
         )
         self.stopped, self.failure = "failed", (text, now, self.position(now))
 

@@ -63,7 +63,8 @@ from pdmp.native.representation import remembers_call
 
 #: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
-SEARCHED = 100_000
+SEARCHED = 20_000
+_LIBRARY = {"pdmp", "discrete", *sys.stdlib_module_names} - {"__main__"}
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -181,7 +182,7 @@ def _held(value, within):
         return ()
     if isinstance(value, np.ndarray):
         return value.ravel()[:SEARCHED].tolist() if value.dtype.hasobject else ()
-    if isinstance(value, collections.abc.Mapping):
+    if isinstance(value, (dict, types.MappingProxyType)):
         return itertools.chain.from_iterable(value.items())
     if isinstance(value, functools.partial):
         return value.func, value.args, value.keywords
@@ -208,9 +209,8 @@ def cell_value(cell):
 
 def _is_of_user(cls):
     """Whether a class is neither Python's nor that of an installed package."""
-    package = cls.__module__.partition(".")[0]
     file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
-    return package not in {"pdmp", "discrete", *sys.stdlib_module_names} - {"__main__"} and "site-packages" not in file
+    return cls.__module__.partition(".")[0] not in _LIBRARY and "site-packages" not in file
 
 
 def check_attributes(owner):
@@ -229,8 +229,8 @@ def check_attributes(owner):
         if holds_generator(value, of_user):
             is_one = "is" if isinstance(value, (*GENERATORS, tuple, list)) else "holds"
             raise TypeError(
-                f"`self.{attribute}` of {name} {is_one} a random generator, whose numbers no `seed` of a run repeats: draw "
-                "from the argument `rng` of its methods."
+                f"`self.{attribute}` of {name} {is_one} a random generator, whose numbers no `seed` of a run repeats: "
+                "draw from the argument `rng` of its methods."
             )
 
 

@@ -63,7 +63,7 @@ def few(monkeypatch):
 @pytest.mark.parametrize("store", ["skeleton", "moments"])
 def test_a_clock_that_stands_ends_the_run(how, at, store):
     with pytest.raises(
-        pdmp.SamplingError, match=r"(?i)clock 2 of Stands does not advance: [\d,]+ candidate times"
+        pdmp.SamplingError, match=r"Clock 2 of Stands does not advance: [\d,]+ candidate times"
     ) as caught:
         pdmp.sample(Stands(how), initial=np.zeros(3), time=50.0, seed=3, store=store)
     assert at is None or caught.value.time == at
@@ -72,6 +72,7 @@ def test_a_clock_that_stands_ends_the_run(how, at, store):
     assert np.all(np.isfinite(caught.value.run.mean()))
 
 
+@pytest.mark.compiled
 def test_the_path_before_it_is_that_of_a_shorter_run():
     with pytest.raises(pdmp.SamplingError) as caught:
         pdmp.sample(Stands(HORIZON), initial=np.zeros(3), time=50.0, seed=3)
@@ -79,9 +80,8 @@ def test_the_path_before_it_is_that_of_a_shorter_run():
     good = pdmp.sample(Stands(HORIZON), initial=np.zeros(3), time=9.9, seed=3).trajectories[0]
     np.testing.assert_array_equal(path.positions[: len(good.times)], good.positions)
     assert len(path.times) > 5
-    np.testing.assert_allclose(
-        caught.value.position, path.positions[-1] + path.velocities[-1] * (10.0 - path.times[-1])
-    )
+    last = path.positions[-1] + path.velocities[-1] * (10.0 - path.times[-1])
+    np.testing.assert_allclose(caught.value.position, last, rtol=1e-12)
 
 
 @pytest.mark.parametrize("how", [ATOMS, PAUSES])
@@ -102,9 +102,13 @@ def test_standing_is_counted_from_the_last_advance():
     assert chain.stopped == "failed" and chain.state.now[0] == 10.0
 
 
-@pytest.mark.parametrize("clocks", [2_000, 3])
-def test_clocks_that_ring_together_do_not(clocks):
+@pytest.mark.parametrize("clocks", [60, 3])
+def test_clocks_that_ring_together_do_not(clocks, monkeypatch):
     """All of them at each whole time, which are more than one clock may repeat."""
+
+    monkeypatch.setattr(chain_module, "IDLE_CANDIDATES", 10)
+    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 7)
+    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda chain, took, left: None)
 
     class Together(Stands):
         @pdmp.compiled
