@@ -210,7 +210,7 @@ class Process(Compiled):
         self.dim = int(dim)
         self.clocks = int(clocks)
         self.flow = Linear() if flow is None else flow
-        self.local = local or scope is not None
+        self.local = bool(local) or scope is not None
         if dependents is None:
             dependents = [range(clocks)] * clocks
         if isinstance(dependents, tuple) and isinstance(dependents[0], np.ndarray):

@@ -221,6 +221,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
+        self.stood = 0  # candidate times so far, one after the other, that were the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
         self.warming = warmup > 0.0
@@ -265,8 +266,6 @@ class Chain:
         finally:
             self.process.failure = None
         return self
-
-    stood = 0  #: candidate times so far that were the last one again
 
     def _advance(self, seconds, interrupted, size):
         native, strict = self.process.native, bool(self.process.exact_bounds)

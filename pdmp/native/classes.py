@@ -165,13 +165,13 @@ def holds_generator(value: Any, within: bool = True) -> bool:
     Compiled objects within it are left out, as each is searched when it is made, and so are those of other packages,
     whose generators are their own; with ``within=False`` the attributes of all objects.
     """
-    waiting, seen = collections.deque([value]), set()
+    waiting, seen = collections.deque([value]), {}  # by id: what is made on the way must not be freed
     while waiting and len(seen) < SEARCHED:
         value = waiting.popleft()
         if isinstance(value, GENERATORS):
             return True
         if id(value) not in seen:
-            seen.add(id(value))
+            seen[id(value)] = value
             waiting.extend(itertools.islice(_held(value, within), SEARCHED))
     return False
 
@@ -194,8 +194,9 @@ def _held(value, within):
     if isinstance(value, types.FunctionType):
         return value.__defaults__, value.__kwdefaults__, *(cell_value(c) for c in value.__closure__ or ())
     if dataclasses.is_dataclass(value) or _is_of_user(type(value)):
-        slots = {n for base in type(value).__mro__ for n in np.atleast_1d(base.__dict__.get("__slots__", [])).tolist()}
-        parts += [*getattr(value, "__dict__", {}).values(), *(getattr(value, n, None) for n in slots)]
+        slots = [base.__dict__.get("__slots__", ()) for base in type(value).__mro__]
+        names = itertools.chain.from_iterable([names] if isinstance(names, str) else names for names in slots)
+        parts += [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in names)]
     return parts
 
 
@@ -218,7 +219,7 @@ def check_attributes(owner):
     name = type(owner).__name__
     if owner._set_by_base not in (None, *owner.__dict__):
         raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
-    of_user = _is_of_user(type(owner))
+    of_user = type(owner).__module__.partition(".")[0] not in ("pdmp", "discrete")
     in_class = {field: getattr(type(owner), field, None) for field in owner._annotations}
     for attribute, value in (in_class | owner.__dict__).items():
         method = next((base for base in type(owner).__mro__ if _is_method(base.__dict__.get(attribute))), None)

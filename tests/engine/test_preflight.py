@@ -426,12 +426,9 @@ class Settings:
 
 def drawing(expression, **scope):
     """A `rate` that returns what the expression gives."""
-    exec(
-        f"def rate(self, state, i, now, rng):\n    return {expression}",
-        globals() | {"__name__": __name__} | scope,
-        scope,
-    )
-    return scope["rate"]
+    made = {}
+    exec(f"def rate(self, state, i, now, rng):\n    return {expression}", globals() | scope, made)
+    return made["rate"]
 
 
 @pytest.mark.parametrize(
