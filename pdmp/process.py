@@ -210,7 +210,7 @@ class Process(Compiled):
         self.dim = int(dim)
         self.clocks = int(clocks)
         self.flow = Linear() if flow is None else flow
-        self.local = local or scope is not None
+        self.local = bool(local) or scope is not None
         if dependents is None:
             dependents = [range(clocks)] * clocks
         if isinstance(dependents, tuple) and isinstance(dependents[0], np.ndarray):
@@ -233,6 +233,21 @@ class Process(Compiled):
                 raise ValueError(f"`scope` must have a row for each of the {self.clocks} clocks, got {len(scope)}.")
             if len(self.scope) and not 0 <= self.scope.min() <= self.scope.max() < self.dim:
                 raise ValueError(f"`scope` must name coordinates 0 … {self.dim - 1}.")
+
+    def _keeps(self, attribute):
+        value = getattr(self, attribute, None)
+        if attribute == "report":
+            return isinstance(value, Report)
+        if attribute == "events":
+            return isinstance(value, (tuple, list)) and all(isinstance(name, str) for name in value)
+        if attribute == "starts":
+            return value is None or isinstance(value, np.ndarray) and value.ndim == 2
+        if attribute == "local":
+            return isinstance(value, (bool, np.bool_))
+        if attribute in ("order", "start", "scope", "scope_start"):
+            whole = isinstance(value, np.ndarray) and value.dtype == np.int64 and value.ndim == 1
+            return whole and (attribute != "order" or np.ndim(self.start) != 1 or self.start[-1] == len(value))
+        return True
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)

@@ -31,8 +31,10 @@ FIRST_CHUNK = 16  #: candidate times in the first chunk; later ones adapt to `CH
 BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: smallest number of stretches for batch means
-#: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up.
+#: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up; and
+#: after so many, and `REPEATED` for each clock, that are one and the same time, no budget of time.
 IDLE_CANDIDATES = 1_000_000
+REPEATED = 100
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -219,6 +221,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
+        self.stood = 0  # candidate times so far, one after the other, that were the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
         self.warming = warmup > 0.0
@@ -274,6 +277,7 @@ class Chain:
             limits = scheduler.Limits(
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
+            now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
             try:
                 with self.process.helper_threads(self.state):
                     status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
@@ -297,6 +301,8 @@ class Chain:
                 self._fail(status)
             if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
                 self._fail(scheduler.NOT_FINITE)
+            self.stood = self.stood + int(self.state.counts[CANDIDATES] - candidates) if self.state.now[0] == now else 0
+            self._check_standing()
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
@@ -431,6 +437,16 @@ class Chain:
             x, at = last[0].copy(), last[1]
             now = now if at is None else float(at)
         self.stopped, self.failure = "failed", (text, now, x)
+
+    def _check_standing(self):
+        if self.stopped is not None or self.stood < IDLE_CANDIDATES + REPEATED * len(self.state.heap):
+            return
+        now = float(self.state.now[0])
+        text = (
+            f"clock {self.state.heap[0]} of {type(self.process).__name__} does not advance: {self.stood:,} candidate "
+            f"times one after the other were {now:.6g}; `clock` must return `now` plus a waiting time, not 0 for ever"
+        )
+        self.stopped, self.failure = "failed", (text, now, self.position(now))
 
     def _check_hopeless(self, budget):
         counts = self.state.counts

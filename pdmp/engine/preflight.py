@@ -16,7 +16,10 @@ import difflib
 import dis
 import inspect
 import numbers
+import os
 import random
+import sys
+import time as _time
 import types
 import warnings
 import weakref
@@ -30,7 +33,7 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
 from pdmp.models.verification import check_gradient
-from pdmp.native.classes import GENERATORS, Compiled, check_attributes
+from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, holds_generator
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -41,6 +44,9 @@ STANDING = 3  #: events of one clock at the same time, one after the other, that
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
 _trusted = {"pdmp", "numba", "numpy", "llvmlite"}
+#: Modules whose functions return something else each time, and functions of others that do.
+UNREPEATABLE = {"time", "datetime", "secrets", "uuid"}
+_UNREPEATABLE = {np.random, random, np.random.default_rng, os.urandom, getattr(os, "getrandom", os.urandom)}
 _FAILED = object()  # result of a call that failed for reasons that say nothing about the user's method
 
 
@@ -245,37 +251,42 @@ def _constants_returned(method):
 def _check_random(where, function, seen):
     """Raise a `TypeError` if the function, or one that it calls, uses another generator than the run's."""
     function = getattr(function, "py_func", function)  # of a numba dispatcher
-    if id(function) in seen or _is_trusted(function.__module__):
+    package = (function.__module__ or "").partition(".")[0]
+    if id(function) in seen or package in _trusted or package in sys.stdlib_module_names - {"__main__"}:
         return
     seen.add(id(function))
-    scope = dict(function.__globals__)
-    if function.__closure__:
-        scope |= {n: c.cell_contents for n, c in zip(function.__code__.co_freevars, function.__closure__, strict=True)}
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    scope = function.__globals__ | {name: cell_value(cell) for name, cell in cells}
     value, path = None, ""
     for step in dis.get_instructions(function):
         if step.opname in ("LOAD_GLOBAL", "LOAD_DEREF"):
             value, path = scope.get(step.argval), step.argval
-        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, types.ModuleType):
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(value, (types.ModuleType, type)):
             value, path = getattr(value, step.argval, None), f"{path}.{step.argval}"
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "PUSH_NULL"):
             value = None
-        if (
-            value is np.random
-            or value is random
-            or isinstance(value, GENERATORS)
-            or isinstance(_generator(value), (random.Random, np.random.RandomState))
-        ):
-            raise TypeError(
-                f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
-                "rng.standard_normal(), rng.standard_exponential(), rng.integers(n)."
-            )
+        if _differs_each_time(value) or holds_generator(getattr(value, "py_func", value)):
+            raise _unrepeatable(where, path)
         if isinstance(value, types.FunctionType) or isinstance(getattr(value, "py_func", None), types.FunctionType):
             _check_random(where, value, seen)
 
 
-def _generator(value):
-    """The generator of which `value` is a method, such as what ``from random import random`` imports; else None."""
-    return getattr(value, "__self__", None) if isinstance(value, (types.MethodType, types.BuiltinMethodType)) else None
+def _unrepeatable(where, path):
+    return TypeError(
+        f"{where} uses `{path}`, whose numbers no `seed` repeats; draw from the argument `rng`: rng.random(), "
+        "rng.standard_normal(), rng.standard_exponential(), rng.integers(n)."
+    )
+
+
+def _differs_each_time(value):
+    """Whether a value is a source of random numbers, of the time or of identifiers, by whatever name it is imported."""
+    if isinstance(value, type) and issubclass(value, GENERATORS):
+        return True
+    if not callable(value) and not isinstance(value, types.ModuleType):
+        return False
+    if getattr(value, "__module__", None) in UNREPEATABLE:
+        return value is not _time.sleep
+    return any(value is source for source in _UNREPEATABLE)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -27,9 +27,12 @@ is found on disk as well.
 from __future__ import annotations
 
 import collections
+import dataclasses
+import functools
 import inspect
 import itertools
 import random
+import sys
 import types
 from typing import Any, Self
 
@@ -58,8 +61,10 @@ from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
 from pdmp.native.representation import remembers_call
 
-#: Sources of random numbers other than the argument `rng`.
+#: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
+SEARCHED = 20_000
+_LIBRARY = {"pdmp", "discrete", *sys.stdlib_module_names} - {"__main__"}
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -154,23 +159,84 @@ def _is_method(value):
     return isinstance(value, (types.FunctionType, classmethod, staticmethod))
 
 
+def holds_generator(value: Any, within: bool = True) -> bool:
+    """Whether a value is a random generator or one of its methods, or holds one, however deeply.
+
+    Compiled objects within it are left out, as each is searched when it is made, and so are those of other packages,
+    whose generators are their own; with ``within=False`` the attributes of all objects.
+    """
+    waiting, seen = collections.deque([value]), {}  # by id: what is made on the way must not be freed
+    while waiting and len(seen) < SEARCHED:
+        value = waiting.popleft()
+        if isinstance(value, GENERATORS):
+            return True
+        if id(value) not in seen:
+            seen[id(value)] = value
+            waiting.extend(itertools.islice(_held(value, within), SEARCHED))
+    return False
+
+
+def _held(value, within):
+    """What a value holds directly."""
+    if isinstance(value, (int, float, str, bytes, type, types.ModuleType, Compiled)):
+        return ()
+    if isinstance(value, np.ndarray):
+        return value.ravel()[:SEARCHED].tolist() if value.dtype.hasobject else ()
+    if isinstance(value, (dict, types.MappingProxyType)):
+        return itertools.chain.from_iterable(value.items())
+    if isinstance(value, functools.partial):
+        return value.func, value.args, value.keywords
+    if isinstance(value, (types.MethodType, types.BuiltinMethodType)):
+        return (value.__self__,)
+    parts = list(value) if isinstance(value, (tuple, list, set, frozenset, collections.deque)) else []
+    if not within:
+        return parts
+    if isinstance(value, types.FunctionType):
+        return value.__defaults__, value.__kwdefaults__, *(cell_value(c) for c in value.__closure__ or ())
+    if dataclasses.is_dataclass(value) or _is_of_user(type(value)):
+        slots = [base.__dict__.get("__slots__", ()) for base in type(value).__mro__]
+        names = itertools.chain.from_iterable([names] if isinstance(names, str) else names for names in slots)
+        parts += [*getattr(value, "__dict__", {}).values(), *(getattr(value, name, None) for name in names)]
+    return parts
+
+
+def cell_value(cell):
+    """What a variable of an enclosing function is; None before it is set."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _is_of_user(cls):
+    """Whether a class is neither Python's nor that of an installed package."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    return cls.__module__.partition(".")[0] not in _LIBRARY and "site-packages" not in file
+
+
 def check_attributes(owner):
     """Raise a `TypeError` for an attribute of an object that hides a method, or draws random numbers of its own."""
     name = type(owner).__name__
     if owner._set_by_base not in (None, *owner.__dict__):
         raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
-    for attribute, value in owner.__dict__.items():
+    of_user = type(owner).__module__.partition(".")[0] not in ("pdmp", "discrete")
+    in_class = {field: getattr(type(owner), field, None) for field in owner._annotations}
+    for attribute, value in (in_class | owner.__dict__).items():
         method = next((base for base in type(owner).__mro__ if _is_method(base.__dict__.get(attribute))), None)
         if method is not None:
+            raise _hides(name, attribute, f"the method `{attribute}` of {method.__name__}")
+        if not owner._keeps(attribute):
+            raise _hides(name, attribute, f"what every {owner._kind} needs under this name")
+        if holds_generator(value, of_user):
+            is_one = "is" if isinstance(value, (*GENERATORS, tuple, list)) else "holds"
             raise TypeError(
-                f"{name} sets `self.{attribute}`, which hides the method `{attribute}` of {method.__name__}: give it "
-                "another name."
+                f"`self.{attribute}` of {name} {is_one} a random generator, whose numbers no `seed` of a run repeats: "
+                "draw from the argument `rng` of its methods."
             )
-        if any(isinstance(item, GENERATORS) for item in (value if isinstance(value, (tuple, list)) else [value])):
-            raise TypeError(
-                f"`self.{attribute}` of {name} is a random generator, whose numbers no `seed` of a run repeats: draw "
-                "from the argument `rng` of its methods."
-            )
+
+
+def _hides(name, attribute, what):
+    return TypeError(f"{name} sets `self.{attribute}`, which hides {what}: give it another name.")
 
 
 class Compiled:
@@ -234,6 +300,10 @@ class Compiled:
         """What distinguishes this object from others of the same class and fields; for checkpoints."""
         return ()
 
+    def _keeps(self, attribute):
+        """Whether an attribute still is what the methods of the base need."""
+        return True
+
     @property
     def by_address(self) -> Compiled:
         """What stands for this object in a field that is annotated `ByAddress`."""
@@ -255,6 +325,10 @@ class Compiled:
                 raise TypeError(f"{cls.__name__} declares the field `{name}` but never sets it.") from None
             values.append(_as_member(value, annotation))
         return cls._tuple(*values or [0])
+
+    @native.setter
+    def native(self, value: object) -> None:
+        raise _hides(type(self).__name__, "native", f"what every {self._kind} needs under this name")
 
 
 def _as_member(value, annotation):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import functools
 import random
 import warnings
 from random import random as uniform
@@ -9,13 +12,15 @@ from random import random as uniform
 import numba
 import numpy as np
 import pytest
+import scipy.stats
 from numpy.random import standard_normal
 
 import discrete
 import pdmp
 from pdmp.engine import preflight
 from pdmp.engine.chain import Chain
-from pdmp.native.classes import check_attributes
+from pdmp.interfaces.report import Report
+from pdmp.native.classes import check_attributes, holds_generator
 from pdmp.native.velocities import dot
 from pdmp.process import count_data
 from tests.checks import new_chain
@@ -291,6 +296,195 @@ def test_a_generator_is_not_kept_in_an_object(kind, wrapped):
         pdmp.sample(late, time=1.0, seed=1)
 
 
+@dataclasses.dataclass(eq=False)
+class Box:
+    """What holds a generator, or anything else."""
+
+    content: object
+
+    def __call__(self):
+        return self.content.random()
+
+    def random(self):
+        return 0.5
+
+
+class Slots:
+    __slots__ = ("content",)
+
+    def __init__(self, content):
+        self.content = content
+
+
+class Plain:
+    def __init__(self, content):
+        self.content = content
+
+    def draw(self):
+        return self.content.random()
+
+
+Pair = collections.namedtuple("Pair", "scale source")
+
+
+def circle(content):
+    ring = {}
+    ring |= {"again": (ring,), "content": content}
+    return ring
+
+
+def objects(content):
+    array = np.empty((1, 2), object)
+    array[0, 1] = content
+    return array
+
+
+def closure(content):
+    return lambda: content.random()
+
+
+HOLDERS = {
+    "tuple in a tuple": lambda gen: ((1.0, gen),),
+    "named tuple in a tuple": lambda gen: (Pair(1.0, gen),),
+    "dict": lambda gen: {"g": gen},
+    "dict of dicts": lambda gen: {"a": {"b": [gen]}},
+    "list of lists": lambda gen: [[gen]],
+    "set": lambda gen: {gen},
+    "dataclass": Box,
+    "slots": Slots,
+    "object in a list": lambda gen: [Plain(gen)],
+    "array of objects": objects,
+    "method of it": lambda gen: gen.random,
+    "method of what holds it": lambda gen: Plain(gen).draw,
+    "partial": lambda gen: functools.partial(gen.random),
+    "argument of a partial": lambda gen: functools.partial(max, gen),
+    "option of a partial": lambda gen: functools.partial(max, key=gen),
+    "closure": closure,
+    "circle": circle,
+    "deep": lambda gen: functools.reduce(lambda held, _: {"a": held}, range(100), gen),
+}
+
+
+class Keeping(Right):
+    source: object
+
+    def __init__(self, source):
+        super().__init__()
+        self.source = source
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_generator_is_not_kept_in_what_an_object_keeps(holder):
+    held = HOLDERS[holder]
+    with pytest.raises(TypeError, match="`self.source` of Keeping (is|holds) a random generator, whose numbers no"):
+        Keeping(held(np.random.default_rng(1)))
+    Keeping(held(Box(None)))  # the same without one
+    late = Keeping(None)
+    late.source = held(np.random.default_rng(1))
+    with pytest.raises(TypeError, match="`self.source` of Keeping (is|holds) a random generator"):
+        pdmp.sample(late, time=1.0, seed=1)
+
+
+def test_a_generator_that_the_class_keeps_is_refused():
+    mine = type("Mine", (Right,), {"__annotations__": {"source": "object"}, "source": [np.random.default_rng(1)]})
+    with pytest.raises(TypeError, match="`self.source` of Mine is a random generator"):
+        mine()
+
+
+def test_a_search_for_generators_ends():
+    kept = Keeping([[float(i)] for i in range(60_000)])
+    assert len(kept.source) == 60_000
+    assert not holds_generator(circle(None))
+
+
+def test_generators_of_installed_packages_are_their_own():
+    Keeping(scipy.stats.norm(0.0, 1.0))
+    assert holds_generator(scipy.stats.norm(0.0, 1.0).dist._random_state)
+
+
+def test_what_a_function_is_a_method_of_may_hold_a_generator():
+    """As an object may, which has simulated the data of its potential."""
+
+    class Study:
+        def __init__(self):
+            self.rng = np.random.default_rng(1)
+
+        def potential(self, x):
+            return 0.5 * float(x @ x), x
+
+    pdmp.models.from_function(Study().potential, dim=1)
+
+
+T0, D0, B0 = (np.random.default_rng(1),), {"g": np.random.default_rng(1)}, [Box(np.random.default_rng(1))]
+DRAW, PART = np.random.default_rng(1).random, functools.partial(np.random.default_rng(1).random)
+
+
+class Settings:
+    source = np.random.default_rng(1)
+    late = 1.0
+
+
+def drawing(expression, **scope):
+    """A `rate` that returns what the expression gives."""
+    made = {}
+    exec(f"def rate(self, state, i, now, rng):\n    return {expression}", globals() | scope, made)
+    return made["rate"]
+
+
+@pytest.mark.parametrize(
+    "expression, named",
+    [
+        ("T0[0].random()", "T0"),
+        ('D0["g"].random()', "D0"),
+        ("B0[0]()", "B0"),
+        ("DRAW()", "DRAW"),
+        ("PART()", "PART"),
+        ("Settings.source.random()", "Settings.source"),
+        ("np.random.default_rng().random()", "np.random"),
+        ("default_rng().random()", "default_rng"),
+        ("SystemRandom().random()", "SystemRandom"),
+        ("time.time()", "time.time"),
+        ("clock_of_today()", "clock_of_today"),
+        ("datetime.datetime.now().microsecond", "datetime.datetime"),
+        ("today.now().microsecond", "today"),
+        ("os.urandom(1)[0]", "os.urandom"),
+        ("urandom(1)[0]", "urandom"),
+        ("uuid.uuid4().int % 7", "uuid.uuid4"),
+        ("secrets.randbelow(7)", "secrets.randbelow"),
+        ("token_bytes(1)[0]", "token_bytes"),
+    ],
+)
+def test_what_no_seed_repeats_is_refused_by_name(expression, named):
+    import datetime
+    import os
+    import secrets
+    import time
+    import uuid
+
+    scope = dict(time=time, clock_of_today=time.time, datetime=datetime, today=datetime.datetime, os=os, uuid=uuid)
+    scope |= dict(secrets=secrets, urandom=os.urandom, token_bytes=secrets.token_bytes)
+    scope |= dict(default_rng=np.random.default_rng, SystemRandom=random.SystemRandom)
+    rate = drawing(expression, **scope)
+    with pytest.raises(TypeError, match=rf"`rate` of Mine uses `{named}`, whose numbers no `seed` repeats"):
+        pdmp.sample(mine(clock=bounded_clock, rate=rate)(), time=1.0, seed=1)
+
+
+def test_a_default_that_is_a_generator_is_refused():
+    def drawn(x, source=(GENERATOR,)):
+        return source[0].random() * x
+
+    rate = drawing("drawn(1.0)", drawn=drawn)
+    with pytest.raises(TypeError, match="`rate` of Mine uses `drawn`, whose numbers no `seed` repeats"):
+        pdmp.sample(mine(clock=bounded_clock, rate=rate)(), time=1.0, seed=1)
+
+
+def test_constants_of_a_file_and_the_number_of_its_functions_are_no_generators():
+    table = {"a": (1.0, [2.0]), "b": np.ones(3)}
+    for expression in ('table["a"][1][0]', "Settings.late", "np.floor(os.path.getsize(__file__)) * 0.0 + 1.0"):
+        rate = drawing(expression, table=table, os=__import__("os"), __file__=__file__)
+        preflight._check_random("`rate` of Mine", rate, set())
+
+
 def test_a_generator_in_a_model_is_refused():
     class Noisy(pdmp.models.Gaussian):
         def __init__(self, rng):
@@ -326,6 +520,51 @@ def test_an_attribute_that_hides_a_method_is_refused():
         TypeError, match="Mine sets `self.rate`, which hides the method `rate` of Process: give it another"
     ):
         Mine(2.0)
+
+
+@pytest.mark.parametrize(
+    "attribute, value, right",
+    [
+        ("report", 1.0, Report()),
+        ("events", 3, ("flip",)),
+        ("events", "flip", ["flip"]),
+        ("events", (1, 2), ("flip", "flop")),
+        ("starts", 0.5, None),
+        ("starts", [0.0, 0.0], np.zeros((2, 2))),
+        ("local", 2.0, True),
+        ("local", np.ones(2), False),
+        ("order", 2, np.array([0, 1, 0, 1])),
+        ("order", np.array([1, 0]), np.array([1, 0, 1, 0])),
+        ("order", np.ones(4), np.array([0, 1, 1, 0])),
+        ("start", 0.5, np.array([0, 2, 4])),
+        ("scope", 0.5, np.array([0, 1])),
+    ],
+)
+def test_an_attribute_that_hides_what_the_base_needs_is_refused(attribute, value, right):
+    class Mine(Right):
+        def __init__(self, value):
+            super().__init__()
+            setattr(self, attribute, value)
+
+    with pytest.raises(
+        TypeError, match=f"^Mine sets `self.{attribute}`, which hides what every process needs .*: give it another name"
+    ):
+        Mine(value)
+    late = Mine(right)
+    setattr(late, attribute, value)
+    with pytest.raises(TypeError, match=f"^Mine sets `self.{attribute}`, which hides"):
+        pdmp.sample(late, time=1.0, seed=1)
+
+
+@pytest.mark.parametrize("base, kind", [(Right, "process"), (pdmp.models.Gaussian, "model")])
+def test_what_compiled_code_works_on_is_not_set(base, kind):
+    class Mine(base):
+        def __init__(self):
+            super().__init__(*() if base is Right else ([0.0], [1.0]))
+            self.native = 1.0
+
+    with pytest.raises(TypeError, match=f"^Mine sets `self.native`, which hides what every {kind} needs"):
+        Mine()
 
 
 def lonely(self):

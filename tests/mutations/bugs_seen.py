@@ -7,6 +7,7 @@ R, S, E = "pdmp/engine/recording.py", "pdmp/engine/scheduler.py", "pdmp/diagnost
 M, V, CONSERVED = "pdmp/diagnostics/monte_carlo_error.py", "pdmp/validation/clocks.py", "pdmp/thinning/conserved.py"
 PASSED, HAND, PAIRS = "tests/test_passed_on.py", "tests/diagnostics/test_by_hand.py", "tests/engine/test_pairs.py"
 PROPOSALS, PREFLIGHT = "tests/thinning/test_proposals.py", "tests/engine/test_preflight.py"
+STANDING = "tests/engine/test_standing_clocks.py"
 
 BUGS = [
     Bug(name, file, old, new, (tests,))
@@ -64,11 +65,21 @@ BUGS = [
         ("seen: a kind of event that is one too large", "pdmp/engine/preflight.py", "kind >= len(process.events):", "kind > len(process.events):", PREFLIGHT),
         ("seen: events outside their scope pass", "pdmp/engine/preflight.py", "        different[list(may)] = False\n", "        different[:] = different & (name != \"jump\")\n", PREFLIGHT),
         ("seen: the path may change between events", "pdmp/engine/preflight.py", "        different[list(may)] = False\n", "        different[list(may)] = False\n        different[:] = different & (name == \"jump\")\n", PREFLIGHT),
+        ("seen: generators in dicts", "pdmp/native/classes.py", "return itertools.chain.from_iterable(value.items())", "return value", PREFLIGHT),
+        ("seen: a search for generators that goes round", "pdmp/native/classes.py", "seen[id(value)] = value", "seen[len(seen)] = value", PREFLIGHT),
+        ("seen: generators of objects that are called", "pdmp/native/classes.py", "if dataclasses.is_dataclass(value) or _is_of_user(type(value)):", "if dataclasses.is_dataclass(value):", PREFLIGHT),
+        ("seen: generators of packages are the user's", "pdmp/native/classes.py", ' and "site-packages" not in file', "", PREFLIGHT),
+        ("seen: globals that hold a generator", "pdmp/engine/preflight.py", 'or holds_generator(getattr(value, "py_func", value)):', "or isinstance(value, GENERATORS):", PREFLIGHT),
+        ("seen: the time by another name", "pdmp/engine/preflight.py", 'UNREPEATABLE = {"time", "datetime", "secrets", "uuid"}', 'UNREPEATABLE = {"datetime", "secrets", "uuid"}', PREFLIGHT),
+        ("seen: any array is an order", "pdmp/process.py", "or self.start[-1] == len(value))", "or True)", PREFLIGHT),
+        ("seen: clocks that stand", "pdmp/engine/chain.py", "            self._check_standing()\n", "", STANDING),
+        ("seen: standing is never over", "pdmp/engine/chain.py", "if self.state.now[0] == now else 0", "if True else 0", STANDING),
+        ("seen: clocks that ring together stand", "pdmp/engine/chain.py", "IDLE_CANDIDATES + REPEATED * len(self.state.heap)", "IDLE_CANDIDATES", STANDING),
         ("seen: a rehearsal of the first proposals only", "pdmp/engine/preflight.py", "REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000", "REHEARSED_EVENTS, REHEARSED_TERMS = 0, 40_000", PREFLIGHT),
-        ("seen: generators in lists", "pdmp/native/classes.py", "(value if isinstance(value, (tuple, list)) else [value])", "[value]", PREFLIGHT),
+        ("seen: generators in lists", "pdmp/native/classes.py", "(tuple, list, set, frozenset, collections.deque)", "(tuple, set, frozenset, collections.deque)", PREFLIGHT),
         ("seen: a constructor that asks before it is built", "pdmp/native/representation.py", "            if isinstance(error, AttributeError) and error.obj is self", "            if False", PREFLIGHT),
         ("seen: compiling is said of what is found", "pdmp/native/numba_internals.py", "        if result is None:\n            announce", "        if True:\n            announce", "tests/native/test_disk.py::test_what_compiles_says_how_long_it_took_last_time"),
-        ("seen: generators in functions that are called", "pdmp/engine/preflight.py", "            _check_random(where, value, seen)\n\n\ndef _generator", "            pass\n\n\ndef _generator", PREFLIGHT),
+        ("seen: generators in functions that are called", "pdmp/engine/preflight.py", "            _check_random(where, value, seen)\n\n\ndef _unrepeatable", "            pass\n\n\ndef _unrepeatable", PREFLIGHT),
         ("seen: draws reach 65,536 data", "pdmp/gradients/drawing.py", "memory.rows[k] = int(rng.random() * self.total)", "memory.rows[k] = int(rng.random() * min(self.total, 65_536))", "tests/test_blocks.py::test_draws_reach_all_data"),
         ("seen: bounds of the first piece of the data", "pdmp/processes/gaussian_bounds.py", "for first in range(0, model.n_data, PIECE):", "for first in range(0, min(model.n_data, PIECE), PIECE):", "tests/test_blocks.py::test_blocks_change_nothing"),
         ("seen: covariance of the last piece of the data", "discrete/curvature.py", "square += terms.T @", "square = terms.T @", "tests/test_blocks.py::test_blocks_change_nothing"),
