@@ -7,6 +7,7 @@ with all that the sampler does), and the CPU seconds to the first events with no
 those by address where another model has been sampled on the machine, "cold" those for the model.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def measured(model, sampler, inlined):
 
 
 def _elsewhere(folder, *arguments):
-    command = [sys.executable, "-m", "tests.benchmarks.addresses", *arguments]
+    command = [sys.executable, "-m", "tests.benchmarks.addresses", "--one", *arguments]
     environment = os.environ | {"NUMBA_CACHE_DIR": folder}
     out = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     return [float(number) for number in out.split()[-2:]]
@@ -94,7 +95,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        print(*measured(*sys.argv[1:]))
-    else:
-        main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--one", nargs=3, metavar=("MODEL", "SAMPLER", "HOW"), help="one figure, in this process")
+    one = parser.parse_args().one
+    print(*measured(*one)) if one else main()

@@ -126,7 +126,9 @@ def case(name):
 def agree(process, x, weights):
     """Moments of independent chains, which start at draws of the proposal, are those of the weighted draws."""
     assert 1.0 / np.sum(weights**2) > 0.4 * DRAWS
-    run = pdmp.sample(process, initial=x[:REPLICATES], time=TIME, warmup=0.1, chains=REPLICATES, seed=2, store="moments")
+    run = pdmp.sample(
+        process, initial=x[:REPLICATES], time=TIME, warmup=0.1, chains=REPLICATES, seed=2, store="moments"
+    )
     assert run.stats["bound_violations"] == 0
     mean = weights @ x
     var = weights @ (x - mean) ** 2
