@@ -246,7 +246,7 @@ class Process(Compiled):
             return isinstance(value, (bool, np.bool_))
         if attribute in ("order", "start", "scope", "scope_start"):
             whole = isinstance(value, np.ndarray) and value.dtype == np.int64 and value.ndim == 1
-            return whole and (attribute != "order" or np.ndim(self.start) != 1 or self.start[-1] == len(value))
+            return whole and (attribute != "order" or np.ndim(self.start) != 1 or self.start[-1] <= len(value))
         return True
 
     def __init_subclass__(cls, **kwargs):

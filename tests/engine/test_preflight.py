@@ -333,6 +333,14 @@ def circle(content):
     return ring
 
 
+def shared(content):
+    """Thirty objects within each other, each of which holds the next one twice."""
+    for _ in range(30):
+        inner, content = content, Plain(content)
+        content.again = inner
+    return content
+
+
 def objects(content):
     array = np.empty((1, 2), object)
     array[0, 1] = content
@@ -361,6 +369,7 @@ HOLDERS = {
     "option of a partial": lambda gen: functools.partial(max, key=gen),
     "closure": closure,
     "circle": circle,
+    "shared": shared,
     "deep": lambda gen: functools.reduce(lambda held, _: {"a": held}, range(100), gen),
 }
 
