@@ -2,7 +2,9 @@
 
 Chains that start in one of two modes agree with each other whatever the other one holds. So up to `PATHS` points, half
 of them three times as far out as those of the chains, descend by L-BFGS in the metric that was learnt, as long as this
-takes little beside the warm-up. A path that enters a known Gaussian ends there. Of an end that is new a Newton path
+takes little beside the warm-up. Others, of Newton's steps, begin where U falls on the way out from the mean that was
+learnt, along coordinates and principal directions: a mode narrower than the others draws few paths from far away, and
+none from among the others' mass. A path that enters a known Gaussian ends there. Of an end that is new a Newton path
 finds the Gaussian of best ELBO. It is a mode of its own
 
 - if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed;
@@ -48,10 +50,14 @@ PATHS = 32  #: further paths, at most
 #: Evaluations from which on no other one begins: so many, or a share of what the warm-up has taken.
 EVALUATIONS, SHARE = 500, 0.1
 WIDTHS = (WIDTH, 3.0 * WIDTH)  #: they begin within ± these, in turn
+#: Standard deviations from the mean between which U is compared along a direction, and by how much it falls at least.
+OUT, DIP = (2.0, 4.0, 5.5, 7.5), 0.5
+DIPS = 4  #: paths from there, at most
 LONGEST = 50  #: steps of one
 TIE = 3.0  #: nats of ELBO by which a mode that is worth a word is behind, at most: a twentieth of the mass
 BARRIER = 4.0  #: nats above the higher of two modes that part them; lower ones are crossed every few paths
 VISITED = 50  #: places of a chain that are compared with those of the others
+NEAR = 3  #: of them where it comes to those, at least: one is passed on a path with too large a step
 PLACES = 16  #: of a straight line, where that is looked at
 NAMED = 3  #: coordinates that a warning names
 
@@ -89,14 +95,18 @@ def hidden_modes(
     used = [path.gaussian.centre for path in distinct if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]
     used = used or [learnt.mean]  # that of chains in several modes may be between them
     ends, found = [path for path in distinct if path.mode is not None], []
-    for k in range(len(ends) + PATHS):
-        if k < len(ends):
-            path = ends[k]
+    further = dips(target, learnt.gaussian, 0.5 * most) if dense else []
+    for k in range(-len(ends) - len(further), PATHS):
+        if k < -len(further):
+            path = ends[k + len(further)]
         else:
             if target.count > most:
                 break
-            origin = dispersed(target, starts.centre, rng, WIDTHS[k % 2])
-            end = descend(target, origin, learnt.gaussian, known)
+            if k < 0:
+                end = further[k]
+            else:
+                origin = dispersed(target, starts.centre, rng, WIDTHS[k % 2])
+                end = descend(target, origin, learnt.gaussian, known)
             if end is None:
                 continue
             path = find_path(target, end, rng, known, dense)
@@ -114,6 +124,29 @@ def hidden_modes(
                 found.append(Hidden(path.mode, best - path.elbo))
                 known = (*known, Path(path.mode, path.elbo, True))
     return sorted(found, key=lambda mode: mode.behind), target.count + spent
+
+
+def dips(target: Evaluations, metric: Gaussian, most: float) -> list[np.ndarray]:
+    """Points (d,) where U has fallen on the way out, the lowest first, by at most so many evaluations."""
+    found: list[tuple[float, int, np.ndarray]] = []
+    for v in along(metric)[: int(most / (2 * len(OUT)))]:
+        for side in (1.0, -1.0):
+            points = [metric.centre + side * t * v for t in OUT]
+            potentials = np.array([target.potential(x) for x in points])
+            k = 1 + int(np.argmin(potentials[1:]))
+            if potentials[k] < potentials[:k].max() - DIP:
+                found.append((float(potentials[k]), len(found), points[k]))
+    return [x for _, _, x in sorted(found, key=lambda f: f[:2])[:DIPS]]
+
+
+def along(metric: Gaussian) -> np.ndarray:
+    """Coordinates and principal directions, (2d, d), each of a standard deviation on the line through the mean."""
+    d = len(metric.centre)
+    inverse = np.linalg.inv(metric.root)
+    left, values, _ = np.linalg.svd(metric.root)
+    rows = np.empty((2 * d, d))
+    rows[0::2], rows[1::2] = np.diag(1.0 / np.sqrt((inverse**2).sum(axis=0))), (left * values).T
+    return rows
 
 
 def descend(target: Evaluations, x: np.ndarray, metric: Gaussian, known: tuple[Path, ...]) -> np.ndarray | None:
@@ -155,10 +188,11 @@ def comes_to(run: Run, metric: Gaussian, seen: np.ndarray) -> bool:
     moved = [path for path, record in zip(run.trajectories, run.records, strict=True) if record.length > 0.0]
     if not moved:
         return False
-    x = metric.standardised(np.concatenate([path.discretise(VISITED) for path in moved]))
     z = metric.standardised(seen)
-    among = cKDTree(z).query(z, k=2)[0][:, 1]
-    return bool(cKDTree(z).query(x)[0].min() <= np.quantile(among, 0.9))
+    tree = cKDTree(z)
+    among = np.quantile(tree.query(z, k=2)[0][:, 1], 0.9)
+    x = [metric.standardised(path.discretise(VISITED)) for path in moved]
+    return any(np.count_nonzero(tree.query(one)[0] <= among) >= NEAR for one in x)
 
 
 def barrier(target: Evaluations, x: np.ndarray, y: np.ndarray) -> float:

@@ -8,7 +8,7 @@ import pytest
 import pdmp
 from pdmp.automatic import modes, preparing
 from pdmp.automatic.metric import Metric
-from pdmp.automatic.modes import comes_to, descend, hidden_modes
+from pdmp.automatic.modes import along, comes_to, descend, dips, hidden_modes
 from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.processes.mass import mass_of
@@ -65,6 +65,7 @@ def test_an_end_of_the_first_paths_counts_as_well():
     for found in (starts, both):
         few = pytest.MonkeyPatch()
         few.setattr(modes, "PATHS", 0)
+        few.setattr(modes, "DIPS", 0)
         modes_found.append(len(hidden_modes(model, found, metric, seed())[0]))
         few.undo()
     assert modes_found == [0, 1]
@@ -96,6 +97,51 @@ def test_chains_that_come_to_the_others():
     assert comes_to(run, unit, near) and not comes_to(run, unit, near + [12.0, 0.0])
     still = SimpleNamespace(trajectories=run.trajectories, records=[SimpleNamespace(length=0.0)] * 2)
     assert not comes_to(still, unit, near)
+
+
+def test_a_chain_that_passes_by_has_not_come():
+    unit, near = Gaussian(np.zeros(2), np.ones(2)), rng().standard_normal((100, 2))
+    for times in (2, 3):  # of 50 places
+        places = np.where(np.arange(50)[:, None] < times, near[0], 20.0)
+        path = SimpleNamespace(discretise=lambda n, x=places: x)
+        run = SimpleNamespace(trajectories=[path], records=[SimpleNamespace(length=1.0)])
+        assert comes_to(run, unit, near) == (times == 3)
+
+
+def test_directions_have_a_standard_deviation():
+    root = np.linalg.cholesky(np.linalg.inv(PRECISION))
+    rows = along(Gaussian(MEAN, root))
+    np.testing.assert_allclose(np.linalg.norm(np.linalg.solve(root, rows.T), axis=0), 1.0)
+    for j in range(3):
+        assert np.flatnonzero(rows[2 * j]).tolist() == [j]
+    np.testing.assert_allclose(rows[1::2].T @ rows[1::2], root @ root.T, rtol=1e-10)
+
+
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+@pytest.mark.parametrize("axis, sd, apart", [(0, 0.3, 5.0), (1, 0.5, 6.0)])
+def test_a_narrow_mode_on_a_line_through_the_mean(axis, sd, apart, side):
+    there = side * apart * np.eye(5)[axis]
+
+    def both(x):
+        logs = -0.5 * np.array([x @ x, (x - there) @ (x - there) / sd**2 + 10.0 * np.log(sd)])
+        share = np.exp(logs - np.logaddexp(*logs))
+        return -np.logaddexp(*logs), share[0] * x + share[1] * (x - there) / sd**2
+
+    model, metric = pdmp.models.from_function(both, 5), Gaussian(np.zeros(5), np.eye(5))
+    points = dips(Evaluations(model), metric, 250.0)
+    assert 1 <= len(points) <= modes.DIPS and np.linalg.norm(points[0] - there) < 1.0
+    assert dips(Evaluations(model), metric, 7.0) == []  # nothing to spend
+    visited = rng(2).standard_normal((100, 5))
+    starts = find_starts(model, 4, rng(1), initial=visited[:4])
+    learnt_there = learnt(np.zeros(5), np.eye(5), visited, visited[:4])
+    assert len(hidden_modes(model, starts, learnt_there, seed())[0]) == 1
+
+
+def test_no_dip_on_lines_that_only_rise():
+    target = Evaluations(GAUSSIAN)
+    target.count = 0
+    assert dips(target, Gaussian(MEAN, np.linalg.cholesky(np.linalg.inv(PRECISION))), 250.0) == []
+    assert target.count == 2 * 3 * 2 * len(modes.OUT)
 
 
 def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
