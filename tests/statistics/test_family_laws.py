@@ -56,7 +56,7 @@ def censored_rows(y, rng):
     censored = np.where(y > end, 1.0, np.where(kind == 0, -1.0, np.where((kind < 3) & (y > np.median(y)), 2.0, 0.0)))
     assert np.all(np.unique(censored, return_counts=True)[1] > N // 20)
     below = np.where(censored == 2.0, y / 1.2, np.where(censored == -1.0, 1.3 * y, y))
-    upper = np.where(censored == 2.0, 1.8 * y, 2.0 * y)
+    upper = np.where(censored == 2.0, 4.0 * y, 2.0 * y)
     return np.where(censored == 1.0, end, below), {"censored": censored, "upper": upper}
 
 
