@@ -1,6 +1,6 @@
 """Posteriors of families: by the sub-sampled Boomerang, and some by BPS, against importance sampling of SciPy's densities.
 
-A posterior of 2 to 4 parameters and `N` rows is known from 4,000 weighted draws of a Student t about its mode, whose
+A posterior of 2 to 4 parameters and 1,000 rows or 4,000 is known from 3,000 weighted draws of a Student t about its mode, whose
 weights are by `scipy.stats` and have nothing in common with the expressions of the table. Of each parameter the mean and
 the second moment about it are compared, in posterior standard deviations, at 4 standard errors of both together, which
 are themselves asserted: a mean off by 0.2 standard deviations, or a variance off by 30 %, is seen.
@@ -18,7 +18,11 @@ from pdmp.processes.regression_bps import RegressionBPS
 from tests.checks import run_chain
 from tests.models.test_families import CENSORED, ORACLES, censored_density
 
-N, DRAWS, REPLICATES, TIME = 1_000, 4_000, 20, 300.0
+N, DRAWS, REPLICATES, TIME = 1_000, 3_000, 20, 300.0
+#: Families whose bounds at 1,000 rows are 1,000 times their rates or more, and at these are not.
+MANY = dict.fromkeys(
+    ("student_t", "skew_normal", "zero_inflated_negative_binomial", "hurdle_negative_binomial"), 4_000
+)
 MEANS, VARIANCES = 0.2, 0.3  #: what 4 standard errors are at most, in posterior standard deviations and variances
 #: Of parameters beside mu: values on the scale of their links.
 TRUE = {"sigma": -0.3, "nu": 1.6, "alpha": 0.9, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7}
@@ -28,11 +32,12 @@ SCALE = 2.5  #: of the normal priors
 
 def plain_rows(name, rng):
     """A model of mu by an intercept and a column, the other parameters constant; and its log-likelihood (S,) at x."""
-    family, X = FAMILIES[name], np.column_stack([np.ones(N), rng.standard_normal(N)])
+    family, n = FAMILIES[name], MANY.get(name, N)
+    X = np.column_stack([np.ones(n), rng.uniform(-1.5, 1.5, n)])
     others = list(family.links)[1:]
     p = pdmp.Parameters(mu=2, **dict.fromkeys(others, 1))
-    data = {"trials": rng.integers(3, 12, N).astype(float)} if "trials" in family.data else {}
-    eta = [X @ [0.4, -0.3], *(np.full(N, TRUE[other]) for other in others)]
+    data = {"trials": rng.integers(3, 12, n).astype(float)} if "trials" in family.data else {}
+    eta = [X @ [0.8, -0.3], *(np.full(n, TRUE[other]) for other in others)]
     y = family.draw(rng, *family.inverse(eta), *data.values())
     oracle, known = ORACLES[name], list(data.values())
     if name in CENSORED:
@@ -110,7 +115,7 @@ def weighted(model, log_likelihood, rng):
     z = rng.standard_normal((DRAWS, model.dim)) / np.sqrt(rng.chisquare(nu, (DRAWS, 1)) / nu)
     x = mode + z @ root.T
     log_weights = 0.5 * (nu + model.dim) * np.log1p(np.sum(z**2, axis=1) / nu) - 0.5 * np.sum((x / SCALE) ** 2, axis=1)
-    for part in np.array_split(np.arange(DRAWS), DRAWS // 250):
+    for part in np.array_split(np.arange(DRAWS), DRAWS // 100):
         log_weights[part] += np.sum(log_likelihood(x[part]), axis=1)
     weights = np.exp(log_weights - np.max(log_weights))
     return x, weights / weights.sum()
@@ -142,8 +147,8 @@ def agree(process, x, weights):
         assert np.all(np.abs(bias) < 4.0 * error), f"off by {bias}, of standard errors {error}"
 
 
-#: Not here, as their bounds at some 1,000 rows are 10,000 times their rates: Student's t, the skew normal, and mixtures.
-NAMES = [name for name in FAMILIES if name not in ("student_t", "skew_normal") and not name.startswith("mixture")]
+#: Mixtures are not here: they have two modes where the parts change places, and of one mode nothing is known of the other.
+NAMES = [name for name in FAMILIES if not name.startswith("mixture")]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "bradley_terry"])
