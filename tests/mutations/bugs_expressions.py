@@ -10,6 +10,7 @@ TAPES, TRACES = "tests/expressions/test_tape.py", "tests/expressions/test_nodes.
 MODELS, ROWS = "tests/models/test_sums_of_terms.py", "tests/processes/test_row_bounds.py"
 
 FAMILIES, FAMILY_TESTS = "pdmp/models/families.py", "tests/models/test_families.py"
+FAMILY_LAWS = "tests/statistics/test_family_laws.py"
 
 BUGS = [
     Bug(name, file, old, new, (tests,))
@@ -182,6 +183,20 @@ BUGS = [
             "where(censored == 1.0, -beyond(ly)",
             "where(censored == -1.0, -beyond(ly)",
             FAMILY_TESTS,
+        ),
+        (
+            "families: the law of a hurdle without its truncation",
+            FAMILIES,
+            "softplus(w) + loss + log1mexp(surprise)",
+            "softplus(w) + loss",
+            FAMILY_LAWS,
+        ),
+        (
+            "families: the law of a category without what is below its gap",
+            FAMILIES,
+            "softplus(-h) + softplus(h - g) - log1mexp(g)",
+            "softplus(-h) - log1mexp(g)",
+            FAMILY_LAWS,
         ),
         (
             "families: draws of gamma by the rate of another mean",

@@ -1,9 +1,9 @@
-"""Posteriors of families: by the sub-sampled Boomerang, and some by BPS, against importance sampling of SciPy's densities.
+"""Posteriors of families, by the sub-sampled Boomerang and some by BPS, are those of importance sampling by SciPy.
 
-A posterior of 2 to 4 parameters and `N` rows is known from 4,000 weighted draws of a Student t about its mode, whose
-weights are by `scipy.stats` and have nothing in common with the expressions of the table. Of each parameter the mean and
-the second moment about it are compared, in posterior standard deviations, at 4 standard errors of both together, which
-are themselves asserted: a mean off by 0.2 standard deviations, or a variance off by 30 %, is seen.
+A posterior of 2 to 4 parameters and 1,000 rows, or 4,000, is known from 3,000 weighted draws of a Student t about its
+mode. Their weights are of `scipy.stats` and have nothing in common with the expressions of the table. Of each parameter
+the mean, and the second moment about the true mean, are compared at 4 standard errors of both together. These are
+asserted to be at most 0.2 posterior standard deviations, and 0.3 posterior variances: twice that is always seen.
 """
 
 import numpy as np
@@ -15,24 +15,31 @@ from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Normal
 from pdmp.processes.regression_boomerang import RegressionBoomerang
 from pdmp.processes.regression_bps import RegressionBPS
-from tests.checks import run_chain
 from tests.models.test_families import CENSORED, ORACLES, censored_density
 
-N, DRAWS, REPLICATES, TIME = 1_000, 4_000, 20, 300.0
+N, DRAWS, REPLICATES, TIME = 1_000, 3_000, 20, 300.0
+#: Families whose bounds at 1,000 rows are 1,000 times their rates or more, and at these are not.
+MANY = dict.fromkeys(
+    ("student_t", "skew_normal", "zero_inflated_negative_binomial", "hurdle_negative_binomial", "lognormal"), 4_000
+)
 MEANS, VARIANCES = 0.2, 0.3  #: what 4 standard errors are at most, in posterior standard deviations and variances
 #: Of parameters beside mu: values on the scale of their links.
 TRUE = {"sigma": -0.3, "nu": 1.6, "alpha": 0.9, "shape": 0.7, "phi": 2.0, "zi": -0.7, "hu": -0.7}
+SKEW = 3.0  #: of the skew normal, far from 0, where its information is singular
 CUTS = np.array([-1.0, 0.2, 1.3])
 SCALE = 2.5  #: of the normal priors
 
 
 def plain_rows(name, rng):
     """A model of mu by an intercept and a column, the other parameters constant; and its log-likelihood (S,) at x."""
-    family, X = FAMILIES[name], np.column_stack([np.ones(N), rng.standard_normal(N)])
+    family, n = FAMILIES[name], MANY.get(name, N)
+    X = np.column_stack([np.ones(n), rng.uniform(-1.5, 1.5, n)])
     others = list(family.links)[1:]
     p = pdmp.Parameters(mu=2, **dict.fromkeys(others, 1))
-    data = {"trials": rng.integers(3, 12, N).astype(float)} if "trials" in family.data else {}
-    eta = [X @ [0.4, -0.3], *(np.full(N, TRUE[other]) for other in others)]
+    data = {"trials": rng.integers(3, 12, n).astype(float)} if "trials" in family.data else {}
+    eta = [X @ [0.8, -0.3], *(np.full(n, TRUE[other]) for other in others)]
+    if name == "skew_normal":
+        eta[-1] = np.full(n, SKEW)
     y = family.draw(rng, *family.inverse(eta), *data.values())
     oracle, known = ORACLES[name], list(data.values())
     if name in CENSORED:
@@ -52,16 +59,16 @@ def censored_rows(y, rng):
 
     No interval is of early times: of two chances to live on near 1 the difference is enclosed with 0 inside.
     """
-    end, kind = 1.5 * np.quantile(y, 0.6) * rng.uniform(0.5, 1.5, N), np.arange(N) % 5
+    end, kind = 1.5 * np.quantile(y, 0.6) * rng.uniform(0.5, 1.5, len(y)), np.arange(len(y)) % 5
     censored = np.where(y > end, 1.0, np.where(kind == 0, -1.0, np.where((kind < 3) & (y > np.median(y)), 2.0, 0.0)))
-    assert np.all(np.unique(censored, return_counts=True)[1] > N // 20)
+    assert np.all(np.unique(censored, return_counts=True)[1] > len(y) // 20)
     below = np.where(censored == 2.0, y / 1.2, np.where(censored == -1.0, 1.3 * y, y))
-    upper = np.where(censored == 2.0, 1.8 * y, 2.0 * y)
+    upper = np.where(censored == 2.0, 4.0 * y, 2.0 * y)
     return np.where(censored == 1.0, end, below), {"censored": censored, "upper": upper}
 
 
 def ordinal_rows(name, rng):
-    """A column, and three cuts. The gap of a category has a bound where it is enclosed above 0: no column is far out."""
+    """A column, and three cuts. Gaps have bounds where they are enclosed above 0: no value of the column is far out."""
     family, u = FAMILIES[name], rng.uniform(-1.0, 1.0, N)
     y = family.draw(rng, 0.7 * u, *(np.full(N, c) for c in CUTS))
     k = y.astype(int)
@@ -110,7 +117,7 @@ def weighted(model, log_likelihood, rng):
     z = rng.standard_normal((DRAWS, model.dim)) / np.sqrt(rng.chisquare(nu, (DRAWS, 1)) / nu)
     x = mode + z @ root.T
     log_weights = 0.5 * (nu + model.dim) * np.log1p(np.sum(z**2, axis=1) / nu) - 0.5 * np.sum((x / SCALE) ** 2, axis=1)
-    for part in np.array_split(np.arange(DRAWS), DRAWS // 250):
+    for part in np.array_split(np.arange(DRAWS), DRAWS // 100):
         log_weights[part] += np.sum(log_likelihood(x[part]), axis=1)
     weights = np.exp(log_weights - np.max(log_weights))
     return x, weights / weights.sum()
@@ -126,9 +133,8 @@ def case(name):
 def agree(process, x, weights):
     """Moments of independent chains, which start at draws of the proposal, are those of the weighted draws."""
     assert 1.0 / np.sum(weights**2) > 0.4 * DRAWS
-    run = pdmp.sample(
-        process, initial=x[:REPLICATES], time=TIME, warmup=0.1, chains=REPLICATES, seed=2, store="moments"
-    )
+    start = {"initial": x[:REPLICATES], "chains": REPLICATES, "seed": 2}
+    run = pdmp.sample(process, **start, time=TIME, warmup=0.1, store="moments")
     assert run.stats["bound_violations"] == 0
     mean = weights @ x
     var = weights @ (x - mean) ** 2
@@ -144,8 +150,8 @@ def agree(process, x, weights):
         assert np.all(np.abs(bias) < 4.0 * error), f"off by {bias}, of standard errors {error}"
 
 
-#: Not here, as their bounds at some 1,000 rows are 10,000 times their rates: Student's t, the skew normal, and mixtures.
-NAMES = [name for name in FAMILIES if name not in ("student_t", "skew_normal") and not name.startswith("mixture")]
+#: Mixtures are not here: their parts change places, and draws about one of two modes know nothing of the other.
+NAMES = [name for name in FAMILIES if not name.startswith("mixture")]
 
 
 @pytest.mark.parametrize("name", [*NAMES, "bradley_terry"])
