@@ -64,7 +64,7 @@ from pdmp.native.representation import remembers_call
 #: Sources of random numbers other than the argument `rng`, and how many values are searched for one, at most.
 GENERATORS = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
 SEARCHED = 20_000
-_LIBRARY = {"pdmp", "discrete", *sys.stdlib_module_names} - {"__main__"}
+_LIBRARY = {"pdmp", *sys.stdlib_module_names} - {"__main__"}
 
 #: Annotation of a field whose methods are called by address where its class can be, see `pdmp.native.addresses`.
 ByAddress = Any
@@ -219,7 +219,7 @@ def check_attributes(owner):
     name = type(owner).__name__
     if owner._set_by_base not in (None, *owner.__dict__):
         raise TypeError(f"`__init__` of {name} never calls `super().__init__(...)`, which every {owner._kind} needs.")
-    of_user = type(owner).__module__.partition(".")[0] not in ("pdmp", "discrete")
+    of_user = type(owner).__module__.partition(".")[0] != "pdmp"
     in_class = {field: getattr(type(owner), field, None) for field in owner._annotations}
     for attribute, value in (in_class | owner.__dict__).items():
         method = next((base for base in type(owner).__mro__ if _is_method(base.__dict__.get(attribute))), None)

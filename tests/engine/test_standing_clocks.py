@@ -65,7 +65,7 @@ def test_a_clock_that_stands_ends_the_run(how, at, store):
     with pytest.raises(
         pdmp.SamplingError, match=r"Clock 2 of Stands does not advance: [\d,]+ candidate times"
     ) as caught:
-        pdmp.sample(Stands(how), initial=np.zeros(3), time=50.0, seed=3, store=store)
+        pdmp.sample(Stands(how), initial=np.zeros(3), time=50.0, seconds=20.0, seed=3, store=store)
     assert at is None or caught.value.time == at
     assert "`clock` must return `now` plus a waiting time" in str(caught.value)
     assert caught.value.run.stopped == "failed"
@@ -75,7 +75,7 @@ def test_a_clock_that_stands_ends_the_run(how, at, store):
 @pytest.mark.compiled
 def test_the_path_before_it_is_that_of_a_shorter_run():
     with pytest.raises(pdmp.SamplingError) as caught:
-        pdmp.sample(Stands(HORIZON), initial=np.zeros(3), time=50.0, seed=3)
+        pdmp.sample(Stands(HORIZON), initial=np.zeros(3), time=50.0, seconds=20.0, seed=3)
     path = caught.value.run.trajectories[0]
     good = pdmp.sample(Stands(HORIZON), initial=np.zeros(3), time=9.9, seed=3).trajectories[0]
     np.testing.assert_array_equal(path.positions[: len(good.times)], good.positions)
