@@ -384,8 +384,8 @@ BUGS = [
         (
             "propriety: a spread with a proper prior is improper",
             "pdmp/models/propriety.py",
-            "if np.all(np.abs(np.diff(levels)) < LEVEL * np.diff(NECK)):",
-            "if np.all(np.diff(levels) < 2.0 * np.diff(NECK)):",
+            "if not abs(levels[-1] - levels[-2]) < LEVEL * (NECK[1] - NECK[0]):",
+            "if not levels[-1] - levels[-2] < 2.0 * (NECK[1] - NECK[0]):",
             "tests/models/test_propriety.py",
         ),
         (
