@@ -15,6 +15,8 @@ LARGEST_DIM = 1_000  #: a bounce multiplies a vector with the matrix of the refe
 #: Rows of a unit of time, over all rows, up to which sub-sampling takes less: a row drawn at random costs about five
 #: times as much as one of a pass, and HMC takes about five passes where the process takes two units of time.
 SHARE = 0.3
+#: Bounds must be finite so much farther from the mode than a usual distance there, in posterior standard deviations.
+ROOM = 6.0
 #: It refreshes so often that means and standard deviations are known about equally well.
 REFRESH_RATE = math.sqrt(2.0)
 
@@ -54,6 +56,13 @@ def subsampled(model: Model, chains: int, rng: np.random.Generator) -> Subsample
         process = RegressionBoomerang(model, mode, REFRESH_RATE)
     except ValueError as error:
         return Subsampled(None, f"each gradient is from all rows: {str(error).rstrip('.')}")
+    reach = float(process.growth.radii[-1])
+    if reach < math.sqrt(model.dim) + ROOM:
+        return Subsampled(
+            None,
+            f"each gradient is from all rows: bounds on single rows are finite up to {reach:.3g} standard deviations "
+            "from the mode only, and paths go farther",
+        )
     share = process.expected_data / model.n_data
     if not share <= SHARE:
         return Subsampled(

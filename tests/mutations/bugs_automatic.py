@@ -219,3 +219,18 @@ BUGS += [
         ("summary: what was warned of is said again", SUMMARY, "[w for w in found if w.rstrip(\".\") in run.said]", "[]", SAID),
     ]
 ]  # fmt: skip
+
+SINGLE, OF_SINGLE = "pdmp/automatic/subsampling.py", ("tests/automatic/test_subsampling.py",)
+BUGS += [
+    Bug(f"single rows: {name}", SINGLE, old, new, OF_SINGLE)
+    for name, old, new in [
+        (
+            "bounds may end where paths go",
+            "if reach < math.sqrt(model.dim) + ROOM:",
+            "if reach < math.sqrt(model.dim):",
+        ),
+        ("whatever they cost", "if not share <= SHARE:", "if share <= 0.0:"),
+        ("starts are all at the mode", "process.starts = mode + rng", "process.starts = mode + 0.0 * rng"),
+        ("starts with the transposed root", "@ process.reference.root.T\n", "@ process.reference.root\n"),
+    ]
+]
