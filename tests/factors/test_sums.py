@@ -200,6 +200,7 @@ def test_a_frozen_coordinate_has_no_rate():
     assert process.thinning.sums.native.rate_within(state, 1, 1.3, 0.5) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
 def test_clocks_ring_at_their_rates(name):
     options = {"mean": MEAN, "covariance": 1.0 / WEIGHTS} if name == "FactorisedBoomerang" else {}
@@ -228,6 +229,7 @@ def law_of(model):
     return mean, np.average((points - mean) ** 2, axis=0, weights=w)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["LocalBPS", "ZigZag", "FactorisedBoomerang"])
 def test_the_law_is_the_posterior(name):
     model, options = pair(), {}
