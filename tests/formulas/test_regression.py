@@ -897,7 +897,9 @@ def test_levels_that_others_are_compared_with_are_said():
         assert [note for note in made(formula, "poisson")[3] if "relative" in note] == said
 
 
-@pytest.mark.parametrize(("response", "family"), [("c", "poisson"), ("b", "bernoulli")])
+@pytest.mark.parametrize(
+    ("response", "family"), [("c", "poisson"), pytest.param("b", "bernoulli", marks=pytest.mark.slow)]
+)
 def test_correlated_coefficients_have_a_reference(response, family, monkeypatch):
     """From a condition number of 10 on; not if a turn would look at as many rows as there are; never with spikes."""
     monkeypatch.setattr(fitting, "SUBSAMPLED_ROWS", 12)

@@ -283,7 +283,10 @@ def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
     assert min(kinds.count(kind) for kind in ("birth", "death")) >= 3
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in ("logistic", "logistic, some by itself") else n for n in CASES],
+)
 def test_what_is_accumulated_is_what_the_path_says(name):
     process, options = CASES[name](), {"events": 500, "warmup": 0.3, "chains": 2, "seed": 4}
     run = pdmp.sample(process, **options)
