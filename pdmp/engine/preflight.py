@@ -32,6 +32,7 @@ from pdmp.errors import warn
 from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
+from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, holds_generator
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
@@ -128,7 +129,7 @@ def check_propriety(model, initial=None, process=None):
     if not isinstance(model, Model) or getattr(process, "starts", None) is not None:
         return 0
     flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
-    if _is_trusted(type(model).__module__) and not isinstance(model, FunctionModel) and not flat:
+    if _is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
         return 0
     known, walls, count = model, [], 0  # by whom what is found is known the next time
     while process is not None:

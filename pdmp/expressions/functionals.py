@@ -195,6 +195,8 @@ class Parameters:
 
 
 def _finite(what, values):
+    if np.ma.is_masked(values):
+        raise ValueError(f"{what} has masked entries: leave these rows out.")
     array = np.ascontiguousarray(values, dtype=float)
     if not np.all(np.isfinite(array)):
         raise ValueError(f"{what} must be finite, and has {np.sum(~np.isfinite(array))} values that are not.")
@@ -203,6 +205,8 @@ def _finite(what, values):
 
 def _numbers(what, values, n):
     """A number, or one for each of n rows, as an array (1 or n,)."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{what} of a functional has masked entries: leave these rows out.")
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim > 1:
         raise TypeError(f"{what} of a functional must be a number or one for each row, got {type(values).__name__}.")

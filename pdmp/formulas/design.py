@@ -236,6 +236,7 @@ def describe(formula: str) -> Described:
     try:
         with _deep(len(formula)):
             model = model_description(formula)
+            _check_end(formula)
             numeric = [
                 model.response and model.response.term,
                 *model.common_terms,
@@ -259,6 +260,17 @@ def describe(formula: str) -> Described:
     if model.response.term.name in {term.name for term in model.common_terms}:
         raise ValueError(f"`formula` {formula!r} has its response {model.response.term.name!r} on the right of ~ too.")
     return Described(formula, model, names, names & {term.name for term in model.common_terms})
+
+
+def _check_end(formula):
+    """Raise an error where formulae stops reading: it leaves out what is behind the first complete expression."""
+    from formulae.parser import Parser
+    from formulae.scanner import Scanner
+
+    parser = Parser(Scanner(formula).scan())
+    parser.parse()
+    if not parser.at_end():
+        raise ValueError(f"{parser.peek().lexeme!r} has no meaning where it stands; a test is written I(x > 0)")
 
 
 def check_functions(formula: str) -> None:

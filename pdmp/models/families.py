@@ -45,6 +45,11 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 LARGEST = math.exp(40.0)  #: mean of a count that is drawn
 
 
+def _refuse_masked(name, values):
+    if np.ma.is_masked(values):
+        raise ValueError(f"`{name}` has masked entries: leave these rows out.")
+
+
 @dataclass(frozen=True)
 class Link:
     """A link and its inverse, of numbers, arrays and traced values."""
@@ -216,6 +221,8 @@ class Family:
         for name in known:
             if name not in given and self.data.get(name) is None:
                 raise TypeError(f"{self.name} needs `{name}`.")
+        for name in self.data:
+            _refuse_masked(name, given.get(name))
         columns = {
             name: np.broadcast_to(np.asarray(given[name], float), y.shape) for name in self.data if name in given
         }
@@ -238,6 +245,7 @@ class Family:
 
     def read(self, y: ArrayLike) -> np.ndarray:
         """Responses (N,), or a `ValueError`."""
+        _refuse_masked("y", y)
         y = np.asarray(y)
         if y.ndim != 1 or y.dtype.kind not in "fiub" or not len(y):
             raise TypeError(f"`y` must be numbers of shape (N,), got {y.dtype} of {y.shape}.")

@@ -942,6 +942,8 @@ def _one(arrays):
 
 
 def _read_data(j, values):
+    if np.ma.is_masked(values):
+        raise ValueError(f"`data[{j}]` has masked entries: leave these rows out.")
     array = np.asarray(values)
     if array.dtype.kind not in "fiub" or array.ndim > 1:
         raise TypeError(

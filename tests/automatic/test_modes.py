@@ -82,6 +82,9 @@ def test_what_has_no_barrier_is_no_mode(monkeypatch):
     assert len(hidden_modes(*case, seed())[0]) == 1
     barrier = modes.barrier(Evaluations(case[0]), np.array([-2.2, 0.0]), np.array([2.2, 0.0]))
     assert barrier == pytest.approx(2.42 - np.log(2.0), abs=0.05)
+    slope = Evaluations(pdmp.models.from_function(lambda x: (float(x[0]), np.ones(1)), 1))
+    for begin, end in ((0.0, 5.0), (5.0, 0.0)):
+        assert modes.barrier(slope, np.array([begin]), np.array([end])) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_from_where_chains_come_to_the_others_there_is_no_mode(monkeypatch):

@@ -351,6 +351,13 @@ def closure(content):
     return lambda: content.random()
 
 
+def by_keyword(gen):
+    def draw(*, source=gen):
+        return source
+
+    return draw
+
+
 HOLDERS = {
     "tuple in a tuple": lambda gen: ((1.0, gen),),
     "named tuple in a tuple": lambda gen: (Pair(1.0, gen),),
@@ -363,6 +370,7 @@ HOLDERS = {
     "object in a list": lambda gen: [Plain(gen)],
     "array of objects": objects,
     "method of it": lambda gen: gen.random,
+    "default by keyword": by_keyword,
     "method of what holds it": lambda gen: Plain(gen).draw,
     "partial": lambda gen: functools.partial(gen.random),
     "argument of a partial": lambda gen: functools.partial(max, gen),

@@ -220,7 +220,11 @@ def test_a_sum_of_functionals_is_known_within_an_ellipsoid():
     """c·η over the ellipsoid is narrower than over its box, and what is in the ellipsoid is in the enclosure."""
     rng, graph = np.random.default_rng(5), Graph()
     y, (x, z) = graph.make(n.DATA, 0), (graph.make(n.VARIABLE, k) for k in range(2))
-    for node, c in ((x - z, (1.0, -1.0)), (2.0 * x + 3.0 * z + y - 1.0, (2.0, 3.0))):
+    for node, c in (
+        (x - z, (1.0, -1.0)),
+        (2.0 * x + 3.0 * z + y - 1.0, (2.0, 3.0)),
+        (2.0 * x + 3.0 * z - 1.0, (2.0, 3.0)),
+    ):
         for correlation in (0.0, 0.9, -0.99, 1.0 - 1e-12, 1.0):
             square = np.array([[1.0, 2.0 * correlation], [2.0 * correlation, 4.0]])
             centre, radius = np.array([0.3, -0.7]), 1.5

@@ -412,6 +412,11 @@ def test_tables_of_every_kind(kind, tmp_path):
 MISTAKES = [
     ("y ~ xx", {}, "`formula` names 'xx', and `data` has no such column; did you mean 'x'?"),
     ("y ~ x +", {}, "`formula` 'y ~ x +' cannot be read"),
+    ("y ~ x w", {}, "`formula` 'y ~ x w' cannot be read: 'w' has no meaning where it stands"),
+    ("y ~ x == w", {}, "cannot be read: '==' has no meaning where it stands; a test is written I"),
+    ("y ~ x, w", {}, "cannot be read: ',' has no meaning"),
+    ("y ~ x > 0 + w", {}, "cannot be read: '>' has no meaning"),
+    ("y ~ x + w)", {}, "cannot be read: ')' has no meaning"),
     ("y ~ x + y", {}, "`formula` 'y ~ x + y' has its response 'y' on the right of ~ too"),
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),

@@ -108,6 +108,44 @@ def test_densities_are_those_of_scipy(name):
     np.testing.assert_allclose(found, ORACLES[name](y, *eta, *given), rtol=1e-9, atol=1e-10)
 
 
+def test_the_end_of_what_is_not_censored_in_between_is_not_read():
+    rows = FAMILIES["weibull"].rows(
+        [1.0, 2.0, 3.0],
+        mu=pdmp.Parameters(m=1, s=1).m,
+        shape=pdmp.Parameters(m=1, s=1).s,
+        censored=[0, 1, 2],
+        upper=[np.nan, np.nan, 5.0],
+    )
+    assert rows.n == 3
+    with pytest.raises(ValueError, match="upper"):
+        FAMILIES["weibull"].rows([1.0], mu=rows.at[0], shape=rows.at[1], censored=[2], upper=[np.nan])
+
+
+def test_predictions_and_densities_of_several_families():
+    p = pdmp.Parameters(a=1, b=1)
+    counts, numbers = (
+        FAMILIES["poisson"].rows([2.0, 1.0], mu=p.a),
+        FAMILIES["gaussian"].rows([0.5] * 3, mu=p.b, sigma=p.a),
+    )
+    model = sum_of_terms(p, [counts, numbers])
+    x = np.array([0.3, -0.7])
+    np.testing.assert_allclose(model.predict(x), [np.exp(0.3)] * 2 + [-0.7] * 3)
+    expected = [*stats.poisson.logpmf([2, 1], np.exp(0.3)), *stats.norm.logpdf([0.5] * 3, -0.7, np.exp(0.3))]
+    np.testing.assert_allclose(model.pointwise_log_likelihood(x), expected)
+
+
+def test_masked_entries_are_refused():
+    p, y = pdmp.Parameters(m=1, s=1), np.ma.masked_values([1.0, -9.0], -9.0)
+    with pytest.raises(ValueError, match="`y` has masked entries"):
+        FAMILIES["gaussian"].rows(y, mu=p.m, sigma=p.s)
+    with pytest.raises(ValueError, match="`trials` has masked entries"):
+        FAMILIES["binomial"].rows([0.0, 1.0], mu=p.m, trials=np.ma.masked_values([3.0, -9.0], -9.0))
+    with pytest.raises(ValueError, match="X of `X @ m` has masked entries"):
+        np.ma.masked_values([[1.0], [-9.0]], -9.0) @ p.m
+    with pytest.raises(ValueError, match=r"`data\[0\]` has masked entries"):
+        pdmp.terms(lambda y, m: (y - m) ** 2, [y], [p.m])
+
+
 def censored_density(name, y, eta, censored, upper):
     """log p by SciPy of times that are seen, or censored: right 1, left -1, or 2 between y and `upper`."""
     law = CENSORED[name](*exp(eta[1:]), scale=exp(eta[0]))

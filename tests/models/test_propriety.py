@@ -9,6 +9,7 @@ import pytest
 import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models import from_function
+from pdmp.models.priors import Normal
 from pdmp.models.propriety import find_improper
 from pdmp.models.transforms import Log
 from tests.digests import MODELS
@@ -324,3 +325,19 @@ def test_draws_do_not_depend_on_it():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check_propriety(model) == 0
+
+
+def test_a_sum_of_terms_is_looked_at_as_a_function_is():
+    """What its U is, is written by the user too."""
+    p, y = pdmp.Parameters(b=2), np.arange(6.0) % 4.0
+    at = p.b[np.arange(6) % 2]
+    for loss, prior in (
+        (lambda y, m: -0.5 * (y - m) ** 2, {}),
+        (lambda y, m: -((y - m) ** 2), {"b": Normal(0.0, 1.0)}),
+    ):
+        model = pdmp.models.sum_of_terms(p, [pdmp.terms(loss, [y], [at])], priors=prior)
+        with pytest.raises(ValueError, match="U of SumOfTerms falls without end .* minus the log density"):
+            pdmp.sample(pdmp.BPS(model), events=5, seed=1)
+    twice = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [y], [np.column_stack([y, 2.0 * y]) @ p.b])
+    with pytest.warns(UserWarning, match=r"does not grow along the direction \+1 b\[0\] -0.5 b\[1\]"):
+        pdmp.sample(pdmp.BPS(pdmp.models.sum_of_terms(p, [twice])), events=5, seed=1)

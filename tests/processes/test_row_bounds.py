@@ -145,5 +145,7 @@ def test_weights_and_factors_of_shells():
     assert raised.factors[0, 1] == pytest.approx(1e6)
     groups = in_shells(found[:3], group=np.array([0, 1, 1]), groups=2)
     assert groups.factors.tolist() == [[1.0, 1.5, 9.0], [1.0, 4.0, 4.0]]
+    crossed = in_shells(np.array([[[1.0] * 3], [[2.0, 3.0, 4.0]]]), group=np.array([[0, 1, 1], [2, 2, 3]]), groups=4)
+    assert crossed.factors.tolist() == [[1.0, 2.0], [1.0, 4.0], [1.0, 3.0], [1.0, 4.0]]
     plan = Plan(100, 2.0)
     assert np.all(np.diff(plan.steps) > 0.0) and np.allclose(plan.shares.sum(axis=1), 1.0)
