@@ -371,14 +371,15 @@ def test_files_that_are_cut_short_or_changed_are_compiled_anew(tmp_path):
 
     first = run()
     files = sorted((tmp_path / "cache").rglob("*.code"))
-    assert first["misses"] == len(files) == 3
-    whole = [file.read_bytes() for file in files]
-    files[0].write_bytes(b"")
-    files[1].write_bytes(whole[1][: len(whole[1]) // 2])
-    middle = len(whole[2]) // 2  # in the machine code, which could be loaded all the same
-    files[2].write_bytes(whole[2][:middle] + bytes(100) + whole[2][middle + 100 :])
+    count = first["misses"]
+    assert 3 <= count <= len(files)
+    for k, file in enumerate(files):
+        whole = file.read_bytes()
+        middle = len(whole) // 2  # in the machine code, which could be loaded all the same
+        damaged = b"", whole[:middle], whole[:middle] + bytes(100) + whole[middle + 100 :]
+        file.write_bytes(damaged[k % 3])
     after, again = run(), run()
-    assert (after["misses"], again["misses"], again["hits"]) == (3, 0, 3)
+    assert (after["misses"], again["misses"], again["hits"]) == (count, 0, count)
     assert first["values"] == after["values"] == again["values"]
 
 

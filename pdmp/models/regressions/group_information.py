@@ -11,6 +11,7 @@ from pdmp.models.priors import derivative, second_derivative, second_derivative_
 from pdmp.models.regressions.design import pieces
 from pdmp.models.regressions.laplace import _log_spread
 from pdmp.models.regressions.mixed import MixedRegression
+from pdmp.native.classes import entry
 
 STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
 DECREMENT = 0.05  #: steps by less, in posterior standard deviations, are the last
@@ -50,8 +51,8 @@ def group_information(model: MixedRegression) -> GroupInformation | None:
         slope[p:] -= prior * x[effects]
         own = np.r_[np.zeros(p), prior]
         for j in range(p):
-            slope[j] -= derivative(model.kinds[j], *model.numbers[j], x[j])
-            own[j] = second_derivative_bound(model.kinds[j], *model.numbers[j])
+            rise, _, own[j] = _of_prior(model.native, j, x[j])
+            slope[j] -= rise
         step, variances = _solved(curvature, own, slope)
         if step is None or not np.all(np.isfinite(step)):
             return None
@@ -60,8 +61,8 @@ def group_information(model: MixedRegression) -> GroupInformation | None:
         x[moving] += step
         degrees = float(np.sum(1.0 - np.minimum(own * variances, 1.0)))
         for q, j in enumerate(laws):
-            n, kind = model.numbers[p + model.n_groups + q], model.kinds[p + model.n_groups + q]
-            pull, bend = of_laws[q, 0] - derivative(kind, *n, x[j]), of_laws[q, 1] + second_derivative(kind, *n, x[j])
+            rise, curve, _ = _of_prior(model.native, p + model.n_groups + q, x[j])
+            pull, bend = of_laws[q, 0] - rise, of_laws[q, 1] + curve
             if q == 0 and model.likelihood.dispersions[0] == "sigma":  # at the joint mode it would be too small
                 pull += degrees
             change = float(np.clip(pull / bend if bend > 0.0 else math.copysign(0.5, pull), -LONGEST, LONGEST))
@@ -158,3 +159,14 @@ def _sums(model, x):
         for q, (below, above) in enumerate(by_law):
             of_laws[q] += weight @ (above - below) / (2.0 * h), weight @ (2.0 * here - below - above) / h**2
     return slope, curvature, of_laws
+
+
+@entry
+def _of_prior(model, q, value):
+    """First and second derivative of a prior, and a bound on the latter."""
+    n, kind = model.numbers, model.kinds[q]
+    return (
+        derivative(kind, n[q, 0], n[q, 1], n[q, 2], value),
+        second_derivative(kind, n[q, 0], n[q, 1], n[q, 2], value),
+        second_derivative_bound(kind, n[q, 0], n[q, 1], n[q, 2]),
+    )

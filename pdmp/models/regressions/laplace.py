@@ -196,12 +196,17 @@ def _row_curvatures(model, x, out, eta, there, data, room):
 
 def _log_spread(model, column, square):
     """log τ of a group column at which the derivative of prior + G log τ + square / (2τ²) is 0, by bisection."""
+    return _bisected(model.native, column, float(square))
+
+
+@entry
+def _bisected(model, column, square):
     place, count = model.n_fixed + column, model.first[column + 1] - model.first[column]
-    kind, n = model.kinds[place], model.numbers[place]
+    kind, n = model.kinds[place], model.numbers
     low, high = -30.0, 30.0
     while high - low > 1e-9:
         s = 0.5 * (low + high)
-        if derivative(kind, *n, s) + count - square * math.exp(-2.0 * s) > 0.0:
+        if derivative(kind, n[place, 0], n[place, 1], n[place, 2], s) + count - square * math.exp(-2.0 * s) > 0.0:
             high = s
         else:
             low = s
