@@ -26,14 +26,25 @@ class Functional:
         The same for all rows if there is one row of them.
     values : ndarray, shape (1 or N, W)
     offset : ndarray, shape (N,), optional
-    dim : int
-        Of the parameters.
+    sizes : dict of str to int
+        The blocks of the parameters.
     """
 
     __array_ufunc__ = None  # so that ``X @ block`` and ``array * functional`` come here
 
-    def __init__(self, columns: np.ndarray, values: np.ndarray, offset: np.ndarray | None, dim: int) -> None:
-        self.columns, self.values, self.offset, self.dim = columns, values, offset, dim
+    def __init__(
+        self, columns: np.ndarray, values: np.ndarray, offset: np.ndarray | None, sizes: Mapping[str, int]
+    ) -> None:
+        self.columns, self.values, self.offset, self.sizes = columns, values, offset, sizes
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of the parameters."""
+        return sum(self.sizes.values())
+
+    def is_of(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the parameters are those with these blocks, in this order."""
+        return list(self.sizes.items()) == list(sizes.items())
 
     @property
     def n(self) -> int:
@@ -52,32 +63,32 @@ class Functional:
 
     def __add__(self, other: Any) -> Functional:
         if isinstance(other, Functional):
-            if other.dim != self.dim:
+            if not other.is_of(self.sizes):
                 raise ValueError("functionals of different `pdmp.Parameters` cannot be added.")
             _same_rows(self.n, other.n)
             offset = self.offset if other.offset is None else other.offset
             if self.offset is not None and other.offset is not None:
                 offset = self.offset + other.offset
-            return Functional(_join(self.columns, other.columns), _join(self.values, other.values), offset, self.dim)
+            return Functional(_join(self.columns, other.columns), _join(self.values, other.values), offset, self.sizes)
         offset = _numbers("an offset", other, self.n)
         whole = np.broadcast_to(offset, max(self.n, offset.size)) + (0.0 if self.offset is None else self.offset)
-        return Functional(self.columns, self.values, np.array(whole), self.dim)
+        return Functional(self.columns, self.values, np.array(whole), self.sizes)
 
     def __mul__(self, factor: Any) -> Functional:
         if isinstance(factor, Functional):
             raise TypeError("a product of two functionals is not linear: write it in the loss, with both in `at`.")
         factor = _numbers("a factor", factor, self.n)
         offset = None if self.offset is None else self.offset * factor
-        return Functional(self.columns, self.values * factor.reshape(-1, 1), offset, self.dim)
+        return Functional(self.columns, self.values * factor.reshape(-1, 1), offset, self.sizes)
 
     def __truediv__(self, divisor: Any) -> Functional:
-        return self * (1.0 / np.asarray(divisor, float))
+        return self * (1.0 / _numbers("a divisor", divisor, self.n))
 
     def __neg__(self) -> Functional:
         return self * -1.0
 
     def __sub__(self, other: Any) -> Functional:
-        return self + (-other if isinstance(other, Functional) else -np.asarray(other, float))
+        return self + (-other if isinstance(other, Functional) else -_numbers("an offset", other, self.n))
 
     def __rsub__(self, other: Any) -> Functional:
         return -self + other
@@ -88,9 +99,9 @@ class Functional:
 class Block(Functional):
     """A block of coordinates; of one, the coordinate itself as a functional."""
 
-    def __init__(self, name: str, first: int, size: int, dim: int) -> None:
-        self.name, self.first, self.size = name, first, size
-        super().__init__(np.arange(first, first + size)[None], np.ones((1, size)), None, dim)
+    def __init__(self, name: str, first: int, sizes: Mapping[str, int]) -> None:
+        self.name, self.first, self.size = name, first, sizes[name]
+        super().__init__(np.arange(first, first + self.size)[None], np.ones((1, self.size)), None, sizes)
 
     def __repr__(self) -> str:
         return f"<block {self.name!r} of {self.size} coordinates>"
@@ -106,18 +117,18 @@ class Block(Functional):
         if not shape[0]:
             raise ValueError(f"`X @ {self.name}` needs at least one row.")
         if not sparse.issparse(X):
-            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", X), None, self.dim)
+            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", X), None, self.sizes)
         rows = sparse.csr_array(X)
         rows.sum_duplicates()
         counts = np.diff(rows.indptr)
         width = max(int(counts.max(initial=0)), 1)
         if width * shape[0] > PADDED * max(rows.nnz, shape[0]):
-            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", rows.toarray()), None, self.dim)
+            return Functional(self.columns, _finite(f"X of `X @ {self.name}`", rows.toarray()), None, self.sizes)
         columns, values = np.full((shape[0], width), self.first), np.zeros((shape[0], width))
         place = np.arange(rows.nnz) - np.repeat(rows.indptr[:-1], counts), np.repeat(np.arange(shape[0]), counts)
         columns[place[1], place[0]] = self.first + rows.indices
         values[place[1], place[0]] = _finite(f"X of `X @ {self.name}`", rows.data)
-        return Functional(columns, values, None, self.dim)
+        return Functional(columns, values, None, self.sizes)
 
     def __getitem__(self, index: Any) -> Functional:
         """A look-up: one coordinate of the block for each row, by its place, an integer or an array of them."""
@@ -127,7 +138,7 @@ class Block(Functional):
             raise TypeError(f"`{self.name}[index]` needs whole numbers, one for each row, got {kind}.")
         if places.size == 0 or places.min() < 0 or places.max() >= self.size:
             raise ValueError(f"`{self.name}[index]` needs places in 0 … {self.size - 1}.")
-        return Functional(self.first + places.astype(np.int64)[:, None], np.ones((1, 1)), None, self.dim)
+        return Functional(self.first + places.astype(np.int64)[:, None], np.ones((1, 1)), None, self.sizes)
 
     def _several(self, *_: Any) -> Any:
         raise TypeError(f"{self.name} has {self.size} coordinates: write X @ {self.name} or {self.name}[index].")
@@ -182,10 +193,11 @@ class Parameters:
                 raise ValueError(f"`{name}` must have at least 1 coordinate, got {size}.")
             if name in ("dim", "sizes"):
                 raise ValueError(f"`{name}` cannot be the name of a block, as it is an attribute of Parameters.")
-        self.dim, self.sizes, first = sum(map(int, sizes.values())), dict(sizes), 0
-        for name, size in sizes.items():
-            setattr(self, name, Block(name, first, int(size), self.dim))
-            first += int(size)
+        self.sizes, first = {name: int(size) for name, size in sizes.items()}, 0
+        self.dim = sum(self.sizes.values())
+        for name, size in self.sizes.items():
+            setattr(self, name, Block(name, first, self.sizes))
+            first += size
 
     def __getattr__(self, name: str) -> Block:
         raise AttributeError(f"there is no block {name!r}; there are {', '.join(self.__dict__.get('sizes', ()))}.")

@@ -134,7 +134,7 @@ class Node:
         return 1.0 - self
 
     def __hash__(self):
-        return self.index
+        raise TypeError(f"{_line()} looks a traced value up in a set or a dict: use pdmp.terms.where(test, a, b).")
 
     def __bool__(self):
         raise TypeError(f"{_line()} branches on a traced value: use pdmp.terms.where(test, a, b), with a test of data.")
@@ -207,6 +207,13 @@ def _is_multiple(node):
     return node.kind == SUM and node.args[0] == 0.0 and len(node.args[1]) == 1
 
 
+def _key(args):
+    """What nodes are known by: others by their places."""
+    if isinstance(args, Node):
+        return None, args.index
+    return tuple(map(_key, args)) if isinstance(args, tuple) else args
+
+
 class Graph:
     """Where equal expressions are one node."""
 
@@ -215,7 +222,7 @@ class Graph:
 
     def make(self, kind: str, args: Any) -> Node:
         """The node of this kind and content."""
-        key = kind, args
+        key = kind, _key(args)
         if key not in self.nodes:
             self.nodes[key] = Node(self, kind, args, len(self.nodes))
         return self.nodes[key]

@@ -80,7 +80,7 @@ class Terms(Derivatives):
                 raise TypeError(
                     f"`at[{k}]`: {name} has {functional.size} coordinates: write X @ p.{name} or p.{name}[index]."
                 )
-            if functional.dim != at[0].dim:
+            if not functional.is_of(at[0].sizes):
                 raise ValueError("`at` has functionals of different `pdmp.Parameters`.")
         arrays = [_read_data(j, values) for j, values in enumerate(data)]
         lengths = {len(a) for a in arrays if a.size > 1} | {f.n for f in at if f.n > 1}
@@ -253,9 +253,10 @@ class SumOfTerms(Model):
         for k, rows in enumerate(terms):
             if not isinstance(rows, Terms):
                 raise TypeError(f"`terms[{k}]` must be made by pdmp.terms, got {type(rows).__name__}.")
-            if rows.at[0].dim != parameters.dim:
+            if not rows.at[0].is_of(parameters.sizes):
                 raise ValueError(
-                    f"`terms[{k}]` is at functionals of other parameters, of {rows.at[0].dim} coordinates."
+                    f"`terms[{k}]` is at functionals of other parameters, with the blocks {_listed(rows.at[0].sizes)}; "
+                    f"`parameters` has {_listed(parameters.sizes)}."
                 )
         laws = _read_priors(parameters, priors)
         self.kinds = np.array([law.coded()[0] for law in laws], np.int64)
@@ -701,8 +702,12 @@ class SumOfTerms(Model):
         known = [observed for _, observed in self._families()] if rows is None else [rows.observed]
         if not known or known[0] is None:
             raise ValueError("there are no rows of a family: make them by pdmp.Family.rows or pdmp.families.")
-        if rows is not None and rows.at[0].dim != self.dim:
-            raise ValueError(f"`rows` is at functionals of other parameters, of {rows.at[0].dim} coordinates.")
+        sizes = {name: math.prod(shape) for name, shape in self.variables.items()}
+        if rows is not None and not rows.at[0].is_of(sizes):
+            raise ValueError(
+                f"`rows` is at functionals of other parameters, with the blocks {_listed(rows.at[0].sizes)}; the model has "
+                f"{_listed(sizes)}."
+            )
         rng, flat = None if kind == "mean" else np.random.default_rng(seed), x.reshape(-1, self.dim)
         found = np.concatenate([observed.predict(flat, rng) for observed in known], axis=-1)
         return found.reshape(*x.shape[:-1], -1)
@@ -934,6 +939,11 @@ def _stacked(at, n):
     columns = np.hstack([np.broadcast_to(f.columns, (wide, f.columns.shape[1])) for f in at])
     values = np.hstack([np.broadcast_to(f.values, (long, f.values.shape[1])) for f in at])
     return columns, values, [f.columns.shape[1] for f in at]
+
+
+def _listed(sizes):
+    """Blocks in words."""
+    return ", ".join(f"{name} ({size})" for name, size in sizes.items())
 
 
 def _one(arrays):
