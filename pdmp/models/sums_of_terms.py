@@ -705,8 +705,8 @@ class SumOfTerms(Model):
         sizes = {name: math.prod(shape) for name, shape in self.variables.items()}
         if rows is not None and not rows.at[0].is_of(sizes):
             raise ValueError(
-                f"`rows` is at functionals of other parameters, with the blocks {_listed(rows.at[0].sizes)}; the model has "
-                f"{_listed(sizes)}."
+                f"`rows` is at functionals of other parameters, with the blocks {_listed(rows.at[0].sizes)}; the "
+                f"model has {_listed(sizes)}."
             )
         rng, flat = None if kind == "mean" else np.random.default_rng(seed), x.reshape(-1, self.dim)
         found = np.concatenate([observed.predict(flat, rng) for observed in known], axis=-1)
