@@ -233,3 +233,19 @@ def test_a_neck_is_in_the_summary(monkeypatch):
     with pytest.warns(UserWarning, match="a neck") as heard:
         process = pdmp.auto(GAUSSIAN, seed=1)
     assert process.cautions == ("a neck: narrow.",) and len(heard) == 1
+
+
+@pytest.mark.parametrize(
+    ("rise", "place"),
+    [
+        ((0.0, 10.0, 9.7, 9.4), 3),  # it falls twice by less than `DIP`, and by more in all
+        ((0.0, 10.0, 9.7, 9.6), None),
+        ((3.0, 2.4, 5.0, 9.0), 1),
+        ((3.0, 4.0, 5.0, 9.0), None),
+    ],
+)
+def test_how_far_a_potential_must_fall_on_the_way_out(rise, place):
+    known = dict(zip(modes.OUT, rise, strict=True))
+    target = SimpleNamespace(potential=lambda x: known[round(float(x[0]), 6)] if x[0] > 0.0 else 100.0 + x[0] ** 2)
+    found = dips(target, Gaussian(np.zeros(1), np.eye(1)), 8.0)
+    assert [float(x[0]) for x in found] == ([] if place is None else [modes.OUT[place]])

@@ -120,6 +120,8 @@ BRANCHES = {
     "parameter": lambda y, z: np.where(z > 0, z, 1.0),
     "as a test": lambda y, z: np.where(z, z, 1.0),
     "data": lambda y, z: z if y > 0 else -z,
+    "set": lambda y, z: z * z if y in {1.0, 2.0} else z**4,
+    "dict": lambda y, z: {1.0: 5.0}.get(y, 1.0) * z,
     "item": lambda y, z: z[0],
     "length": lambda y, z: z * len(z),
     "loop": lambda y, z: sum(k for k in z),

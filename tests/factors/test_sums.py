@@ -327,3 +327,22 @@ def test_messages(make, said):
 
 GAUSSIAN = pdmp.models.Gaussian([0.0, 0.0], [1.0, 2.0])
 COX = pdmp.models.LogGaussianCox([3, 1, 4], precision=[1.0, 1.0, 1.0])
+
+
+def test_a_prior_alone_is_bounded_where_the_path_is_farthest():
+    """A half-normal law has the second derivative 2e^(2x), largest at the end of the arc, where no velocity leads."""
+    p = pdmp.Parameters(x=1, s=1)
+    rows = pdmp.terms(lambda y, m: 0.5 * (y - m) ** 2, [[0.0]], [p.x])
+    model = pdmp.models.sum_of_terms(p, [rows], {"s": HalfNormal(1.0)})
+    mean, reach = np.array([0.0, 1.0]), 1.4
+    process = pdmp.FactorisedBoomerang(model, mean=mean, covariance=1.0, thinning="local")
+    x = np.array([0.4, -2.0])
+    state, flow = process.resolve(x).begin(x, np.random.default_rng(0)), Elliptic(mean)
+    for v in (-0.3, 0.1, 1.0):
+        state.v[1] = v
+        a, b = process.thinning.sums.native.rate_within(state, 1, 0.0, reach)
+        times = np.linspace(0.0, reach, 200)
+        at = np.array([flow.position(1, x[1], v, t) for t in times])
+        rates = np.array([flow.velocity(1, x[1], v, t) for t in times]) * (np.exp(2.0 * at) - 1.0 - (at - mean[1]))
+        assert a == pytest.approx(rates[0]) and np.all(rates <= a + b * times + 1e-12)
+        assert b > 3.0  # the curvature at the beginning alone would be 0.04

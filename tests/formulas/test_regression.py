@@ -313,6 +313,9 @@ def test_functions_of_whole_columns(formula, whole):
 
 def test_offsets_add_up():
     t = table()
+    two, design = made("c ~ x + offset(w) + offset(2 * e)", "poisson")[:2]
+    np.testing.assert_allclose(two.offset, table()["w"] + 2.0 * table()["e"])
+    np.testing.assert_allclose(design.new(table())[1], two.offset)
     model = made("c ~ x + offset(w)", "poisson", offset="y", exposure="e")[0]
     assert np.allclose(model.offset, t.w + t.y + np.log(t.e))
     assert model.columns == ("Intercept", "x")

@@ -239,7 +239,7 @@ def square(y, z):
     return (y - z) ** 2
 
 
-P, OTHER = pdmp.Parameters(b=2, c=1), pdmp.Parameters(b=5)
+P, OTHER, TURNED = pdmp.Parameters(b=2, c=1), pdmp.Parameters(b=5), pdmp.Parameters(c=1, b=2)
 ROWS = pdmp.terms(square, [Y], [X @ P.b])
 
 
@@ -279,6 +279,15 @@ ROWS = pdmp.terms(square, [Y], [X @ P.b])
         (lambda: sum_of_terms(P, []), "at least one entry"),
         (lambda: sum_of_terms(P, [square]), r"`terms\[0\]` must be made by pdmp.terms"),
         (lambda: sum_of_terms(OTHER, [ROWS]), "other parameters"),
+        # As many coordinates, in blocks of other names or in another order, are other parameters.
+        (
+            lambda: sum_of_terms(TURNED, [ROWS]),
+            r"other parameters, with the blocks b \(2\), c \(1\); .* has c \(1\), b",
+        ),
+        (lambda: pdmp.terms(lambda y, a, b: a * b, [Y], [P.c, TURNED.c]), "different `pdmp.Parameters`"),
+        (lambda: P.c + TURNED.c, "functionals of different `pdmp.Parameters` cannot be added"),
+        (lambda: P.c - np.ma.masked_values(Y, Y[0]), "an offset of a functional has masked entries"),
+        (lambda: P.c / np.ma.masked_values(Y + 9.0, Y[0] + 9.0), "a divisor of a functional has masked entries"),
         (lambda: sum_of_terms(P, [ROWS], {"d": Flat()}), "`priors` names 'd'"),
         (lambda: sum_of_terms(P, [ROWS], {"b": 3.0}), r"`priors\['b'\]` must be one of pdmp.models.priors"),
         (lambda: sum_of_terms(P, [ROWS], {"b": [Flat()] * 3}), "one prior, or 2 of them"),

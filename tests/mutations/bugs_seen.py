@@ -130,3 +130,26 @@ BUGS += [
         ("PPMF starts at the square of the mean count", "pdmp/models/factorisations/ppmf.py", "level = 0.5 * math.log(", "level = math.log(", "models/test_factorisations.py::test_ppmf_starts_at_the_mean_count"),
     ]
 ]  # fmt: skip
+
+TAPES, NODES, FUNCTIONALS = "tests/expressions/test_tape.py", "tests/expressions/test_nodes.py", "tests/models/test_sums_of_terms.py"
+FAMILIES, MODES = "tests/models/test_families.py", "tests/automatic/test_modes.py"
+BUGS += [
+    Bug(f"seen: {name}", file, old, new, (tests,))
+    for name, file, old, new, tests in [
+        ("the centre of a sum without data", "pdmp/expressions/tape.py", "else line(SET, x=constant)", "else line(SET)", TAPES),
+        ("traced values have a hash", "pdmp/expressions/nodes.py", 'raise TypeError(f"{_line()} looks a traced value up in a set or a dict: use pdmp.terms.where(test, a, b).")', "return self.index", NODES),
+        ("functionals are of so many coordinates", "pdmp/expressions/functionals.py", "return list(self.sizes.items()) == list(sizes.items())", "return sum(self.sizes.values()) == sum(sizes.values())", FUNCTIONALS),
+        ("functionals of blocks in any order", "pdmp/expressions/functionals.py", "return list(self.sizes.items()) == list(sizes.items())", "return dict(self.sizes) == dict(sizes)", FUNCTIONALS),
+        ("masks of divisors are dropped", "pdmp/expressions/functionals.py", 'self * (1.0 / _numbers("a divisor", divisor, self.n))', "self * (1.0 / np.asarray(divisor, float))", FUNCTIONALS),
+        ("factors of the first grouping alone", "pdmp/processes/row_bounds.py", "else np.atleast_2d(group):", "else np.atleast_2d(group)[:1]:", "tests/processes/test_row_bounds.py"),
+        ("priors are bounded where the path is", "pdmp/processes/regression_boomerang.py", "far = self.anchor[j] + math.sqrt(square)", "far = self.anchor[j] + abs(y)", "tests/processes/test_regression_boomerang.py"),
+        ("priors are bounded where the velocity leads", "pdmp/factors/sums.py", "furthest = here + max(sine * v, 0.0) - min(rise * bend, 0.0)", "furthest = here + max(sine * v, 0.0)", "tests/factors/test_sums.py"),
+        ("the first offset alone", "pdmp/formulas/design.py", "sum(parts, np.zeros(n))", "sum(parts[:1], np.zeros(n))", "tests/formulas/test_regression.py::test_offsets_add_up"),
+        ("predictions of the first family", "pdmp/models/sums_of_terms.py", "observed.predict(flat, rng) for observed in known]", "observed.predict(flat, rng) for observed in known[:1]]", FAMILIES),
+        ("ends of what is not censored in between", "pdmp/models/families.py", "if np.any((censored == 2.0) & ~(upper > y)):", "if np.any((censored != 0.0) & ~(upper > y)):", FAMILIES),
+        ("a barrier as seen from one end", "pdmp/automatic/modes.py", "max(along) - max(along[0], along[-1])", "max(along) - along[0]", MODES),
+        ("a fall in one step", "pdmp/automatic/modes.py", "potentials[k] < potentials[:k].max() - DIP", "potentials[k] < potentials[k - 1] - DIP", MODES),
+        ("defaults by keyword hold nothing", "pdmp/native/classes.py", "return value.__defaults__, value.__kwdefaults__, *(", "return value.__defaults__, *(", "tests/engine/test_preflight.py"),
+        ("records of other numbers", "pdmp/native/addresses.py", "type(old) is type(new) and old == new", "type(old) is type(new)", "tests/native/test_addresses.py"),
+    ]
+]  # fmt: skip

@@ -1,5 +1,6 @@
 """Models by address: the same bits as code that is compiled for the model, and nothing kept too short or too long."""
 
+import collections
 import concurrent.futures
 import gc
 import math
@@ -10,7 +11,7 @@ import pytest
 
 import pdmp
 from pdmp.engine.checkpoint import digest
-from pdmp.native.addresses import record_of
+from pdmp.native.addresses import _same, record_of
 from pdmp.native.classes import Compiled, compiled
 from tests.native.processes import needs_compiler
 
@@ -198,3 +199,13 @@ def test_a_digest_is_that_of_the_model_whether_it_has_a_record_or_not():
     first, second = (pdmp.HMC(Hierarchy(), step=0.1) for _ in range(2))
     first.native, first.model.potential(np.zeros(4))
     assert digest(first) == digest(second) != digest(pdmp.HMC(Hierarchy(at=0.6), step=0.1))
+
+
+@pytest.mark.exact
+def test_records_are_of_the_same_object_if_all_fields_are():
+    """Arrays are the same objects, and numbers are equal and of one type."""
+    pair, y = collections.namedtuple("pair", "a b"), np.ones(2)
+    assert _same(pair(y, 2.0), pair(y, 2.0)) and _same(pair(pair(y, 1), True), pair(pair(y, 1), True))
+    for other in (pair(y.copy(), 2.0), pair(y, 3.0), pair(y, 2), (y, 2.0)):
+        assert not _same(pair(y, 2.0), other)
+    assert not _same(None, pair(y, 2.0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pdmp
-from pdmp.models.priors import Normal
+from pdmp.models.priors import HalfNormal, Normal
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.likelihoods import (
     LogitLaw,
@@ -300,3 +300,22 @@ def test_rows_without_weight():
     run = pdmp.sample(process, events=50, seed=1, progress=False)
     assert run.stats["data_terms"] == 0 and process.total == 0.0 and process.expected_data == 0.0
     assert process.reference.sd[0] == pytest.approx(2.0) and process.anchor[0] == pytest.approx(0.5, abs=1e-2)
+
+
+@pytest.mark.parametrize("reference", ["dense", np.array([0.5, 1.0])], ids=["dense", "sd"])
+def test_a_prior_that_grows_is_bounded_where_the_path_is_farthest(reference):
+    """Of a coordinate that data hardly inform, with a half-normal law, from the anchor with a large velocity."""
+    p = pdmp.Parameters(x=1, s=1)
+    rows = pdmp.terms(lambda y, m, s: 0.5 * (y - m) ** 2 + 0.01 * s * s, [np.arange(5.0) / 5.0], [p.x, p.s])
+    model = pdmp.models.sum_of_terms(p, [rows], {"x": Normal(0.0, 1.0), "s": HalfNormal(1.0)})
+    process = RegressionBoomerang(model, reference=reference)
+    out = np.empty(2)
+    for v in ([0.5, 4.0], [-0.5, -3.0]):
+        state = state_at(process, process.anchor.copy(), np.array(v))
+        process.native.clock(state, KNOWN, 0.0, np.random.default_rng(0))
+        rates = []
+        for t in np.linspace(0.0, 2.0 * math.pi, 60):
+            x = process.anchor + np.array(v) * math.sin(t)
+            process.native.known(x, out)
+            rates.append(abs(np.array(v) * math.cos(t) @ out))
+        assert max(rates) <= state.memory.bounds[KNOWN] * (1.0 + 1e-9) and max(rates) > 10.0
