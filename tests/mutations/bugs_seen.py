@@ -131,7 +131,11 @@ BUGS += [
     ]
 ]  # fmt: skip
 
-TAPES, NODES, FUNCTIONALS = "tests/expressions/test_tape.py", "tests/expressions/test_nodes.py", "tests/models/test_sums_of_terms.py"
+TAPES, NODES, FUNCTIONALS = (
+    "tests/expressions/test_tape.py",
+    "tests/expressions/test_nodes.py",
+    "tests/models/test_sums_of_terms.py",
+)
 FAMILIES, MODES = "tests/models/test_families.py", "tests/automatic/test_modes.py"
 BUGS += [
     Bug(f"seen: {name}", file, old, new, (tests,))
