@@ -43,7 +43,7 @@ def test_between_walls(name):
     w /= w.sum()
     expected = [w.sum(1) @ a, w.sum(0) @ b, w.sum(1) @ a**2, w.sum(0) @ b**2]
     process = pdmp.Bounded(MAKERS[name](), lower=[0.2, -np.inf], upper=[np.inf, -0.1])
-    run = pdmp.sample(process, initial=[0.4, -0.3], time=2_000.0, warmup=0.05, chains=CHAINS, seed=1)
+    run = pdmp.sample(process, initial=[0.4, -0.3], time=8_000.0, warmup=0.05, chains=CHAINS, seed=1)
     assert run.stats["bound_violations"] == 0
     found = np.array([[*one.mean(), *(one.var() + one.mean() ** 2)] for one in run.split()])
     assert_unbiased(found, expected, resolution=[0.04, 0.04, 0.08, 0.1])
