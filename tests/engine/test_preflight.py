@@ -429,7 +429,8 @@ def test_what_a_function_is_a_method_of_may_hold_a_generator():
         def potential(self, x):
             return 0.5 * float(x @ x), x
 
-    pdmp.models.from_function(Study().potential, dim=1)
+    model = pdmp.models.from_function(Study().potential, dim=1)
+    assert model.gradient([2.0]) == [2.0]
 
 
 T0, D0, B0 = (np.random.default_rng(1),), {"g": np.random.default_rng(1)}, [Box(np.random.default_rng(1))]
