@@ -241,6 +241,8 @@ class Family:
         found = Terms(loss, [self.stored(y), *columns.values()], at)
         further = () if self.arrange else tuple(columns.get(name, value) for name, value in self.data.items())
         found.observed = Observed(self, y, further, tuple(drawn_at))
+        if self.arrange is not None:
+            found.ascending = given["cuts"], _usual_cuts(y, given["cuts"].size)
         return found
 
     def read(self, y: ArrayLike) -> np.ndarray:
@@ -448,9 +450,22 @@ def _cuts(y, mu, cuts):
     k, last = y.astype(np.int64), cuts.size - 1
     if k.max() > cuts.size:
         raise ValueError(f"`y` must be at most {cuts.size}, the number of cuts, got {k.max()}.")
+    empty = np.flatnonzero(np.bincount(k, minlength=cuts.size + 1)[1 : cuts.size] == 0)
+    if len(empty):  # nothing would keep the cuts of that category in their order, and others would overlap
+        raise ValueError(
+            f"`y` has no row of category {empty[0] + 1}, between others: number the categories without it, with one cut "
+            "less."
+        )
     upper, inner = np.minimum(k, last), np.clip(k, 1, max(last, 1))
     gap = cuts[np.minimum(inner, last)] - cuts[inner - 1] if last else cuts[0 * k]
     return (cuts[upper] - mu, gap), (mu, *(cuts[j] for j in range(cuts.size))), {"top": float(cuts.size)}
+
+
+def _usual_cuts(y, count):
+    """Log odds of what is below each cut, ascending although categories may be empty."""
+    below = np.searchsorted(np.sort(y), np.arange(count), "right") + 0.5 * np.arange(1, count + 1)
+    share = below / (len(y) + 0.5 * (count + 1))
+    return np.log(share / (1.0 - share))
 
 
 def _cumulative(name, log_distribution, inner, distribution, noise):

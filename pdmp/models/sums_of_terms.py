@@ -63,8 +63,9 @@ DENSE_HESSIAN = 20_000  #: dimensions up to which a Hessian is made
 class Terms(Derivatives):
     """Rows of one expression, made by `pdmp.terms`."""
 
-    #: What rows made by `pdmp.Family.rows` know of their responses.
+    #: What rows made by `pdmp.Family.rows` know of their responses; and a block that must ascend, with where it begins.
     observed: Any = None
+    ascending: tuple[Block, np.ndarray] | None = None
 
     def __init__(self, loss: Callable, data: Sequence[ArrayLike], at: Sequence[Functional]) -> None:
         if isinstance(data, np.ndarray) or not isinstance(data, Sequence):
@@ -270,11 +271,19 @@ class SumOfTerms(Model):
                 known.setdefault(name, Log())
             place += size
         start = np.array([math.log(law.typical()) if law.positive else law.typical() for law in laws])
+        ordered = [rows.ascending for rows in terms if rows.ascending is not None]
+        for block, values in ordered:
+            start[block.first : block.first + block.size] = values
+        start = _read_initial(parameters, start, initial)
+        for block, _ in ordered:
+            own = np.ravel(start)[block.first : block.first + block.size]
+            if np.any(np.diff(own) <= 0.0):
+                raise ValueError(f"`initial`: {block.name} are cuts, which ascend; got {own.tolist()}.")
         super().__init__(
             dim=parameters.dim,
             n_data=sum(rows.n for rows in terms),
             variables={name: (size,) if size > 1 else () for name, size in sizes.items()},
-            initial=_read_initial(parameters, start, initial),
+            initial=start,
             transforms=known,
         )
 

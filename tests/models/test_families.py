@@ -364,3 +364,27 @@ def test_messages(call, said):
     with pytest.raises((TypeError, ValueError), match=said) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["cumulative", "cumulative_probit"])
+def test_where_the_search_for_cuts_begins(name):
+    """Ascending, also where the first and the last category are empty; cuts that do not ascend are refused."""
+    rng, p = np.random.default_rng(4), pdmp.Parameters(before=1, cut=4, beta=1)
+    u = rng.normal(size=200)
+    y = 1.0 + np.digitize(u + rng.logistic(size=200), [-0.5, 1.0])
+    rows = FAMILIES[name].rows(y, mu=u[:, None] @ p.beta, cuts=p.cut)
+    model = sum_of_terms(p, [rows], dict.fromkeys(p.sizes, Normal(0.0, 2.5)))
+    own = model.initial[1:5]
+    assert np.all(np.diff(own) > 0.0) and model.initial[[0, 5]].tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(special.expit(own), [(np.sum(y <= j) + 0.5 * (j + 1)) / 202.5 for j in range(4)])
+    mode = model.mode()
+    assert mode is not None and np.all(np.diff(mode[1:5]) > 0.0)
+    priors = dict.fromkeys(p.sizes, Normal(0.0, 2.5))
+    given = sum_of_terms(p, [rows], priors, initial={"cut": [-2.0, 0.0, 1.0, 2.0]})
+    np.testing.assert_allclose(given.mode(), mode, atol=1e-3)
+    for bad in ({"cut": [-2.0, 0.0, 0.0, 2.0]}, [0.0, 1.0, 0.5, 2.0, 3.0, 0.0]):
+        with pytest.raises(ValueError, match="`initial`: cut are cuts, which ascend; got "):
+            sum_of_terms(p, [rows], initial=bad)
+    for k in (1.0, 2.0, 3.0):
+        with pytest.raises(ValueError, match=f"`y` has no row of category {k:.0f}, between others: number the"):
+            FAMILIES[name].rows(np.where(y == k, 0.0, y), mu=u[:, None] @ p.beta, cuts=p.cut)
