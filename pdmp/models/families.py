@@ -453,8 +453,8 @@ def _cuts(y, mu, cuts):
     empty = np.flatnonzero(np.bincount(k, minlength=cuts.size + 1)[1 : cuts.size] == 0)
     if len(empty):  # nothing would keep the cuts of that category in their order, and others would overlap
         raise ValueError(
-            f"`y` has no row of category {empty[0] + 1}, between others: number the categories without it, with one cut "
-            "less."
+            f"`y` has no row of category {empty[0] + 1}, between others: number the categories without it, with one "
+            "cut less."
         )
     upper, inner = np.minimum(k, last), np.clip(k, 1, max(last, 1))
     gap = cuts[np.minimum(inner, last)] - cuts[inner - 1] if last else cuts[0 * k]
