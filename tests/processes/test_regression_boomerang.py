@@ -235,7 +235,7 @@ def test_the_path_is_a_function_of_the_seed_alone():
 
 
 #: Rows of each law: as few as keep the rows that are looked at, in plain Python, below some hundreds a turn.
-SIZES = {NormalLaw: 120, StudentTLaw: 600, LogitLaw: 60, ProbitLaw: 30, PoissonLaw: 20, NegativeBinomialLaw: 250}
+SIZES = {NormalLaw: 120, StudentTLaw: 1_500, LogitLaw: 60, ProbitLaw: 30, PoissonLaw: 20, NegativeBinomialLaw: 250}
 
 
 @pytest.mark.slow
