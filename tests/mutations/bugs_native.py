@@ -13,6 +13,16 @@ BUGS = [
     Bug(name, file, old, new, tuple(tests.split()))
     for name, file, old, new, tests in (
         (
+            "shipped: run by any processor",
+            INTERNALS,
+            "all(features.get(name, False) for name in NEEDED)",
+            "any(features.get(name, False) for name in NEEDED)",
+            CHANGED,
+        ),
+        ("shipped: though a processor is named", INTERNALS, "CPU_NAME is not None or not", "CPU_NAME is False or not", CHANGED),
+        ("shipped: not looked for", INTERNALS, "        if shipped():\n", "        if False:\n", DISK),
+        ("shipped: damaged code is run", INTERNALS, "if hashlib.sha256(content[32:]).digest() != content[:32]:", "if not content:", DISK),
+        (
             "fingerprint: default arguments are left out",
             FINGERPRINTS,
             "        self.value(function.__defaults__)\n",
