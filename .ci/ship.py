@@ -11,12 +11,15 @@ versions of numba, and on older processors, the package compiles as it does with
 import concurrent.futures
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
+
+from pdmp.native.numba_internals import GENERATION
 
 SETTING = """
 import warnings
@@ -44,7 +47,7 @@ COMMANDS = [
 def compiled(command, package, cache):
     """Run a command with the package at a place, and keep what it compiles."""
     environment = os.environ | {
-        "NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg",
+        "NUMBA_CPU_NAME": GENERATION, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg",
         "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as here:
@@ -55,6 +58,8 @@ def compiled(command, package, cache):
 
 def main(path):
     """Write the second wheel."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise SystemExit(f"code is made for {GENERATION} here, and this is {platform.machine()}.")
     wheel, began = pathlib.Path(path).resolve(), time.perf_counter()
     tool = [sys.executable, "-m", "wheel"]
     with tempfile.TemporaryDirectory() as work:
