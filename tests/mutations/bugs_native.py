@@ -7,6 +7,7 @@ FINGERPRINTS, INTERNALS, MESSAGES = (
 )
 ADDRESSES, CALLED = "pdmp/native/addresses.py", "tests/native/test_addresses.py"
 HASHED, DISK = "tests/native/test_fingerprints.py", "tests/native/test_disk.py"
+CAME = "test_code_that_came_with_the_package_is_run_and_what_did_not_come_is_compiled"
 SAID, CHANGED = "tests/native/test_messages.py", "tests/native/test_numba_internals.py"
 
 BUGS = [
@@ -20,8 +21,8 @@ BUGS = [
             CHANGED,
         ),
         ("shipped: though a processor is named", INTERNALS, "CPU_NAME is not None or not", "CPU_NAME is False or not", CHANGED),
-        ("shipped: not looked for", INTERNALS, "        if shipped():\n", "        if False:\n", DISK),
-        ("shipped: damaged code is run", INTERNALS, "if hashlib.sha256(content[32:]).digest() != content[:32]:", "if not content:", DISK),
+        ("shipped: not looked for", INTERNALS, "        if shipped():\n", "        if False:\n", f"{DISK}::{CAME}"),
+        ("shipped: damaged code is run", INTERNALS, "if hashlib.sha256(content[32:]).digest() != content[:32]:", "if not content:", f"{DISK}::{CAME}"),
         (
             "fingerprint: default arguments are left out",
             FINGERPRINTS,
