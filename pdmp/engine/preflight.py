@@ -14,6 +14,7 @@ import builtins
 import copy
 import difflib
 import dis
+import hashlib
 import inspect
 import numbers
 import os
@@ -41,6 +42,7 @@ from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
+COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen whether a rehearsal changes them
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -295,7 +297,33 @@ def _differs_each_time(value):
 
 
 def rehearse(process, chain):
-    """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails."""
+    """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails.
+
+    Or for an array in a field that they have written to: a run of the same seed would then not be the same again.
+    """
+    before = _contents(process)
+    _rehearse(process, chain)
+    for was, now in zip(before, _contents(process), strict=True):
+        if now != was:
+            raise TypeError(
+                f"`self.{now[1]}` of {now[0]} is written to while a run goes on, so that no `seed` repeats "
+                "it and chains disturb each other: keep what changes in an array of the process's `memory`."
+            )
+
+
+def _contents(process):
+    """The fields of the user's compiled objects, and digests of the arrays in them."""
+    found = []
+    for part in _parts(process, {}):
+        for field in () if _is_trusted(type(part).__module__) else type(part)._annotations:
+            value = getattr(part, field, None)
+            arrays = [a for a in (value if isinstance(value, tuple) else (value,)) if isinstance(a, np.ndarray)]
+            if sum(a.nbytes for a in arrays) <= COMPARED_BYTES:
+                found.append((type(part).__name__, field, [hashlib.blake2b(a.tobytes()).digest() for a in arrays]))
+    return found
+
+
+def _rehearse(process, chain):
     model = process.model
     if isinstance(model, Model) and not _is_trusted(type(model).__module__):
         x, out = np.array(chain.state.x[: model.dim]), np.zeros(model.dim)

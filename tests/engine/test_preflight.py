@@ -408,6 +408,69 @@ def test_a_generator_that_the_class_keeps_is_refused():
         mine()
 
 
+def turns_after_three(self, state, i, now, rng):
+    self.short[0] += 1.0
+    if self.short[0] % 3.0 == 0.0:
+        state.v[i] = -state.v[i]
+    return 0
+
+
+def waits_longer(self, state, i, now, rng):
+    self.short[0] *= 2.0
+    return now + self.short[0] * rng.standard_exponential(), pdmp.CERTAIN
+
+
+def rate_that_remembers(self, state, i, now, rng):
+    self.short[-1] = now
+    return 1.0
+
+
+class Remembering(pdmp.models.Gaussian):
+    """A model that counts the calls of its gradient."""
+
+    calls: np.ndarray
+
+    def __init__(self):
+        super().__init__(np.zeros(2), np.ones(2))
+        self.calls = np.zeros(1, int)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        self.calls[0] += 1
+        out += x
+
+
+class InPairs(Right):
+    pair: tuple
+
+    def __init__(self):
+        super().__init__()
+        self.pair = np.zeros(2), np.zeros(3)
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        self.pair[1][2] = now
+        return 0
+
+
+WRITTEN = {
+    "jump": (lambda: mine(jump=turns_after_three)(), "short` of Mine"),
+    "clock": (lambda: mine(clock=waits_longer)(), "short` of Mine"),
+    "rate": (lambda: mine(clock=bounded_clock, rate=rate_that_remembers)(), "short` of Mine"),
+    "model": (lambda: pdmp.BPS(Remembering(), refresh_rate=1.0), "calls` of Remembering"),
+    "pair": (InPairs, "pair` of InPairs"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_array_in_a_field_is_not_written_to(name, monkeypatch):
+    """A second run with the same seed would go another way."""
+    make, said = WRITTEN[name]
+    monkeypatch.setattr(Chain, "compile", lambda chain: pytest.fail("it is compiled before the mistake is found"))
+    with pytest.raises(TypeError, match=f"^`self.{said} is written to while a run goes on, .* of the process's `mem"):
+        pdmp.sample(make(), time=10.0, seed=1)
+
+
 def test_a_search_for_generators_ends():
     kept = Keeping([[float(i)] for i in range(60_000)])
     assert len(kept.source) == 60_000
