@@ -32,9 +32,11 @@ BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: smallest number of stretches for batch means
 #: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up; and
-#: after so many, and `REPEATED` for each clock, that are one and the same time, no budget of time.
+#: after so many, and `REPEATED` for each clock, that advance by less than `STILL` of the time each, no budget of time.
+#: Of clocks of constant rates it is a part in as many as there were candidates: 10¹³ are more than a run makes.
 IDLE_CANDIDATES = 1_000_000
 REPEATED = 100
+STILL = 1e-13
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -221,7 +223,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
-        self.stood = 0  # candidate times so far, one after the other, that were the present one
+        self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
         self.warming = warmup > 0.0
@@ -301,7 +303,8 @@ class Chain:
                 self._fail(status)
             if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
                 self._fail(scheduler.NOT_FINITE)
-            self.stood = self.stood + int(self.state.counts[CANDIDATES] - candidates) if self.state.now[0] == now else 0
+            candidates, advanced = int(self.state.counts[CANDIDATES] - candidates), self.state.now[0] - now
+            self.stood = self.stood + candidates if advanced <= STILL * candidates * now else 0
             self._check_standing()
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
@@ -444,7 +447,8 @@ class Chain:
         now = float(self.state.now[0])
         text = (
             f"clock {self.state.heap[0]} of {type(self.process).__name__} does not advance: {self.stood:,} candidate "
-            f"times one after the other were {now:.6g}; `clock` must return `now` plus a waiting time, not 0 for ever"
+            f"times one after the other were {now:.6g}, or nearly; `clock` must return `now` plus a waiting time, not "
+            "0 for ever, nor ever less"
         )
         self.stopped, self.failure = "failed", (text, now, self.position(now))
 
