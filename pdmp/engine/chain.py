@@ -406,7 +406,7 @@ class Chain:
             if single and state.pending[0] == state.heap[0] and math.isfinite(proposed):
                 now = proposed  # the rate of this proposal failed; else a clock or a jump did, at the last proposal
             text = process.missing_rate(float(state.bounds[state.heap[0]]))
-            text = text or f"the gradient or the rate of {who} is not finite"
+            text = text or process.lost(state) or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (
