@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp.engine import scheduler
+from pdmp.engine.preflight import is_trusted
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
@@ -37,6 +38,7 @@ BATCHES = 32  #: smallest number of stretches for batch means
 IDLE_CANDIDATES = 1_000_000
 REPEATED = 100
 STILL = 1e-13
+WATCHED = 64  #: after so many candidates, and later 16 to 32 times in a doubling, it is seen what events change
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -223,6 +225,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
+        self.watched = len(self.state.moved) > 1 and not is_trusted(type(process).__module__)
         self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
@@ -280,9 +283,10 @@ class Chain:
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
             now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
+            chunk, kept = self._watch() if self.watched else (self.chunk, None)
             try:
                 with self.process.helper_threads(self.state):
-                    status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+                    status = scheduler.advance(native, self.state, self.recording, limits, chunk, self.rng)
             except KeyboardInterrupt:  # Ctrl-C, where an executor runs segments in the main thread
                 raise
             except BaseException as error:  # raised by a method of the user's, or for want of memory
@@ -292,7 +296,8 @@ class Chain:
             took, before = after - before, after
             self.seconds += took
             if status == scheduler.CHUNK:
-                self._adapt_chunk(took, budget.seconds - self.seconds)
+                if chunk == self.chunk:
+                    self._adapt_chunk(took, budget.seconds - self.seconds)
             elif status == scheduler.FULL:
                 self._store()
             elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:
@@ -306,6 +311,8 @@ class Chain:
             candidates, advanced = int(self.state.counts[CANDIDATES] - candidates), self.state.now[0] - now
             self.stood = self.stood + candidates if advanced <= STILL * candidates * now else 0
             self._check_standing()
+            if kept is not None:
+                self._check_scope(*kept)
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
@@ -440,6 +447,28 @@ class Chain:
             x, at = last[0].copy(), last[1]
             now = now if at is None else float(at)
         self.stopped, self.failure = "failed", (text, now, x)
+
+    def _watch(self):
+        """Candidates of the next chunk; at some of their numbers few, and copies of the path and the time before."""
+        state, done = self.state, int(self.state.counts[CANDIDATES])
+        step = max(WATCHED, 1 << max(done.bit_length() - 5, 0))
+        if done % step:
+            return min(self.chunk, step - done % step), None
+        kept = state.x.copy(), state.v.copy(), state.moved.copy(), float(state.now[0])
+        return max(1, min(len(state.x) // 4, FIRST_CHUNK)), kept
+
+    def _check_scope(self, x, v, moved, then):
+        """Coordinates that no event has touched since then must be what they were."""
+        state = self.state
+        different = [(a != b) & ~(np.isnan(a) & np.isnan(b)) for a, b in ((state.x, x), (state.v, v))]
+        wrong = (state.moved == moved) & (moved < then) & (different[0] | different[1])
+        if self.stopped != "failed" and wrong.any():
+            text = (
+                f"`jump` of {type(self.process).__name__} changed coordinate {np.argmax(wrong)} outside the row of "
+                "`scope` of its clock, so that its path is broken: name all that an event may change"
+            )
+            now = float(state.now[0])
+            self.stopped, self.failure = "failed", (text, now, self.position(now))
 
     def _check_standing(self):
         if self.stopped is not None or self.stood < IDLE_CANDIDATES + REPEATED * len(self.state.heap):
