@@ -48,8 +48,8 @@ SPIKE = 10.0
 #: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
 #: distance of the last three it changes where flat.
 NECK = (0.0, 5.0, 7.5, 10.0)
-#: Evaluations from which on no other coordinate is looked at for that, or fewer of many data.
-NECKS = 500
+#: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
+NECKS = 1000
 #: Steps of Newton's method to each mode.
 NEWTON = 8
 #: By what factor a derivative along another coordinate grows to the last of these places, at least.
@@ -96,7 +96,8 @@ class _Search:
         self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
         passes = TERMS // max(model.n_data, 1)
         self.few, self.count = passes < 5 * COORDINATES, 0
-        self.dense, self.most = self.dim <= DENSE and passes >= 10 * self.dim, min(NECKS, passes // 4)
+        self.dense = self.dim <= DENSE and passes >= 10 * self.dim
+        self.most = min(max(NECKS, 10 * self.dim), passes // 2)
 
     def potential(self, x):
         """U(x), NaN where it cannot be computed, infinite outside."""
@@ -286,7 +287,7 @@ class _Search:
         """
         if not self.dense or self.dim == 1:
             return None
-        p, found, most = self.points[0][0], [], self.count + self.most
+        p, found = self.points[0][0], []
         here = self.gradient(p)
         wide = np.maximum(np.abs(here), 1e-9 * np.abs(here).max())
         for j, step in enumerate(np.diag(np.abs(p) + NECK[-1])):
@@ -295,8 +296,9 @@ class _Search:
             bends[j] = 0.0
             k = int(np.argmax(bends))
             found.append((bends[k], j, 1.0 if abs(up[k]) > abs(down[k]) else -1.0, np.flatnonzero(bends > NARROWER)))
+        self.last = self.count + self.most
         for _, j, side, rest in sorted(found, key=lambda f: -f[0]):
-            if len(rest) == 0 or self.count > most:
+            if len(rest) == 0 or self.count > self.last:
                 break
             x, levels = self.x.copy(), []
             for t in NECK:
@@ -326,7 +328,7 @@ class _Search:
                 y = x.copy()
                 y[i] += 1e-4 * self.scale[i]
                 hessian[row] = (self.gradient(y)[rest] - gradient) / (y[i] - x[i])
-            if not np.all(np.isfinite(hessian)):
+            if self.count > self.last or not np.all(np.isfinite(hessian)):
                 break
             values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
             inverse = vectors / np.maximum(np.abs(values), 1e-12 * np.abs(values).max()) @ vectors.T

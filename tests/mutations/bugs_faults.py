@@ -405,8 +405,8 @@ BUGS = [
         (
             "propriety: flat directions and necks of few coordinates alone",
             "pdmp/models/propriety.py",
-            "self.dense, self.most = self.dim <= DENSE and",
-            "self.dense, self.most = self.dim <= COORDINATES and",
+            "self.dense = self.dim <= DENSE and",
+            "self.dense = self.dim <= COORDINATES and",
             "tests/models/test_propriety.py",
         ),
         (
@@ -456,6 +456,13 @@ BUGS = [
             "pdmp/models/propriety.py",
             "seen = len(slopes) > (1 if math.isnan(u) else 0)",
             "seen = len(slopes) > 0",
+            "tests/models/test_propriety.py",
+        ),
+        (
+            "propriety: a search for modes that costs what it will",
+            "pdmp/models/propriety.py",
+            "if self.count > self.last or not np.all(np.isfinite(hessian)):",
+            "if not np.all(np.isfinite(hessian)):",
             "tests/models/test_propriety.py",
         ),
         (
