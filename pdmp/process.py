@@ -392,6 +392,10 @@ class Process(Compiled):
         """Name of the bound on the rate, and of the class that states it, for messages."""
         return f"the bound that {type(self.model if self.model is not None else self).__name__} gives"
 
+    def lost(self, state: State) -> str | None:
+        """For the message of a failure: that the path is where no bounds are known; None: it is not."""
+        return None
+
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Initial velocities (d,), for a chain that starts at `x`."""
         return np.ones(self.dim)

@@ -16,6 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from pdmp.engine import scheduler
+from pdmp.engine.preflight import is_trusted
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
@@ -32,9 +33,12 @@ BUFFER_BYTES = 8_000_000  #: size of the skeleton's buffer
 SKELETON_BYTES = 2_000_000_000  #: largest skeleton of a run, all chains together
 BATCHES = 32  #: smallest number of stretches for batch means
 #: If no data have been counted after so many candidate times, a budget of data passes alone would never be used up; and
-#: after so many, and `REPEATED` for each clock, that are one and the same time, no budget of time.
+#: after so many, and `REPEATED` for each clock, that advance by less than `STILL` of the time each, no budget of time.
+#: Of clocks of constant rates it is a part in as many as there were candidates: 10¹³ are more than a run makes.
 IDLE_CANDIDATES = 1_000_000
 REPEATED = 100
+STILL = 1e-13
+WATCHED = 64  #: after so many candidates, and later 16 to 32 times in a doubling, it is seen what events change
 
 _REASONS = {
     scheduler.TIME_UP: "time",
@@ -221,7 +225,8 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
-        self.stood = 0  # candidate times so far, one after the other, that were the present one
+        self.watched = len(self.state.moved) > 1 and not is_trusted(type(process).__module__)
+        self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start
         self.warming = warmup > 0.0
@@ -278,9 +283,10 @@ class Chain:
                 min(budget.time, sys.float_info.max), budget.events, budget.proposals, budget.data, self.rows, strict
             )
             now, candidates = self.state.now[0], self.state.counts[CANDIDATES]
+            chunk, kept = self._watch() if self.watched else (self.chunk, None)
             try:
                 with self.process.helper_threads(self.state):
-                    status = scheduler.advance(native, self.state, self.recording, limits, self.chunk, self.rng)
+                    status = scheduler.advance(native, self.state, self.recording, limits, chunk, self.rng)
             except KeyboardInterrupt:  # Ctrl-C, where an executor runs segments in the main thread
                 raise
             except BaseException as error:  # raised by a method of the user's, or for want of memory
@@ -290,7 +296,8 @@ class Chain:
             took, before = after - before, after
             self.seconds += took
             if status == scheduler.CHUNK:
-                self._adapt_chunk(took, budget.seconds - self.seconds)
+                if chunk == self.chunk:
+                    self._adapt_chunk(took, budget.seconds - self.seconds)
             elif status == scheduler.FULL:
                 self._store()
             elif status == scheduler.TIME_UP and self.process.ended(self.state) is not None:
@@ -301,8 +308,11 @@ class Chain:
                 self._fail(status)
             if self.stopped != "failed" and self.process.failure is not None:  # in the last numbers of the path
                 self._fail(scheduler.NOT_FINITE)
-            self.stood = self.stood + int(self.state.counts[CANDIDATES] - candidates) if self.state.now[0] == now else 0
+            candidates, advanced = int(self.state.counts[CANDIDATES] - candidates), self.state.now[0] - now
+            self.stood = self.stood + candidates if advanced <= STILL * candidates * now else 0
             self._check_standing()
+            if kept is not None:
+                self._check_scope(*kept)
             self._check_hopeless(budget)
             if self.stopped is None and self.seconds >= budget.seconds:
                 self._reach("seconds")
@@ -403,7 +413,7 @@ class Chain:
             if single and state.pending[0] == state.heap[0] and math.isfinite(proposed):
                 now = proposed  # the rate of this proposal failed; else a clock or a jump did, at the last proposal
             text = process.missing_rate(float(state.bounds[state.heap[0]]))
-            text = text or f"the gradient or the rate of {who} is not finite"
+            text = text or process.lost(state) or f"the gradient or the rate of {who} is not finite"
             if process.ticks:
                 step = int(state.counts[EVENTS]) // process.ticks + 1
                 text = (
@@ -438,13 +448,36 @@ class Chain:
             now = now if at is None else float(at)
         self.stopped, self.failure = "failed", (text, now, x)
 
+    def _watch(self):
+        """Candidates of the next chunk; at some of their numbers few, and copies of the path and the time before."""
+        state, done = self.state, int(self.state.counts[CANDIDATES])
+        step = max(WATCHED, 1 << max(done.bit_length() - 5, 0))
+        if done % step:
+            return min(self.chunk, step - done % step), None
+        kept = state.x.copy(), state.v.copy(), state.moved.copy(), float(state.now[0])
+        return max(1, min(len(state.x) // 4, FIRST_CHUNK)), kept
+
+    def _check_scope(self, x, v, moved, then):
+        """Coordinates that no event has touched since then must be what they were."""
+        state = self.state
+        different = [(a != b) & ~(np.isnan(a) & np.isnan(b)) for a, b in ((state.x, x), (state.v, v))]
+        wrong = (state.moved == moved) & (moved < then) & (different[0] | different[1])
+        if self.stopped != "failed" and wrong.any():
+            text = (
+                f"`jump` of {type(self.process).__name__} changed coordinate {np.argmax(wrong)} outside the row of "
+                "`scope` of its clock, so that its path is broken: name all that an event may change"
+            )
+            now = float(state.now[0])
+            self.stopped, self.failure = "failed", (text, now, self.position(now))
+
     def _check_standing(self):
         if self.stopped is not None or self.stood < IDLE_CANDIDATES + REPEATED * len(self.state.heap):
             return
         now = float(self.state.now[0])
         text = (
             f"clock {self.state.heap[0]} of {type(self.process).__name__} does not advance: {self.stood:,} candidate "
-            f"times one after the other were {now:.6g}; `clock` must return `now` plus a waiting time, not 0 for ever"
+            f"times one after the other were {now:.6g}, or nearly; `clock` must return `now` plus a waiting time, not "
+            "0 for ever, nor ever less"
         )
         self.stopped, self.failure = "failed", (text, now, self.position(now))
 

@@ -14,6 +14,7 @@ import builtins
 import copy
 import difflib
 import dis
+import hashlib
 import inspect
 import numbers
 import os
@@ -41,6 +42,7 @@ from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
+COMPARED_BYTES = 100_000_000  #: of the arrays of a field, of which it is seen whether a rehearsal changes them
 STANDING = 3  #: events of one clock at the same time, one after the other, that no process makes
 _compared = weakref.WeakSet()  # models whose gradients have been compared with their potentials
 _judged = weakref.WeakKeyDictionary()  # what was found of the densities of models, and of processes with walls
@@ -62,7 +64,8 @@ def trust(package: str) -> None:
     _trusted.add(package)
 
 
-def _is_trusted(module):
+def is_trusted(module):
+    """Whether the classes of a module are exempt from these checks."""
     return (module or "").partition(".")[0] in _trusted
 
 
@@ -85,10 +88,10 @@ def _parts(value, seen):
 def check_methods(process):
     """Raise a `TypeError` for the first mistake found by reading the methods of the process and of its parts."""
     for part in _parts(process, {}):
-        if not _is_trusted(type(part).__module__):
+        if not is_trusted(type(part).__module__):
             check_attributes(part)
         for name, method in type(part)._methods.items():
-            if not _is_trusted(method.__module__):
+            if not is_trusted(method.__module__):
                 _check_names(part, name, method)
                 _check_returns(part, name, method)
                 _check_random(f"`{name}` of {type(part).__name__}", method, set())
@@ -100,7 +103,7 @@ def check_target(model):
     Term by term at few points and data, for at most some tenths of a second, which `pdmp.Model.check_gradient` does for
     more; and over all data together, in every coordinate.
     """
-    if not isinstance(model, Model) or _is_trusted(type(model).__module__) or model in _compared:
+    if not isinstance(model, Model) or is_trusted(type(model).__module__) or model in _compared:
         return
     try:
         check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
@@ -129,7 +132,7 @@ def check_propriety(model, initial=None, process=None):
     if not isinstance(model, Model) or getattr(process, "starts", None) is not None:
         return 0
     flat = not np.all(np.isfinite(np.asarray(getattr(model, "prior_scale", 1.0), float)))
-    if _is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
+    if is_trusted(type(model).__module__) and not isinstance(model, (FunctionModel, SumOfTerms)) and not flat:
         return 0
     known, walls, count = model, [], 0  # by whom what is found is known the next time
     while process is not None:
@@ -229,7 +232,7 @@ def _check_returns(owner, name, method):
     """Raise a `TypeError` if a method that must return a value can end without one."""
     needed = getattr(owner, "_returned", {}).get(name)
     if needed is None:  # as that of the package which it replaces
-        bases = [base for base in type(owner).__mro__ if name in vars(base) and _is_trusted(base.__module__)]
+        bases = [base for base in type(owner).__mro__ if name in vars(base) and is_trusted(base.__module__)]
         if not bases or None in _constants_returned(vars(bases[0])[name]):
             return
         needed = f"a value, as that of {bases[0].__name__} does"
@@ -295,9 +298,35 @@ def _differs_each_time(value):
 
 
 def rehearse(process, chain):
-    """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails."""
+    """Call the methods of a user's process and model in plain Python; a `TypeError` for the first that fails.
+
+    Or for an array in a field that they have written to: a run of the same seed would then not be the same again.
+    """
+    before = _contents(process)
+    _rehearse(process, chain)
+    for was, now in zip(before, _contents(process), strict=True):
+        if now != was:
+            raise TypeError(
+                f"`self.{now[1]}` of {now[0]} is written to while a run goes on, so that no `seed` repeats "
+                "it and chains disturb each other: keep what changes in an array of the process's `memory`."
+            )
+
+
+def _contents(process):
+    """The fields of the user's compiled objects, and digests of the arrays in them."""
+    found = []
+    for part in _parts(process, {}):
+        for field in () if is_trusted(type(part).__module__) else type(part)._annotations:
+            value = getattr(part, field, None)
+            arrays = [a for a in (value if isinstance(value, tuple) else (value,)) if isinstance(a, np.ndarray)]
+            if sum(a.nbytes for a in arrays) <= COMPARED_BYTES:
+                found.append((type(part).__name__, field, [hashlib.blake2b(a.tobytes()).digest() for a in arrays]))
+    return found
+
+
+def _rehearse(process, chain):
     model = process.model
-    if isinstance(model, Model) and not _is_trusted(type(model).__module__):
+    if isinstance(model, Model) and not is_trusted(type(model).__module__):
         x, out = np.array(chain.state.x[: model.dim]), np.zeros(model.dim)
         last = model.n_data - 1
         calls = {"prior_potential": (x,), "add_prior_gradient": (x, out)}
@@ -305,7 +334,7 @@ def rehearse(process, chain):
             calls |= {"term_potential": (x, last), "add_term_gradient": (x, last, out)}
         for name, arguments in calls.items():
             _call(model, name, *arguments)
-    if _is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
+    if is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
         _rehearse_clock(process, i, copied(chain.state), copy.deepcopy(chain.rng))
@@ -459,8 +488,8 @@ def _attempt(owner, native, name, arguments):
         while trace is not None:
             frames.append((trace.tb_frame.f_code, trace.tb_lineno, trace.tb_frame.f_globals.get("__name__")))
             trace = trace.tb_next
-        own = [frame for frame in frames if not _is_trusted(frame[2])]
-        inside = bool(frames) and _is_trusted(frames[-1][2])
+        own = [frame for frame in frames if not is_trusted(frame[2])]
+        inside = bool(frames) and is_trusted(frames[-1][2])
         # An index out of bounds inside a package is caused by the arguments that the user's method passed. Any other
         # error inside a package may be a difference between plain Python and compiled code.
         if not own or inside and not isinstance(error, IndexError):

@@ -67,6 +67,10 @@ class Described(NamedTuple):
         return {part.name for part in parts} & self.names
 
 
+class OtherRows(ValueError):
+    """A function of a formula returned values of other rows than those of the table, or in another order."""
+
+
 class Label(str):
     """Name of a column, in the formula, whose values are labels there: of a category or a grouping."""
 
@@ -132,6 +136,12 @@ def _evaluated(part, of_labels, taker, table, environment):
     Truth values stay what they are unless they are computed with: a function may choose rows by them.
     """
     values = type(part).eval(part, table, environment)
+    pandas = import_pandas()
+    if isinstance(values, (pandas.Series, pandas.DataFrame)) and not values.index.equals(table.index):
+        raise OtherRows(
+            f"{getattr(part, 'callee', part)}(...) returns a pandas {type(values).__name__} whose index is not that of "
+            "its columns, so that values may belong to other rows: keep the index, or return `.to_numpy()`"
+        )
     computes, of_bits = taker is None and not of_labels, False
     if hasattr(taker, "symbol"):
         computes = taker.symbol in ARITHMETIC
@@ -381,7 +391,8 @@ class Design:
             raise ValueError(f"`formula` {self.formula!r} names {error.args[0]!r}, which is not defined.") from None
         except Exception as error:
             said = " ".join(str(error).split()).rstrip(".")
-            raise ValueError(f"`formula` {self.formula!r} cannot be evaluated: {said}.") from None
+            kind = OtherRows if isinstance(error, OtherRows) else ValueError
+            raise kind(f"`formula` {self.formula!r} cannot be evaluated: {said}.") from None
 
     def _stack(self, parts, n):
         parts = [np.asarray(part, dtype=float).reshape(n, -1) for part in parts]
@@ -420,6 +431,8 @@ class Design:
                 found = np.asarray(self._evaluate(lambda row=row: again(table.iloc[[row]])), float).reshape(-1)[
                     :LOOKED_AT
                 ]
+            except OtherRows:  # an index that is that of the whole table by chance
+                raise
             except ValueError:  # what cannot be computed of one row
                 return False
             if not np.allclose(found, values[row], rtol=1e-9, atol=1e-9 * size):

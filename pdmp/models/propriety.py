@@ -8,9 +8,8 @@ Rays begin at random points near `initial`, and what is found must hold from a s
 symmetric, and through it U of a hierarchy with a spread falls without end though its density is proper. A ray ends as
 soon as U grows, mostly at its first place; one along which U falls is followed to 1e100.
 
-That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where U falls along a
-coordinate through `initial` itself, and others get narrower, these are integrated out by Laplace's method at three
-places.
+That a hierarchy is improper, with a flat prior on the logarithm of a spread, shows on no ray. Where a coordinate makes
+others narrower, these are integrated out by Laplace's method at three places of it.
 """
 
 from __future__ import annotations
@@ -46,13 +45,16 @@ STEPS = 20
 MENTIONED = 4
 #: U has a spike at 0 where it is lower by so much at 1e-12.
 SPIKE = 10.0
-#: How far away the marginal density of a coordinate is computed; by less than `LEVEL` times that it changes where flat.
-NECK = (6.0, 9.0, 12.0)
-#: Evaluations from which on no other coordinate is looked at for that, or fewer of many data.
+#: How far away the marginal density of a coordinate is computed, beyond 0 and the start; by less than `LEVEL` times the
+#: distance of the last three it changes where flat.
+NECK = (0.0, 5.0, 7.5, 10.0)
+#: Evaluations for that, ten times the dimension if that is more, or fewer of many data.
 NECKS = 1000
-#: By what factor the curvature along another coordinate grows from x to the first of these places, at least.
+#: Steps of Newton's method to each mode.
+NEWTON = 8
+#: By what factor a derivative along another coordinate grows to the last of these places, at least.
 NARROWER = 30.0
-#: Where a Newton step takes the decrement to less than this times what it was, the density is normal.
+#: Where a Newton step takes the decrement to less than this, or this times what it was, it was the last.
 NORMAL = 1e-6
 
 
@@ -94,7 +96,8 @@ class _Search:
         self.scale, self.rng = np.maximum(1.0, np.abs(x)), np.random.default_rng(0)
         passes = TERMS // max(model.n_data, 1)
         self.few, self.count = passes < 5 * COORDINATES, 0
-        self.dense, self.most = self.dim <= DENSE and passes >= 10 * self.dim, min(NECKS, passes // 4)
+        self.dense = self.dim <= DENSE and passes >= 10 * self.dim
+        self.most = min(max(NECKS, 10 * self.dim), passes // 2)
 
     def potential(self, x):
         """U(x), NaN where it cannot be computed, infinite outside."""
@@ -229,7 +232,8 @@ class _Search:
             if math.isnan(u) or u == -math.inf:
                 # Where a part has underflowed, e^x in log e^x, neither says much, unless U has been falling before.
                 certain = t >= 1e3 if u == -math.inf else t > EXACT
-                return Ray("falls", certain=certain and bool(slopes)) if falls and (slopes or u == u) else Ray("")
+                seen = len(slopes) > (1 if math.isnan(u) else 0)  # a fall to the first place says where a mode is
+                return Ray("falls", certain=certain and bool(slopes)) if falls and (seen or u == u) else Ray("")
             slopes.append((u - before) / math.log(t / t_before))
             if slopes[-1] > GROWS * shell:
                 return Ray("grows")
@@ -273,32 +277,35 @@ class _Search:
                 return 0.0
             rates.append((u - before) / math.log(1e3))
             before = u
-        return rates[-1]
+        return rates[-1] if rates[-1] < 2.0 * rates[-2] else 0.0  # not where U is steep there, near a far mode
 
     def neck(self):
-        """A coordinate along which U falls from x itself, and whose marginal density does not fall off there."""
+        """A coordinate that makes others narrower, and whose density without them does not fall off.
+
+        All else is held fixed: of what is proper nearly every conditional density is. Which get narrower is seen at a
+        random point, away from where they are narrow to: derivatives along them bend.
+        """
         if not self.dense or self.dim == 1:
             return None
-        here, slopes = self.potential(self.x), self.gradient(self.x)
-        if not (math.isfinite(here) and np.all(np.isfinite(slopes))):
-            return None
-        wide, found, most = None, [], self.count + self.most
-        for j in np.flatnonzero(np.abs(slopes) > 0.5):  # of J effects it is J
-            side = -np.sign(slopes[j])
-            narrow = self.x + side * NECK[0] * (np.arange(self.dim) == j)
-            fall = here - self.potential(narrow)
-            if not 0.5 * NECK[0] * abs(slopes[j]) < fall < math.inf:
-                continue
-            wide = self.curvatures(self.x) if wide is None else wide
-            ratios = self.curvatures(narrow) / np.maximum(wide, 1e-9 * wide.max())
-            found.append((np.nan_to_num(np.delete(ratios, j)).max(), j, side))
-        for ratio, j, side in sorted(found, reverse=True):
-            if ratio < NARROWER or self.count > most:
+        p, found = self.points[0][0], []
+        here = self.gradient(p)
+        wide = np.maximum(np.abs(here), 1e-9 * np.abs(here).max())
+        for j, step in enumerate(np.diag(np.abs(p) + NECK[-1])):
+            up, down = self.gradient(p + step), self.gradient(p - step)
+            bends = np.nan_to_num(np.abs(up - here + down - here) / wide, posinf=0.0)  # 0 where U is quadratic
+            bends[j] = 0.0
+            k = int(np.argmax(bends))
+            found.append((bends[k], j, 1.0 if abs(up[k]) > abs(down[k]) else -1.0, np.flatnonzero(bends > NARROWER)))
+        self.last = self.count + self.most
+        for _, j, side, rest in sorted(found, key=lambda f: -f[0]):
+            if len(rest) == 0 or self.count > self.last:
                 break
-            levels = [self.marginal(j, self.x[j] + side * NECK[0])]
-            for t in NECK[1:]:
-                levels.append(self.marginal(j, self.x[j] + side * t))
-                if not abs(levels[-1] - levels[-2]) < LEVEL * (NECK[1] - NECK[0]):
+            x, levels = self.x.copy(), []
+            for t in NECK:
+                x[j] = side * (max(side * self.x[j], 0.0) + t)
+                levels.append(self.marginal(x, rest))
+                change = levels[-1] - levels[-2] if len(levels) > 2 else 0.0 * levels[-1]  # the first is on the way
+                if not abs(change) < LEVEL * (NECK[2] - NECK[1]):
                     break
             else:
                 return Improper(
@@ -309,36 +316,32 @@ class _Search:
                 )
         return None
 
-    def curvatures(self, x):
-        """|Hr| / |r| of each coordinate, with the Hessian H at x and a direction r that is always the same."""
-        change = 1e-4 * (self.points[0][0] - self.x)
-        return np.abs(self.gradient(x + change) - self.gradient(x)) / np.abs(change)
+    def marginal(self, x, rest):
+        """-log of the integral over the coordinates `rest` by Laplace's method, up to a constant; NaN without a mode.
 
-    def marginal(self, j, value):
-        """-log of the integral over all but coordinate j by Laplace's method, up to a constant; NaN without a mode."""
-        x = self.x.copy()
-        x[j] = value
-        rest = np.flatnonzero(np.arange(self.dim) != j)
-        gradient = self.gradient(x)
-        for k in range(3):
-            hessian = np.empty((self.dim, self.dim))
-            for i in rest:
+        `x` is moved to the mode, near which the next begins: far from it, narrow ones are lost in rounding.
+        """
+        here, gradient = self.potential(x), self.gradient(x)[rest]
+        for _ in range(NEWTON):
+            hessian = np.empty((len(rest), len(rest)))
+            for row, i in enumerate(rest):
                 y = x.copy()
                 y[i] += 1e-4 * self.scale[i]
-                hessian[i] = (self.gradient(y) - gradient) / (y[i] - x[i])
-            hessian = 0.5 * (hessian + hessian.T)[np.ix_(rest, rest)]
-            try:
-                root = np.linalg.cholesky(hessian)
-            except np.linalg.LinAlgError:
-                return math.nan
-            if k < 2:
-                step = np.linalg.solve(hessian, gradient[rest])
-                decrement = gradient[rest] @ step
-                x[rest] -= step
-                gradient = self.gradient(x)
-                if gradient[rest] @ np.linalg.solve(hessian, gradient[rest]) <= NORMAL * decrement:
+                hessian[row] = (self.gradient(y)[rest] - gradient) / (y[i] - x[i])
+            if self.count > self.last or not np.all(np.isfinite(hessian)):
+                break
+            values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T))
+            inverse = vectors / np.maximum(np.abs(values), 1e-12 * np.abs(values).max()) @ vectors.T
+            before, step, decrement = x[rest], inverse @ gradient, gradient @ inverse @ gradient
+            for size in 0.5 ** np.arange(10):
+                x[rest] = before - size * step
+                below = self.potential(x)
+                if below <= here + NORMAL:
                     break
-        return self.potential(x) + float(np.log(np.diag(root)).sum())
+            here, gradient = below, self.gradient(x)[rest]
+            if values[0] > 0.0 and gradient @ inverse @ gradient <= NORMAL * max(1.0, decrement):
+                return here + 0.5 * float(np.log(values).sum())
+        return math.nan
 
     # -- words -----------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from pdmp.models.regressions.design import products
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import compiled, inlined, positive
 from pdmp.native.vectors import exp
-from pdmp.process import HORIZON, Process, last_moved
+from pdmp.process import HORIZON, Process, State, last_moved
+from pdmp.processes.remainders import beyond
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import draw_component
 
@@ -267,6 +268,9 @@ class AnchoredZigZag(Process):
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.choice([-1.0, 1.0], self.dim) * self.speed
+
+    def lost(self, state: State) -> str | None:
+        return beyond(self, state)
 
     def describe_bound(self) -> str:
         return f"the bound on single rows of {self.model.likelihood.name}"

@@ -142,6 +142,9 @@ class Extended(Process):
     def describe_bound(self) -> str:
         return self.inner.describe_bound()
 
+    def lost(self, state: State) -> str | None:
+        return self.inner.lost(state._replace(memory=state.memory.inner))
+
     def resolve(self, x: np.ndarray) -> Self:
         resolved = copy.copy(self)
         resolved.inner = self.inner.resolve(x)

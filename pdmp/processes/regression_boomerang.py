@@ -68,11 +68,11 @@ from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive
-from pdmp.process import CERTAIN, DATA, HORIZON, Process, positions, velocities
+from pdmp.process import CERTAIN, DATA, HORIZON, Process, State, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference
 from pdmp.processes.regression_zigzag import survey_rows
-from pdmp.processes.remainders import Shells
+from pdmp.processes.remainders import Shells, beyond
 from pdmp.processes.row_bounds import BY_LEVEL, Plan, in_pieces, in_shells, row_bounds, together
 from pdmp.thinning.constant import constant_arrival
 
@@ -241,6 +241,9 @@ class RowFactors(Process):
         v = np.zeros(self.dim)
         self.reference.draw(rng, v)
         return v
+
+    def lost(self, state: State) -> str | None:
+        return beyond(self, state)
 
     def describe_bound(self) -> str:
         law = getattr(self.model, "likelihood", None)

@@ -17,6 +17,7 @@ from numpy.random import standard_normal
 
 import discrete
 import pdmp
+from pdmp.engine import chain as chain_module
 from pdmp.engine import preflight
 from pdmp.engine.chain import Chain
 from pdmp.interfaces.report import Report
@@ -406,6 +407,124 @@ def test_a_generator_that_the_class_keeps_is_refused():
     mine = type("Mine", (Right,), {"__annotations__": {"source": "object"}, "source": [np.random.default_rng(1)]})
     with pytest.raises(TypeError, match="`self.source` of Mine is a random generator"):
         mine()
+
+
+def turns_after_three(self, state, i, now, rng):
+    self.short[0] += 1.0
+    if self.short[0] % 3.0 == 0.0:
+        state.v[i] = -state.v[i]
+    return 0
+
+
+def waits_longer(self, state, i, now, rng):
+    self.short[0] *= 2.0
+    return now + self.short[0] * rng.standard_exponential(), pdmp.CERTAIN
+
+
+def rate_that_remembers(self, state, i, now, rng):
+    self.short[-1] = now
+    return 1.0
+
+
+class Remembering(pdmp.models.Gaussian):
+    """A model that counts the calls of its gradient."""
+
+    calls: np.ndarray
+
+    def __init__(self):
+        super().__init__(np.zeros(2), np.ones(2))
+        self.calls = np.zeros(1, int)
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        self.calls[0] += 1
+        out += x
+
+
+class InPairs(Right):
+    pair: tuple
+
+    def __init__(self):
+        super().__init__()
+        self.pair = np.zeros(2), np.zeros(3)
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        self.pair[1][2] = now
+        return 0
+
+
+WRITTEN = {
+    "jump": (lambda: mine(jump=turns_after_three)(), "short` of Mine"),
+    "clock": (lambda: mine(clock=waits_longer)(), "short` of Mine"),
+    "rate": (lambda: mine(clock=bounded_clock, rate=rate_that_remembers)(), "short` of Mine"),
+    "model": (lambda: pdmp.BPS(Remembering(), refresh_rate=1.0), "calls` of Remembering"),
+    "pair": (InPairs, "pair` of InPairs"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_array_in_a_field_is_not_written_to(name, monkeypatch):
+    """A second run with the same seed would go another way."""
+    make, said = WRITTEN[name]
+    monkeypatch.setattr(Chain, "compile", lambda chain: pytest.fail("it is compiled before the mistake is found"))
+    with pytest.raises(TypeError, match=f"^`self.{said} is written to while a run goes on, .* of the process's `mem"):
+        pdmp.sample(make(), time=10.0, seed=1)
+
+
+class Ring(pdmp.Process):
+    """Coordinates that turn at rate 1; later, some events change the next but one as well."""
+
+    late: int
+    every: int
+    moves: bool
+
+    def __init__(self, late, every=1, moves=False, clocks=20):
+        super().__init__(clocks, clocks, local=True)
+        self.late, self.every, self.moves = late, every, moves
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return now + rng.standard_exponential(), pdmp.CERTAIN
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        state.v[i] = -state.v[i]
+        done = state.counts[pdmp.process.CANDIDATES]
+        if done > self.late and i % self.every == 0:
+            if self.moves:
+                state.x[(i + 2) % self.dim] += 1.0
+            else:
+                state.v[(i + 2) % self.dim] *= -1.0
+        return 0
+
+
+@pytest.mark.parametrize("how", [{}, {"moves": True}, {"every": 7}, {"clocks": 3}], ids=str)
+def test_what_events_change_is_seen_later_too(how):
+    with pytest.raises(pdmp.SamplingError, match=r"`jump` of Ring changed coordinate \d+ outside the row of") as caught:
+        pdmp.sample(Ring(200, **how), events=3_000, seed=1)
+    events = caught.value.run.stats["total_events"]
+    assert 200 < events < 1_500
+    with pytest.raises(pdmp.SamplingError, match=f"after event {events},"):  # whatever the size of a chunk
+        pdmp.sample(Ring(200, **how), events=3_000, seed=1, store="moments")
+
+
+def test_looking_at_what_events_change_changes_nothing(monkeypatch):
+    """With two events at each time, of which the second is at the time from which on it is looked at."""
+    watched = pdmp.sample(Ring(10**9), events=5_000, seed=1).trajectories[0]
+    pdmp.sample(Together(), time=2_000.0, seed=1)
+    monkeypatch.setattr(chain_module, "is_trusted", lambda module: True)
+    np.testing.assert_array_equal(pdmp.sample(Ring(10**9), events=5_000, seed=1).trajectories[0].times, watched.times)
+
+
+class Together(Ring):
+    def __init__(self):
+        pdmp.Process.__init__(self, 3, 3, [[0], [1], [2]], scope=[[0, 1], [0, 1], [2]])
+        self.late, self.every, self.moves = 10**9, 1, False
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        return (now + 1.0, pdmp.CERTAIN) if i < 2 else (now + rng.standard_exponential(), pdmp.CERTAIN)
 
 
 def test_a_search_for_generators_ends():

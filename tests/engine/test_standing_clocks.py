@@ -10,7 +10,7 @@ from pdmp.engine import chain as chain_module
 from tests.checks import new_chain
 
 pytestmark = pytest.mark.exact
-CERTAIN, HORIZON, BOUNDED, WAIT_OF_ZERO, ATOMS, PAUSES = range(6)
+CERTAIN, HORIZON, BOUNDED, WAIT_OF_ZERO, ATOMS, PAUSES, SLOWS, BURSTS = range(8)
 
 
 class Stands(pdmp.Process):
@@ -33,6 +33,10 @@ class Stands(pdmp.Process):
             return max(now, 10.0), 2.0
         if self.how == WAIT_OF_ZERO:
             return now + 1e-20, CERTAIN_BOUND
+        if self.how == SLOWS:  # events at 11 - 16/k², of which there are no end before 11
+            return max(now, 10.0) + 0.5 * (11.0 - max(now, 10.0)) ** 1.5, CERTAIN_BOUND
+        if self.how == BURSTS and state.counts[8] < 5_000:
+            return now + 1e-9 * (time - now), CERTAIN_BOUND
         if self.how == ATOMS and state.counts[8] % 300 != 0:
             return now, CERTAIN_BOUND
         if self.how == PAUSES and state.counts[5] % 300 != 0:
@@ -91,6 +95,23 @@ def test_many_candidates_at_one_time_do_not(how, monkeypatch):
     run = pdmp.sample(Stands(how), initial=np.zeros(3), time=100.0, seed=3)
     assert run.stopped == "time" and run.end[0] == 100.0
     assert run.stats["total_events" if how == ATOMS else "horizons"] > 5_000  # far more than may stand in all
+
+
+def test_ever_shorter_steps_end_the_run(monkeypatch):
+    """Before they are lost in rounding, which of steps like 1/k² would be after hours only."""
+    monkeypatch.setattr(chain_module, "FIRST_CHUNK", 500)
+    monkeypatch.setattr(chain_module.Chain, "_adapt_chunk", lambda chain, took, left: None)
+    with pytest.raises(pdmp.SamplingError, match="Clock 2 of Stands does not advance: .* were 11, or nearly") as caught:
+        pdmp.sample(Stands(SLOWS), initial=np.zeros(3), time=50.0, seconds=60.0, seed=3)
+    path = caught.value.run.trajectories[0]
+    assert 1e-9 < 11.0 - caught.value.time < 1e-6 and 11.0 - path.times[-1] < 1e-6
+    assert len(path.times) > 10_000
+
+
+def test_many_short_steps_do_not():
+    """Five thousand within a part in a million of the time."""
+    run = pdmp.sample(Stands(BURSTS), initial=np.zeros(3), time=20.0, seed=3)
+    assert run.stopped == "time" and run.stats["total_events"] > 5_000
 
 
 def test_standing_is_counted_from_the_last_advance():

@@ -17,10 +17,13 @@ from tests.formulas.test_regression import (
     RETURNED,
     SUMS,
     N,
+    above_its_mean,
     made,
+    numbered_anew,
     original,
     shifted,
     small_numbers,
+    sorted_rows,
     table,
     whole_numbers,
 )
@@ -103,6 +106,17 @@ def test_what_functions_return_is_a_float(term, kind, tmp_path):
     model = made(f"y ~ {term}", data=write(data, tmp_path, kind))[0]
     assert is_mapped(model.X)
     np.testing.assert_allclose(original(model)[:, -1], by_hand, rtol=1e-12, atol=1e-9 * np.abs(by_hand).max())
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("function", [sorted_rows, numbered_anew, above_its_mean])
+def test_values_of_other_rows_are_refused(function, missing, tmp_path):
+    data = pandas.DataFrame(small_numbers()).astype({"x": float})
+    data.loc[[4, 9] if missing else [], "x"] = np.nan
+    with pytest.raises(
+        ValueError, match=rf"{function.__name__}\(...\) returns a pandas Series whose index is not that"
+    ):
+        made(f"y ~ z + {function.__name__}(x)", data=write(data, tmp_path, "csv"))
 
 
 def test_an_offset_has_the_unit_of_the_response(tmp_path):

@@ -257,6 +257,43 @@ def test_what_functions_return_is_a_float(term):
         np.testing.assert_allclose(made(f"{term} ~ z", data=t)[0].y, by_hand, rtol=1e-12)
 
 
+def sorted_rows(x):
+    return x.sort_values()
+
+
+def numbered_anew(x):
+    return (x + 0.0).reset_index(drop=True)
+
+
+def above_its_mean(x):
+    return x[x > x.mean()]
+
+
+@pytest.mark.parametrize("function", ["sorted_rows", "numbered_anew", "above_its_mean"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "y ~ {}",
+        "{} ~ z",
+        "y ~ z:{}",
+        "y ~ z + np.log({})",
+        "y ~ I({} + z)",
+        "y ~ z + offset({})",
+        "y ~ z + (0 + {} | k)",
+        "y ~ z + (1 | {})",
+    ],
+)
+def test_values_of_other_rows_are_refused(function, formula):
+    """Also where a function numbers rows as those of the table happen to be numbered, which a response may."""
+    t = pandas.DataFrame(small_numbers())
+    tables = t.iloc[2:], t.set_index(np.arange(N)[::-1]), t
+    said = f"^`formula` .* cannot be evaluated: {function}.* returns a pandas Series whose index is not that .* `.to_nu"
+    for data in tables[: 2 if (function, formula) == ("numbered_anew", "{} ~ z") else 3]:
+        with pytest.raises(ValueError, match=said) as caught:
+            made(formula.format(f"{function}(x)"), data=data)
+        assert "\n" not in str(caught.value)
+
+
 def test_labels_that_functions_return_do_not_wrap():
     """They are whole numbers of 64 bits, and sums of truth values no "or"; truth values alone are labels."""
     t = pandas.DataFrame(small_numbers() | {"x": np.arange(N) % 3 * 50, "z": 64})

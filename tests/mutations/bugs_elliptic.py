@@ -23,6 +23,10 @@ BUGS = [
     Bug(*bug)
     for bug in [
         ("rows: a shell's factor is that of the next nearer one", "pdmp/processes/remainders.py", "r > self.radii[s]:", "s + 1 < self.radii.shape[0] and r > self.radii[s + 1]:", (PATH,)),
+        ("rows: a path that leaves the ball is not finite", "pdmp/engine/chain.py", "text or process.lost(state) or f", "text or f", ("tests/processes/test_regression_boomerang.py::test_a_path_that_leaves_the_ball_of_the_bounds_says_so",)),
+        ("rows: what holds since the last event is not asked again", "pdmp/processes/remainders.py", "state.memory.since[:] = math.nan", "pass", ("tests/processes/test_regression_boomerang.py::test_a_path_that_leaves_the_ball_of_the_bounds_says_so",)),
+        ("rows: a path is always beyond the last shell", "pdmp/processes/remainders.py", "if r > self.shells.radii[-1]:", "if True:", ("tests/processes/test_regression_boomerang.py::test_a_path_that_leaves_the_ball_of_the_bounds_says_so",)),
+        ("rows: what is extended is never beyond", "pdmp/processes/extended.py", "self.inner.lost(state._replace(memory=state.memory.inner))", "None", ("tests/processes/test_regression_boomerang.py::test_a_path_that_leaves_the_ball_of_the_bounds_says_so",)),
         ("rows: beyond the last shell its factor holds", "pdmp/processes/remainders.py", "if s < self.radii.shape[0] else math.inf", "if s < self.radii.shape[0] else self.factors[level, -1]", ("tests/processes/test_few_that_move.py::test_beyond_the_last_shell_the_path_is_lost",)),
         ("rows: S without the dispersions' correlations", "pdmp/models/regressions/mixed.py", "square[0, 1:] = square[1:, 0] = root[own:] @ parts.T", "square[0, 1:] = square[1:, 0] = 0.0", (WEIGHTS,)),
         ("rows: levels of the square root", "pdmp/processes/regression_boomerang.py", "levels[:, None] ** 1.5 * factors", "levels[:, None] ** 0.75 * factors", ("tests/processes/test_few_that_move.py::test_shares_by_hand",)),

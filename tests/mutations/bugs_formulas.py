@@ -255,6 +255,20 @@ BUGS = [
             "test_numbers_are_floats_before_anything_is_computed",
         ),
         (
+            "values are aligned with other rows",
+            DESIGN,
+            "and not values.index.equals(table.index):",
+            "and len(values) != len(table.index):",
+            "test_values_of_other_rows_are_refused",
+        ),
+        (
+            "rows numbered anew are those of another table",
+            DESIGN,
+            "kind = OtherRows if isinstance(error, OtherRows) else ValueError",
+            "kind = ValueError",
+            "test_values_of_other_rows_are_refused",
+        ),
+        (
             "truth values are added by or",
             DESIGN,
             "computes = taker.symbol in ARITHMETIC",

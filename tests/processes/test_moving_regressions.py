@@ -342,7 +342,7 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match="`anchor`: the Hessian of data and prior is not positive definite there"):
             kind(model, laplace(model).mean + [30.0, 0.0, 0.0, 0.0, 0.0])
         process = kind(regression(PoissonLaw))
-        with pytest.raises(RuntimeError, match="gradient or the rate of MixedRegression is not finite"):
+        with pytest.raises(RuntimeError, match="Regression.* has left the ball around its anchor"):
             pdmp.sample(process, initial=process.anchor - [2_000.0, 0.0, 0.0], events=5, seed=1, progress=False)
 
 

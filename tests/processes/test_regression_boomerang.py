@@ -1,6 +1,7 @@
 """Sub-sampled Boomerang of regressions with dispersions: its rates, bounds, bounces and laws."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from pdmp.models.regressions.likelihoods import (
 )
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.processes.regression_boomerang import BOUNCE, KNOWN, REFRESHMENT, ROW, RegressionBoomerang
+from pdmp.processes.regression_bps import RegressionBPS
+from pdmp.processes.regression_zigzag import RegressionZigZag
 from tests.checks import assert_unbiased
 from tests.oracles import likelihoods
 from tests.oracles.likelihoods import symmetric
@@ -285,10 +288,27 @@ def test_a_path_that_is_lost_is_an_error():
     """Where the bound overflows there is no rate to compare."""
     process = RegressionBoomerang(regression(PoissonLaw))
     far = process.anchor - [2_000.0, 0.0, 0.0]
-    with pytest.raises(RuntimeError, match="gradient or the rate of MixedRegression is not finite"):
+    with pytest.raises(RuntimeError, match="RegressionBoomerang has left the ball"):
         pdmp.sample(process, initial=far, events=5, seed=1, progress=False)
     state = state_at(process, far, np.zeros(3))
     assert process.native.bound_rows(state) == math.inf
+
+
+@pytest.mark.parametrize("how", [RegressionBoomerang, RegressionBPS, RegressionZigZag, "sticky", "groups"])
+def test_a_path_that_leaves_the_ball_of_the_bounds_says_so(how):
+    model = regression(NegativeBinomialLaw, 4 if how == "groups" else 0)
+    process = inner = {"sticky": RegressionBPS, "groups": RegressionZigZag}.get(how, how)(model)
+    if how == "sticky":
+        process = pdmp.Sticky(inner, kappa=1.0, always=[0])
+    far, last = inner.anchor.copy(), inner.growth.radii[-1]
+    far[-1] += 1.2 * last * (inner.scale[-1] if hasattr(inner, "scale") else inner.hessian[-1, -1] ** -0.5)
+    with pytest.raises(pdmp.SamplingError, match="has left the ball around its anchor .* process") as caught:
+        pdmp.sample(process, initial=far, events=5, seed=1, progress=False)
+    said = re.search(
+        rf"^{type(inner).__name__} has .* gets to (\S+) standard .* end at (\S+); start", str(caught.value)
+    )
+    assert float(said[2]) == pytest.approx(last, rel=5e-3) and last < float(said[1]) < 3.0 * last
+    assert inner.lost(inner.begin(inner.anchor, np.random.default_rng(0))) is None
 
 
 def test_rows_without_weight():
