@@ -528,7 +528,8 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             shortfall = None if goal is None else goal.shortfall(run)
             texts = [*run.process.report.warnings(run.process, run.stats), *step_warning(run), *anchor_warning(run)]
             info["wrong_gradient"] = gradient_warning(run)
-            texts += [*info["wrong_gradient"], *tail_warning(run)]
+            texts += info["wrong_gradient"]
+            texts += tail_warning(run)
             if goal is None or goal.ess is None:
                 texts += short_warning(run)
             run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])

@@ -13,9 +13,7 @@ from pdmp.models import from_function
 
 pytestmark = pytest.mark.exact
 
-WRONG = (
-    r"the gradient of {} is not that of its potential where the run went.*: x\[1\] of it, after event [\d,]+{}, at"
-)
+WRONG = r"the gradient of {} is not that of its potential where the run went.*: x\[1\] of it, after event [\d,]+{}, at"
 
 
 def far(x, share=0.1, seen=None):

@@ -533,9 +533,7 @@ def test_function_in_single_precision_passes_the_comparison():
 
     model = from_function(functools.partial(function, constant=0.5e2), 3, initial=[3.0, 1.0, 2.0])
     assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
-    with pytest.warns(
-        UserWarning, match=r"could not be compared with its potential in x\[0\], x\[1\], x\[2\]: U is"
-    ):
+    with pytest.warns(UserWarning, match=r"could not be compared with its potential in x\[0\], x\[1\], x\[2\]: U is"):
         model = from_function(functools.partial(function, constant=0.5e5), 3, initial=[3.0, 1.0, 2.0])
     assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
 
