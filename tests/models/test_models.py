@@ -676,10 +676,11 @@ def test_a_weak_coordinate_among_many_is_compared(precision):
     from_function(functools.partial(large, precision=precision, share=0.0), 300)
 
 
-def test_a_function_of_few_digits_fits_its_gradient():
-    """U to 8 digits, as a solver gives it: differences over small steps are noise."""
-    model = from_function(lambda x: (round(10.0 + float(np.cosh(x).sum()), 7), np.sinh(x)), 4)
-    assert model.dim == 4
+@pytest.mark.parametrize(("digits", "dim"), [(8, 4), (7, 4), (5, 6)])
+def test_a_function_of_few_digits_fits_its_gradient(digits, dim):
+    """U to so many digits, as a solver gives it: differences over small steps are noise."""
+    model = from_function(lambda x: (round(10.0 + float(np.cosh(x).sum()), digits), np.sinh(x)), dim)
+    assert model.dim == dim
 
 
 @pytest.mark.parametrize("initial", [[1e-3, 2.0], [5.0, 40.0]])

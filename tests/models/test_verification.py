@@ -9,7 +9,7 @@ import pdmp
 from pdmp.engine import preflight
 from pdmp.models import verification
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.verification import CHECKS, check_gradient
+from pdmp.models.verification import CHECKS, check_gradient, slopes_differ
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic
 
@@ -171,13 +171,13 @@ class Many(pdmp.Model):
     signs: np.ndarray
     scales: np.ndarray
 
-    def __init__(self, n=200, d=3, wrong=(), prior=None, factor=-1.0):
+    def __init__(self, n=200, d=3, wrong=(), prior=None, factor=-1.0, share=0.1):
         super().__init__(dim=d, n_data=n)
         self.y = np.random.default_rng(1).standard_normal((n, d))
         self.signs, self.scales = np.ones(n), np.ones(d)
         self.signs[list(wrong)] = factor
         if prior is not None:
-            self.scales[prior] = 1.1
+            self.scales[prior] = 1.0 + share
 
     @pdmp.compiled
     def prior_potential(self, x):
@@ -213,14 +213,15 @@ def test_a_few_wrong_data_of_many_are_found_before_a_run():
         pdmp.sample(pdmp.BPS(Many(wrong=(31, 77, 130))), events=5, seed=1, initial=np.ones(3))
 
 
-def test_a_tenth_too_much_of_a_few_data_of_thousands_is_found():
+@pytest.mark.parametrize("factor", [1.1, 1.01])
+def test_a_little_too_much_of_a_few_data_of_thousands_is_found(factor):
     """Their share of the sum over all data is below its tolerance: blocks are compared, and the datum is named."""
     right = Many(n=5_000)
     right.check_gradient(points=2, data=2)
     for wrong in ((31, 1077, 4130), (4_999,)):
         named = "|".join(map(str, wrong))
         with pytest.raises(ValueError, match=f"`add_term_gradient` of Many .*: coordinate . of datum ({named}), at"):
-            pdmp.sample(pdmp.BPS(Many(n=5_000, wrong=wrong, factor=1.1)), events=5, seed=1, initial=np.ones(3))
+            pdmp.sample(pdmp.BPS(Many(n=5_000, wrong=wrong, factor=factor)), events=5, seed=1, initial=np.ones(3))
 
 
 def test_of_very_many_data_some_blocks_are_compared(monkeypatch):
@@ -237,7 +238,7 @@ def test_of_very_many_data_some_blocks_are_compared(monkeypatch):
 def test_every_coordinate_of_many_is_compared(monkeypatch):
     for j in (0, 23, 59):
         with pytest.raises(ValueError, match=f"`add_prior_gradient` of Many is not .*: coordinate {j}, at"):
-            Many(n=5, d=60, prior=j).check_gradient(points=1)
+            Many(n=5, d=60, prior=j, share=1e-3).check_gradient(points=1)
     # The sum over all data does so whatever the time that the parts have.
     monkeypatch.setattr(verification, "_compare", lambda *arguments: None)
     with pytest.raises(
@@ -410,3 +411,29 @@ class Off(pdmp.Model):
 def test_a_potential_that_comes_with_its_gradient_is_compared():
     with pytest.raises(ValueError, match="^`potential_and_gradient` of Off differs from"):
         Off(1).check_gradient()
+
+
+@pytest.mark.parametrize("at", [-1.6, -0.9, -0.3, 0.0, 0.2, 0.7, 1.3])
+@pytest.mark.parametrize("side", [0.0, 3.0])
+def test_beside_a_kink_the_slopes_of_both_sides_are_right(at, side):
+    """A kink `at` steps of x: with the slope at x, and at x itself that of either side."""
+    h = np.finfo(float).eps ** (1.0 / 3.0)
+
+    def differ(slope):
+        return slopes_differ(
+            lambda y: 3.0 * max(y[0] - 1.0 - at * h, 0.0), np.ones(1), 3.0 * max(-at * h, 0.0), *slope, [0]
+        )
+
+    right = [np.full(1, side if at == 0.0 else 3.0 * (at < 0.0)), np.ones(1), np.finfo(float).eps]
+    assert differ(right) is None
+    assert differ([np.full(1, 9.0), *right[1:]]) is not None
+
+
+def test_a_bend_is_no_kink():
+    """Where slopes to both sides differ by 0.005, one of 0.002 is not that of x²/2 at 0."""
+    resolution = 1e-7
+    for slope, wrong in ((0.002, True), (0.0, False)):
+        found = slopes_differ(
+            lambda y: 0.5 * y[0] ** 2, np.zeros(1), 0.0, np.full(1, slope), np.ones(1), resolution, [0]
+        )
+        assert (found is not None) == wrong

@@ -372,7 +372,7 @@ BUGS = [
             "pdmp/models/verification.py",
             "ends[0]) / (2.0 * h) - 2.0 * (ends[3]",
             "ends[0]) / (2.0 * h) - (ends[3]",
-            "tests/engine/test_visited.py",
+            "tests/models/test_verification.py",
         ),
         (
             "gradient check: one step alone",

@@ -387,7 +387,8 @@ def from_function(
     n_data : int, default 0
         How many data one call looks at, for counting data passes. The sum over them cannot be sub-sampled.
     check_gradient : bool, default True
-        Compare the gradient with a difference quotient of U along one random direction, near `initial`.
+        Compare the gradient with difference quotients of U, in every coordinate: at two points near `initial` now, and
+        where a run went when it ends, which then warns. False for a gradient that is known to be right.
     transforms : dict of str to pdmp.models.transforms.Transform, optional
         For variables that are not natural parameters, see `pdmp.Model`.
 
