@@ -1,6 +1,7 @@
 """`Model.check_gradient` and `Model.check_bounds`: what is right passes, what is wrong is named."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -245,6 +246,34 @@ def test_every_coordinate_of_many_is_compared(monkeypatch):
         ValueError, match="the gradient of Many, over all data, is not that of its .*: coordinate 23, at"
     ):
         check_gradient(Many(n=5, d=60, prior=23), points=1, data=2, seed=0, seconds=0.0)
+    with pytest.raises(ValueError, match="the gradient of Dataless is not that of its potential: coordinate 17, at"):
+        check_gradient(Dataless(), points=1, data=2, seed=0, seconds=0.0)
+
+
+class Raised(Dataless):
+    """U with a constant beside which its slopes are rounding, in a right gradient."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        total = 1e13
+        for j in range(self.dim):
+            total += math.cosh(x[j])
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += math.sinh(x[j])
+
+
+def test_a_class_whose_constant_hides_its_gradient_is_warned_of():
+    with pytest.warns(
+        UserWarning, match=r"the gradient of Raised could not be compared .* in x\[0\], x\[1\], x\[2\], …: U"
+    ):
+        Raised().check_gradient()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Many().check_gradient()
 
 
 def test_the_passes_over_many_data_are_few(monkeypatch):

@@ -349,8 +349,8 @@ BUGS = [
         (
             "gradient check: the last block is left out",
             "pdmp/models/verification.py",
-            "starts = np.arange(0, n, BLOCK)[",
-            "starts = np.arange(0, n - BLOCK, BLOCK)[",
+            "starts = np.arange(0, n, BLOCK * (",
+            "starts = np.arange(0, n - BLOCK, BLOCK * (",
             "tests/models/test_verification.py",
         ),
         (
