@@ -18,7 +18,9 @@ import re
 import sys
 from time import perf_counter
 
+import llvmlite
 import numba
+from llvmlite.binding import get_host_cpu_features
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler import Compiler, CompileResult
@@ -142,6 +144,25 @@ def _described(kind):
     return str((str(kind), cls and (cls.__module__, cls.__qualname__), getattr(kind, "fields", None), members))
 
 
+#: The processor that shipped code is made for, in LLVM's words, and what another must have to run it (psABI, level 3).
+GENERATION = "x86-64-v3"
+NEEDED = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
+#: Machine code that came with the package, made by ``.ci/ship.py``.
+SHIPPED = pathlib.Path(__file__).parents[1] / "machine_code"
+
+
+@functools.cache
+def shipped():
+    """Whether there is machine code that came with the package, and this processor runs it.
+
+    A processor that the user has named (NUMBA_CPU_NAME) is what code is made for instead.
+    """
+    if numba.config.CPU_NAME is not None or not SHIPPED.is_dir():
+        return False
+    features = get_host_cpu_features()
+    return numba.config.CPU_FEATURES is None and all(features.get(name, False) for name in NEEDED)
+
+
 class _CodeOnDisk:
     """Machine code of one function on disk, for numba's dispatcher: a file for each signature.
 
@@ -150,6 +171,8 @@ class _CodeOnDisk:
     is another, so old code is never loaded. A file begins with a hash of its content; a damaged file is written anew.
     Numba's own cache depends on the line and the whole text of the function's file, comments included, does not notice
     edits of other files, and raises an error for a damaged file.
+
+    What came with the package is looked for first, so that it does not depend on what is in a cache which code runs.
     """
 
     SECONDS = "seconds.txt"  #: beside the files: what, whatever its version, compiled for how long
@@ -171,15 +194,30 @@ class _CodeOnDisk:
     def cache_path(self):
         return self.numba and self.numba.locator.get_cache_path()
 
-    def path(self, signature, codegen):
-        """The file of this signature; None for code that no other process could use."""
+    def name(self, signature, processor):
+        """The file's name for a processor as in numba's keys; None for code that no other process could use."""
         kinds = signature if isinstance(signature, tuple) else (*signature.args, signature.return_type)
         made_from = fingerprint([self.function]), [_described(kind) for kind in kinds]
-        text = repr((numba.__version__, sys.version, codegen.magic_tuple(), made_from))
-        if self.numba is None or UNIQUE in text or " at 0x" in text:
+        text = repr((numba.__version__, llvmlite.__version__, sys.implementation.cache_tag, processor, made_from))
+        if UNIQUE in text or " at 0x" in text:
             return None
         name = f"{self.function.__module__}.{self.function.__qualname__}".replace("<", "").replace(">", "")
-        return pathlib.Path(self.cache_path, f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.code")
+        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.code"
+
+    def path(self, signature, codegen):
+        """The file of this signature; None for code that is not kept."""
+        name = None if self.numba is None else self.name(signature, codegen.magic_tuple())
+        return name and pathlib.Path(self.cache_path, name)
+
+    def _places(self, signature, codegen):
+        """Where the code may be."""
+        if shipped():
+            name = self.name(signature, (codegen.magic_tuple()[0], GENERATION, ""))
+            if name is not None:
+                yield SHIPPED / name
+        path = self.path(signature, codegen)
+        if path is not None:
+            yield path
 
     def _what(self, signature):
         """The function and the types as they are called, the same after an edit."""
@@ -205,17 +243,18 @@ class _CodeOnDisk:
 
     def _load(self, signature, target):
         target.refresh()
-        path = self.path(signature, target.codegen())
-        try:
-            content = b"" if path is None else path.read_bytes()
-        except OSError:
-            return None
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
-            return None
-        try:
-            return self.numba.rebuild(target, pickle.loads(content[32:]))
-        except (pickle.PickleError, ImportError, AttributeError, LookupError, TypeError):
-            return None  # a class in it has been moved or removed
+        for path in self._places(signature, target.codegen()):
+            try:
+                content = path.read_bytes()
+            except OSError:
+                continue
+            if hashlib.sha256(content[32:]).digest() != content[:32]:
+                continue
+            try:
+                return CompileResultCacheImpl.rebuild(self.numba, target, pickle.loads(content[32:]))
+            except (pickle.PickleError, ImportError, AttributeError, LookupError, TypeError):
+                continue  # a class in it has been moved or removed
+        return None
 
     def save_overload(self, signature, result):
         path = self.path(signature, result.codegen)

@@ -7,11 +7,27 @@ FINGERPRINTS, INTERNALS, MESSAGES = (
 )
 ADDRESSES, CALLED = "pdmp/native/addresses.py", "tests/native/test_addresses.py"
 HASHED, DISK = "tests/native/test_fingerprints.py", "tests/native/test_disk.py"
+CAME = "test_code_that_came_with_the_package_is_run_and_what_did_not_come_is_compiled"
 SAID, CHANGED = "tests/native/test_messages.py", "tests/native/test_numba_internals.py"
 
 BUGS = [
     Bug(name, file, old, new, tuple(tests.split()))
     for name, file, old, new, tests in (
+        (
+            "shipped: run by any processor",
+            INTERNALS,
+            "all(features.get(name, False) for name in NEEDED)",
+            "any(features.get(name, False) for name in NEEDED)",
+            CHANGED,
+        ),
+        (
+            "shipped: though a processor is named",
+            INTERNALS,
+            "CPU_NAME is not None or not",
+            "CPU_NAME is False or not",
+            CHANGED,
+        ),
+        ("shipped: not looked for", INTERNALS, "        if shipped():\n", "        if False:\n", f"{DISK}::{CAME}"),
         (
             "fingerprint: default arguments are left out",
             FINGERPRINTS,

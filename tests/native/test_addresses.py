@@ -99,8 +99,7 @@ def rows():
 
 
 @needs_compiler
-@pytest.mark.quick
-@pytest.mark.parametrize("make", [Hierarchy, Together, rows])
+@pytest.mark.parametrize("make", [Hierarchy, pytest.param(Together, marks=pytest.mark.quick), rows])
 def test_the_path_is_that_of_code_for_the_model(make):
     model, path = make(), []
     for sampler in (pdmp.HMC, ForItself):

@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from llvmlite.binding import get_host_cpu_features
 
+from pdmp.native.numba_internals import GENERATION, NEEDED
 from tests.native.processes import ROOT, needs_compiler, python
 
 pytestmark = needs_compiler
@@ -96,6 +98,11 @@ print(json.dumps({
 """
 
 
+def can_run_shipped():
+    features = get_host_cpu_features()
+    return all(features.get(name, False) for name in NEEDED)
+
+
 def edit(path, old, new):
     """Change one place of a file and keep its time of modification: a cache must not depend on that."""
     text, stat = path.read_text(), path.stat()
@@ -133,6 +140,28 @@ def test_edits_of_the_package_are_compiled_and_those_that_compute_nothing_are_no
     last = said("script.py", tmp_path)
     assert (last["hits"], last["misses"]) == (0, 1)
     assert last["end"] == after["end"]
+
+
+def test_code_that_came_with_the_package_is_run_and_what_did_not_come_is_compiled(tmp_path):
+    for package in ("pdmp", "discrete"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    place = tmp_path / "pdmp" / "machine_code"
+    made = said("script.py", tmp_path, NUMBA_CACHE_DIR=place, NUMBA_CPU_NAME=GENERATION, NUMBA_CPU_FEATURES="")
+    files = [shutil.move(path, place) for path in place.rglob("*.code")]
+    assert made["misses"] == 1 and len(files) > 2
+    if not can_run_shipped():
+        pytest.skip("this processor is older than the code that is shipped")
+    came = said("script.py", tmp_path)
+    assert (came["hits"], came["misses"], came["end"]) == (1, 0, made["end"])
+    assert list((tmp_path / "cache").rglob("*.code")) == []  # and nothing was written
+    named = said("script.py", tmp_path, NUMBA_CPU_NAME="x86-64-v2")
+    assert (named["hits"], named["misses"]) == (0, 1)
+    (advance,) = place.glob("*advance-*")
+    advance.write_bytes(advance.read_bytes()[:-1])
+    damaged = said("script.py", tmp_path)
+    assert (damaged["hits"], damaged["misses"]) == (0, 1)
+    assert damaged["end"] == pytest.approx(made["end"], rel=1e-9)  # machine code of another processor
 
 
 #: What compiles in a process, and where: numba announces each function that it compiles, the outermost of a loop too.

@@ -1,9 +1,12 @@
-"""What happens when numba changes its private parts, and that fingerprints reach all that it compiles."""
+"""What happens when numba changes its private parts, that fingerprints reach all that it compiles, shipped code."""
 
+import numba
 import numpy as np
 import pytest
 
 import pdmp
+from pdmp.native import numba_internals
+from pdmp.native.numba_internals import NEEDED
 from tests.native.processes import needs_compiler, python
 
 #: Each as a later numba might be: without a class, and with another argument.
@@ -90,3 +93,23 @@ print(sorted(f"{f.__module__}.{f.__qualname__}" for f in compiled if f.__code__ 
 """)
     folders = {"PYTHONPATH": pdmp.__path__[0][: -len("/pdmp")], "NUMBA_CACHE_DIR": tmp_path / "cache"}
     assert python(tmp_path / "script.py", cwd=tmp_path, **folders).strip() == "[]"
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("missing", "name", "features", "folder", "used"),
+    [
+        (None, None, None, True, True),
+        ("avx2", None, None, True, False),
+        ("fma", None, None, True, False),
+        (None, "znver4", None, True, False),
+        (None, None, "+avx2", True, False),
+        (None, None, None, False, False),
+    ],
+)
+def test_when_code_that_came_with_the_package_is_used(missing, name, features, folder, used, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba_internals, "get_host_cpu_features", lambda: dict.fromkeys(NEEDED - {missing}, True))
+    monkeypatch.setattr(numba_internals, "SHIPPED", tmp_path / ("" if folder else "none"))
+    monkeypatch.setattr(numba.config, "CPU_NAME", name)
+    monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
+    assert numba_internals.shipped.__wrapped__() == used
