@@ -7,7 +7,8 @@ learnt, along coordinates and principal directions: a mode narrower than the oth
 none from among the others' mass. A path that enters a known Gaussian ends there. Of an end that is new a Newton path
 finds the Gaussian of best ELBO. It is a mode of its own
 
-- if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed;
+- if its ELBO is at most `TIE` below the best one: a basin farther below holds too little to be missed, and so does the
+  end of a path that came through where the chains have been, if the Gaussian there is;
 - if no chain has been in it;
 - if a barrier lies between it and every Gaussian in which chains have been, on the straight line: a ridge has none;
 - if no chain that starts there comes to where the others have been, within a first window: a curved ridge leads there.
@@ -115,6 +116,8 @@ def hidden_modes(
             known = (*known, path)
         if path.elbo < best - TIE or is_visited(path.mode, seen):
             continue
+        if is_visited(path.gaussian, seen) and elbo(target, path.mode, draws) < best - TIE:
+            continue  # what has the mass is on the way to the end, as beside a neck
         if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):
             points = np.array([draw_by_importance(target, path.mode, rng) for _ in learnt.points])
             process = hamiltonian(model, mass_of(lower(path.mode.root) if dense else path.mode.root), learnt.far)

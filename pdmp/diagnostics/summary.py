@@ -232,6 +232,7 @@ def stay_apart(run, draws, rhat):
 def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     """What is wrong with the run and what to change, a list of sentences."""
     found, d, stats = list(run.info.get("cautions", [])), run.dim, run.stats
+    found += run.info.get("wrong_gradient", [])
     light = ~apart
     light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":

@@ -97,13 +97,20 @@ def check_methods(process):
                 _check_random(f"`{name}` of {type(part).__name__}", method, set())
 
 
+def is_users(model):
+    """Whether the gradient of a model is written by the user, and is to be compared with the potential."""
+    if isinstance(model, FunctionModel):
+        return model.is_compared
+    return isinstance(model, Model) and not is_trusted(type(model).__module__)
+
+
 def check_target(model):
     """Raise a `ValueError` if the gradient of a user's model is not that of its potential; once for each model.
 
     Term by term at few points and data, for at most some tenths of a second, which `pdmp.Model.check_gradient` does for
-    more; and over all data together, in every coordinate.
+    more; and over all data together, in every coordinate. See `pdmp.engine.visited` for what is compared after a run.
     """
-    if not isinstance(model, Model) or is_trusted(type(model).__module__) or model in _compared:
+    if isinstance(model, FunctionModel) or not is_users(model) or model in _compared:
         return
     try:
         check_gradient(model, points=3, data=6, seed=0, seconds=0.2)

@@ -13,6 +13,7 @@ from pdmp.automatic.start import Evaluations, Gaussian, Starts, find_starts
 from pdmp.automatic.windows import run_window
 from pdmp.processes.mass import mass_of
 from tests.automatic.test_start import GAUSSIAN, MEAN, PRECISION, rng, two_modes
+from tests.models.test_propriety import horseshoe
 
 pytestmark = pytest.mark.exact
 
@@ -249,3 +250,27 @@ def test_how_far_a_potential_must_fall_on_the_way_out(rise, place):
     target = SimpleNamespace(potential=lambda x: known[round(float(x[0]), 6)] if x[0] > 0.0 else 100.0 + x[0] ** 2)
     found = dips(target, Gaussian(np.zeros(1), np.eye(1)), 8.0)
     assert [float(x[0]) for x in found] == ([] if place is None else [modes.OUT[place]])
+
+
+@pytest.mark.parametrize("at", [6, 11, 18])
+def test_the_end_of_a_neck_is_no_mode(at):
+    """A path down the flat neck of a horseshoe ends far below where the chains are, with the ELBO of its beginning."""
+    with np.errstate(all="ignore"):
+        process = pdmp.auto(horseshoe(), seed=at)
+    assert process.cautions == ()
+
+
+@pytest.mark.parametrize("at", [1, 4])
+def test_a_skewed_mode_is_one(at):
+    """Logs of Gamma(1/2), half of the mass: the curvature at the mode is far from its width, and its ELBO low."""
+
+    def both(x):
+        y = x - 15.0
+        e = np.exp(np.minimum(y, 600.0))
+        a, b = -0.5 * x @ x - np.log(2.0 * np.pi), (0.5 * y - e).sum() - np.log(np.pi)
+        total = np.logaddexp(a, b)
+        return -total, np.exp(a - total) * x - np.exp(b - total) * (0.5 - e)
+
+    model = pdmp.models.from_function(both, 2, check_gradient=False)
+    with pytest.warns(UserWarning, match="a mode that no chain is in"):
+        assert len(pdmp.auto(model, seed=at).cautions) == 1

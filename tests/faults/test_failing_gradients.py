@@ -117,6 +117,7 @@ def outcome(name, what=None, at=0):
     function = Function()
     process = SAMPLERS[name](pdmp.models.from_function(function, DIM))
     check_propriety(process.model, [0.3, -0.2], process)  # which looks beyond where a function is defined
+    process.model.is_compared = False  # after the run, by calls that may fail as they may beyond a support
     function.what, function.at, function.calls = what, at, 0
     budget = {"steps": 25} if process.ticks else {"events": 25}
     with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):

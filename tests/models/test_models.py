@@ -528,9 +528,13 @@ def test_function_may_return_other_types_and_keep_what_it_is_given():
 
 
 def test_function_in_single_precision_passes_the_comparison():
-    model = from_function(
-        lambda x: (np.float32(0.5e4) + np.float32(0.5 * x @ x), x.astype(np.float32)), 3, initial=[3.0, 1.0, 2.0]
-    )
+    def function(x, constant):
+        return np.float32(constant) + np.float32(0.5 * x @ x), x.astype(np.float32)
+
+    model = from_function(functools.partial(function, constant=0.5e2), 3, initial=[3.0, 1.0, 2.0])
+    assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
+    with pytest.warns(UserWarning, match=r"could not be compared with its potential in x\[0\], x\[1\], x\[2\]: U is"):
+        model = from_function(functools.partial(function, constant=0.5e5), 3, initial=[3.0, 1.0, 2.0])
     assert np.array_equal(model.gradient([3.0, 1.0, 2.0]), [3.0, 1.0, 2.0])
 
 
@@ -643,10 +647,40 @@ def test_no_wrong_partial_derivative_of_a_function_hides():
                     from_function(functools.partial(both, wrong=wrong, **how), dim)
 
 
-def test_a_function_of_few_digits_fits_its_gradient():
-    """U to 8 digits, as a solver gives it: differences over small steps are noise."""
-    model = from_function(lambda x: (round(10.0 + float(np.cosh(x).sum()), 7), np.sinh(x)), 4)
-    assert model.dim == 4
+def large(x, constant=0.0, precision=1.0, share=0.1):
+    """Normal, the last coordinate with another precision, U with a constant and the last partial derivative off."""
+    gradient = x * np.append(np.ones(len(x) - 1), precision)
+    return constant + 0.5 * float(x @ gradient), gradient * np.append(np.ones(len(x) - 1), 1.0 + share)
+
+
+@pytest.mark.parametrize("constant", [-1e9, 1e8, 1e9])
+def test_a_large_constant_hides_no_wrong_gradient(constant):
+    with pytest.raises(ValueError, match=r"coordinate x\[2\] of it"):
+        from_function(functools.partial(large, constant=constant), 3)
+    from_function(functools.partial(large, constant=constant, share=0.0), 3)
+
+
+@pytest.mark.parametrize("constant", [1e12, -1e12])
+def test_a_comparison_that_rounding_makes_blind_says_so(constant):
+    """Where each partial derivative is hidden, and where one is too small beside the others."""
+    with pytest.warns(UserWarning, match=r"could not be compared with its potential in x\[0\], x\[1\], x\[2\], …: U"):
+        from_function(functools.partial(large, constant=constant), 4)
+    with pytest.warns(UserWarning, match=r"the gradient of FunctionModel could not be compared .* in x\[2\]: U is"):
+        from_function(functools.partial(large, constant=constant / 1e3, precision=1e-6), 3, initial=np.full(3, 3.0))
+
+
+@pytest.mark.parametrize("precision", [1e-2, 1e-3])
+def test_a_weak_coordinate_among_many_is_compared(precision):
+    with pytest.raises(ValueError, match=r"coordinate x\[299\] of it"):
+        from_function(functools.partial(large, precision=precision), 300)
+    from_function(functools.partial(large, precision=precision, share=0.0), 300)
+
+
+@pytest.mark.parametrize(("digits", "dim"), [(8, 4), (7, 4), (5, 6)])
+def test_a_function_of_few_digits_fits_its_gradient(digits, dim):
+    """U to so many digits, as a solver gives it: differences over small steps are noise."""
+    model = from_function(lambda x: (round(10.0 + float(np.cosh(x).sum()), digits), np.sinh(x)), dim)
+    assert model.dim == dim
 
 
 @pytest.mark.parametrize("initial", [[1e-3, 2.0], [5.0, 40.0]])

@@ -1,6 +1,7 @@
 """`Model.check_gradient` and `Model.check_bounds`: what is right passes, what is wrong is named."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pdmp
 from pdmp.engine import preflight
 from pdmp.models import verification
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.verification import CHECKS, check_gradient
+from pdmp.models.verification import CHECKS, check_gradient, slopes_differ
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic
 
@@ -171,13 +172,13 @@ class Many(pdmp.Model):
     signs: np.ndarray
     scales: np.ndarray
 
-    def __init__(self, n=200, d=3, wrong=(), prior=None):
+    def __init__(self, n=200, d=3, wrong=(), prior=None, factor=-1.0, share=0.1):
         super().__init__(dim=d, n_data=n)
         self.y = np.random.default_rng(1).standard_normal((n, d))
         self.signs, self.scales = np.ones(n), np.ones(d)
-        self.signs[list(wrong)] = -1.0
+        self.signs[list(wrong)] = factor
         if prior is not None:
-            self.scales[prior] = 1.1
+            self.scales[prior] = 1.0 + share
 
     @pdmp.compiled
     def prior_potential(self, x):
@@ -213,16 +214,66 @@ def test_a_few_wrong_data_of_many_are_found_before_a_run():
         pdmp.sample(pdmp.BPS(Many(wrong=(31, 77, 130))), events=5, seed=1, initial=np.ones(3))
 
 
+@pytest.mark.parametrize("factor", [1.1, 1.01])
+def test_a_little_too_much_of_a_few_data_of_thousands_is_found(factor):
+    """Their share of the sum over all data is below its tolerance: blocks are compared, and the datum is named."""
+    right = Many(n=5_000)
+    right.check_gradient(points=2, data=2)
+    for wrong in ((31, 1077, 4130), (4_999,)):
+        named = "|".join(map(str, wrong))
+        with pytest.raises(ValueError, match=f"`add_term_gradient` of Many .*: coordinate . of datum ({named}), at"):
+            pdmp.sample(pdmp.BPS(Many(n=5_000, wrong=wrong, factor=factor)), events=5, seed=1, initial=np.ones(3))
+
+
+def test_of_very_many_data_some_blocks_are_compared(monkeypatch):
+    """Every second here, where all data have more numbers than are to be looked at."""
+    monkeypatch.setattr(verification, "BLOCK_NUMBERS", 400)
+    seen, right = [], verification._block_slopes
+    monkeypatch.setattr(
+        verification, "_block_slopes", lambda *arguments: (seen.append(arguments[3].tolist()), right(*arguments))
+    )
+    verification._compare_blocks(Many(n=200), np.random.default_rng(0), np.ones(3))
+    assert seen == [[0, 64, 128, 192]]
+
+
 def test_every_coordinate_of_many_is_compared(monkeypatch):
     for j in (0, 23, 59):
         with pytest.raises(ValueError, match=f"`add_prior_gradient` of Many is not .*: coordinate {j}, at"):
-            Many(n=5, d=60, prior=j).check_gradient(points=1)
+            Many(n=5, d=60, prior=j, share=1e-3).check_gradient(points=1)
     # The sum over all data does so whatever the time that the parts have.
     monkeypatch.setattr(verification, "_compare", lambda *arguments: None)
     with pytest.raises(
         ValueError, match="the gradient of Many, over all data, is not that of its .*: coordinate 23, at"
     ):
         check_gradient(Many(n=5, d=60, prior=23), points=1, data=2, seed=0, seconds=0.0)
+    with pytest.raises(ValueError, match="the gradient of Dataless is not that of its potential: coordinate 17, at"):
+        check_gradient(Dataless(), points=1, data=2, seed=0, seconds=0.0)
+
+
+class Raised(Dataless):
+    """U with a constant beside which its slopes are rounding, in a right gradient."""
+
+    @pdmp.compiled
+    def potential(self, x):
+        total = 1e13
+        for j in range(self.dim):
+            total += math.cosh(x[j])
+        return total
+
+    @pdmp.compiled
+    def add_gradient(self, x, out):
+        for j in range(self.dim):
+            out[j] += math.sinh(x[j])
+
+
+def test_a_class_whose_constant_hides_its_gradient_is_warned_of():
+    with pytest.warns(
+        UserWarning, match=r"the gradient of Raised could not be compared .* in x\[0\], x\[1\], x\[2\], …: U"
+    ):
+        Raised().check_gradient()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Many().check_gradient()
 
 
 def test_the_passes_over_many_data_are_few(monkeypatch):
@@ -232,8 +283,8 @@ def test_the_passes_over_many_data_are_few(monkeypatch):
         function = getattr(Many, name)
         monkeypatch.setattr(Many, name, lambda self, x, f=function, name=name: passes.append(name) or f(self, x))
     monkeypatch.setattr(verification, "PASSES", 10 * 40)
-    verification._compare_sum(model, np.random.default_rng(0), np.ones(2))
-    assert len(passes) == 1 + 1 + 4
+    verification._compare_sum(model, np.random.default_rng(0), np.ones(2), np.ones(2, bool))
+    assert len(passes) in (1 + 1 + 4, 1 + 1 + 8)  # longer steps too where rounding hides the slope, as here by chance
 
 
 class Nowhere(Dataless):
@@ -389,3 +440,29 @@ class Off(pdmp.Model):
 def test_a_potential_that_comes_with_its_gradient_is_compared():
     with pytest.raises(ValueError, match="^`potential_and_gradient` of Off differs from"):
         Off(1).check_gradient()
+
+
+@pytest.mark.parametrize("at", [-1.6, -0.9, -0.3, 0.0, 0.2, 0.7, 1.3])
+@pytest.mark.parametrize("side", [0.0, 3.0])
+def test_beside_a_kink_the_slopes_of_both_sides_are_right(at, side):
+    """A kink `at` steps of x: with the slope at x, and at x itself that of either side."""
+    h = np.finfo(float).eps ** (1.0 / 3.0)
+
+    def differ(slope):
+        return slopes_differ(
+            lambda y: 3.0 * max(y[0] - 1.0 - at * h, 0.0), np.ones(1), 3.0 * max(-at * h, 0.0), *slope, [0]
+        )
+
+    right = [np.full(1, side if at == 0.0 else 3.0 * (at < 0.0)), np.ones(1), np.finfo(float).eps]
+    assert differ(right) is None
+    assert differ([np.full(1, 9.0), *right[1:]]) is not None
+
+
+def test_a_bend_is_no_kink():
+    """Where slopes to both sides differ by 0.005, one of 0.002 is not that of x²/2 at 0."""
+    resolution = 1e-7
+    for slope, wrong in ((0.002, True), (0.0, False)):
+        found = slopes_differ(
+            lambda y: 0.5 * y[0] ** 2, np.zeros(1), 0.0, np.full(1, slope), np.ones(1), resolution, [0]
+        )
+        assert (found is not None) == wrong

@@ -188,6 +188,8 @@ BUGS += [
     for name, file, old, new, tests in [
         ("modes: a mode far behind is one", MODES, "if path.elbo < best - TIE or is_visited(path.mode, seen):", "if is_visited(path.mode, seen):", ("tests/automatic/test_modes.py",)),
         ("modes: chains that have been there do not count", MODES, "if path.elbo < best - TIE or is_visited(path.mode, seen):", "if path.elbo < best - TIE:", ("tests/automatic/test_modes.py",)),
+        ("modes: the end of a neck is one", MODES, "if is_visited(path.gaussian, seen) and elbo(target, path.mode, draws) < best - TIE:", "if False:", ("tests/automatic/test_modes.py",)),
+        ("modes: an end is judged by its own width alone", MODES, "if is_visited(path.gaussian, seen) and elbo(target, path.mode, draws) < best - TIE:", "if elbo(target, path.mode, draws) < best - TIE:", ("tests/automatic/test_modes.py",)),
         ("modes: barriers as seen from the nearest", MODES, "if all(barrier(target, path.mode.centre, x) > BARRIER for x in used):", "if all(barrier(target, path.mode.centre, x) > 0.0 for x in used):", ("tests/automatic/test_modes.py",)),
         ("modes: Gaussians without chains part nothing", MODES, "if path.elbo >= best - TIE and is_visited(path.gaussian, seen)]", "if path.elbo >= best - TIE]", ("tests/automatic/test_modes.py",)),
         ("modes: where chains go from there is not asked", MODES, "if not comes_to(run, learnt.gaussian, seen):", "if True:", ("tests/automatic/test_modes.py",)),

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from pdmp.errors import warn
 from pdmp.models.base import Model
 from pdmp.models.transforms import coordinate_names
-from pdmp.models.verification import FEW_DIRECTIONS, directions, first_wrong, shown, slopes_differ
+from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
 from pdmp.native.classes import compiled, fingerprint
 
 #: potential = answer(address of x, address of the gradient to add to, or 0)
@@ -185,6 +185,7 @@ class FunctionModel(Model):
             self.initial = self.check(initial, "initial")
         self.callback = potential_and_gradient if ready else Callback(potential_and_gradient, dim)
         self.resolution = float(self._check_function())
+        self.is_compared = bool(check_gradient)  # where a run went, too
         if check_gradient:
             self._compare_slopes()
 
@@ -295,28 +296,37 @@ class FunctionModel(Model):
 
         At `initial` itself, often zeros, a partial derivative may vanish, and a wrong factor of it is right.
         """
-        rng = np.random.default_rng(0)
+        rng, blind = np.random.default_rng(0), np.ones(self.dim, bool)
         scale = np.maximum(1.0, np.abs(self.initial))
         compared = 0
         for size in (1.0, 0.3, 0.1, 0.01, 0.0):
             if compared == 2:
-                return
+                break
             x = self.initial + size * scale * rng.choice([-1.0, 1.0], self.dim) * rng.uniform(0.5, 1.5, self.dim)
             here, gradient = self._evaluated(x)
             if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
                 continue  # beyond the support, perhaps
             compared += 1
-            differs = functools.partial(self._differs, x, here, gradient, rng.choice([-1.0, 1.0], self.dim))
-            for group in directions(rng, self.dim, FEW_DIRECTIONS):
-                found = first_wrong(differs, group)
-                if found is not None:
-                    j, slope, quotient = found
-                    raise ValueError(
-                        "`potential_and_gradient` returns a gradient that does not fit its U: coordinate "
-                        f"{coordinate_names(self.variables, self.transforms)[j]} of it, at x = {shown(x)}, is "
-                        f"{slope:.8g}, the slope of U is {quotient:.8g}. The gradient must be that of U = -log "
-                        "density. (`check_gradient=False` skips this comparison.)"
-                    )
+            found = self.wrong_slope(x, rng, FEW_DIRECTIONS, (here, gradient), blind=blind)
+            if found is not None:
+                j, slope, quotient = found
+                raise ValueError(
+                    "`potential_and_gradient` returns a gradient that does not fit its U: coordinate "
+                    f"{coordinate_names(self.variables, self.transforms)[j]} of it, at x = {shown(x)}, is "
+                    f"{slope:.8g}, the slope of U is {quotient:.8g}. The gradient must be that of U = -log "
+                    "density. (`check_gradient=False` skips this comparison.)"
+                )
+        if compared:
+            warn_of_blindness(self, blind)
+
+    def wrong_slope(self, x, rng, most, here=None, scale=None, blind=None):
+        """As `pdmp.models.verification.wrong_slope`; `here` is (U, ∇U)."""
+        here, gradient = self._evaluated(x) if here is None else here
+        if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
+            return None
+        groups, lengths = directions(gradient, x, most, self.resolution, scale)
+        v = rng.choice([-1.0, 1.0], self.dim) * lengths
+        return first_of(functools.partial(self._differs, x, here, gradient, v, blind), groups)
 
     def _evaluated(self, x):
         """(U, ∇U), NaN where the function raises."""
@@ -326,20 +336,18 @@ class FunctionModel(Model):
         except Exception:  # noqa: BLE001 - beyond the support, perhaps
             return math.nan, np.full(self.dim, math.nan)
 
-    def _differs(self, x, here, gradient, signs, group):
+    def _differs(self, x, here, gradient, v, blind, group):
         """As `slopes_differ`; of one coordinate at other steps too, as U may be known to few digits only."""
 
         def value(y):
             return self._evaluated(y)[0]
 
-        if slopes_differ(value, x, here, gradient, signs, self.resolution, group) is None:
+        if slopes_differ(value, x, here, gradient, v, self.resolution, group, blind) is None:
             return None
-        slope, most = float(gradient[group[0]]), 1e-3 * np.abs(gradient).max()
-        v, errors = np.zeros(self.dim), []
-        v[group] = np.maximum(1.0, np.abs(x[group])) * signs[group]
+        slope, most, errors = float(gradient[group[0]]), 1e-3 * np.abs(gradient).max(), []
         if len(group) > 1:
             return slope, math.nan
-        size = v[group[0]]
+        size, v = v[group[0]], np.where(np.arange(self.dim) == group[0], v, 0.0)
         for h in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
             low, high = value(x - h * v), value(x + h * v)
             quotient = (high - low) / (2.0 * h * size)
@@ -379,7 +387,8 @@ def from_function(
     n_data : int, default 0
         How many data one call looks at, for counting data passes. The sum over them cannot be sub-sampled.
     check_gradient : bool, default True
-        Compare the gradient with a difference quotient of U along one random direction, near `initial`.
+        Compare the gradient with difference quotients of U, in every coordinate: at two points near `initial` now, and
+        where a run went when it ends, which then warns. False for a gradient that is known to be right.
     transforms : dict of str to pdmp.models.transforms.Transform, optional
         For variables that are not natural parameters, see `pdmp.Model`.
 

@@ -1,0 +1,163 @@
+"""The gradient of a user's model is compared where a run went: `pdmp.engine.visited`."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import discrete
+import pdmp
+from pdmp.engine import visited
+from pdmp.engine.visited import gradient_warning, positions
+from pdmp.models import from_function
+
+pytestmark = pytest.mark.exact
+
+WRONG = r"the gradient of {} is not that of its potential where the run went.*: x\[1\] of it, after event [\d,]+{}, at"
+
+
+def far(x, share=0.1, seen=None):
+    """N(10, 1), to which no point near zeros belongs; beyond 5 the second partial derivative is off."""
+    if seen is not None:
+        seen.append(x)
+    gradient = x - 10.0
+    return 0.5 * float(gradient @ gradient), gradient * (1.0 + share * (x > 5.0) * (np.arange(len(x)) == 1))
+
+
+class Far(pdmp.Model):
+    """The same, with data."""
+
+    share: float
+
+    def __init__(self, share=0.1, n_data=0):
+        super().__init__(dim=3, n_data=n_data)
+        self.share = share
+
+    @pdmp.compiled
+    def term_potential(self, x, i):
+        return 0.5 * (x[0] - 10.0) ** 2 / self.n_data
+
+    @pdmp.compiled
+    def add_term_gradient(self, x, i, out):
+        out[0] += (x[0] - 10.0) / self.n_data
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = 0.0 if self.n_data else 0.5 * (x[0] - 10.0) ** 2
+        for j in range(1, self.dim):
+            total += 0.5 * (x[j] - 10.0) ** 2
+        return total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(1 if self.n_data else 0, self.dim):
+            g = x[j] - 10.0
+            out[j] += g * (1.0 + self.share) if j == 1 and x[j] > 5.0 else g
+
+
+def process(kind, model):
+    if kind == "BPS":
+        return pdmp.BPS(model, refresh_rate=1.0)
+    if kind == "SGLD":
+        return discrete.SGLD(pdmp.gradients.Minibatch(model, 2), step=0.1)
+    return getattr(pdmp, kind)(model)
+
+
+@pytest.mark.filterwarnings("ignore:`warmup` is 0")
+@pytest.mark.parametrize("store", ["skeleton", "grid", "moments"])
+@pytest.mark.parametrize("kind", ["BPS", "ZigZag", "HMC"])
+def test_a_gradient_that_is_wrong_only_where_a_run_goes_is_said(kind, store, tmp_path):
+    with pytest.warns(UserWarning, match=WRONG.format("FunctionModel", " of chain [01]")):
+        run = pdmp.sample(process(kind, from_function(far, 3)), events=600, seed=1, chains=2, store=store)
+    said = [text for text in run.summary().warnings if "is not that of its potential where" in text]
+    assert len(said) == 1 and said[0].rstrip(".") in run.said
+    run.save(tmp_path / "run.npz")
+    assert said[0] in pdmp.load(tmp_path / "run.npz").summary().warnings
+    right = pdmp.sample(
+        process(kind, from_function(functools.partial(far, share=0.0), 3)), events=600, seed=1, store=store
+    )
+    assert not gradient_warning(right) and not right.info["wrong_gradient"]
+
+
+@pytest.mark.parametrize(("kind", "n_data"), [("BPS", 0), ("ZigZag", 7), ("SGLD", 7)])
+def test_so_is_that_of_a_class(kind, n_data):
+    with pytest.warns(UserWarning, match=WRONG.format("Far", "")):
+        run = pdmp.sample(process(kind, Far(n_data=n_data)), events=300, seed=1)
+    with pytest.warns(UserWarning, match=WRONG.format("Far", "")):
+        assert len(run.extend(events=310).info["wrong_gradient"]) == 1
+    assert not pdmp.sample(process(kind, Far(0.0, n_data)), events=300, seed=1).info["wrong_gradient"]
+
+
+def test_what_is_wrong_in_a_tail_alone_is_found_at_the_farthest_positions():
+    """Of N(0, 1) beyond 2.2, 1.4 % of the time: 32 positions at equal times see it one time in three."""
+
+    def both(x, sign):
+        gradient = x.copy()
+        gradient[4] *= 1.1 if sign * x[4] > 2.2 else 1.0
+        return 0.5 * float(x @ x), gradient
+
+    for sign in (-1.0, 1.0):
+        for seed in range(4):
+            with pytest.warns(UserWarning, match=r"where the run went, .*: x\[4\] of it"):
+                model = from_function(functools.partial(both, sign=sign), 5)
+                pdmp.sample(process("BPS", model), events=2_000, seed=seed)
+
+
+def test_three_of_thousands_that_a_sum_hides_show_where_gradients_cancel():
+    """A gradient of 5,000 data in all, three of which count by 1.1: far from the mode 6e-5 of it."""
+    y = np.random.default_rng(1).standard_normal((5_000, 3))
+    weights = np.ones((5_000, 1))
+    weights[[31, 1077, 4130]] = 1.1
+
+    def both(x):
+        r = x - y
+        root = np.sqrt(1.0 + r * r)
+        return float(root.sum()), (weights * r / root).sum(axis=0)
+
+    with pytest.warns(UserWarning, match=r"the gradient of FunctionModel is not that of its potential where"):
+        pdmp.sample(process("BPS", from_function(both, 3, initial=np.full(3, 30.0))), gradients=2_000, seed=1)
+
+
+def test_it_costs_a_small_share_of_the_run_and_none_of_a_short_one():
+    for events, most in ((10, 5), (200, 32 * 5), (8_000, 32 * 5)):
+        seen = []
+        run = pdmp.sample(
+            process("BPS", from_function(functools.partial(far, share=0.0, seen=seen), 3)), events=events, seed=1
+        )
+        seen.clear()
+        gradient_warning(run)
+        assert len(seen) <= min(most, run.stats["data_passes"] / 20)
+    assert 100 < len(seen) and len(seen) % 5 == 0  # positions that are extremes of two coordinates are compared once
+
+
+def test_what_is_not_the_users_gradient_is_not_compared(monkeypatch):
+    monkeypatch.setattr(visited, "positions", lambda run, n: pytest.fail("compared"))
+    for model in (from_function(far, 3, check_gradient=False), pdmp.models.Banana()):
+        pdmp.sample(process("BPS", model), events=50, seed=1, initial=np.full(model.dim, 1.0))
+    with pytest.raises(pytest.fail.Exception, match="compared"):
+        pdmp.sample(process("BPS", Far(0.0)), events=50, seed=1)
+
+
+def test_positions_are_extremes_and_equally_spaced_of_all_chains():
+    run = pdmp.sample(process("BPS", Far(0.0)), events=400, seed=1, chains=3, warmup=0.5)
+    found = positions(run, 8)
+    assert 6 <= len(found) <= 8 and {chain for _, _, chain, _ in found} == {0, 1, 2}
+    draws = run.draws(400).reshape(-1, 3)
+    some = np.array([x for x, *_ in found])
+    j = int(np.argmax(np.ptp(draws, axis=0) / np.subtract(*np.quantile(draws, (0.75, 0.25), axis=0))))
+    assert some[:, j].max() == draws[:, j].max() and some[:, j].min() == draws[:, j].min()
+    for x, scale, chain, event in found:
+        path = run.trajectories[chain]
+        begin, end = path.times[event], path.times[event + 1] if event < 400 else path.end
+        place = np.linspace(begin, end, 10_001)
+        assert np.abs(path.at(place) - x).max(axis=1).min() < 1e-3 * (1.0 + end - begin)
+        assert np.all((scale > 0.5) & (scale < 2.0))
+    assert all(np.array_equal(a[0], b[0]) for a, b in zip(found, positions(run, 8), strict=True))
+    assert len(positions(run, 1)) == 1 and not positions(run, 0)
+
+
+def test_coordinates_that_do_not_move_have_a_scale():
+    run = pdmp.sample(process("BPS", Far(0.0)), time=1e-9, seed=1, initial=np.array([10.0, 10.0, 50.0]))
+    (x, scale, chain, event), *_ = positions(run, 4)
+    assert chain == event == 0 and np.all(scale > 0.0) and np.all(np.isfinite(scale))
+    assert not gradient_warning(run)
