@@ -16,7 +16,6 @@ from time import perf_counter
 import numpy as np
 
 from pdmp.engine import scheduler
-from pdmp.engine.preflight import is_trusted
 from pdmp.engine.recording import Grid, Integrals, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
@@ -178,6 +177,8 @@ class Chain:
         Bytes that this chain's skeleton may take.
     look : int
         Proposals after which the chain waits for the others, see `pdmp.engine.goals`.
+    watched : bool
+        Whether it is looked at now and then what an event of a local process changes.
     """
 
     def __init__(
@@ -195,6 +196,7 @@ class Chain:
         total=None,
         room=math.inf,
         look=NEVER,
+        watched=False,
     ):
         self.process, self.number = process, number
         self.budget, self.warmup, self.total, self.draws, self.room = budget, warmup, total, draws, room
@@ -225,7 +227,7 @@ class Chain:
         self.seconds = 0.0
         self.stopped = None  # why, once it has stopped
         self.look = look
-        self.watched = len(self.state.moved) > 1 and not is_trusted(type(process).__module__)
+        self.watched = watched and len(self.state.moved) > 1
         self.stood = 0  # candidate times so far, one after the other, that were nearly the present one
         self.failure = None  # (what went wrong, time, position)
         self.cause, process.failure = process.failure, None  # the exception behind it, or one at the start

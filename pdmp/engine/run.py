@@ -46,7 +46,7 @@ from pdmp.engine.checks import (
 )
 from pdmp.engine.executors import SEGMENT_SECONDS, check_executor, place_of
 from pdmp.engine.goals import Goal
-from pdmp.engine.preflight import check_methods, check_propriety, check_target, rehearse
+from pdmp.engine.preflight import check_methods, check_propriety, check_target, is_trusted, rehearse
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.engine.visited import gradient_warning
@@ -278,6 +278,7 @@ def sample(
             total=total,
             room=SKELETON_BYTES / chains,
             look=NEVER if goal is None else goal.first,
+            watched=not is_trusted(type(process).__module__),
         )
         for i, child in enumerate(np.random.SeedSequence(seed).spawn(chains))
     ]
@@ -335,6 +336,7 @@ def _chains_of(run, process, budget):
     made = []
     for i, child in enumerate(np.random.SeedSequence(run.seed).spawn(run.chains)):
         options = run.info["arguments"] | {"store": run.store, "draws": run.info["arguments"]["draws"] or 0}
+        options["watched"] = not is_trusted(type(process).__module__)
         chain = Chain(process, i, starts[i], child, budget=budget, **options, room=SKELETON_BYTES / run.chains)
         chain.restore(states["chains"][i], arrays, f"state/{i}")
         record = run.records[i]

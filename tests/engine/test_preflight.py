@@ -17,8 +17,8 @@ from numpy.random import standard_normal
 
 import discrete
 import pdmp
-from pdmp.engine import chain as chain_module
 from pdmp.engine import preflight
+from pdmp.engine import run as run_module
 from pdmp.engine.chain import Chain
 from pdmp.interfaces.report import Report
 from pdmp.native.classes import check_attributes, holds_generator
@@ -513,7 +513,7 @@ def test_looking_at_what_events_change_changes_nothing(monkeypatch):
     """With two events at each time, of which the second is at the time from which on it is looked at."""
     watched = pdmp.sample(Ring(10**9), events=5_000, seed=1).trajectories[0]
     pdmp.sample(Together(), time=2_000.0, seed=1)
-    monkeypatch.setattr(chain_module, "is_trusted", lambda module: True)
+    monkeypatch.setattr(run_module, "is_trusted", lambda module: True)
     np.testing.assert_array_equal(pdmp.sample(Ring(10**9), events=5_000, seed=1).trajectories[0].times, watched.times)
 
 
