@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import sys
 import warnings
 from collections.abc import Iterator
@@ -59,9 +60,15 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+#: Whether runs are meant to be short.
+are_short: contextvars.ContextVar[bool] = contextvars.ContextVar("are_short", default=False)
+
+
 @contextlib.contextmanager
 def short_runs() -> Iterator[None]:
-    """Within it no run warns that it is short: of runs that are meant to be, and are not the user's."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "fewer than .* effective draws")
+    """Within it no run looks whether it is short: of runs that are meant to be, and are not the user's."""
+    token = are_short.set(True)
+    try:
         yield
+    finally:
+        are_short.reset(token)

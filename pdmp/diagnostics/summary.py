@@ -369,7 +369,7 @@ def short_warning(run):
         ]
     names, least, worst, read, anywhere = run.names(), math.inf, 0, 0, np.any(moved, axis=0)
     for part in run.portions():
-        ess = run.effective_draws_of(part)["mean"]
+        ess = run.mean_draws_of(part)
         ess = np.where(ess > 0.0, ess, 0.0)  # NaN of too short a path, negative of a negative extrapolated variance
         if rests:
             ess[~anywhere[part]] = math.inf

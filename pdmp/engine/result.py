@@ -875,14 +875,19 @@ class Run:
     def effective_draws_of(self, part: slice) -> dict[str, np.ndarray]:
         """`effective_draws` of one of the `portions`: the same numbers, whatever has been counted before."""
         var = self._variance()[part]
-        error = monte_carlo_error.standard_error(*self._stretches(part=part))
         series, each, lengths, fourth = self._square_stretches(np.tile(self.mean()[part], len(self.copies)), part)
         square_error = monte_carlo_error.standard_error(series, each, lengths)
         with np.errstate(all="ignore"):
-            mean = np.where(error > 0.0, var / error**2, np.nan)
             spread = (3.0 * var**2 if fourth is None else fourth) - var**2
             squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / square_error**2)
-        return {"mean": mean, "sd": np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)}
+        sd = np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)
+        return {"mean": self.mean_draws_of(part), "sd": sd}
+
+    def mean_draws_of(self, part: slice) -> np.ndarray:
+        """Those of the means alone."""
+        error = monte_carlo_error.standard_error(*self._stretches(part=part))
+        with np.errstate(all="ignore"):
+            return np.where(error > 0.0, self._variance()[part] / error**2, np.nan)
 
     def _places(self, part):
         """Coordinates `part` of every coupled copy, for arrays of all of them; None is all."""

@@ -50,7 +50,7 @@ from pdmp.engine.preflight import check_methods, check_propriety, check_target, 
 from pdmp.engine.result import Run as Run
 from pdmp.engine.result import load as load
 from pdmp.engine.visited import gradient_warning
-from pdmp.errors import SamplingError, warn
+from pdmp.errors import SamplingError, are_short, warn
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
@@ -532,7 +532,7 @@ def _drive(chains, info, where, progress, file, started, goal=None):
             info["wrong_gradient"] = gradient_warning(run)
             texts += info["wrong_gradient"]
             texts += tail_warning(run)
-            if goal is None or goal.ess is None:
+            if (goal is None or goal.ess is None) and not are_short.get():
                 texts += short_warning(run)
             run.said = frozenset(text.rstrip(".") for text in [*texts, *info.get("cautions", [])])
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised with what was sampled

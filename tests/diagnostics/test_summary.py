@@ -118,6 +118,9 @@ def test_a_run_that_is_long_enough_says_nothing_and_one_with_a_goal_says_it_once
         run = pdmp.sample(pdmp.HMC(model, step=0.5), steps=10, seed=1)
     run.extend(steps=400)
     with short_runs():
+        quiet = pdmp.sample(pdmp.BPS(model), events=14, seed=1)
+    assert not any("fewer than" in text for text in quiet.said)
+    with pytest.warns(UserWarning, match="fewer than 30"):  # and only within
         pdmp.sample(pdmp.BPS(model), events=14, seed=1)
 
 
@@ -140,15 +143,15 @@ def test_how_much_of_a_path_is_looked_at(monkeypatch):
     """Portions until one is too few, or much of the path is read; the first in any case."""
     module = importlib.import_module("pdmp.diagnostics.summary")
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(100), np.ones(100)), step=0.3), steps=400, seed=1)
-    count, looked = run.effective_draws_of, []
+    count, looked = run.mean_draws_of, []
     few = {1: 25.0, 3: 12.0}
 
     def counted(part):
         looked.append(part.start // 32)
-        return {"mean": np.full(part.stop - part.start, few.get(part.start // 32, 99.0))}
+        return np.full(part.stop - part.start, few.get(part.start // 32, 99.0))
 
-    assert len(count(run.portions()[0])["mean"]) == 32
-    run.effective_draws_of = counted
+    assert np.array_equal(count(run.portions()[0]), run.effective_draws()["mean"][:32])
+    run.mean_draws_of = counted
     assert "of x[32] (25)" in short_warning(run)[0] and looked == [0, 1]
     few.clear(), looked.clear()
     assert short_warning(run) == [] and looked == [0, 1, 2, 3]
