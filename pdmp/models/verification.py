@@ -39,6 +39,7 @@ BLOCK, BLOCK_NUMBERS = 32, 5_000_000
 LONGEST = 0.01  #: step of a coordinate whose slope is small beside others, in its scale, at most
 #: A comparison is blind where rounding hides errors of this share of a slope, if it hides changes of U of this size.
 BLIND, BLIND_CHANGE = 0.05, 0.01
+HIDDEN, SEEN = 1, 2  #: slopes that were compared; 0: U was not finite beside the point
 #: Data up to which faster ways to a sum over all data are compared with the plain sum.
 MOST_DATA = 1_000
 
@@ -127,11 +128,11 @@ def check_gradient(model: Any, points: int, data: int, seed: int, seconds: float
                     _compare(name, dim, rng, model.resolution, end, x, *part)
             if by_parts and time.perf_counter() < end:
                 _compare_ways(model, rng, x)
-    blind = np.ones(dim, bool)
+    seen = np.zeros(dim, np.int8)
     if found and by_parts:
         for x in found[:2]:
-            _compare_sum(model, rng, x, blind)
-        warn_of_blindness(model, blind)
+            _compare_sum(model, rng, x, seen)
+        warn_of_blindness(model, seen)
     return bool(found)
 
 
@@ -171,7 +172,7 @@ def _compare(name, dim, rng, resolution, end, x, of_value, of_gradient, value, a
             )
 
 
-def _compare_sum(model, rng, x, blind):
+def _compare_sum(model, rng, x, seen):
     """Compare ∇U with difference quotients of U over all data, compiled, at x or nearer to `initial` where U is finite.
 
     `_compare` looks at a few terms, for a short time: here every one counts, and every coordinate.
@@ -184,7 +185,7 @@ def _compare_sum(model, rng, x, blind):
     if model.n_data:
         _compare_blocks(model, rng, x)
     most = max(1, min(DIRECTIONS, PASSES // (10 * max(model.n_data, 1))))
-    found = wrong_slope(model, x, rng, most, here, blind=blind)
+    found = wrong_slope(model, x, rng, most, here, seen=seen)
     if found is not None:
         j, slope, quotient = found
         raise ValueError(
@@ -236,14 +237,14 @@ def _block_slopes(model, points, v, starts, size, gradient, out):
             out[k, 5] += v[j] * gradient[j]
 
 
-def wrong_slope(model, x, rng, most, here=None, scale=None, blind=None):
+def wrong_slope(model, x, rng, most, here=None, scale=None, seen=None):
     """What `first_wrong` finds of a model at x, of all data and all coordinates, in at most so many directions."""
     potential = functools.partial(_value, model.potential)
     here = potential(x) if here is None else here
     gradient, resolution = _vector(_adding(model.gradient), model.dim, x), _resolution(model)
     groups, lengths = directions(gradient, x, most, resolution, scale)
     v = rng.choice([-1.0, 1.0], model.dim) * lengths
-    return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, blind=blind), groups)
+    return first_of(functools.partial(slopes_differ, potential, x, here, gradient, v, resolution, seen=seen), groups)
 
 
 def _resolution(model):
@@ -256,8 +257,9 @@ def first_of(differs, groups):
     return next((found for found in (first_wrong(differs, group) for group in groups) if found is not None), None)
 
 
-def warn_of_blindness(model, blind):
-    """Warn if in some coordinates (d,) every comparison was blind."""
+def warn_of_blindness(model, seen):
+    """Warn if in some coordinates (d,) every comparison was blind; `seen` is what `slopes_differ` writes."""
+    blind = seen == HIDDEN
     if blind.any():
         names = coordinate_names(model.variables, model.transforms)
         some = ", ".join(names[j] for j in np.flatnonzero(blind)[:3]) + (", …" if blind.sum() > 3 else "")
@@ -293,12 +295,12 @@ def first_wrong(differs, group):
     return first_wrong(differs, group[:half]) or first_wrong(differs, group[half:])
 
 
-def slopes_differ(value, x, here, gradient, v, resolution, group, blind=None):
+def slopes_differ(value, x, here, gradient, v, resolution, group, seen=None):
     """(v·∇U, a difference quotient of U along v) if they differ, of v (d,) the coordinates of a group; else None.
 
     At x, where U is `here`. Of one coordinate they are those of its partial derivative. With signs at random no two
     wrong partial derivatives cancel at every point. Where rounding hides much at small steps a longer one is tried, and
-    `blind` (d,) becomes False where it hides little.
+    `seen` (d,), at first 0, becomes `HIDDEN` where it hides the slope and `SEEN` where it does not.
     """
     v = _part(v, group)
     size, slope, best = v[group[0]] if len(group) == 1 else 1.0, float(v @ gradient), (math.nan, math.inf)
@@ -309,8 +311,9 @@ def slopes_differ(value, x, here, gradient, v, resolution, group, blind=None):
             break
         best = best if slack > best[1] else (quotient, slack)
         largest = max(abs(quotient), abs(slope))
-        if blind is not None and not rounding > max(BLIND * abs(slope), BLIND_CHANGE):
-            blind[group] = False
+        if seen is not None:
+            hides = rounding > max(BLIND * abs(slope), BLIND_CHANGE)
+            seen[group] = np.maximum(seen[group], HIDDEN if hides else SEEN)
         if rounding <= TOLERANCE * largest:
             break
     return None if math.isnan(best[0]) or abs(best[0] - slope) <= best[1] else (slope / size, best[0] / size)

@@ -296,7 +296,7 @@ class FunctionModel(Model):
 
         At `initial` itself, often zeros, a partial derivative may vanish, and a wrong factor of it is right.
         """
-        rng, blind = np.random.default_rng(0), np.ones(self.dim, bool)
+        rng, seen = np.random.default_rng(0), np.zeros(self.dim, np.int8)
         scale = np.maximum(1.0, np.abs(self.initial))
         compared = 0
         for size in (1.0, 0.3, 0.1, 0.01, 0.0):
@@ -307,7 +307,7 @@ class FunctionModel(Model):
             if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
                 continue  # beyond the support, perhaps
             compared += 1
-            found = self.wrong_slope(x, rng, FEW_DIRECTIONS, (here, gradient), blind=blind)
+            found = self.wrong_slope(x, rng, FEW_DIRECTIONS, (here, gradient), seen=seen)
             if found is not None:
                 j, slope, quotient = found
                 raise ValueError(
@@ -317,16 +317,16 @@ class FunctionModel(Model):
                     "density. (`check_gradient=False` skips this comparison.)"
                 )
         if compared:
-            warn_of_blindness(self, blind)
+            warn_of_blindness(self, seen)
 
-    def wrong_slope(self, x, rng, most, here=None, scale=None, blind=None):
+    def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
         """As `pdmp.models.verification.wrong_slope`; `here` is (U, ∇U)."""
         here, gradient = self._evaluated(x) if here is None else here
         if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
             return None
         groups, lengths = directions(gradient, x, most, self.resolution, scale)
         v = rng.choice([-1.0, 1.0], self.dim) * lengths
-        return first_of(functools.partial(self._differs, x, here, gradient, v, blind), groups)
+        return first_of(functools.partial(self._differs, x, here, gradient, v, seen), groups)
 
     def _evaluated(self, x):
         """(U, ∇U), NaN where the function raises."""
@@ -336,13 +336,13 @@ class FunctionModel(Model):
         except Exception:  # noqa: BLE001 - beyond the support, perhaps
             return math.nan, np.full(self.dim, math.nan)
 
-    def _differs(self, x, here, gradient, v, blind, group):
+    def _differs(self, x, here, gradient, v, seen, group):
         """As `slopes_differ`; of one coordinate at other steps too, as U may be known to few digits only."""
 
         def value(y):
             return self._evaluated(y)[0]
 
-        if slopes_differ(value, x, here, gradient, v, self.resolution, group, blind) is None:
+        if slopes_differ(value, x, here, gradient, v, self.resolution, group, seen) is None:
             return None
         slope, most, errors = float(gradient[group[0]]), 1e-3 * np.abs(gradient).max(), []
         if len(group) > 1:
