@@ -88,6 +88,19 @@ def test_what_has_no_barrier_is_no_mode(monkeypatch):
         assert modes.barrier(slope, np.array([begin]), np.array([end])) == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_barrier_parts_a_mode_from_every_other(monkeypatch):
+    """Chains have been in two Gaussians: from one of them alone there is a barrier, or from the other, or from both."""
+    model, starts, metric = in_the_left_mode(apart=5.0)
+    path = starts.paths[0]
+    other = path._replace(gaussian=Gaussian(path.gaussian.centre + [0.0, 0.5], path.gaussian.root))
+    monkeypatch.setattr(modes, "comes_to", lambda *a: False)
+    for near, found in ((path, 0), (other, 0), (None, 1)):
+        low = np.full(2, np.nan) if near is None else near.gaussian.centre
+        monkeypatch.setattr(modes, "barrier", lambda target, x, y, low=low: 0.0 if np.array_equal(y, low) else 9.0)
+        both = starts._replace(paths=(*starts.paths, other))
+        assert len(hidden_modes(model, both, metric, seed())[0]) == found
+
+
 def test_from_where_chains_come_to_the_others_there_is_no_mode(monkeypatch):
     case = in_the_left_mode()
     monkeypatch.setattr(modes, "comes_to", lambda *a: True)
@@ -110,6 +123,14 @@ def test_a_chain_that_passes_by_has_not_come():
         path = SimpleNamespace(discretise=lambda n, x=places: x)
         run = SimpleNamespace(trajectories=[path], records=[SimpleNamespace(length=1.0)])
         assert comes_to(run, unit, near) == (times == 3)
+
+
+def test_any_chain_may_come_to_the_others():
+    unit, near = Gaussian(np.zeros(2), np.ones(2)), rng().standard_normal((100, 2))
+    away, among = (SimpleNamespace(discretise=lambda n, x=x: np.tile(x, (n, 1))) for x in (near[0] + 20.0, near[0]))
+    for paths, came in (([away, among], True), ([among, away], True), ([away, away], False)):
+        run = SimpleNamespace(trajectories=paths, records=[SimpleNamespace(length=1.0)] * 2)
+        assert comes_to(run, unit, near) == came
 
 
 def test_directions_have_a_standard_deviation():

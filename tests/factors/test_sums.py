@@ -158,6 +158,31 @@ def test_no_rate_of_a_coordinate_is_above_its_bound(kind, reach):
                 assert b <= max(slopes) + 1e-5 * scale
 
 
+def test_terms_of_three_functionals():
+    """Second derivatives are listed as a triangle: up to two functionals its rows begin as those of a square do."""
+    p = pdmp.Parameters(x=4)
+    i = np.arange(2)
+    at = [p.x[i], p.x[i + 1], 0.5 * p.x[i + 2]]
+    rows = [
+        pdmp.terms(lambda y, a, b, c: y * (a - 2.0 * b + 3.0 * c) ** 2 + c * c - 0.4 * a * c, [[0.7, 1.1]], at),
+        pdmp.terms(lambda a, b, c: np.exp(a - 0.5 * b) + (b - c) ** 2 * np.exp(c), at=at),
+    ]
+    model = pdmp.models.sum_of_terms(p, rows)
+    process, rng = pdmp.ZigZag(model, thinning="local"), np.random.default_rng(4)
+    assert SumFactors(model, graph_of_sum(model)).known.tolist() == [True, True, False, False]
+    for _ in range(4):
+        x, v = 0.6 * rng.standard_normal(4), rng.standard_normal(4)
+        state, native = process.resolve(x).begin(x, rng), process.thinning.sums.native
+        state.v[:] = v
+        gradient, slopes = model.gradient(x), model.hessian(x) @ v
+        for j in range(4):
+            a, b = native.rate_within(state, j, 0.0, 1e-7)
+            assert a == pytest.approx(v[j] * gradient[j], rel=1e-10)
+            assert native.rate_of(state, j, 0.0) == pytest.approx(a, rel=1e-10)
+            scale = 1.0 + abs(v[j]) * np.abs(model.hessian(x)).max()
+            assert -1e-9 * scale < b - v[j] * slopes[j] < 1e-5 * scale
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_functionals_and_their_derivatives_stay_where_they_are_swept(seed):
     process = pdmp.FactorisedBoomerang(MODEL, mean=MEAN, covariance=1.0 / WEIGHTS, thinning="local")

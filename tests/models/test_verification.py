@@ -1,5 +1,6 @@
 """`Model.check_gradient` and `Model.check_bounds`: what is right passes, what is wrong is named."""
 
+import functools
 import math
 import warnings
 
@@ -10,7 +11,7 @@ import pdmp
 from pdmp.engine import preflight
 from pdmp.models import verification
 from pdmp.models.capabilities import CAPABILITIES
-from pdmp.models.verification import CHECKS, check_gradient, slopes_differ
+from pdmp.models.verification import CHECKS, check_gradient, directions, first_of, slopes_differ
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic
 
@@ -466,3 +467,16 @@ def test_a_bend_is_no_kink():
             lambda y: 0.5 * y[0] ** 2, np.zeros(1), 0.0, np.full(1, slope), np.ones(1), resolution, [0]
         )
         assert (found is not None) == wrong
+
+
+def test_the_slopes_that_are_told_are_partial_derivatives():
+    """A direction has a length and a sign of its own in each coordinate."""
+    x = np.array([0.3, -40.0, 7.0])
+    gradient, eps = x * [1.0, 1.5, 1.0], float(np.finfo(float).eps)
+    groups, lengths = directions(gradient, x, 2, eps)
+    for sign in (1.0, -1.0):
+        v = sign * lengths
+        here = 0.5 * float(x @ x)
+        differs = functools.partial(slopes_differ, lambda y: 0.5 * float(y @ y), x, here, gradient, v, eps)
+        j, slope, quotient = first_of(differs, groups)
+        assert j == 1 and slope == pytest.approx(-60.0, rel=1e-9) and quotient == pytest.approx(-40.0, rel=1e-6)

@@ -8,6 +8,7 @@ import pytest
 import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Normal
+from pdmp.processes.remainders import Shells
 from pdmp.processes.row_bounds import Plan, in_shells, row_bounds
 
 pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -133,6 +134,15 @@ def test_a_row_without_a_bound_is_named():
     with pytest.raises(ValueError, match="no finite bound for row 7 of jump within .* standard deviations") as caught:
         row_bounds(model, np.zeros(5), np.full(5, 3.0))
     assert "\n" not in str(caught.value)
+
+
+def test_each_level_has_factors_of_its_own():
+    levels = [[1.0, 3.0], [1.5, 8.0], [1.0, 2.0]]
+    shells = Shells([1.0, 2.5], levels)
+    for level, (near, far) in enumerate(levels):
+        found = [shells.share(r, level) for r in (0.0, 1.0, 1.1, 2.5, 2.6)]
+        assert found == [near, near, far, far, math.inf]
+        assert shells.at(2.0, level) == 2.0 * far
 
 
 def test_weights_and_factors_of_shells():
