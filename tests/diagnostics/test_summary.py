@@ -137,6 +137,9 @@ def test_chains_that_never_left_where_they_began():
     # Where coordinates rest at 0, that is an answer.
     alone.process = SimpleNamespace(rests=True)
     assert short_warning(alone) == []
+    # But not where one of the chains rests and others move.
+    run.process = SimpleNamespace(rests=True)
+    assert "fewer than 30 effective draws of x[" in short_warning(run)[0]
 
 
 def test_how_much_of_a_path_is_looked_at(monkeypatch):

@@ -1,6 +1,7 @@
 """The gradient of a user's model is compared where a run went: `pdmp.engine.visited`."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -116,6 +117,38 @@ def test_three_of_thousands_that_a_sum_hides_show_where_gradients_cancel():
 
     with pytest.warns(UserWarning, match=r"the gradient of FunctionModel is not that of its potential where"):
         pdmp.sample(process("BPS", from_function(both, 3, initial=np.full(3, 30.0))), gradients=2_000, seed=1)
+
+
+class Bent(pdmp.Model):
+    """Far from 0 and as wide as 1: steps of the size of its coordinates are far beyond what bends it."""
+
+    def __init__(self):
+        super().__init__(dim=3)
+
+    @pdmp.compiled
+    def prior_potential(self, x):
+        total = 0.0
+        for j in range(self.dim):
+            total += 3.0 * math.sqrt(1.0 + (x[j] - 1e6) ** 2)
+        return total
+
+    @pdmp.compiled
+    def add_prior_gradient(self, x, out):
+        for j in range(self.dim):
+            r = x[j] - 1e6
+            out[j] += 3.0 * r / math.sqrt(1.0 + r * r) * (1.1 if j == 1 and r > -10.0 else 1.0)
+
+
+def test_steps_are_in_units_of_the_spread_of_the_run():
+    def both(x):
+        r = x - 1e6
+        root = np.sqrt(1.0 + r * r)
+        return 3.0 * float(root.sum()), 3.0 * r / root * np.where((r > -10.0) & (np.arange(3) == 1), 1.1, 1.0)
+
+    for model in (Bent(), from_function(both, 3)):
+        process = pdmp.BPS(model, refresh_rate=1.0)
+        with pytest.warns(UserWarning, match=WRONG.format(type(model).__name__, "")):
+            pdmp.sample(process, events=600, seed=1, initial=np.full(3, 1e6))
 
 
 def test_it_costs_a_small_share_of_the_run_and_none_of_a_short_one():

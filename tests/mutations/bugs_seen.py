@@ -146,6 +146,7 @@ TAPES, NODES, FUNCTIONALS = (
     "tests/models/test_sums_of_terms.py",
 )
 FAMILIES, MODES = "tests/models/test_families.py", "tests/automatic/test_modes.py"
+VISITED, SUMS = "tests/engine/test_visited.py", "tests/factors/test_sums.py"
 BUGS += [
     Bug(f"seen: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
@@ -167,6 +168,17 @@ BUGS += [
         ("a barrier as seen from one end", "pdmp/automatic/modes.py", "max(along) - max(along[0], along[-1])", "max(along) - along[0]", MODES),
         ("a fall in one step", "pdmp/automatic/modes.py", "potentials[k] < potentials[:k].max() - DIP", "potentials[k] < potentials[k - 1] - DIP", MODES),
         ("defaults by keyword hold nothing", "pdmp/native/classes.py", "return value.__defaults__, value.__kwdefaults__, *(", "return value.__defaults__, *(", "tests/engine/test_preflight.py"),
+        ("the slope along a direction is told", "pdmp/models/verification.py", "v[group[0]] if len(group) == 1 else 1.0, float(v", "1.0, float(v", "tests/models/test_verification.py::test_the_slopes_that_are_told_are_partial_derivatives"),
+        ("steps of the size of coordinates after a run", "pdmp/models/verification.py", "directions(gradient, x, most, resolution, scale)", "directions(gradient, x, most, resolution)", f"{VISITED}::test_steps_are_in_units_of_the_spread_of_the_run"),
+        ("steps of a function of the size of coordinates after a run", "pdmp/models/adapters/function.py", "directions(gradient, x, most, self.resolution, scale)", "directions(gradient, x, most, self.resolution)", f"{VISITED}::test_steps_are_in_units_of_the_spread_of_the_run"),
+        ("factors of the first level", "pdmp/processes/remainders.py", "self.factors[level, s] if", "self.factors[0, s] if", "tests/processes/test_row_bounds.py::test_each_level_has_factors_of_its_own"),
+        ("blocks of up to two functionals", "pdmp/factors/sums.py", "low * m - (low * (low - 1)) // 2 + high - low", "low * m + high - low", f"{SUMS}::test_terms_of_three_functionals"),
+        ("enclosures of up to two functionals", "pdmp/factors/sums.py", "e * m - (e * (e - 1)) // 2 + h - e", "e * m + h - e", f"{SUMS}::test_terms_of_three_functionals"),
+        ("the first row of a kind is one of the kind before", "pdmp/models/sums_of_terms.py", 'i, "right")) - 1', 'i, "left")) - 1', FUNCTIONALS),
+        ("the first chain comes to the others", "pdmp/automatic/modes.py", ">= NEAR for one in x)", ">= NEAR for one in x[:1])", f"{MODES}::test_any_chain_may_come_to_the_others"),
+        ("a barrier from the first Gaussian", "pdmp/automatic/modes.py", "> BARRIER for x in used)", "> BARRIER for x in used[:1])", f"{MODES}::test_a_barrier_parts_a_mode_from_every_other"),
+        ("effective draws of chains of equal lengths", "pdmp/engine/result.py", "axis=0, weights=[r.length for r in used])", "axis=0)", "tests/engine/test_pooling.py::test_effective_draws_without_draws"),
+        ("what rests in one chain rests", "pdmp/diagnostics/summary.py", "np.any(moved, axis=0)", "np.all(moved, axis=0)", "tests/diagnostics/test_summary.py::test_chains_that_never_left_where_they_began"),
         ("records of other numbers", "pdmp/native/addresses.py", "type(old) is type(new) and old == new", "type(old) is type(new)", "tests/native/test_addresses.py"),
     ]
 ]  # fmt: skip
