@@ -9,7 +9,6 @@ import pytest
 
 import pdmp
 from pdmp import comparison
-from pdmp.diagnostics.effective_size import batch_ess
 from pdmp.models import Gaussian
 from pdmp.process import VIOLATIONS
 from tests.checks import plain_only
@@ -61,18 +60,6 @@ def test_errors_and_effective_draws(run):
     np.testing.assert_allclose(found["mean"], run.var() / apart**2, rtol=1e-10)
     away = [one.mean()[0] for one in run.split()]
     assert len(set(away)) == 3 and np.all(np.isfinite(found["sd"]))
-
-
-def test_effective_draws_without_draws():
-    """Of the variance of the path: that of each chain by its length."""
-    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 60, 300, 25, store="moments")
-    records, alone = run.records, run.split()
-    length, stretch = [r.length for r in records], [float(r.integrals.stretch[0]) for r in records]
-    variance, means = weighted(run, lambda one: one.var()), [one.mean() for one in alone]
-    wanted = batch_ess(variance, length, [r.batches[:2] for r in records], stretch, means)
-    np.testing.assert_allclose(run.ess(), wanted, rtol=1e-10)
-    even = np.mean([one.var() for one in alone], axis=0)
-    assert np.all(np.isfinite(wanted)) and np.all(np.abs(even / variance - 1.0) > 0.01)
 
 
 def test_counts():

@@ -246,6 +246,19 @@ def test_a_wrong_process_does_not_run(name, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
+def clock_wrong_after_an_event_of_another(self, state, i, now, rng):
+    if i == 0:
+        return now + rng.standard_exponential(), pdmp.CERTAIN
+    return (now + 1e9 if state.v[0] == self.short[0] else now - 1.0), pdmp.CERTAIN
+
+
+def test_events_of_one_clock_draw_the_others_in_a_rehearsal(monkeypatch):
+    monkeypatch.setattr(Chain, "compile", lambda chain: pytest.fail("it is compiled before the mistake is found"))
+    process = mine(clock=clock_wrong_after_an_event_of_another, velocity=lambda self, x, rng: np.ones(2))()
+    with pytest.raises(TypeError, match="`now` plus a waiting time"):
+        pdmp.sample(process, time=10.0, seed=1)
+
+
 def test_a_waiting_time_is_found_whatever_the_seed():
     for seed in range(20):
         with pytest.raises(TypeError, match="`now` plus a waiting time"):

@@ -10,7 +10,7 @@ import pdmp
 from pdmp.engine.preflight import check_propriety
 from pdmp.models import from_function
 from pdmp.models.priors import Normal
-from pdmp.models.propriety import find_improper
+from pdmp.models.propriety import _Search, find_improper
 from pdmp.models.transforms import Log
 from tests.digests import MODELS
 from tests.targets import KINDS, Cone, Plane, Quartic, Schools
@@ -334,6 +334,26 @@ def test_a_start_far_from_the_mode_is_not_suspected():
     overflows = target(potential, lambda x: [1.0 - np.exp(-x[0]), x[1] - 30.0], 2)
     for model, x in ((overflows, [-10.0, 0.0]), (normal(1e-3, 1e-9), [0.2, -0.5])):
         assert find_improper(model, np.array(x))[0] is None
+
+
+def test_what_holds_from_one_point_alone_is_not_suspected():
+    """Proper densities that are flat, or have a pole, on the one line on which the first rays begin."""
+    plane = target(lambda x: 0.5 * x @ x, lambda x: x, 2)
+    c = _Search(plane, np.zeros(2), None).point()[0][1]
+
+    def pole(x):
+        return abs(x[0]) + (x[1] - c) ** 2
+
+    slit = target(
+        lambda x: x[0] ** 4 * (x[1] - c) ** 2 + 0.5 * x[1] ** 2,
+        lambda x: [4.0 * x[0] ** 3 * (x[1] - c) ** 2, 2.0 * x[0] ** 4 * (x[1] - c) + x[1]],
+        2,
+    )
+    spike = target(
+        lambda x: 0.5 * x @ x + math.log(pole(x)), lambda x: x + [np.sign(x[0]), 2.0 * (x[1] - c)] / pole(x), 2
+    )
+    for model in (slit, spike):
+        assert find_improper(model, np.zeros(2))[0] is None
 
 
 def test_walls_are_those_of_the_process():

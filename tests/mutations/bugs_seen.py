@@ -177,7 +177,10 @@ BUGS += [
         ("the first row of a kind is one of the kind before", "pdmp/models/sums_of_terms.py", 'i, "right")) - 1', 'i, "left")) - 1', FUNCTIONALS),
         ("the first chain comes to the others", "pdmp/automatic/modes.py", ">= NEAR for one in x)", ">= NEAR for one in x[:1])", f"{MODES}::test_any_chain_may_come_to_the_others"),
         ("a barrier from the first Gaussian", "pdmp/automatic/modes.py", "> BARRIER for x in used)", "> BARRIER for x in used[:1])", f"{MODES}::test_a_barrier_parts_a_mode_from_every_other"),
-        ("effective draws of chains of equal lengths", "pdmp/engine/result.py", "axis=0, weights=[r.length for r in used])", "axis=0)", "tests/engine/test_pooling.py::test_effective_draws_without_draws"),
+        ("effective draws of chains of equal lengths", "pdmp/engine/result.py", "axis=0, weights=[r.length for r in used])", "axis=0)", f"{HAND}::test_effective_draws_without_a_path_are_those_of_its_stretches"),
+        ("rays from one point", "pdmp/models/propriety.py", "other = self.along(self.points[1], v, shell, last)", "other = self.along(self.points[0], v, shell, last)", "tests/models/test_propriety.py::test_what_holds_from_one_point_alone_is_not_suspected"),
+        ("spikes from one point", "pdmp/models/propriety.py", "self.spike_rate(self.points[1], members, limit) > 0.0", "self.spike_rate(self.points[0], members, limit) > 0.0", "tests/models/test_propriety.py::test_what_holds_from_one_point_alone_is_not_suspected"),
+        ("a rehearsal draws no clock but the event's", "pdmp/engine/preflight.py", "redrawn = process.order[process.start[i] : process.start[i + 1]]", "redrawn = [i]", f"{PREFLIGHT}::test_events_of_one_clock_draw_the_others_in_a_rehearsal"),
         ("what rests in one chain rests", "pdmp/diagnostics/summary.py", "np.any(moved, axis=0)", "np.all(moved, axis=0)", "tests/diagnostics/test_summary.py::test_chains_that_never_left_where_they_began"),
         ("records of other numbers", "pdmp/native/addresses.py", "type(old) is type(new) and old == new", "type(old) is type(new)", "tests/native/test_addresses.py"),
     ]
