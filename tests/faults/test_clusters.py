@@ -234,6 +234,7 @@ def test_a_killed_scheduler(tmp_path, monkeypatch):
     """kill -9 of the scheduler: what came back is on the error and in the checkpoint, from which the call goes on."""
     (tmp_path / "scheduler.py").write_text(SCHEDULER)
     keep, kept = Checkpoint.keep, []
+    long = LONG | {"events": 30_000}  # dozens of segments, also where one takes a tenth of the time
 
     def killing(self, i, chain):
         keep(self, i, chain)
@@ -255,14 +256,14 @@ def test_a_killed_scheduler(tmp_path, monkeypatch):
             with monkeypatch.context() as patch:
                 patch.setattr(Checkpoint, "keep", killing)
                 with pytest.raises(pdmp.SamplingError, match="connection to the Dask scheduler is lost") as caught:
-                    pdmp.sample(Telegraph(), executor=client, segment=0.02, checkpoint=tmp_path / "run", **LONG)
+                    pdmp.sample(Telegraph(), executor=client, segment=0.02, checkpoint=tmp_path / "run", **long)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(scheduler.pid, signal.SIGKILL)
         scheduler.communicate()
-    run, one = caught.value.run, pdmp.sample(Telegraph(), **LONG)
+    run, one = caught.value.run, pdmp.sample(Telegraph(), **long)
     assert caught.value.__cause__ is not None and 0 < run.events.sum() < one.events.sum()
-    assert same(pdmp.sample(Telegraph(), checkpoint=tmp_path / "run", **LONG), one)
+    assert same(pdmp.sample(Telegraph(), checkpoint=tmp_path / "run", **long), one)
 
 
 # ---------------------------------------------------------------------------------------------------------------
