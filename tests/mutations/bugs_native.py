@@ -27,6 +27,13 @@ BUGS = [
             "CPU_NAME is False or not",
             CHANGED,
         ),
+        (
+            "shipped: under the name of this processor's",
+            INTERNALS,
+            '(codegen.magic_tuple()[0], GENERATION, "")',
+            "codegen.magic_tuple()",
+            CHANGED,
+        ),
         ("shipped: not looked for", INTERNALS, "        if shipped():\n", "        if False:\n", f"{DISK}::{CAME}"),
         (
             "fingerprint: default arguments are left out",

@@ -113,3 +113,21 @@ def test_when_code_that_came_with_the_package_is_used(missing, name, features, f
     monkeypatch.setattr(numba.config, "CPU_NAME", name)
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
     assert numba_internals.shipped.__wrapped__() == used
+
+
+@pytest.mark.exact
+def test_code_that_came_is_looked_for_before_ones_own(monkeypatch):
+    """Else which code runs, and its last bits, would depend on what is in a cache; each by names of its own."""
+
+    class Codegen:
+        def magic_tuple(self):
+            return "x86_64-unknown-linux-gnu", "znver4", "+avx512f"
+
+    found = numba_internals._CodeOnDisk(python)
+    signature = (numba.types.float64,)
+    monkeypatch.setattr(numba_internals, "shipped", lambda: False)
+    (own,) = found._places(signature, Codegen())
+    monkeypatch.setattr(numba_internals, "shipped", lambda: True)
+    came, again = found._places(signature, Codegen())
+    assert came.parent == numba_internals.SHIPPED and own == again == found.path(signature, Codegen())
+    assert came.name != own.name and came.name.rpartition("-")[0] == own.name.rpartition("-")[0]
