@@ -36,9 +36,9 @@ def gradient_warning(run):
             j, slope, quotient = found
             where = f" of chain {chain}" if run.chains > 1 else ""
             return [
-                f"the gradient of {type(model).__name__} is not that of its potential where the run went, so its draws "
-                f"are of no density: {run.names()[j]} of it, after event {event:,}{where}, at x = {shown(x)}, is "
-                f"{slope:.6g}, a difference quotient of the potential {quotient:.6g}."
+                f"the gradient of {type(model).__name__} is not that of its potential where the run went, so without a "
+                f"Metropolis test its draws have another law: {run.names()[j]} of it, after event {event:,}{where}, at "
+                f"x = {shown(x)}, is {slope:.6g}, a difference quotient of the potential {quotient:.6g}."
             ]
     return []
 
