@@ -254,6 +254,18 @@ def test_a_partial_refreshment_is_what_the_process_does():
         assert np.mean(products) == pytest.approx(0.8, abs=0.15)
 
 
+@pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
+@pytest.mark.parametrize("options", [{}, {"refresh": "full", "persistence": 0.8}], ids=["default", "full"])
+def test_a_full_refreshment_forgets_the_velocity(options, velocities):
+    after = []
+    for before in ([1.0, 0.0, 0.0], [-0.3, 0.9, math.sqrt(0.1)]):
+        process, state = started(pdmp.BPS(MODEL, refresh_rate=1.0, velocities=velocities, **options))
+        state.v[:] = before
+        process.native.jump(state, REFRESH, 0.0, rng(2))
+        after.append(state.v)
+    np.testing.assert_array_equal(*after)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Exact inversion
 

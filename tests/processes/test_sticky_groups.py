@@ -404,6 +404,12 @@ def test_processes_that_remember_positions_are_refused(make):
         StickyGroups(make(), GROUPS)
 
 
+def test_an_anchor_is_asked_for_where_there_is_no_mode(monkeypatch):
+    monkeypatch.setattr(LinearGaussian, "mode", lambda model: None)
+    with pytest.raises(ValueError, match="`anchor` must be given: the posterior's mode was not found"):
+        StickyGroups(pdmp.ZigZag(LINEAR), GROUPS)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Laws
 
