@@ -100,6 +100,27 @@ BUGS = [
             CHECKPOINTS,
         ),
         (
+            "extend: a checkpoint is not gone on from",
+            "pdmp/engine/run.py",
+            "            file.resume(chains, *saved)\n",
+            "            pass\n",
+            EXTEND,
+        ),
+        (
+            "extend: a goal is not looked at after a checkpoint",
+            "pdmp/engine/run.py",
+            "                goal.resume(chains)\n",
+            "                pass\n",
+            EXTEND,
+        ),
+        (
+            "extend: failed runs of a file go on",
+            "pdmp/engine/run.py",
+            'if chain.stopped == "failed":\n            raise ValueError("a run',
+            'if False:\n            raise ValueError("a run',
+            EXTEND,
+        ),
+        (
             "checkpoint: one that was never written is promised",
             "pdmp/engine/run.py",
             "if file is None or not os.path.exists(file.path) else",

@@ -285,6 +285,16 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="`anchor`: the Hessian of the data is not finite there"):
         with np.errstate(all="ignore"):
             RegressionBoomerang(regression(PoissonLaw), [800.0, 0.0, 0.0])
+    for sampler, model in ((RegressionZigZag, regression(PoissonLaw)), (CrossedZigZag, crossed(PoissonLaw))):
+        with pytest.raises(ValueError, match="`anchor`: the bounds of single rows are not finite there"):
+            with np.errstate(all="ignore"):
+                sampler(model, np.full(model.dim, 800.0), np.ones(model.dim))
+    p = pdmp.Parameters(x=1)
+    terms = pdmp.models.sum_of_terms(
+        p, [pdmp.terms(lambda y, z: (y - z) ** 2, [np.arange(3.0)], [p.x])], {"x": Normal(0.0, 1.0)}
+    )
+    with pytest.raises(TypeError, match="`few_move` is for a MixedRegression, got a SumOfTerms"):
+        RegressionBPS(terms, few_move=True)
 
 
 @pytest.mark.parametrize("sampler", [RegressionBoomerang, RegressionBPS, RegressionZigZag, CrossedZigZag])
