@@ -69,7 +69,7 @@ def test_bounces_are_reflections_in_the_metric_of_the_mass(mass, velocities):
 
 
 @pytest.mark.parametrize("mass", [np.diag(MASS), MASS])
-def test_roots_and_products_of_a_mass(mass):
+def test_roots_and_products_of_a_mass(mass, monkeypatch):
     matrix = np.diag(mass) if mass.ndim == 1 else mass
     made = masses.make_mass(masses.check_mass(mass, 3), MODEL, MEAN)
     memory = made.memory(MEAN)
@@ -88,6 +88,11 @@ def test_roots_and_products_of_a_mass(mass):
     expected = np.trace(np.linalg.solve(matrix, PRECISION)) / 3.0
     assert made.trace(MODEL, MEAN) == pytest.approx(expected, rel=1e-8)
     assert masses._probed_trace(made, MODEL, MEAN, probes=4_000) == pytest.approx(expected, rel=0.05)
+    monkeypatch.setattr(masses, "LARGEST", 2)  # above, no Hessian is made
+    monkeypatch.setattr(Gaussian, "hessian", None)
+    assert made.trace(MODEL, MEAN) == masses._probed_trace(made, MODEL, MEAN) == pytest.approx(expected, rel=0.5)
+    made = masses.make_mass("adaptive dense", MODEL, MEAN)
+    np.testing.assert_allclose(made.root, np.eye(3) / math.sqrt(np.trace(PRECISION) / 3.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
