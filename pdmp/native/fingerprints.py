@@ -501,9 +501,6 @@ class _Parts(_Walk):
         content = functools.partial(super().function, function, compiled)
         return self.named(function.__module__, function.__qualname__, content, compiled)
 
-    def attached(self, scope):
-        self.aside(lambda: super(_Parts, self).attached(scope))
-
     def code(self, code, resolve):
         stored = _stored(code)
         super().code(code, lambda name: _MISSING if name in stored else resolve(name))

@@ -159,6 +159,17 @@ def test_the_number_of_draws_is_limited_by_the_events():
     assert 100 <= n <= 3_000 and 0.5 < ratio < 2.0
 
 
+@pytest.mark.exact
+@pytest.mark.parametrize("unknown", ["mean", "sd"])
+def test_the_number_of_draws_is_that_of_coordinates_whose_effective_draws_are_known(unknown, monkeypatch):
+    run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0]), refresh_rate=1.0), events=600, seed=1)
+    path = run.effective_draws()
+    path = path | {unknown: np.array([path[unknown][0], np.nan])}
+    monkeypatch.setattr(run, "effective_draws", lambda: path)
+    n, ratio = export.choose_draws(run)
+    assert ratio == pytest.approx(draws_ess(run.draws(n), "bulk")[0] / path["mean"][0])
+
+
 # -- log-likelihoods --------------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import random
+import types
 import warnings
 from random import random as uniform
 
@@ -785,3 +786,24 @@ def test_dimension_and_number_of_clocks_are_fields():
 
     one, four = (pdmp.sample(p, events=1, seed=1).end[0] for p in (Right(), Scaled()))
     assert four == pytest.approx(4.0 * one, rel=1e-15)
+
+
+def test_what_a_failed_attempt_has_changed_is_restored(monkeypatch):
+    """Compiled code is tried after plain helpers, from the same state and generator."""
+    monkeypatch.setattr(preflight, "config", types.SimpleNamespace(DISABLE_JIT=False))
+    monkeypatch.setattr(preflight, "_plain", lambda owner, known: owner.native)
+    seen = []
+
+    def method(array, memory, rng):
+        seen.append((*array, *memory.inner[0], rng.random()))
+        array += 1.0
+        memory.inner[0][:] += 2.0
+        if len(seen) == 1:
+            raise ZeroDivisionError
+        return 7
+
+    memory = collections.namedtuple("Memory", "inner")((np.array([3.0, 4.0]),))
+    owner = types.SimpleNamespace(native=types.SimpleNamespace(method=method))
+    array = np.array([1.0, 2.0])
+    assert preflight._call(owner, "method", array, memory, np.random.default_rng(1)) == 7
+    assert seen[0] == seen[1] and list(array) == [2.0, 3.0] and list(memory.inner[0]) == [5.0, 6.0]

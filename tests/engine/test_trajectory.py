@@ -1,5 +1,7 @@
 """Paths: positions at any time, exact integrals, continuity, and local skeletons that are never made dense."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ def make(kind="linear", d=3, k=40, seed=0, end=None):
     )
 
 
-def local(seed=0, d=5, k=200):
+def local(seed=0, d=5, k=200, kind="linear"):
     """A path of which each row changes one coordinate, and the same path with all coordinates in each row."""
     rng = np.random.default_rng(seed)
     times, which = np.cumsum(rng.exponential(size=k)), rng.integers(d, size=k)
@@ -34,16 +36,20 @@ def local(seed=0, d=5, k=200):
     start = x.copy(), v.copy()
     xs, vs, dense_x, dense_v = [], [], [], []
     for t, j in zip(times, which, strict=True):
-        x, now = x + v * (t - now), t
-        v[j] = rng.normal()
+        if kind == "linear":
+            x, v[j] = x + v * (t - now), rng.normal()
+        else:
+            x[j] = rng.normal()
+        now = t
         xs.append([x[j]])
         vs.append([v[j]])
         dense_x.append(x.copy())
         dense_v.append(v.copy())
-    options = {"end": times[-1] + 0.5, "kind": "linear", "events": ("flip",)}
-    kinds = np.zeros(k, np.int8)
-    sparse = Trajectory(*start, times, kinds, which, np.array(xs), np.array(vs), local=True, **options)
-    dense = Trajectory(*start, times, kinds, which, np.array(dense_x), np.array(dense_v), local=False, **options)
+    options = {"end": times[-1] + 0.5, "kind": kind, "events": ("flip",)}
+    kinds, width = np.zeros(k, np.int8), None if kind == "linear" else 0  # paths that stand still have no velocities
+    vs, dense_v = np.array(vs)[:, :width], np.array(dense_v)[:, :width]
+    sparse = Trajectory(*start, times, kinds, which, np.array(xs), vs, local=True, **options)
+    dense = Trajectory(*start, times, kinds, which, np.array(dense_x), dense_v, local=False, **options)
     return sparse, dense
 
 
@@ -184,8 +190,9 @@ def test_time_average_of_ticks_is_weighted_by_their_steps():
 # -- local paths --------------------------------------------------------------------------------------------------
 
 
-def test_a_local_path_is_the_dense_one():
-    sparse, dense = local()
+@pytest.mark.parametrize("kind", ["linear", "constant"])
+def test_a_local_path_is_the_dense_one(kind):
+    sparse, dense = local(kind=kind)
     np.testing.assert_array_equal(sparse.times, dense.times)
     np.testing.assert_allclose(sparse.positions, dense.positions, rtol=1e-10, atol=1e-11)
     np.testing.assert_array_equal(sparse.velocities, dense.velocities)
@@ -195,6 +202,12 @@ def test_a_local_path_is_the_dense_one():
         np.testing.assert_allclose(sparse.mean(a, b), dense.mean(a, b), rtol=1e-10, atol=1e-11)
         np.testing.assert_allclose(sparse.var(a, b), dense.var(a, b), rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(sparse.cov(a, b), dense.cov(a, b), rtol=1e-7, atol=1e-10)
+    mean = dense.mean()
+    for n, a, b in ((7, 0.0, sparse.end), (4, 3.0, 20.0)):
+        stretches = [dense.mean(*ends) for ends in itertools.pairwise(np.linspace(a, b, n + 1))]
+        np.testing.assert_allclose(sparse.stretches(n, None, a, b), stretches, rtol=1e-9, atol=1e-11)
+        for one, other in zip(*(path.square_stretches(n, mean, a, b) for path in (sparse, dense)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
 
 
 def test_a_local_path_is_never_made_dense_unasked(monkeypatch):
@@ -206,6 +219,8 @@ def test_a_local_path_is_never_made_dense_unasked(monkeypatch):
     assert sparse.at([1.0, 2.0]).shape == (2, 5)
     with pytest.raises(ValueError, match=r"2001 positions of 5 coordinates would take .* GB; .*`at\(t\)`"):
         _ = sparse.positions
+    with pytest.raises(ValueError, match="all products of 12 coordinates would take .* GB; use `var`"):
+        make(d=12).products(np.zeros(12))
 
 
 def test_blocks_of_a_long_path(monkeypatch):

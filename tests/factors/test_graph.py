@@ -110,9 +110,13 @@ GRAPHS = {
 }
 
 
+@pytest.mark.parametrize("tied", [5, 3], ids=["all", "some alone"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_the_blocks_add_up_to_the_precision_whatever_the_graph(name):
-    model = chain(5)
+def test_the_blocks_add_up_to_the_precision_whatever_the_graph(name, tied):
+    precision = chain(5).hessian() * np.outer([1.0, 2.0, 0.5, 1.5, 3.0], [1.0, 2.0, 0.5, 1.5, 3.0])
+    alone = np.arange(5) >= tied
+    precision[(alone[:, None] | alone) & ~np.eye(5, dtype=bool)] = 0.0
+    model = Gaussian(0.0, precision)
     graph = GRAPHS[name](model)
     blocks, start = divide(model, graph)
     total = np.zeros((5, 5))

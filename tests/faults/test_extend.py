@@ -7,7 +7,7 @@ import pytest
 
 import discrete
 import pdmp
-from tests.toys import Telegraph, Walls
+from tests.toys import RATE_NAN, Telegraph, Walls
 
 pytestmark = pytest.mark.exact
 
@@ -64,11 +64,32 @@ def test_a_run_goes_on_with_a_checkpoint(tmp_path):
     more = pdmp.sample(Telegraph(), events=30, seed=4).extend(events=90, checkpoint=tmp_path / "run")
     same(more, whole)
     same(pdmp.sample(Telegraph(), events=90, seed=4, checkpoint=tmp_path / "run"), whole)  # finished: only read
+    again = tmp_path / "again"
+    same(pdmp.sample(Telegraph(), events=30, seed=4).extend(events=60, checkpoint=again).extend(events=90), whole)
+    same(pdmp.sample(Telegraph(), events=30, seed=4).extend(events=90, checkpoint=again), whole)  # goes on from 60
+    with pytest.raises(ValueError, match="is of another call: `seed` differs"):
+        pdmp.sample(Telegraph(), events=30, seed=5).extend(events=120, checkpoint=again)
     with pytest.raises(ValueError, match="`checkpoint` must be the name of a file"):
         whole.extend(events=100, checkpoint="")
 
 
+def test_a_goal_is_looked_at_after_a_checkpoint_of_a_run_without_one(tmp_path):
+    def short():
+        return pdmp.sample(Walls(), events=60, seed=4)
+
+    file, limits = tmp_path / "run", {"ess": 60, "events": 20_000}
+    short().extend(events=90, checkpoint=file)
+    run = short().extend(checkpoint=file, **limits)
+    assert set(run.stats["stopped"]) == set(short().extend(**limits).stats["stopped"]) == {"ess"}
+
+
 def test_what_cannot_go_on_says_why(tmp_path):
+    def failed():
+        with pytest.raises(pdmp.SamplingError) as caught:
+            pdmp.sample(Telegraph(RATE_NAN), events=90, seed=1)
+        caught.value.run.save(tmp_path / "failed.npz")
+        return pdmp.load(tmp_path / "failed.npz")
+
     run = pdmp.sample(pdmp.ZigZag(MODEL), events=30, seed=1)
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz")
@@ -81,6 +102,9 @@ def test_what_cannot_go_on_says_why(tmp_path):
         (lambda: run.extend(pdmp.ZigZag(MODEL), events=40), "`process` is for a loaded run"),
         (lambda: run.split()[0].extend(pdmp.ZigZag(MODEL), events=40), "its file holds no chains"),
         (lambda: run.extend(), "no budget"),
+        (lambda: failed().extend(Telegraph(RATE_NAN), events=90), "a run that failed cannot be continued"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
+    with pytest.raises(TypeError, match="`event` is no budget; there are time, events"):
+        run.extend(event=40)

@@ -242,3 +242,59 @@ def test_an_exception_in_a_compiled_method_keeps_the_run():
     run = caught.value.run
     assert isinstance(caught.value.__cause__, ArithmeticError)
     assert run.events[0] == len(run.trajectories[0].times) - 1 > 0 and run.stopped == "failed"
+
+
+X = np.random.default_rng(0).standard_normal((12, 2))
+LOGISTIC = pdmp.models.LogisticRegression(X, np.arange(12) % 2)
+POISSON = pdmp.models.PoissonRegression(X, np.arange(12))
+GAUSSIAN = pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0])
+BATCHES = pdmp.gradients.ControlVariate(LOGISTIC, size=2)
+P = pdmp.Parameters(x=2)
+TERMS = pdmp.models.sum_of_terms(P, [pdmp.terms(lambda y, z: np.exp(z) - y * z, [np.arange(12.0)], [X @ P.x])])
+#: Samplers and bounds by what a clock is drawn from.
+CLOCKS = {
+    "Boomerang": lambda: pdmp.Boomerang(LOGISTIC),
+    "Boomerang, batches": lambda: pdmp.Boomerang(BATCHES),
+    "Boomerang, sinusoids": lambda: pdmp.Boomerang(GAUSSIAN, [0.0, 1.0], np.eye(2)),
+    "Boomerang among those that move": lambda: pdmp.Boomerang(LOGISTIC, covariance="diagonal").among_moving(),
+    "factorised Boomerang": lambda: pdmp.FactorisedBoomerang(LOGISTIC),
+    "factorised Boomerang, batches": lambda: pdmp.FactorisedBoomerang(BATCHES),
+    "factorised Boomerang, inversion": lambda: pdmp.FactorisedBoomerang(GAUSSIAN),
+    "BPS": lambda: pdmp.BPS(LOGISTIC),
+    "BPS, inversion": lambda: pdmp.BPS(GAUSSIAN),
+    "BPS, local Hessian": lambda: pdmp.BPS(POISSON, thinning=pdmp.thinning.LocalHessian()),
+    "BPS, pieces": lambda: pdmp.BPS(LOGISTIC, thinning=pdmp.thinning.ConcaveConvex()),
+    "BPS, constant": lambda: pdmp.BPS(LOGISTIC, thinning=pdmp.thinning.Constant(5.0)),
+    "Zig-Zag": lambda: pdmp.ZigZag(LOGISTIC),
+    "Zig-Zag, inversion": lambda: pdmp.ZigZag(GAUSSIAN),
+    "Zig-Zag, grid": lambda: pdmp.ZigZag(LOGISTIC, thinning="grid"),
+    "Zig-Zag, maxima": lambda: pdmp.ZigZag(LOGISTIC, thinning="maxima"),
+    "Zig-Zag, predicted": lambda: pdmp.ZigZag(LOGISTIC, thinning="predicted"),
+    "Zig-Zag, batches": lambda: pdmp.ZigZag(BATCHES),
+    "SBPS": lambda: pdmp.SBPS(pdmp.gradients.Minibatch(LOGISTIC, size=3)),
+    "Zig-Zag, terms": lambda: pdmp.ZigZag(TERMS),
+    "SBPS, bounded batches": lambda: pdmp.LipschitzSBPS(pdmp.gradients.Minibatch(LOGISTIC, size=3)),
+    "local BPS, grid": lambda: pdmp.LocalBPS(LOGISTIC, thinning="grid"),
+    "local BPS": lambda: pdmp.LocalBPS(LOGISTIC),
+    "coordinate sampler": lambda: pdmp.CoordinateSampler(LOGISTIC),
+}
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("name", CLOCKS)
+@np.errstate(all="ignore")
+def test_what_is_not_a_number_is_no_waiting_time(name):
+    """A rate that is not a number is told from one that is 0, whose clock never proposes: the loop stops there."""
+    process = CLOCKS[name]().resolve(np.zeros(2))
+
+    def lost():
+        state = process.begin(np.array([0.3, 0.2]), np.random.default_rng(1))
+        state.x[0] = math.nan
+        return state
+
+    time, bound = process.native.clock(lost(), 0, 0.0, np.random.default_rng(2))
+    assert math.isnan(time) or math.isnan(bound) or name in ("BPS, constant", "local BPS")
+    assert math.isnan(process.native.rate(lost(), 0, 0.1, np.random.default_rng(2)))
+    if name.startswith("Boomerang"):
+        state = lost()
+        assert process.native.jump(state, 0, 0.1, np.random.default_rng(2)) == -1 and np.all(np.isfinite(state.v))

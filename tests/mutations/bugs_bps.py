@@ -18,6 +18,9 @@ BUGS = [
     for name, file, old, new in [
         ("the gradient is not carried to a bounce", BPS, "            self.carry(state, now)\n            self.mass.bounce", "            self.mass.bounce"),
         ("a carried gradient is never renewed", BPS, "if memory.carried[0] < CARRIED and not", "if not"),
+        ("many dimensions: an isotropic mass without its root", MASS, "Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)", "Dense(np.eye(d) / mean_curvature(model, x), adaptive=True)"),
+        ("many dimensions: probes are not divided by their number", MASS, "return total / probes / model.dim", "return total / model.dim"),
+        ("full refreshments are partial", BPS, 'persistence if refresh == "partial" else 0.0', "persistence"),
         ("Gaussian refreshment rates forget the speed", BPS, "curvature * (self.dim if self.gaussian else 1.0)", "curvature"),
         ("no warning in the metric of a mass", BPS, "a = mass.transposed(model.gradient(mode + mass.transform(z)))", "a = model.gradient(mode + z)"),
         ("autoregression with 1 - ρ", VELOCITIES, "    c = math.sqrt(1.0 - persistence * persistence)\n    for j", "    c = 1.0 - persistence\n    for j"),

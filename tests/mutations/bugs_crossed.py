@@ -33,6 +33,7 @@ BUGS = [
         ("the gauge has no gradient", MODEL, "+ pull * self.share[j - self.first[0]]", "", SAME_LAW),
         ("means do not feel their effects", MODEL, "out[self.means[k]] -= precision * u", "out[self.means[k]] -= 0.0 * u", SAME_LAW),
         ("the intercept is not the sum in natural units", MODEL, "means.sum(axis=-1)", "means[..., 0]", SAME_LAW),
+        ("an approximation that was not found is used", "pdmp/processes/anchored_zigzag.py", "if found is None:", "if False:", "tests/processes/test_regression_boomerang.py::test_an_anchor_is_asked_for_where_there_is_no_mode"),
         ("the crossing is nobody's", ZIGZAG, "total += across[e, 0] + across[e, 1] * (now - state.memory.since[0])", "total += 0.0", RATES),
         ("the crossing stands still", ZIGZAG, "across[e, 1] * (now - state.memory.since[0])", "0.0", RATES),
         ("groups are crossed in one direction", ZIGZAG, "(upper + upper.T).tocsr()", "upper.tocsr()", BALANCE),

@@ -36,6 +36,8 @@ BUGS = [
         ("ellipses: short arcs lose their digits", "pdmp/flow.py", "    if abs(s) >= 1.0:\n", "    if abs(s) >= 0.0:\n", PATHS),
         ("ellipses: the product of bend and velocity", "pdmp/flow.py", "0.5 * (v * d + w * b) * rise * rise", "0.5 * (v * d - w * b) * rise * rise", PATHS),
         ("ellipses: the square of the bend", "pdmp/flow.py", "0.5 * b * d * (3.0 * lag - swing * rise)", "0.5 * b * d * (lag - swing * rise)", PATHS),
+        ("trajectory: local steps are not about the centre", "pdmp/engine/trajectory.py", "x = x - shift\n            first, second = h * x, h * x * x", "first, second = h * x, h * x * x", ("tests/engine/test_trajectory.py",)),
+        ("trajectory: local steps have no length", "pdmp/engine/trajectory.py", "return s * x[k]\n            along", "return x[k]\n            along", ("tests/engine/test_trajectory.py",)),
         ("trajectory: ellipses of full turns count once", "pdmp/engine/trajectory.py", "(np.full(len(h), math.tau), turns)", "(np.full(len(h), math.tau), np.minimum(turns, 1.0))", PATHS),
         ("trajectory: arcs are not divided", "pdmp/engine/trajectory.py", "np.ceil(lengths / ARC), 0.0)", "1.0, 0.0)", PATHS),
         ("trajectory: what is at rest at zero falls", "pdmp/engine/trajectory.py", "np.where((x == 0.0) & (v == 0.0), 0.0, x - centre)", "x - centre", PATHS),

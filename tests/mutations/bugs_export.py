@@ -11,6 +11,7 @@ BUGS = [
     Bug(f"export: {name}", file, old, new, tests)
     for name, file, old, new, tests in [
         ("as many draws as there may be", E, "if misfit < best[0]:", "if True:", EXPORT),
+        ("coordinates of unknown effective draws decide too", E, "known = np.flatnonzero(np.all([", "known = np.flatnonzero(np.any([", EXPORT),
         ("the potential for the log density", E, "lp = np.array([-model.potential(x)", "lp = np.array([model.potential(x)", EXPORT),
         ("chains and draws are mixed up", E, "np.repeat(np.arange(run.chains), n)", "np.tile(np.arange(run.chains), n)", EXPORT),
         ("any number of log-likelihoods", E, "if log_likelihood or (log_likelihood is None and count * terms <= NUMBERS):", "if log_likelihood is not False:", EXPORT),

@@ -41,6 +41,13 @@ BUGS = [
             GRAPH,
         ),
         (
+            "a coordinate that is tied to no other has no precision",
+            "pdmp/factors/terms.py",
+            "share = np.where(total[graph.indices] > 0.0, share, equal[graph.indices])",
+            "share = np.where(total[graph.indices] >= 0.0, share, equal[graph.indices])",
+            GRAPH,
+        ),
+        (
             "an entry in two factors counts twice",
             "pdmp/factors/terms.py",
             "model.data[place] / np.maximum(times[place], 1)",

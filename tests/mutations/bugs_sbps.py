@@ -27,6 +27,7 @@ BUGS = [
         ("a dense P: its diagonal alone", SBPS, "        if not self.is_dense:\n            return memory.scale", "        if True:\n            return memory.scale", OPTIONS),
         ("a dense P: not scaled", SBPS, "p = p * (dim / np.trace(p))", "p = 1.0 * p", OPTIONS),
         ("a dense P: the first velocity", SBPS, "return self._matrix @ u if self.is_dense else self._scale * u", "return self._scale * u", OPTIONS),
+        ("three observations teach nothing", FIT, 'if line["count"] < 3.0:', 'if line["count"] <= 3.0:', OPTIONS),
         ("the prior is learnt after the warm-up too", SBPS, "if self.by_likelihood and state.counts[ADAPTING] == 1:", "if self.by_likelihood:", OPTIONS),
         ("what was learnt overrides what was given", SBPS, "mean = memory.prior[0][\"mean\"] if self.learns_mean else mean", "mean = memory.prior[0][\"mean\"]", OPTIONS),
         ("lost bounces are counted, not weighed", SBPS, "        lost = float(state.excess[0])\n        return", "        lost = 0.0 * float(state.excess[0])\n        return", OPTIONS),

@@ -63,6 +63,8 @@ BUGS = [
         ("seen: data passes are data", "pdmp/engine/checks.py", 'n_data = max(getattr(process.model, "n_data", 0), 1)', "n_data = 1", f"{PAIRS}::test_data_passes_count_across_resumptions"),
         ("seen: draws of a grid are of all copies", "pdmp/engine/result.py", "r.grid.rows[self._grid_rows(i, n), : self.dim]", "r.grid.rows[self._grid_rows(i, n), -self.dim :]", f"{PAIRS}::test_the_grid_of_coupled_chains"),
         ("seen: a kind of event that is one too large", "pdmp/engine/preflight.py", "kind >= len(process.events):", "kind > len(process.events):", PREFLIGHT),
+        ("seen: a failed attempt leaves its changes", "pdmp/engine/preflight.py", "            _restore(part, old_part)\n", "            pass\n", PREFLIGHT),
+        ("seen: a failed attempt has drawn", "pdmp/engine/preflight.py", "argument.bit_generator.state = old.bit_generator.state", "pass", PREFLIGHT),
         ("seen: events outside their scope pass", "pdmp/engine/preflight.py", "        different[list(may)] = False\n", "        different[:] = different & (name != \"jump\")\n", PREFLIGHT),
         ("seen: the path may change between events", "pdmp/engine/preflight.py", "        different[list(may)] = False\n", "        different[list(may)] = False\n        different[:] = different & (name == \"jump\")\n", PREFLIGHT),
         ("seen: generators in dicts", "pdmp/native/classes.py", "return itertools.chain.from_iterable(value.items())", "return value", PREFLIGHT),

@@ -12,6 +12,13 @@ LOGISTIC, LINEAR = "pdmp/models/regressions/logistic_signed.py", "pdmp/models/re
 BUGS = [
     Bug(f"zigzag: {name}", file, old, new, (tests,))
     for name, file, old, new, tests in [
+        (
+            "stated rates in a metric without refreshments",
+            EXACT,
+            "out[j] *= pulled\n            if process.refresh_rate[j] > 0.0:",
+            "out[j] *= pulled\n            if False:",
+            "tests/processes/test_zigzag_mass.py",
+        ),
         # the alias table
         (
             "alias: the aliases are taken instead",

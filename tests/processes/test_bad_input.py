@@ -5,6 +5,9 @@ import pytest
 
 import discrete
 import pdmp
+from discrete.curvature import local_law
+from pdmp.flow import Linear
+from pdmp.processes.gaussian_reference import DENSE
 from tests.toys import Telegraph
 
 pytestmark = pytest.mark.exact
@@ -15,6 +18,14 @@ Y = (RNG.random(30) < 0.5).astype(float)
 MODEL = pdmp.models.LogisticRegression(X, Y)
 BATCH = pdmp.gradients.Minibatch(MODEL, size=5)
 SKEW = pdmp.models.SkewNormal(2.0)
+
+
+class Modeless(pdmp.models.LogisticRegression):
+    """Whose mode is not found."""
+
+    def mode(self, x=None):
+        return None
+
 
 CASES = {
     "BPS of a mini-batch": (lambda: pdmp.BPS(BATCH), TypeError, "pdmp.BPS needs the exact gradient.*Minibatch.*SBPS"),
@@ -74,6 +85,29 @@ CASES = {
         "corrected.*`size`.*at least 2",
     ),
     "correlation": (lambda: discrete.SGRRLD(BATCH, 0.1, correlation=1.5), ValueError, "`correlation`.*1.5"),
+    "step too small": (lambda: discrete.SGLD(BATCH, step=1e-320), ValueError, "`step` is too small to compute with"),
+    "step too large": (lambda: discrete.SGLD(BATCH, step=10**400), ValueError, "`step` must be positive and finite"),
+    "SBPS that stands still": (lambda: pdmp.SBPS(BATCH, cap=1e-150), ValueError, "`cap` must be at least .* 1e-150"),
+    "batch without replacement": (
+        lambda: pdmp.gradients.Minibatch(MODEL, 31, draw="distinct"),
+        ValueError,
+        "`size` must be at most the 30 data for draw='distinct', got 31",
+    ),
+    "anchor without a mode": (
+        lambda: pdmp.gradients.ControlVariate(Modeless(X, Y), size=2),
+        ValueError,
+        "`anchor` must be given: .* Modeless did not converge",
+    ),
+    "mean without a mode": (
+        lambda: pdmp.Boomerang(Modeless(X, Y)),
+        ValueError,
+        "`mean` must be given: .* Modeless did not converge",
+    ),
+    "Boomerang of many dimensions": (
+        lambda: pdmp.Boomerang(pdmp.models.Gaussian(np.zeros(DENSE + 1), np.ones(DENSE + 1))),
+        ValueError,
+        f'`covariance` must be given, or "diagonal", above {DENSE} dimensions; the model has {DENSE + 1}',
+    ),
     "schedule": (lambda: discrete.schedules.polynomial(1.0, 0.0), ValueError, "`b`.*0.0"),
 }
 
@@ -84,6 +118,19 @@ def test_one_line_that_names_the_argument(name):
     with pytest.raises(kind, match=message) as caught:
         make()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["Affine", "ConcaveConvex", "Hessian", "Lipschitz", "LocalHessian", "Polynomial"])
+def test_bounds_that_do_not_know_the_rates(name):
+    arguments = {"Hessian": [np.eye(2)], "Lipschitz": [1.0], "Polynomial": [3]}.get(name, [])
+    with pytest.raises(ValueError, match=rf'pdmp.thinning.{name} (does not know the|needs .*) rates.*thinning="grid"'):
+        getattr(pdmp.thinning, name)(*arguments).check(MODEL, None, Linear(), 1)
+
+
+def test_an_automatic_step_of_a_flat_potential():
+    flat = pdmp.models.from_function(lambda x: (0.0, np.zeros(2)), 2)
+    with pytest.raises(ValueError, match="an automatic step needs a potential that is curved where the run starts"):
+        local_law(pdmp.gradients.Full(flat), np.zeros(2))
 
 
 @pytest.mark.parametrize("velocity", [[0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]])

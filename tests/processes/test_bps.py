@@ -69,7 +69,7 @@ def test_bounces_are_reflections_in_the_metric_of_the_mass(mass, velocities):
 
 
 @pytest.mark.parametrize("mass", [np.diag(MASS), MASS])
-def test_roots_and_products_of_a_mass(mass):
+def test_roots_and_products_of_a_mass(mass, monkeypatch):
     matrix = np.diag(mass) if mass.ndim == 1 else mass
     made = masses.make_mass(masses.check_mass(mass, 3), MODEL, MEAN)
     memory = made.memory(MEAN)
@@ -88,6 +88,11 @@ def test_roots_and_products_of_a_mass(mass):
     expected = np.trace(np.linalg.solve(matrix, PRECISION)) / 3.0
     assert made.trace(MODEL, MEAN) == pytest.approx(expected, rel=1e-8)
     assert masses._probed_trace(made, MODEL, MEAN, probes=4_000) == pytest.approx(expected, rel=0.05)
+    monkeypatch.setattr(masses, "LARGEST", 2)  # above, no Hessian is made
+    monkeypatch.setattr(Gaussian, "hessian", None)
+    assert made.trace(MODEL, MEAN) == masses._probed_trace(made, MODEL, MEAN) == pytest.approx(expected, rel=0.5)
+    made = masses.make_mass("adaptive dense", MODEL, MEAN)
+    np.testing.assert_allclose(made.root, np.eye(3) / math.sqrt(np.trace(PRECISION) / 3.0), rtol=1e-9)
 
 
 @pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
@@ -252,6 +257,18 @@ def test_a_partial_refreshment_is_what_the_process_does():
             assert process.native.jump(state, REFRESH, 0.0, rng(seed)) == REFRESH
             products.append(before @ state.v / (1.0 if velocities == "sphere" else 3.0))
         assert np.mean(products) == pytest.approx(0.8, abs=0.15)
+
+
+@pytest.mark.parametrize("velocities", ["sphere", "gaussian"])
+@pytest.mark.parametrize("options", [{}, {"refresh": "full", "persistence": 0.8}], ids=["default", "full"])
+def test_a_full_refreshment_forgets_the_velocity(options, velocities):
+    after = []
+    for before in ([1.0, 0.0, 0.0], [-0.3, 0.9, math.sqrt(0.1)]):
+        process, state = started(pdmp.BPS(MODEL, refresh_rate=1.0, velocities=velocities, **options))
+        state.v[:] = before
+        process.native.jump(state, REFRESH, 0.0, rng(2))
+        after.append(state.v)
+    np.testing.assert_array_equal(*after)
 
 
 # ---------------------------------------------------------------------------------------------------------------

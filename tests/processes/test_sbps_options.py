@@ -104,6 +104,9 @@ def test_two_observations_teach_nothing_and_the_spread_has_a_floor():
     for ray in rays(5, 3.0, 1.0, seed=7):
         regression.learn(observed([part[:2] for part in ray]), prior)
     assert prior == regression.new_prior(2.0, 1.0)[0]
+    for k, ray in enumerate(rays(5, 3.0, 1.0, seed=7)):
+        regression.learn(observed([part[:3] for part in ray]), prior)  # from three on, each line is a step
+        assert prior["steps"] == k + 1.0
     for ray in rays(300, 3.0, 0.0, seed=8):  # all slopes equal
         regression.learn(observed(ray), prior)
     assert math.exp(0.5 * prior["log_variance"]) < 0.5

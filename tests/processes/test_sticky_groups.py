@@ -35,6 +35,8 @@ INCLUSION = np.array([0.3, 0.3, 0.6, 0.4, 0.5, 0.4, 0.4])
 SCALE = 1.3
 LINEAR = LinearGaussian(X, Y, prior_scale=SCALE)
 LOGISTIC = LogisticRegression(X, (Y > 0.3).astype(float), prior_scale=SCALE)
+#: Of a group with a column of nearly no information, so flat that its curvature is raised.
+FLAT = LinearGaussian(X * [1e-7, 2.0, *[1.0] * 5], Y, prior_scale=3e3)
 
 
 def counts(n=24, **options):
@@ -105,6 +107,7 @@ FURTHER = {
         RegressionBPS(normal(60)), [[1, 2], [3]], anchor=[0.1, 0.2, -0.1, 0.1, -0.4]
     ),
     "normal, intercepts of groups": lambda: StickyGroups(RegressionZigZag(grouped(NormalLaw())), [[1, 2], [3]]),
+    "flat": lambda: StickyGroups(pdmp.ZigZag(FLAT), GROUPS, INCLUSION),
 }
 
 
@@ -186,7 +189,8 @@ def test_births_and_deaths_balance(name):
 
             away = outside - process.expanded_at
             rest = np.setdiff1d(np.arange(model.dim), group)
-            covariance = np.linalg.inv(hessian[np.ix_(group, group)])
+            values, vectors = np.linalg.eigh(hessian[np.ix_(group, group)])
+            covariance = vectors / np.maximum(values, 1e-8 * values.max()) @ vectors.T
             mean = process.expanded_at[group] - covariance @ (
                 gradient[group] + hessian[np.ix_(group, rest)] @ away[rest]
             )
@@ -398,6 +402,12 @@ def test_groups_that_make_no_sense_are_refused(groups, options, message):
 def test_processes_that_remember_positions_are_refused(make):
     with pytest.raises(TypeError, match="groups of coordinates need .* RegressionBPS, .* without a mass"):
         StickyGroups(make(), GROUPS)
+
+
+def test_an_anchor_is_asked_for_where_there_is_no_mode(monkeypatch):
+    monkeypatch.setattr(LinearGaussian, "mode", lambda model: None)
+    with pytest.raises(ValueError, match="`anchor` must be given: the posterior's mode was not found"):
+        StickyGroups(pdmp.ZigZag(LINEAR), GROUPS)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -32,7 +32,10 @@ def signs(seed):
 @pytest.mark.parametrize("model", [TARGET, REGRESSION])
 def test_rates_and_flips(model):
     """The rates of all signs, the same as `true_rates` says, balance the flow, and a flip changes one sign."""
-    process = pdmp.ZigZag(model, mass=MASS, thinning="grid").resolve(MEAN)
+    process, refreshed = (
+        pdmp.ZigZag(model, mass=MASS, thinning="grid", refresh_rate=rate).resolve(MEAN)
+        for rate in (0.0, [0.2, 0.0, 0.1])
+    )
     native = process.native
     for seed in range(6):
         x, s = np.random.default_rng(seed).standard_normal(3), signs(seed)
@@ -42,6 +45,9 @@ def test_rates_and_flips(model):
         np.testing.assert_allclose(out, s * (ROOT.T @ model.gradient(x)), rtol=1e-10)
         native.true_rates(x, state.v.copy(), np.zeros(3), stated)
         np.testing.assert_allclose(stated, out, rtol=1e-10)
+        refreshed.native.true_rates(x, state.v.copy(), np.zeros(3), stated)  # signed where nothing is added
+        both = np.maximum(out[0], 0.0) + 0.2, out[1], np.maximum(out[2], 0.0) + 0.1
+        np.testing.assert_allclose(stated, both, rtol=1e-10)
         assert out.sum() == pytest.approx(state.v @ model.gradient(x))
         state.memory.flipping[0] = seed % 3
         assert native.jump(state, 0, 0.0, np.random.default_rng(0)) == 0
