@@ -95,6 +95,7 @@ def test_fssd_by_hand():
     xi = (s * k - (x - v) / h**2 * k)[:, 0]
     options = {"kernel": stein.gaussian(h), "optimise": False}
     assert fssd(x, s, v, **options) == pytest.approx(abs(xi.mean()), rel=1e-12)
+    assert fssd(x[:, 0], s[:, 0], v, **options) == fssd(x, s, v, **options)
     unbiased = (xi.sum() ** 2 - (xi**2).sum()) / 6.0
     assert fssd(x, s, v, statistic="u", **options) == pytest.approx(unbiased, rel=1e-12)
 

@@ -776,6 +776,12 @@ def test_a_fit(fit):
     with matplotlib.rc_context({"backend": "Agg"}):
         figure = fit.plot()
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["treated[yes]", "x"]
+    natural = fit.run.constrain(fit.run.diagnostic_draws())
+    for row, name in enumerate(["treated[yes]", "x"]):  # lines of 95 % and 50 %, and the mean, from the bottom up
+        draws, ends = natural[name].ravel(), ([0.025, 0.975], [0.25, 0.75])
+        expected = [(np.quantile(draws, end), [row, row]) for end in ends] + [([draws.mean()], [row])]
+        for line, (x, y) in zip(figure.axes[0].lines[3 * row :], expected, strict=False):
+            assert np.allclose(line.get_xdata(), x) and np.array_equal(line.get_ydata(), y)
 
 
 @pytest.mark.slow
