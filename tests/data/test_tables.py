@@ -376,6 +376,35 @@ def test_targets_of_more_values(tmp_path):
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("pages", "limit", "bytes_"),
+    [
+        ((4_096, 1_000), None, 4_096_000),
+        ((4_096, 1_000), "max\n", 4_096_000),
+        ((4_096, 1_000), "4095999\n", 4_095_999),
+        ((4_096, 1_000), "8192000\n", 4_096_000),
+        ((4_096, -1), None, memory.UNKNOWN),  # as of a system that does not know
+        (None, None, memory.UNKNOWN),
+        (None, "5000\n", 5_000),
+    ],
+)
+def test_the_memory_of_the_machine_or_of_its_container(pages, limit, bytes_, monkeypatch):
+    def sysconf(name):
+        if pages is None:
+            raise ValueError(name)
+        return dict(zip(("SC_PAGE_SIZE", "SC_PHYS_PAGES"), pages, strict=True))[name]
+
+    def opened(path, **options):
+        assert path == "/sys/fs/cgroup/memory.max"
+        if limit is None:
+            raise FileNotFoundError(path)
+        return io.StringIO(limit)
+
+    monkeypatch.setattr(memory.os, "sysconf", sysconf)
+    monkeypatch.setattr(memory, "open", opened, raising=False)
+    assert memory.machine_memory.__wrapped__() == bytes_
+
+
 def test_sizes_are_compared_with_the_memory_of_the_machine(tmp_path, monkeypatch):
     """Before anything of that size is allocated: the figure and the limit."""
     rng, before = np.random.default_rng(0), memory.machine_memory()

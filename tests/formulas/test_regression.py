@@ -1247,7 +1247,12 @@ def test_standard_deviations_that_data_cannot_tell_apart():
     """They are refused, but where one of the two varies, where the law has a dispersion of its own, or with a prior."""
     data = table()
     data["row"], data["twin"], data["half"] = np.arange(N), data.g.map({"a": 2, "b": 0, "c": 1}), np.arange(N) % 23
-    for term, said in (("(1 | row)", "drop (1 | row)"), ("(1 | h / row)", "drop (1 | h:row)")):
+    data["even"] = np.where(np.arange(N) % 2, 3e3, 1e4 * (0.1 + 0.2))  # but for rounding
+    for term, said in (
+        ("(1 | row)", "drop (1 | row)"),
+        ("(1 | h / row)", "drop (1 | h:row)"),
+        ("(0 + even | row)", "drop (even | row)"),
+    ):
         with pytest.raises(ValueError, match="has one row, so that the data cannot tell sd") as caught:
             made(f"y ~ x + {term}", data=data)
         assert said in str(caught.value) and "\n" not in str(caught.value)
