@@ -202,9 +202,9 @@ def test_a_slice_is_the_stein_kernel_on_a_line():
     assert found == pytest.approx(total / 20.0, rel=1e-6)
 
 
-def test_the_gradient_of_a_slice():
+@pytest.mark.parametrize("kernel", [stein.imq(1.2, -0.4), stein.gaussian(0.9)], ids=["imq", "gaussian"])
+def test_the_gradient_of_a_slice(kernel):
     x, s = draws(12)
-    kernel = stein.imq(1.2, -0.4)
 
     def objective(g):
         unit = g / np.linalg.norm(g)
