@@ -197,5 +197,12 @@ BUGS += [
         ("pieces of rows are not scaled", "pdmp/formulas/totals.py", "products((X[first:stop] - centre) / scale)", "products(X[first:stop] - centre)", "tests/formulas/test_parts.py::test_totals_of_blocks"),
         ("sizes are equal to the last bit", "pdmp/formulas/fitting.py", "alike = known and np.ptp(size) <= CONSTANT * np.max(size)", "alike = known and np.ptp(size) == 0.0", "tests/formulas/test_regression.py::test_standard_deviations_that_data_cannot_tell_apart"),
         ("means in other places of the figure", "pdmp/formulas/fit.py", 'axes.plot(values.mean(), row, "o"', 'axes.plot(row, values.mean(), "o"', "tests/formulas/test_regression.py::test_a_fit"),
+        ("an empty path is read", "pdmp/diagnostics/variable_selection.py", "            if path.end <= path.warmup:\n                continue\n", "", "tests/engine/test_pooling.py::test_probabilities_of_models"),
+        ("the seconds of all chains of NUTS", "pdmp/comparison.py", "return draws, spent, seconds / len(initial)", "return draws, spent, seconds", "tests/test_compare_extra.py::test_nuts_stops_where_its_gradients_are_spent"),
+        ("the first draw's dispersion for all", "pdmp/models/regressions/mixed.py", "self.y, a[..., None], c[..., None])", "self.y, a[..., None].ravel()[0], c[..., None])", "tests/models/test_mixed_regression.py::test_the_potential_is_the_density_of_natural_parameters"),
+        ("the slab of the networks in units of its variance", "pdmp/models/factorisations/bayesian_nn.py", "math.sqrt(self.precision / (2.0 * math.pi))", "self.precision / math.sqrt(2.0 * math.pi)", "tests/models/test_factorisations.py::test_the_slab_is_the_density_of_each_coordinate_at_0"),
+        ("the curvature of a prior with another number", "pdmp/models/regressions/group_information.py", "second_derivative(kind, n[q, 0], n[q, 1], n[q, 2], value)", "second_derivative(kind, n[q, 1], n[q, 1], n[q, 2], value)", "tests/models/test_partly_centred.py::test_derivatives_of_each_prior_are_those_of_the_model"),
+        ("a file is left in --out", "pdmp/cli.py", "        probe.unlink()\n", "", "tests/test_verdicts.py::test_json_alone_is_on_stdout"),
+        ("the third derivative of a Gaussian kernel", "pdmp/diagnostics/stein/kernels.py", "return -kernel.rate * second", "return kernel.rate * second", "tests/diagnostics/test_stein.py::test_the_gradient_of_a_slice"),
     ]
 ]  # fmt: skip
