@@ -60,9 +60,7 @@ def test_a_warmup_that_takes_all():
 
 def test_nuts_stops_where_its_gradients_are_spent(monkeypatch):
     Chains.asked.clear()
-    times = iter(
-        [0.0, 10.0, 11.5, 20.0, 30.0, 34.0]
-    )  # of each chain: a run that is too short, and one that is not
+    times = iter([0.0, 10.0, 11.5, 20.0, 30.0, 34.0])  # of each chain: a run that is too short, and one that is not
     with monkeypatch.context() as patched:
         patched.setattr(comparison, "perf_counter", lambda: next(times))
         draws, spent, seconds = Chains(LAW).run(START, 1_000, 7)

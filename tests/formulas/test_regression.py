@@ -461,6 +461,8 @@ MISTAKES = [
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),
     ("y ~ np.log(w)", {}, "the column 'np.log(w)' is not finite in row "),
+    ("y ~ x + offset(np.log(w))", {}, "offset(...) is not finite in some rows"),
+    ("np.log(w) ~ x", {}, "the response 'np.log(w)' is not finite in "),
     ("y ~ 0 + (1 | g)", {}, "`formula` must have an intercept or another fixed column"),
     ("c ~ x", {"family": "bernoulli"}, "the response 'c' must have two values for this family, got"),
     ("y ~ x", {"family": "poisson"}, "the response 'y' must hold counts"),

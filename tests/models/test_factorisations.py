@@ -541,6 +541,31 @@ BAD = {
     "predict users": (ValueError, lambda: mf().predict(np.zeros(33), [USERS], [0]), "`users` must lie in"),
     "predict half": (ValueError, lambda: mf().predict(np.zeros(33), [0]), "`users` and `items`"),
     "predict shape": (ValueError, lambda: mf().predict(np.zeros(3)), r"`x` must have shape \(\.\.\., 33\)"),
+    "ratings matrix": (ValueError, lambda: BPMF(WHO, WHAT, [R], 2), r"`ratings` must have shape \(N,\), got \(1, 3\)"),
+    "predict lengths": (ValueError, lambda: mf().predict(np.zeros(33), [0, 1], [0]), "`items`.*`users`, 2; got 1"),
+    "rated half": (
+        ValueError,
+        lambda: mf().log_likelihood(np.zeros(33), [0], [0]),
+        "`users`, `items` and `ratings` must be given together",
+    ),
+    "ica point": (ValueError, lambda: ica().predict(np.zeros(3)), r"`x` must have shape \(\.\.\., 9\)"),
+    "network point": (
+        ValueError,
+        lambda: network("relu", 4).predict(np.zeros(3)),
+        r"`x` must have shape \(\.\.\., 35\)",
+    ),
+    "network columns": (
+        ValueError,
+        lambda: network("relu", 4).predict(np.zeros(35), np.eye(3)),
+        "`X` must have 4 columns, got 3",
+    ),
+    "network half": (
+        ValueError,
+        lambda: network("relu", 4).log_likelihood(np.zeros(35), np.eye(4)),
+        "`X` and `y` must be given together",
+    ),
+    "inputs text": (ValueError, lambda: BayesianNN([["a"]], [0]), "`X` must be a matrix of numbers, got list"),
+    "classes type": (TypeError, lambda: BayesianNN(X3, [0, 1, 1], n_classes=2.5), "`n_classes` must be an integer"),
     "predict columns": (ValueError, lambda: ica().predict(np.zeros(9), np.eye(2)), "`X` must have 3 columns"),
 }
 
