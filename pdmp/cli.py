@@ -810,8 +810,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             code = app(args=arguments, prog_name="pdmp", standalone_mode=False)
     except (typer.Exit, SystemExit) as stop:
         code = getattr(stop, "exit_code", getattr(stop, "code", 0))
-    except KeyboardInterrupt:
-        code = 130
     except Exception as error:
         if not _is_usage(error):
             raise

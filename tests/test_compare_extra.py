@@ -58,10 +58,14 @@ def test_a_warmup_that_takes_all():
     assert any("auto failed: the warm-up alone takes" in note and "there are 30" in note for note in table.notes)
 
 
-def test_nuts_stops_where_its_gradients_are_spent():
+def test_nuts_stops_where_its_gradients_are_spent(monkeypatch):
     Chains.asked.clear()
-    draws, spent, seconds = Chains(LAW).run(START, 1_000, 7)
-    assert [len(x) for x in draws] == [300, 300] and [used[-1] for used in spent] == [1_000, 1_000] and seconds >= 0.0
+    times = iter([0.0, 10.0, 11.5, 20.0, 30.0, 34.0])  # of each chain: a run that is too short, and one that is not
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "perf_counter", lambda: next(times))
+        draws, spent, seconds = Chains(LAW).run(START, 1_000, 7)
+    assert [len(x) for x in draws] == [300, 300] and [used[-1] for used in spent] == [1_000, 1_000]
+    assert seconds == (1.5 + 4.0) / 2.0
     starts, counts, seeds = zip(*Chains.asked, strict=True)
     assert counts[0] == 200 and counts[1] >= 300 and set(seeds) == {7, 8}
     assert starts[0] == starts[1] == START[0].tolist() and starts[-1] == START[1].tolist()

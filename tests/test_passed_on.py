@@ -362,6 +362,25 @@ def test_compare_runs_all_with_the_same_arguments(monkeypatch):
     assert seen[-1][1]["chains"] == 4
 
 
+def test_what_the_automatic_sampler_has_prepared_counts(monkeypatch):
+    """Its gradients are off the budget of each chain, and no warm-up follows; its seconds are added."""
+    process, real, seen = pdmp.BPS(LAW, thinning="affine"), comparison.sample, []
+    process.preparation_gradients = 60
+
+    def spy(process, **options):
+        if "events" not in options:
+            seen.append((options["initial"], options["data_passes"], options["warmup"]))
+        return real(process, **options)
+
+    times = iter([10.0, 13.5])
+    monkeypatch.setattr(comparison, "auto", lambda model, **options: process)
+    monkeypatch.setattr(comparison, "sample", spy)
+    monkeypatch.setattr(comparison, "perf_counter", lambda: next(times))
+    monkeypatch.setattr(comparison, "_row", lambda *given: seen.append(given[-2:]) or {"sampler": given[0]})
+    pdmp.compare({"auto": LAW}, data_passes=80, reference=TRUTH, chains=2, seed=1, initial=[2.0, 2.0])
+    assert seen == [(None, 50.0, 0.0), (30.0, 3.5)]
+
+
 def test_the_loss_is_that_of_the_rows_held_out():
     """The posterior mean of the predicted probability, for each chain, from the path after the warm-up."""
     rng = np.random.default_rng(2)

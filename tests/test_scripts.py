@@ -72,6 +72,15 @@ def test_the_last_line_of_a_run(small, command, runs):  # noqa: F811
     assert text == "BPS: 3 chains of 2,000 data passes, 600 events, 4,200 bound violations, 345.60 s"
 
 
+def test_ctrl_c_outside_a_run_ends_with_130(command, monkeypatch):  # noqa: F811
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "registered", interrupted)
+    code, out, err = command("list")
+    assert code == 130 and (out + err).strip() == ""
+
+
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_what_was_interrupted_is_printed_and_ends_with_130(option, small, command, runs):  # noqa: F811
     runs[1].append(interrupt)

@@ -47,6 +47,9 @@ def test_a_mode_that_no_chain_is_in(weight, found):
     if found:
         np.testing.assert_allclose(hidden[0].gaussian.centre, [5.0, 0.0], atol=0.05)
         assert spent > 400  # chains have been sent from there
+    else:  # nor is it one beside a path that ended much higher up
+        worse = starts.paths[0]._replace(elbo=starts.paths[0].elbo - 50.0)
+        assert hidden_modes(model, starts._replace(paths=(*starts.paths, worse)), metric, seed())[0] == []
     again, spent_again = hidden_modes(model, starts, metric, seed())
     assert spent_again == spent and [m.behind for m in again] == [m.behind for m in hidden]
 

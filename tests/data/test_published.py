@@ -436,7 +436,7 @@ def test_mnist(digits, tmp_path):
     read = data.mnist(folder, dtype=np.float64)
     assert np.array_equal(read.X, pixels.reshape(9, 784) / 255.0) and np.array_equal(read.y, labels)
     assert len(read.train) == 6 and len(read.test) == 3 and np.array_equal(read.test.X, read.X[6:])
-    assert np.shares_memory(read.train.X, read.X) and read.names[29] == "pixel_1_1"
+    assert np.shares_memory(read.train.X, read.X) and read.names[29:30] == ("pixel_1_1",)
     assert data.mnist(folder).X.dtype == np.float32 and "10 labels" in repr(read)
     with pytest.raises(ValueError, match="`dtype` must be float32 or float64"):
         data.mnist(folder, dtype=int)

@@ -95,6 +95,7 @@ def test_fssd_by_hand():
     xi = (s * k - (x - v) / h**2 * k)[:, 0]
     options = {"kernel": stein.gaussian(h), "optimise": False}
     assert fssd(x, s, v, **options) == pytest.approx(abs(xi.mean()), rel=1e-12)
+    assert fssd(x[:, 0], s[:, 0], v, **options) == fssd(x, s, v, **options)
     unbiased = (xi.sum() ** 2 - (xi**2).sum()) / 6.0
     assert fssd(x, s, v, statistic="u", **options) == pytest.approx(unbiased, rel=1e-12)
 
@@ -201,9 +202,9 @@ def test_a_slice_is_the_stein_kernel_on_a_line():
     assert found == pytest.approx(total / 20.0, rel=1e-6)
 
 
-def test_the_gradient_of_a_slice():
+@pytest.mark.parametrize("kernel", [stein.imq(1.2, -0.4), stein.gaussian(0.9)], ids=["imq", "gaussian"])
+def test_the_gradient_of_a_slice(kernel):
     x, s = draws(12)
-    kernel = stein.imq(1.2, -0.4)
 
     def objective(g):
         unit = g / np.linalg.norm(g)
@@ -322,7 +323,10 @@ CASES = {
     "bandwidth": (lambda: stein.gaussian(math.nan), "`bandwidth`"),
     "threads": (lambda: ksd(X, S, threads=0), "`threads`"),
     "locations": (lambda: fssd(X, S, np.zeros((3, 2))), r"`locations` must be finite and of shape \(J, 3\)"),
+    "a part of a location": (lambda: fssd(X, S, 2.5), r"`locations` must be a number of them or .* \(J, 3\), got 2.5"),
+    "no location": (lambda: fssd(X, S, 0), "`locations` must be a number of them or an array"),
     "criterion": (lambda: fssd(X, S, criterion="best"), "`criterion`"),
+    "few draws for slices": (lambda: sliced_ksd(X[:3], S[:3]), "`optimise` needs at least four draws"),
     "slices": (lambda: sliced_ksd(X, S, np.zeros((3, 3))), "`slices`"),
     "size": (lambda: stein_thin(X, S, 0), "`size`"),
     "points": (lambda: scores(Gaussian(0.0, [1.0]), X), r"`x` must have shape \(draws, 1\)"),

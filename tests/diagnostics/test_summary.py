@@ -314,6 +314,10 @@ def test_rhat_of_a_single_chain_and_of_constants():
     x[0, :200, 1] += 5.0
     found = rhat(x)
     assert abs(found[0] - 1.0) < 0.02 and found[1] > 1.5
+    halves = x[0].reshape(2, 200, 2)  # its two halves are compared, without the draw that is left over
+    within, between = halves.var(axis=1, ddof=1).mean(axis=0), halves.mean(axis=1).var(axis=0, ddof=1)
+    odd = np.concatenate([x, np.full((1, 1, 2), 1e6)], axis=1)
+    np.testing.assert_allclose(rhat(odd, "identity"), np.sqrt(199 / 200 + between / within), rtol=1e-12)
     for function in (ess, rhat):
         with pytest.warns(UserWarning, match=r"coordinates \[0, 1\] of `draws` are constant: they never moved"):
             np.testing.assert_array_equal(function(np.ones((2, 50, 2))), [np.nan, np.nan])

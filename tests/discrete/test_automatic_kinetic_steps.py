@@ -77,6 +77,8 @@ def test_a_step_that_a_metropolis_test_would_reject_warns():
     assert step_warning(run)[0] in run.summary().warnings
     found, expected = process.report.step_acceptance(process, run.draws(64)[0], np.random.default_rng(1))
     assert found < 0.7 * expected < 0.7
+    for store, steps in (("moments", 300), ("skeleton", 40)):  # no states to judge by, and too few
+        assert step_warning(pdmp.sample(process, steps=steps, initial=np.full(3, 0.1), seed=3, store=store)) == []
 
 
 def test_the_acceptance_of_a_leapfrog_step_on_a_gaussian_is_that_expected():

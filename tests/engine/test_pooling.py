@@ -112,6 +112,11 @@ def test_probabilities_of_models(d):
     assert sum(found.values()) == pytest.approx(1.0) and list(found.values()) == sorted(found.values(), reverse=True)
     for j in range(d):
         assert sum(p for model, p in found.items() if j in model) == pytest.approx(included[j], abs=1e-9)
+    ended = dataclasses.replace(run.records[1], warmup=math.inf)
+    some, others = (
+        pdmp.Run(run.info, [run.records[0], *part, run.records[2]], process=run.process) for part in ([ended], [])
+    )
+    assert d == 2 or pdmp.diagnostics.sparsity(some) == pdmp.diagnostics.sparsity(others)
 
 
 def test_errors_of_means_by_data_passes():
@@ -157,6 +162,9 @@ def test_a_chain_that_ended_in_its_warm_up(k):
     for name in ("mean", "var", "cov", "mcse", "asymptotic_variance"):
         np.testing.assert_allclose(getattr(some, name)(), getattr(others, name)(), rtol=1e-12)
     assert some.expectation(lambda x: x[0] ** 2) == pytest.approx(others.expectation(lambda x: x[0] ** 2))
+    rates, gaps = pdmp.diagnostics.event_rates, pdmp.diagnostics.time_between
+    assert {k: r.value for k, r in rates(some).items()} == {k: r.value for k, r in rates(others).items()}
+    assert np.array_equal(gaps(some), gaps(others))
     for name in ("draws", "chain_means", "running_mean"):
         with pytest.raises(ValueError, match=f"chain {k} has no path"):
             getattr(some, name)()

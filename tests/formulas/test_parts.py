@@ -19,6 +19,7 @@ from pdmp.formulas.totals import Totals
 from pdmp.gradients import alias
 from pdmp.models.regressions import blocks, design
 from pdmp.models.regressions.laplace import laplace
+from pdmp.native import threads
 from pdmp.processes.regression_boomerang import RegressionBoomerang, shares
 from pdmp.processes.regression_bps import RegressionBPS
 from pdmp.processes.regression_zigzag import RegressionZigZag
@@ -263,7 +264,14 @@ def test_slopes_of_fixed_columns_are_looked_for_in_all_blocks(tmp_path):
     assert rows.are_fixed([0, 1]) and not rows.are_fixed([0, 2])
 
 
-def test_totals_of_blocks(tmp_path):
+def test_parts_are_neighbours_of_nearly_equal_number():
+    for n, parts in ((7, 3), (3, 7), (6, 2), (1, 1), (5, 0)):
+        found = sources.divided(range(n), parts)
+        assert [k for part in found for k in part] == list(range(n))
+        assert len(found) == max(1, min(n, parts)) and max(map(len, found)) - min(map(len, found)) <= 1
+
+
+def test_totals_of_blocks(tmp_path, monkeypatch):
     """What priors and checks see: that of the table in memory."""
     from formulae.environment import Environment
 
@@ -280,6 +288,10 @@ def test_totals_of_blocks(tmp_path):
     assert len(blocks.spans(found.totals.rows, found.rows.width)) > 2
     for name, value, same in zip(Totals._fields, found.totals, wanted, strict=True):
         assert np.allclose(value, same, rtol=1e-12), name
+    monkeypatch.setattr(threads, "CHUNK", 8)
+    monkeypatch.setattr(threads, "WHOLE", 4)  # products of several pieces of the rows, by threads
+    again = Totals.of(design, data.c.to_numpy(float), offset, data.h.to_numpy(float))
+    assert np.allclose(again.products, wanted.products, rtol=1e-12)
 
 
 def test_rows_are_drawn_from_blocks_in_proportion(tmp_path):

@@ -461,6 +461,8 @@ MISTAKES = [
     ("x", {}, "`formula` must have a response on the left of ~"),
     ("y ~ x + foo(w)", {}, "names 'foo', which is not defined"),
     ("y ~ np.log(w)", {}, "the column 'np.log(w)' is not finite in row "),
+    ("y ~ x + offset(np.log(w))", {}, "offset(...) is not finite in some rows"),
+    ("np.log(w) ~ x", {}, "the response 'np.log(w)' is not finite in "),
     ("y ~ 0 + (1 | g)", {}, "`formula` must have an intercept or another fixed column"),
     ("c ~ x", {"family": "bernoulli"}, "the response 'c' must have two values for this family, got"),
     ("y ~ x", {"family": "poisson"}, "the response 'y' must hold counts"),
@@ -776,6 +778,12 @@ def test_a_fit(fit):
     with matplotlib.rc_context({"backend": "Agg"}):
         figure = fit.plot()
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["treated[yes]", "x"]
+    natural = fit.run.constrain(fit.run.diagnostic_draws())
+    for row, name in enumerate(["treated[yes]", "x"]):  # lines of 95 % and 50 %, and the mean, from the bottom up
+        draws, ends = natural[name].ravel(), ([0.025, 0.975], [0.25, 0.75])
+        expected = [(np.quantile(draws, end), [row, row]) for end in ends] + [([draws.mean()], [row])]
+        for line, (x, y) in zip(figure.axes[0].lines[3 * row :], expected, strict=False):
+            assert np.allclose(line.get_xdata(), x) and np.array_equal(line.get_ydata(), y)
 
 
 @pytest.mark.slow
@@ -1241,7 +1249,12 @@ def test_standard_deviations_that_data_cannot_tell_apart():
     """They are refused, but where one of the two varies, where the law has a dispersion of its own, or with a prior."""
     data = table()
     data["row"], data["twin"], data["half"] = np.arange(N), data.g.map({"a": 2, "b": 0, "c": 1}), np.arange(N) % 23
-    for term, said in (("(1 | row)", "drop (1 | row)"), ("(1 | h / row)", "drop (1 | h:row)")):
+    data["even"] = np.where(np.arange(N) % 2, 3e3, 1e4 * (0.1 + 0.2))  # but for rounding
+    for term, said in (
+        ("(1 | row)", "drop (1 | row)"),
+        ("(1 | h / row)", "drop (1 | h:row)"),
+        ("(0 + even | row)", "drop (even | row)"),
+    ):
         with pytest.raises(ValueError, match="has one row, so that the data cannot tell sd") as caught:
             made(f"y ~ x + {term}", data=data)
         assert said in str(caught.value) and "\n" not in str(caught.value)

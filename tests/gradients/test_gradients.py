@@ -516,6 +516,12 @@ def test_logistic_batches_and_blocks(dtype, d):
                 assert_allclose(total, of[rows].sum(axis=0), rtol=1e-11, atol=1e-11)
             assert_allclose([first, second], [(of[rows] @ v).sum(), ((of[rows] @ v) ** 2).sum()], rtol=1e-10)
             assert_allclose(squares, (of[rows] ** 2).sum(axis=0), rtol=1e-11)
+            y, out, weights = np.zeros(d), np.ones(d), rng.random(n)
+            other = (which.term_gradients(x, rows) - which.term_gradients(y, rows)).astype(float)
+            which.batch_difference(x, y, rows, n, np.zeros(d), out)
+            assert_allclose(out, other.sum(axis=0), rtol=1e-10, atol=1e-11)
+            which.weighted_difference(x, y, rows, weights, n, np.zeros(d), out)
+            assert_allclose(out, weights @ other, rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.exact

@@ -105,6 +105,16 @@ def test_gradients_are_those_of_the_potential(name):
 
 
 @plain_only
+@pytest.mark.parametrize("name", ["mf", "ica", "softmax"])
+def test_the_slab_is_the_density_of_each_coordinate_at_0(name):
+    model, density = MODELS[name](), MODELS[name]().slab_density()
+    t = np.linspace(-12.0, 12.0, 1_201)
+    for j in (0, model.dim // 2, model.dim - 1):
+        potential = np.array([model.prior_potential(s * np.eye(model.dim)[j]) for s in t])
+        assert density[j] == pytest.approx(1.0 / (0.02 * np.exp(potential[600] - potential).sum()), rel=1e-9)
+
+
+@plain_only
 @pytest.mark.parametrize("name", MODELS)
 def test_sums_over_batches_are_those_of_their_terms(name):
     model, x, generator = MODELS[name](), point(MODELS[name]()), rng(2)
@@ -254,6 +264,7 @@ def test_the_log_densities_are_those_of_scipy():
     assert model.prior_potential(x) - model.prior_potential(y) == pytest.approx(prior(y) - prior(x), rel=1e-10)
     counts, rates = model.data["rating"].astype(float), model.predict(x)
     close(model.log_likelihood(x), stats.poisson.logpmf(counts, rates), 1e-12)
+    close(model.log_likelihood(np.stack([y, x]))[1], stats.poisson.logpmf(counts, rates), 1e-12)
     close(model.log_likelihood(x, lowest=1.0, highest=5.0), stats.poisson.logpmf(counts, np.clip(rates, 1, 5)), 1e-12)
     gaussian, z = bpmf(), point(bpmf())
     parts = gaussian.constrain(z)
@@ -270,7 +281,9 @@ def test_the_log_densities_are_those_of_scipy():
     means = gaussian.predict(z, users, items)
     product = np.sum(parts["U"][users] * parts["V"][items], axis=1)
     close(means, product + gaussian.offset, 1e-12)
-    close(gaussian.log_likelihood(z, users, items, ratings), stats.norm.logpdf(ratings, means, 2.0**-0.5), 1e-12)
+    expected = stats.norm.logpdf(ratings, means, 2.0**-0.5)
+    close(gaussian.log_likelihood(z, users, items, ratings), expected, 1e-12)
+    close(gaussian.log_likelihood(np.stack([2.0 * z, z]), users, items, ratings)[1], expected, 1e-12)
     assert gaussian.offset == pytest.approx(rng(4).normal(3.0, 1.0, N).mean())
     close(gaussian.data["rating"] + gaussian.offset, rng(4).normal(3.0, 1.0, N), 1e-6)
 
@@ -350,7 +363,8 @@ def test_ica_scores_and_starts():
     close(model.log_likelihood(x).sum(), -(model.potential(x) - 0.5 * x @ x / 1.5**2), 1e-12)
     expected = stats.logistic.logpdf(model.data @ w.T).sum(axis=1) + math.log(abs(np.linalg.det(w)))
     close(model.log_likelihood(x), expected, 1e-12)
-    assert model.predict(np.stack([x, x])).shape == (2, N + 40, 3)
+    close(model.log_likelihood(np.stack([2.0 * x, x]))[1], expected, 1e-12)
+    close(model.predict(np.stack([2.0 * x, x])), [2.0 * model.data @ w.T, model.data @ w.T], 1e-12)
     many = ICA(rng(5).logistic(size=(500, 2)) @ rng(6).normal(size=(2, 2)))
     for start in (many.initial, many.fast_ica()):
         close(np.cov(many.predict(start).T, ddof=0), math.pi**2 / 3.0 * np.eye(2), 0.02)
@@ -391,6 +405,7 @@ def test_networks_predict_probabilities():
         close(likelihood, [-model.term_potential(x, i) for i in range(model.n_data)], 1e-12)
         close(likelihood, np.log(p[0])[np.arange(model.n_data), model.labels], 1e-12)
         close(model.log_likelihood(x, model.data[:2], [0, 1]), likelihood[:2], 1e-12)
+        close(model.log_likelihood(np.stack([2.0 * x, x]))[1], likelihood, 1e-12)
     huge = model.predict(1e3 * x)
     assert np.all(np.isfinite(huge)) and math.isfinite(model.potential(1e3 * x))
 
@@ -526,6 +541,31 @@ BAD = {
     "predict users": (ValueError, lambda: mf().predict(np.zeros(33), [USERS], [0]), "`users` must lie in"),
     "predict half": (ValueError, lambda: mf().predict(np.zeros(33), [0]), "`users` and `items`"),
     "predict shape": (ValueError, lambda: mf().predict(np.zeros(3)), r"`x` must have shape \(\.\.\., 33\)"),
+    "ratings matrix": (ValueError, lambda: BPMF(WHO, WHAT, [R], 2), r"`ratings` must have shape \(N,\), got \(1, 3\)"),
+    "predict lengths": (ValueError, lambda: mf().predict(np.zeros(33), [0, 1], [0]), "`items`.*`users`, 2; got 1"),
+    "rated half": (
+        ValueError,
+        lambda: mf().log_likelihood(np.zeros(33), [0], [0]),
+        "`users`, `items` and `ratings` must be given together",
+    ),
+    "ica point": (ValueError, lambda: ica().predict(np.zeros(3)), r"`x` must have shape \(\.\.\., 9\)"),
+    "network point": (
+        ValueError,
+        lambda: network("relu", 4).predict(np.zeros(3)),
+        r"`x` must have shape \(\.\.\., 35\)",
+    ),
+    "network columns": (
+        ValueError,
+        lambda: network("relu", 4).predict(np.zeros(35), np.eye(3)),
+        "`X` must have 4 columns, got 3",
+    ),
+    "network half": (
+        ValueError,
+        lambda: network("relu", 4).log_likelihood(np.zeros(35), np.eye(4)),
+        "`X` and `y` must be given together",
+    ),
+    "inputs text": (ValueError, lambda: BayesianNN([["a"]], [0]), "`X` must be a matrix of numbers, got list"),
+    "classes type": (TypeError, lambda: BayesianNN(X3, [0, 1, 1], n_classes=2.5), "`n_classes` must be an integer"),
     "predict columns": (ValueError, lambda: ica().predict(np.zeros(9), np.eye(2)), "`X` must have 3 columns"),
 }
 
@@ -543,6 +583,7 @@ def test_the_poisson_rate_is_that_of_special_functions():
     assert special.xlogy(0.0, 0.0) == 0.0
     model = PPMF([0], [0], [0.0], 1)
     assert model.log_likelihood(np.full(4, -400.0))[0] == pytest.approx(0.0)
+    assert model.potential(np.array([0.0, 0.0, 710.0, 0.0])) == np.inf  # as of compiled code, where e^710 is infinite
 
 
 @pytest.mark.exact

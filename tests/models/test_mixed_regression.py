@@ -132,14 +132,16 @@ def log_volume(model, x, natural):
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_the_potential_is_the_density_of_natural_parameters(law, centred):
     model, *data = mixed(law, centred)
-    rng, differences = np.random.default_rng(1), []
-    for _ in range(4):
-        x = model.initial + 0.4 * rng.standard_normal(model.dim)
+    rng, differences, expected = np.random.default_rng(1), [], []
+    points = model.initial + 0.4 * rng.standard_normal((4, model.dim))
+    for x in points:
         natural = {name: value[()] for name, value in model.constrain(x).items()}
         terms, prior = by_hand(law, *data, natural)
         assert np.allclose(model.pointwise_log_likelihood(x), terms, rtol=1e-9, atol=1e-9)
+        expected.append(terms)
         differences.append(model.potential(x) + terms.sum() + prior + log_volume(model, x, natural))
     assert np.ptp(differences) < 1e-9 * (1.0 + np.abs(differences).max())
+    assert np.allclose(model.pointwise_log_likelihood(points[None]), [expected], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -309,6 +311,9 @@ def test_sorted_rows_are_the_same_posterior():
     x = one.initial + 0.3
     assert np.allclose(one.gradient(x), other.gradient(x), rtol=1e-10, atol=1e-10)
     assert np.allclose(one.constrain(x)["1|g"], other.constrain(x)["1|g"])
+    _, _, y, *_ = mixed(NormalLaw)
+    (key, values), *further = mixed(NormalLaw)[0].observed_data().items()  # in the units of the data
+    assert key == "y" and np.array_equal(values, y) and not further
 
 
 def test_a_weight_of_two_is_two_rows():

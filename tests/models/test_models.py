@@ -406,10 +406,11 @@ def test_linear_gaussian_rearranged():
 
 def test_linear_gaussian_predictions():
     model = linear_gaussian()
-    x = np.ones((2, 4))
-    assert model.predict(x, model.A).shape == (2, 40)
-    density = model.log_likelihood(x[0], model.A, model.y)
-    terms = [model.term_potential(x[0], i) for i in range(40)]
+    x = np.random.default_rng(2).standard_normal((2, 4))
+    assert np.allclose(model.predict(x, model.A[:3]), [[row @ a for a in model.A[:3]] for row in x], rtol=1e-12)
+    density = model.log_likelihood(x, model.A, model.y)
+    terms = [[model.term_potential(row, i) for i in range(40)] for row in x]
+    assert density.shape == (2, 40)
     assert np.allclose(density, -np.array(terms) - 0.5 * math.log(2 * math.pi * 0.7**2), rtol=1e-12)
 
 

@@ -97,6 +97,22 @@ def test_information_is_that_of_balanced_groups():
     assert np.allclose(found.rotations[0] @ found.rotations[0].T, np.eye(4))
 
 
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_derivatives_of_each_prior_are_those_of_the_model(law):
+    model, h = mixed(law)[0], 1e-5
+    x, p = model.initial + 0.3 * np.random.default_rng(5).standard_normal(model.dim), model.n_fixed
+    dispersions = range(model.n_dispersions)
+    places = [(j, j) for j in range(p)] + [(p + model.n_groups + q, model.first[-1] + q) for q in dispersions]
+    for q, j in places:  # of the q-th prior, and its coordinate
+        slopes = np.zeros((3, model.dim))
+        for k in range(3):
+            model.add_prior_gradient(x + (k - 1) * h * np.eye(model.dim)[j], slopes[k])
+        rise, bend, bound = information_module._of_prior(model.native, q, x[j])
+        assert rise == pytest.approx(slopes[1, j], rel=1e-12)
+        assert bend == pytest.approx((slopes[2, j] - slopes[0, j]) / (2.0 * h), rel=1e-6, abs=1e-8)
+        assert bound >= bend - 1e-12
+
+
 @pytest.mark.parametrize("inverted", [800, 0], ids=["few", "many"])
 def test_the_mode_of_effects_that_data_know_little(inverted, monkeypatch):
     """EM ends soon, and where a slow one does: at the standard deviation of the largest posterior density."""

@@ -285,6 +285,18 @@ def test_cox_process_predicts_and_is_generated():
     assert np.linalg.norm(model.gradient(model.mode())) < 1e-3
 
 
+def test_covariances_of_a_mixture_in_short():
+    """One number, one for each part, and variances of each part and coordinate are matrices written briefly."""
+    means, variances = [[-1.0, 0.5], [1.0, 0.0], [0.0, 2.0]], np.array([[1.0, 2.0], [0.3, 0.5], [4.0, 0.7]])
+    for short, full in (
+        (variances, [np.diag(row) for row in variances]),
+        (variances[:, 0], [row[0] * np.eye(2) for row in variances]),
+        (0.49, [0.49 * np.eye(2)] * 3),
+    ):
+        brief, model = (GaussianMixture(means, c, weights=[1.0, 2.0, 5.0]) for c in (short, full))
+        assert np.array_equal(brief.precisions, model.precisions) and np.array_equal(brief.offsets, model.offsets)
+
+
 def test_toys_of_the_tests_are_these():
     for which, model in (
         (BANANA, Banana()),

@@ -479,6 +479,9 @@ def test_derivatives_along_a_ray_and_their_upkeep(name):
         first, second = kernel.ray_derivatives(0.0, ray)
         assert first == pytest.approx(v @ model.gradient(x), rel=1e-9, abs=1e-10)
         assert second == pytest.approx(v @ model.hessian(x) @ v, rel=1e-9)
+        out = np.full(3, 7.0)
+        kernel.ray_gradient(x + 0.4 * v, 0.4, ray, out)  # where no derivative has been taken
+        np.testing.assert_allclose(out, model.gradient(x + 0.4 * v), rtol=1e-9, atol=1e-10)
 
 
 @helper

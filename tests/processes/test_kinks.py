@@ -36,6 +36,14 @@ def test_a_narrow_smooth_density_keeps_its_curvature():
     assert curvature_at(steep, np.zeros(2), "it") == steep.curvature(np.zeros(2))
 
 
+def test_the_mean_curvature_of_many_coordinates():
+    """By random probes from 201 on, which of a diagonal Hessian give the mean itself; here cosh x of each."""
+    scales = np.linspace(1.0, 3.0, 201)
+    model = from_function(lambda x: (float(scales @ np.cosh(x)), scales * np.sinh(x)), 201)
+    x = np.linspace(-1.0, 2.0, 201)
+    assert model.curvature(x) == pytest.approx(np.mean(scales * np.cosh(x)), rel=1e-6)
+
+
 def test_no_curvature_at_all_is_said_with_what_to_do():
     flat = from_function(lambda x: (max(0.0, float(x @ x) - 1.0), 2.0 * x * (x @ x > 1.0)), 2)
     with pytest.raises(ValueError, match="needs the curvature .* which is 0.0: give `initial=` another point"):

@@ -447,6 +447,7 @@ def test_the_failure_bound_of_unequal_gaps():
 FLAT = pdmp.models.from_function(lambda x: (float(-x[0]), np.array([-1.0])), 1)
 CASES = {
     "no arms": (lambda: tuning.mamba(langevin, [], 10.0), ValueError, "`arms`.*empty"),
+    "no arms to halve": (lambda: tuning.schedule(0, 10.0), ValueError, "`arms` must hold at least one"),
     "empty grid": (lambda: tuning.grid(step=[]), ValueError, "`step` is empty"),
     "budget": (lambda: tuning.mamba(langevin, ARMS, 0.0), ValueError, "`budget`"),
     "a small budget": (lambda: tuning.mamba(langevin, ARMS, 20, clock="steps"), ValueError, "at least 30 are"),

@@ -173,6 +173,9 @@ def test_p_values_are_those_of_uniform_ranks():
     assert Calibration(np.zeros((200, 1), int), 9).p < 1e-10
     uneven = Calibration(np.random.default_rng(1).integers(0, 8, size=(4_000, 1)), 7)
     assert uneven.p_values(bins=3)[0] > 1e-3  # bins of unequal size
+    for n, bins in ((15, 2), (59, 5), (1_000, 20)):  # ten ranks or more in each, of 20 that there are
+        some = Calibration(np.random.default_rng(n).integers(0, 20, (n, 2)), 19)
+        assert np.array_equal(some.p_values(), some.p_values(bins=bins))
 
 
 @plain_only

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pdmp
+from pdmp.flow import Elliptic
 from pdmp.gradients import Minibatch
 from pdmp.process import KINDS, THINNED, VIOLATIONS
 from pdmp.thinning import Maxima
@@ -59,6 +60,33 @@ def test_positive_parts_are_integrated_to_the_tolerance():
         expected = [np.trapezoid(np.maximum(r, 0.0), s) for r in (np.sin(3.0 * s), s**3 - s)]
         np.testing.assert_allclose(work.hazards, expected, atol=1e-4)
         assert np.all(np.abs(work.hazards - expected) <= work.error + 1e-8)
+
+
+class Turns(pdmp.Process):
+    """Rates of a position and of a velocity on two ellipses about different centres; never run."""
+
+    _required = ()
+
+    def __init__(self):
+        super().__init__(2, 2, flow=Elliptic([0.4, -1.5]))
+
+    @pdmp.compiled
+    def true_rates(self, x, v, scratch, out):
+        out[0] = v[0]
+        out[1] = x[0] * v[1] - x[1]
+
+
+def test_rates_are_integrated_along_ellipses():
+    process = Turns()
+    state = process.begin(np.array([-0.5, 3.0]), np.random.default_rng(0))
+    state.v[:] = [0.8, -1.1]
+    work = clocks._new_work(process, state, 2, 1)
+    plain(clocks._integrate)(process.native, process.flow.native, work, 5.0, 1e-5)
+    s, centre = np.linspace(0.0, 5.0, 400_001)[:, None], process.flow.mean
+    x = centre + ([-0.5, 3.0] - centre) * np.cos(s) + [0.8, -1.1] * np.sin(s)
+    v = [0.8, -1.1] * np.cos(s) - ([-0.5, 3.0] - centre) * np.sin(s)
+    expected = [np.trapezoid(np.maximum(r, 0.0), s[:, 0]) for r in (v[:, 0], x[:, 0] * v[:, 1] - x[:, 1])]
+    np.testing.assert_allclose(work.hazards, expected, atol=1e-4)
 
 
 class Jumps(Slopes):
