@@ -63,6 +63,13 @@ BUGS = [
             f"{DISK}::{CAME}",
         ),
         (
+            "addresses: another numba goes unsaid",
+            ADDRESSES,
+            "        getattr(BaseContext, _part)\n",
+            "        pass\n",
+            CHANGED,
+        ),
+        (
             "fingerprint: default arguments are left out",
             FINGERPRINTS,
             "        self.value(function.__defaults__)\n",

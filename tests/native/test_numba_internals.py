@@ -47,6 +47,27 @@ def test_another_numba_is_noticed(change):
     assert python("-c", code).strip() == "True"
 
 
+@pytest.mark.slow
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "change",
+    [
+        "from numba.core.base import BaseContext as c; del c.pack_value",
+        "import numba.core as c; del c.callconv.CPUCallConv",
+    ],
+)
+def test_another_numba_that_calls_otherwise_is_named(change):
+    """Calls by address have no other way: the import says which numba to take."""
+    code = f"""{change}
+try:
+    import pdmp
+except ImportError as error:
+    print(error)
+"""
+    said = python("-c", code)
+    assert said.count("\n") == 1 and "pip install 'numba<0.69'" in said and numba.__version__ in said
+
+
 @pytest.mark.release
 @needs_compiler
 def test_without_numbas_private_parts_the_path_is_the_same(tmp_path):
