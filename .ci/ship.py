@@ -2,8 +2,8 @@
 
     python .ci/ship.py dist/pdmp-0.1.0-py3-none-any.whl
 
-The commands below run with the package of the wheel, in this Python, for the processor `GENERATION` of
-`pdmp.native.numba_internals`, each in a process of its own with an empty cache. What they compile becomes
+The commands below run with the package of the wheel, in this Python, in one process for each of the `GENERATIONS` of
+processors of `pdmp.native.numba_internals` that this one runs. What they compile becomes
 ``pdmp/machine_code``, in a second wheel beside the first: for this version of Python and this platform. Of other
 versions of numba, and on older processors, the package compiles as it does without. Needs the package `wheel`.
 """
@@ -19,12 +19,12 @@ import sysconfig
 import tempfile
 import time
 
-from pdmp.native.numba_internals import GENERATION
+from pdmp.native.numba_internals import GENERATIONS, generations
 
 SETTING = """
 import warnings
 import numpy as np, pdmp
-from pdmp.cli import main
+from pdmp.cli import app
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(1)
 X, g = rng.standard_normal((20_000, 5)), np.arange(20_000) % 20
@@ -32,42 +32,42 @@ rows = {"x": X[:, 0], "z": X[:, 1], "g": g, "y": X[:, 2], "label": X[:, 3] > 0.0
 few = {name: column[:300] for name, column in rows.items()}
 short = {"seed": 1, "gradients": 4_000, "progress": False}
 """
-COMMANDS = [
-    "pdmp.sample(pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 3), **short)",
-    "pdmp.sample(pdmp.models.LogisticRegression(X, rows['label']), **short)",
-    "main(['compare', '--quick', '--data-passes', '40'])",
-    "main(['tune', 'SGLD', '--budget', '20'])",
-    *(f"pdmp.regression('{formula}', rows, {options}seed=1, seconds=1.0)" for formula, options in (
-        ("y ~ x + z", ""), ("label ~ x + z", "family='bernoulli', "), ("count ~ x + z", "family='poisson', "))),
-    "pdmp.regression('y ~ x + (1 | g)', few, seed=1, gradients=4_000)",
-    "pdmp.regression('count ~ x + (1 | g)', rows, family='poisson', seed=1, seconds=1.0)",
-]  # fmt: skip
+COMMANDS = """
+pdmp.sample(pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 3), **short)
+pdmp.sample(pdmp.models.LogisticRegression(X, rows["label"]), **short)
+app(["compare", "--quick", "--data-passes", "40"], standalone_mode=False)
+app(["tune", "SGLD", "--budget", "20"], standalone_mode=False)
+pdmp.regression("y ~ x + z", rows, seed=1, seconds=0.2)
+pdmp.regression("label ~ x + z", rows, family="bernoulli", seed=1, seconds=0.2)
+pdmp.regression("count ~ x + z", rows, family="poisson", seed=1, seconds=0.2)
+pdmp.regression("y ~ x + (1 | g)", few, seed=1, gradients=4_000)
+pdmp.regression("count ~ x + (1 | g)", rows, family="poisson", seed=1, seconds=0.2)
+"""
 
 
-def compiled(command, package, cache):
-    """Run a command with the package at a place, and keep what it compiles."""
+def compiled(processor, package, cache):
+    """Run the commands with the package at a place, and keep what they compile for a processor."""
     environment = os.environ | {
-        "NUMBA_CPU_NAME": GENERATION, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache), "MPLBACKEND": "Agg",
-        "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1",
+        "NUMBA_CPU_NAME": processor[0], "NUMBA_CPU_FEATURES": processor[1], "NUMBA_CACHE_DIR": str(cache),
+        "MPLBACKEND": "Agg", "PYTHONPATH": str(package), "OMP_NUM_THREADS": "1",
     }  # fmt: skip
     with tempfile.TemporaryDirectory() as here:
-        subprocess.run(
-            [sys.executable, "-c", SETTING + command], check=True, cwd=here, env=environment, stdout=subprocess.DEVNULL
-        )
+        run = [sys.executable, "-c", SETTING + COMMANDS]
+        subprocess.run(run, check=True, cwd=here, env=environment, stdout=subprocess.DEVNULL)
 
 
 def main(path):
     """Write the second wheel."""
-    if platform.machine() not in ("x86_64", "AMD64"):
-        raise SystemExit(f"code is made for {GENERATION} here, and this is {platform.machine()}.")
-    wheel, began = pathlib.Path(path).resolve(), time.perf_counter()
+    made, wheel, began = generations(), pathlib.Path(path).resolve(), time.perf_counter()
+    if not made:
+        raise SystemExit(f"code is made for {GENERATIONS} here, none of which this {platform.machine()} runs.")
     tool = [sys.executable, "-m", "wheel"]
     with tempfile.TemporaryDirectory() as work:
         subprocess.run([*tool, "unpack", wheel, "--dest", work], check=True, stdout=subprocess.DEVNULL)
         (package,) = pathlib.Path(work).iterdir()
         cache, place = pathlib.Path(work) / "cache", package / "pdmp" / "machine_code"
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(lambda command: compiled(command, package, cache), COMMANDS))
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda processor: compiled(processor, package, cache), made))
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
         files = [shutil.copy(file, place) for name in ("pdmp", "discrete") for file in cache.rglob(f"{name}.*.code")]
@@ -81,9 +81,10 @@ def main(path):
             [*tool, "tags", "--python-tag", tag, "--abi-tag", tag, "--platform-tag", system, packed],
             check=True, capture_output=True, text=True, cwd=work,
         ).stdout.strip()  # fmt: skip
-        made = pathlib.Path(shutil.copy(pathlib.Path(work) / named, wheel.parent))
-    size, taken = made.stat().st_size / 2**20, time.perf_counter() - began
-    print(f"{made.name}: {len(files)} functions, {size:.1f} MiB, in {taken:.0f} s")
+        result = pathlib.Path(shutil.copy(pathlib.Path(work) / named, wheel.parent))
+    size, taken = result.stat().st_size / 2**20, time.perf_counter() - began
+    processors = " and ".join(name for name, _ in made)
+    print(f"{result.name}: {len(files)} functions for {processors}, {size:.1f} MiB, in {taken:.0f} s")
 
 
 if __name__ == "__main__":

@@ -145,6 +145,8 @@ def barker_covariance(hessian, noise, scale, estimator):
     ndarray of shape (d, d), or None
         None if the linearised step is unstable, or has no finite response.
     """
+    from scipy import linalg
+
     d = len(hessian)
     sigma = np.array(np.broadcast_to(np.asarray(scale, dtype=float), (d,)))
     square = sigma**2 * (1.0 + SPREAD**2)
@@ -154,7 +156,8 @@ def barker_covariance(hessian, noise, scale, estimator):
     # K = diag(κ) H is T Λ T⁻¹ with T = √κ Q, where Q has the eigenvectors of √κ H √κ: the Lyapunov equation
     # K S + S Kᵀ = D is a division by λᵢ + λⱼ in them.
     root = np.sqrt(response)
-    values, vectors = np.linalg.eigh(root[:, None] * hessian * root)
+    # SciPy's BLAS starts no threads for matrices as small as these: with NumPy's, waiting for them takes far longer.
+    values, vectors = linalg.eigh(root[:, None] * hessian * root, driver="evd")
     if np.abs(1.0 - values).max() >= 1.0:
         return None
     k = response[:, None] * hessian

@@ -827,7 +827,8 @@ def _scores(means, sds, ess, passes, truth):
 def _verdict_of_run(run, truth, names):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an extrapolated variance below zero
-        return _verdict(run.mean(), run.sd(), run.mcse(), run.effective_draws()["sd"], run.rhat(), truth, names)
+        sd_draws = np.concatenate([run.sd_draws_of(part) for part in run.portions()])
+        return _verdict(run.mean(), run.sd(), run.mcse(), sd_draws, run.rhat(), truth, names)
 
 
 def _verdict(mean, sd, error, sd_ess, rhat, truth, names):

@@ -874,14 +874,17 @@ class Run:
 
     def effective_draws_of(self, part: slice) -> dict[str, np.ndarray]:
         """`effective_draws` of one of the `portions`: the same numbers, whatever has been counted before."""
+        return {"mean": self.mean_draws_of(part), "sd": self.sd_draws_of(part)}
+
+    def sd_draws_of(self, part: slice) -> np.ndarray:
+        """Those of the standard deviations alone."""
         var = self._variance()[part]
         series, each, lengths, fourth = self._square_stretches(np.tile(self.mean()[part], len(self.copies)), part)
         square_error = monte_carlo_error.standard_error(series, each, lengths)
         with np.errstate(all="ignore"):
             spread = (3.0 * var**2 if fourth is None else fourth) - var**2
             squares = np.where((var > 0.0) & (spread <= 1e-12 * var**2), np.inf, spread / square_error**2)
-        sd = np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)
-        return {"mean": self.mean_draws_of(part), "sd": sd}
+        return np.where(np.isnan(square_error) | (var <= 0.0), np.nan, squares)
 
     def mean_draws_of(self, part: slice) -> np.ndarray:
         """Those of the means alone."""

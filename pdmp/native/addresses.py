@@ -19,11 +19,26 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 from numba import config, types
-from numba.core import cgutils
-from numba.core.compiler import Flags
 from numba.extending import intrinsic
+
+try:
+    from numba.core import cgutils
+    from numba.core.base import BaseContext
+    from numba.core.callconv import CPUCallConv
+    from numba.core.compiler import Flags
+
+    for _part in ("compile_subroutine", "declare_function", "get_abi_sizeof", "pack_value", "unpack_value"):
+        getattr(BaseContext, _part)
+    for _part in ("call_function", "get_function_type", "return_status_propagate"):
+        getattr(CPUCallConv, _part)
+except (ImportError, AttributeError) as error:
+    raise ImportError(
+        f"pdmp does not know numba {numba.__version__}, whose calls by address have changed ({error}): "
+        "pip install 'numba<0.69'."
+    ) from None
 
 from pdmp.native.classes import Compiled, entry, internal_inlined, readable
 

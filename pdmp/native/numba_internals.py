@@ -144,23 +144,32 @@ def _described(kind):
     return str((str(kind), cls and (cls.__module__, cls.__qualname__), getattr(kind, "fields", None), members))
 
 
-#: The processor that shipped code is made for, in LLVM's words, and what another must have to run it (psABI, level 3).
-GENERATION = "x86-64-v3"
-NEEDED = {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
+#: What psABI's level 3 has, by LLVM's names: processors since 2013.
+LEVEL_3 = {"avx", "avx2", "bmi", "bmi2", "cx16", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sahf", "sse4.2", "xsave"}
+#: What shipped code is made for, the best first: LLVM's processor and features, and what another must have to run it.
+#: Level 4 has vectors of 512 bits, which LLVM leaves unused there unless told.
+GENERATIONS = {
+    ("x86-64-v4", "-prefer-256-bit"): LEVEL_3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"},
+    ("x86-64-v3", ""): LEVEL_3,
+}
 #: Machine code that came with the package, made by ``.ci/ship.py``.
 SHIPPED = pathlib.Path(__file__).parents[1] / "machine_code"
 
 
+def generations():
+    """The generations of machine code that this processor runs, the best first."""
+    features = get_host_cpu_features()
+    return [made for made, needed in GENERATIONS.items() if all(features.get(name, False) for name in needed)]
+
+
 @functools.cache
 def shipped():
-    """Whether there is machine code that came with the package, and this processor runs it.
+    """The generations of machine code that came with the package that are used, the best first.
 
-    A processor that the user has named (NUMBA_CPU_NAME) is what code is made for instead.
+    None where the user has named a processor (NUMBA_CPU_NAME): code is made for that instead.
     """
-    if numba.config.CPU_NAME is not None or not SHIPPED.is_dir():
-        return False
-    features = get_host_cpu_features()
-    return numba.config.CPU_FEATURES is None and all(features.get(name, False) for name in NEEDED)
+    own = numba.config.CPU_NAME is not None or numba.config.CPU_FEATURES is not None
+    return [] if own or not SHIPPED.is_dir() else generations()
 
 
 class _CodeOnDisk:
@@ -210,9 +219,9 @@ class _CodeOnDisk:
         return name and pathlib.Path(self.cache_path, name)
 
     def _places(self, signature, codegen):
-        """Where the code may be."""
-        if shipped():
-            name = self.name(signature, (codegen.magic_tuple()[0], GENERATION, ""))
+        """Where the code may be, the best first."""
+        for made in shipped():
+            name = self.name(signature, (codegen.magic_tuple()[0], *made))
             if name is not None:
                 yield SHIPPED / name
         path = self.path(signature, codegen)

@@ -8,9 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from llvmlite.binding import get_host_cpu_features
 
-from pdmp.native.numba_internals import GENERATION, NEEDED
+from pdmp.native.numba_internals import generations
 from tests.native.processes import ROOT, needs_compiler, python
 
 pytestmark = needs_compiler
@@ -98,11 +97,6 @@ print(json.dumps({
 """
 
 
-def can_run_shipped():
-    features = get_host_cpu_features()
-    return all(features.get(name, False) for name in NEEDED)
-
-
 def edit(path, old, new):
     """Change one place of a file and keep its time of modification: a cache must not depend on that."""
     text, stat = path.read_text(), path.stat()
@@ -143,22 +137,26 @@ def test_edits_of_the_package_are_compiled_and_those_that_compute_nothing_are_no
 
 
 def test_code_that_came_with_the_package_is_run_and_what_did_not_come_is_compiled(tmp_path):
+    """What did not come for the best processor that this one is as good as is taken from that of the next."""
     for package in ("pdmp", "discrete"):
         shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "script.py").write_text(SCRIPT)
+    if not generations():
+        pytest.skip("this processor is older than those that code is shipped for")
     place = tmp_path / "pdmp" / "machine_code"
-    made = said("script.py", tmp_path, NUMBA_CACHE_DIR=place, NUMBA_CPU_NAME=GENERATION, NUMBA_CPU_FEATURES="")
-    files = [shutil.move(path, place) for path in place.rglob("*.code")]
-    assert made["misses"] == 1 and len(files) > 2
-    if not can_run_shipped():
-        pytest.skip("this processor is older than the code that is shipped")
-    came = said("script.py", tmp_path)
-    assert (came["hits"], came["misses"], came["end"]) == (1, 0, made["end"])
-    assert list((tmp_path / "cache").rglob("*.code")) == []  # and nothing was written
-    named = said("script.py", tmp_path, NUMBA_CPU_NAME="x86-64-v2")
-    assert (named["hits"], named["misses"]) == (0, 1)
-    (advance,) = place.glob("*advance-*")
-    advance.write_bytes(advance.read_bytes()[:-1])
+    for processor, features in generations():
+        named = {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": features}
+        made = said("script.py", tmp_path, NUMBA_CACHE_DIR=place, **named)
+        assert (made["hits"], made["misses"]) == (0, 1)  # the second time too: what came is not for named processors
+        files = [shutil.move(path, place) for path in place.glob("*/*.code")]
+        assert len(files) > 2
+        came = said("script.py", tmp_path)
+        assert (came["hits"], came["misses"], came["end"]) == (1, 0, made["end"])
+        assert list((tmp_path / "cache").rglob("*.code")) == []  # and nothing was written
+        (advance,) = place.glob("*advance-*")
+        content = advance.read_bytes()
+        advance.unlink()
+    advance.write_bytes(content[:-1])
     damaged = said("script.py", tmp_path)
     assert (damaged["hits"], damaged["misses"]) == (0, 1)
     assert damaged["end"] == pytest.approx(made["end"], rel=1e-9)  # machine code of another processor

@@ -6,7 +6,7 @@ import pytest
 
 import pdmp
 from pdmp.native import numba_internals
-from pdmp.native.numba_internals import NEEDED
+from pdmp.native.numba_internals import GENERATIONS
 from tests.native.processes import needs_compiler, python
 
 #: Each as a later numba might be: without a class, and with another argument.
@@ -45,6 +45,27 @@ def test_another_numba_is_noticed(change):
     code = "from pdmp.native.decorators import FAST_COMPILATION; print(FAST_COMPILATION)"
     assert python("-c", f"{CHANGES[change]}\n{code}").strip() == "False"
     assert python("-c", code).strip() == "True"
+
+
+@pytest.mark.slow
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    "change",
+    [
+        "from numba.core.base import BaseContext as c; del c.pack_value",
+        "import numba.core as c; del c.callconv.CPUCallConv",
+    ],
+)
+def test_another_numba_that_calls_otherwise_is_named(change):
+    """Calls by address have no other way: the import says which numba to take."""
+    code = f"""{change}
+try:
+    import pdmp
+except ImportError as error:
+    print(error)
+"""
+    said = python("-c", code)
+    assert said.count("\n") == 1 and "pip install 'numba<0.69'" in said and numba.__version__ in said
 
 
 @pytest.mark.release
@@ -95,20 +116,26 @@ print(sorted(f"{f.__module__}.{f.__qualname__}" for f in compiled if f.__code__ 
     assert python(tmp_path / "script.py", cwd=tmp_path, **folders).strip() == "[]"
 
 
+V4, V3 = ("x86-64-v4", "-prefer-256-bit"), ("x86-64-v3", "")
+
+
 @pytest.mark.exact
 @pytest.mark.parametrize(
     ("missing", "name", "features", "folder", "used"),
     [
-        (None, None, None, True, True),
-        ("avx2", None, None, True, False),
-        ("fma", None, None, True, False),
-        (None, "znver4", None, True, False),
-        (None, None, "+avx2", True, False),
-        (None, None, None, False, False),
+        (None, None, None, True, [V4, V3]),
+        *((name, None, None, True, [V3]) for name in ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+        ("avx2", None, None, True, []),
+        ("fma", None, None, True, []),
+        ("popcnt", None, None, True, []),
+        (None, "znver4", None, True, []),
+        (None, None, "+avx2", True, []),
+        (None, None, None, False, []),
     ],
 )
-def test_when_code_that_came_with_the_package_is_used(missing, name, features, folder, used, tmp_path, monkeypatch):
-    monkeypatch.setattr(numba_internals, "get_host_cpu_features", lambda: dict.fromkeys(NEEDED - {missing}, True))
+def test_which_code_that_came_with_the_package_is_used(missing, name, features, folder, used, tmp_path, monkeypatch):
+    has = dict.fromkeys(set.union(*GENERATIONS.values()) - {missing}, True)
+    monkeypatch.setattr(numba_internals, "get_host_cpu_features", lambda: has)
     monkeypatch.setattr(numba_internals, "SHIPPED", tmp_path / ("" if folder else "none"))
     monkeypatch.setattr(numba.config, "CPU_NAME", name)
     monkeypatch.setattr(numba.config, "CPU_FEATURES", features)
@@ -125,9 +152,12 @@ def test_code_that_came_is_looked_for_before_ones_own(monkeypatch):
 
     found = numba_internals._CodeOnDisk(python)
     signature = (numba.types.float64,)
-    monkeypatch.setattr(numba_internals, "shipped", lambda: False)
+    monkeypatch.setattr(numba_internals, "shipped", lambda: [])
     (own,) = found._places(signature, Codegen())
-    monkeypatch.setattr(numba_internals, "shipped", lambda: True)
-    came, again = found._places(signature, Codegen())
-    assert came.parent == numba_internals.SHIPPED and own == again == found.path(signature, Codegen())
-    assert came.name != own.name and came.name.rpartition("-")[0] == own.name.rpartition("-")[0]
+    monkeypatch.setattr(numba_internals, "shipped", lambda: [V4, V3])
+    best, other, again = found._places(signature, Codegen())
+    assert best.parent == other.parent == numba_internals.SHIPPED and own == again == found.path(signature, Codegen())
+    assert len({place.name for place in (best, other, own)}) == 3
+    assert len({place.name.rpartition("-")[0] for place in (best, other, own)}) == 1
+    monkeypatch.setattr(numba_internals, "shipped", lambda: [V3])
+    assert list(found._places(signature, Codegen())) == [other, own]
