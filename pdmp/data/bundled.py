@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import pathlib
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,19 +26,6 @@ def _sklearn(name, loader, label, about):
 
     load.about = about
     return load
-
-
-def _breast_cancer():
-    """From the file of scikit-learn: to import the package takes a second."""
-    (folder,) = importlib.util.find_spec("sklearn").submodule_search_locations
-    table = np.loadtxt(pathlib.Path(folder, "datasets", "data", "breast_cancer.csv"), delimiter=",", skiprows=1)
-    measured = "radius texture perimeter area smoothness compactness concavity concave_points symmetry".split()
-    measured.append("fractal_dimension")
-    names = [form.format(what) for form in ("mean_{}", "{}_error", "worst_{}") for what in measured]
-    return prepare("breast_cancer", table[:, :-1], table[:, -1], names, about=_breast_cancer.about)
-
-
-_breast_cancer.about = "breast cancer, Wisconsin (scikit-learn): benign or malignant"
 
 
 def randhie() -> Dataset:
@@ -87,7 +72,12 @@ def _standardised(load):
 
 #: The built-in problems of binary regression by name.
 PROBLEMS = {
-    "breast_cancer": _breast_cancer,
+    "breast_cancer": _sklearn(
+        "breast_cancer",
+        "load_breast_cancer",
+        lambda y: y,
+        "breast cancer, Wisconsin (scikit-learn): benign or malignant",
+    ),
     "wine": _sklearn("wine", "load_wine", lambda y: y == 0, "wine (scikit-learn): the first cultivar or another"),
     "digits": _sklearn("digits", "load_digits", lambda y: y % 2, "handwritten digits (scikit-learn): odd or even"),
     "diabetes": _sklearn(

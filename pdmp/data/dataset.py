@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
@@ -170,10 +169,9 @@ def prepare(
 
 
 def split(n, classes, test_fraction=TEST_FRACTION, seed=0, name="the data"):
-    """Sorted rows of the training and the test part, drawn at random, both with the same shares of the classes.
+    """Sorted rows of the training and the test part, drawn at random, both with the same shares of the classes."""
+    from sklearn.model_selection import train_test_split
 
-    They are those of ``train_test_split`` of scikit-learn, the import of which takes a second.
-    """
     if not 0.0 < test_fraction < 1.0:
         raise ValueError(f"`test_fraction` must be between 0 and 1, got {test_fraction}.")
     if classes is not None:
@@ -186,36 +184,8 @@ def split(n, classes, test_fraction=TEST_FRACTION, seed=0, name="the data"):
             )
     if n < 2:
         raise ValueError(f"{name} has {n} rows; at least 2 are needed to train and to test.")
-    rng, size = np.random.RandomState(seed), math.ceil(test_fraction * n)
-    _, which, counts = np.unique(np.zeros(n) if classes is None else classes, return_inverse=True, return_counts=True)
-    if not len(counts) <= size <= n - len(counts):
-        raise ValueError(
-            f"{name}: of {n} rows {size} would be to test, and {n - size} to train; both need one of each class."
-        )
-    if classes is None:
-        order = rng.permutation(n)
-        return np.sort(order[size:]), np.sort(order[:size])
-    trained = _shares(counts, n - size, rng)
-    tested = _shares(counts - trained, size, rng)
-    train, test = [], []
-    for k, count in enumerate(counts):
-        rows = np.flatnonzero(which == k)[rng.permutation(count)]
-        train.append(rows[: trained[k]])
-        test.append(rows[trained[k] : trained[k] + tested[k]])
-    return np.sort(np.concatenate(train)), np.sort(np.concatenate(test))
-
-
-def _shares(counts, n, rng):
-    """How many of n rows are of each class: by largest remainders, ties at random."""
-    exact = counts / counts.sum() * n
-    shares = np.floor(exact)
-    rest, left = exact - shares, int(n - shares.sum())
-    for value in np.unique(rest)[::-1]:
-        tied = np.flatnonzero(rest == value)
-        if left > 0:
-            shares[rng.choice(tied, min(len(tied), left), replace=False)] += 1
-            left -= min(len(tied), left)
-    return shares.astype(int)
+    train, test = train_test_split(np.arange(n), test_size=test_fraction, random_state=seed, stratify=classes)
+    return np.sort(train), np.sort(test)
 
 
 def standardised(X, train, names):

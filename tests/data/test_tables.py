@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import itertools
 import pickle
 import sys
 import traceback
@@ -14,12 +13,9 @@ import zipfile
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import train_test_split
 
 from pdmp import data
-from pdmp.data import dataset, formats, memory
-from tests.native.processes import python
+from pdmp.data import formats, memory
 
 pytestmark = pytest.mark.exact
 
@@ -39,39 +35,6 @@ def good(tmp_path, lines=None):
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("classes", [None, 2, 3, 5])
-def test_splits_are_those_of_scikit_learn(classes):
-    """Of other numbers of rows, shares and seeds, with remainders that tie; what it refuses is refused."""
-    rng, refused = np.random.default_rng(1), 0
-    for n, fraction in itertools.product(range(2, 80, 4), (0.05, 0.25, 0.9)):
-        y, seed = None if classes is None else rng.integers(0, classes, n) ** 2, int(rng.integers(100))
-        if y is not None and np.unique(y, return_counts=True)[1].min() < dataset.LEAST_OF_A_CLASS:
-            continue
-        try:
-            expected = train_test_split(np.arange(n), test_size=fraction, random_state=seed, stratify=y)
-        except ValueError:
-            refused += 1
-            with pytest.raises(ValueError, match="both need one of each class"):
-                dataset.split(n, y, fraction, seed)
-            continue
-        for found, drawn in zip(dataset.split(n, y, fraction, seed), expected, strict=True):
-            np.testing.assert_array_equal(found, np.sort(drawn))
-    assert 0 < refused < 20
-
-
-def test_breast_cancer_is_that_of_scikit_learn():
-    """It is read without that package, which takes a second to import."""
-    bunch, found = load_breast_cancer(), data.problem("breast_cancer")
-    names = [str(name).replace(" ", "_") for name in bunch.feature_names]
-    expected = data.prepare("breast_cancer", bunch.data, bunch.target, names)
-    assert found.names == expected.names
-    for one, other in ((found, expected), (found.train, expected.train)):
-        np.testing.assert_array_equal(one.X, other.X)
-        np.testing.assert_array_equal(one.y, other.y)
-    code = "import sys, pdmp; pdmp.data.problem('breast_cancer'); print({'sklearn', 'pandas'} & {*sys.modules})"
-    assert python("-c", code).strip() == "set()"
 
 
 def test_split_and_standardisation(tmp_path):
