@@ -107,61 +107,7 @@ def ess(draws: ArrayLike | Any, method: str = "mean") -> np.ndarray:
 def draws_ess(draws, method):
     """`ess` of an array (chains, n, d)."""
     check_method(method, ESS_METHODS)
-    constant = _constant(draws)
-    if method == "sd":
-        draws = (draws - np.array([draws[:, :, j].mean() for j in range(draws.shape[2])])) ** 2
-    found = _mean_ess(draws) if method in ("mean", "sd") else _each("ess", draws, method=method)
-    return np.where(constant, np.nan, found)
-
-
-def _split(draws):
-    """Both halves of each chain, as chains."""
-    half = draws.shape[1] // 2
-    return np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
-
-
-def _mean_ess(draws):
-    """Effective sample size for the mean, (d,): bit by bit that of ArviZ, for many coordinates at a time.
-
-    Autocorrelations of the halves of all chains, summed by Geyer's initial monotone sequence: Vehtari, Gelman, Simpson,
-    Carpenter & Bürkner (2021), equations 10 and 11.
-    """
-    from scipy import fft
-
-    halves = _split(draws)
-    chains, n, d = halves.shape
-    out, width = np.full(d, float(chains * n)), max(COLUMNS // (chains * n), 1)
-    least, length = 1.0 / np.log10(chains * n), fft.next_fast_len(2 * n, real=True)
-    for begin in range(0, d, width):
-        x = np.ascontiguousarray(np.moveaxis(halves[:, :, begin : begin + width], 2, 0))
-        with np.errstate(all="ignore"):
-            means = x.mean(axis=2)
-            spectrum = np.fft.rfft(x - means[..., None], n=length)
-            spectrum *= np.conjugate(spectrum)  # in place as in ArviZ, which rounds differently
-            covariances = np.fft.irfft(spectrum, n=length)[..., :n] / n
-            covariances = np.ascontiguousarray(np.moveaxis(covariances, 1, 2)).mean(axis=2)
-            within = covariances[:, :1] * n / (n - 1.0)
-            total = within * (n - 1.0) / n + np.var(means, axis=1, ddof=1)[:, None]
-            correlations = 1.0 - (within - covariances) / total
-        correlations[:, 0] = 1.0
-        for j in np.flatnonzero(np.ptp(x, axis=(1, 2)) >= np.finfo(float).resolution):
-            out[begin + j] = chains * n / max(_geyer(correlations[j]), least)
-        out[begin : begin + width][~np.isfinite(correlations[:, 1])] = np.nan
-    return out
-
-
-def _geyer(correlations):
-    """The integrated autocorrelation time: pairs of correlations as long as they are positive, made to fall."""
-    most = max((len(correlations) - 3) // 2, 0)  # pairs beyond the first
-    pairs = correlations[: 2 * most + 2].reshape(-1, 2)
-    sums = pairs.sum(axis=1)
-    stop = np.flatnonzero(~(sums > 0.0))
-    last = int(stop[0]) if len(stop) else most
-    lowest = np.minimum.accumulate(sums[:last])
-    falls = np.concatenate([[True], sums[1:last] <= lowest[:-1]])[:last]
-    kept = np.where(falls[:, None], pairs[:last], 0.5 * lowest[:, None])
-    after = pairs[last, 0] if pairs[last, 0] > 0.0 or sums[last] >= 0.0 else 0.0
-    return -1.0 + 2.0 * np.sum(kept.ravel()) + after
+    return np.where(_constant(draws), np.nan, _each("ess", draws, method=method))
 
 
 def rhat(draws: ArrayLike | Any, method: str = "rank") -> np.ndarray:
@@ -225,8 +171,8 @@ def _rank_rhat(draws):
     """
     from scipy import special
 
-    halves = _split(draws)
-    half = halves.shape[1]
+    half = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :half], draws[:, draws.shape[1] - half :]])
     count, out = len(halves) * half, np.empty(draws.shape[2])
     width = max(COLUMNS // count, 1)
     scores = special.ndtri((0.5 * np.arange(2 * count + 1) - 0.375) / (count + 0.25))  # of ranks 0, 1/2, 1, …

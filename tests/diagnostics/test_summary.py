@@ -294,9 +294,8 @@ def test_a_summary_calls_nothing_for_each_coordinate(monkeypatch):
     monkeypatch.setattr(importlib.import_module("pdmp.diagnostics.effective_size"), "_each", each)
     run = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(30), np.ones(30)), step=0.2), steps=100, chains=2, seed=1)
     assert len(run.summary()) == 30
-    assert len(run.ess()) == 30
     with pytest.raises(AssertionError, match="called for each"):
-        run.ess("bulk")
+        run.ess()
 
 
 @pytest.mark.parametrize("shape", [(4, 101, 5), (2, 50, 3), (3, 7, 2)])
@@ -308,27 +307,6 @@ def test_rhat_is_that_of_arviz(shape):
     x[..., 0] = np.round(x[..., 0])  # ties
     expected = [float(array_stats.rhat(x[:, :, j], chain_axis=0, draw_axis=1, method="rank")) for j in range(shape[2])]
     np.testing.assert_allclose(draws_rhat(x, "rank"), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("method", ["mean", "sd"])
-@pytest.mark.parametrize("shape", [(4, 101, 6), (2, 50, 3), (9, 600, 4), (1, 9, 5), (3, 5, 2), (2, 4, 2)])
-def test_ess_is_that_of_arviz(shape, method, monkeypatch):
-    """Of chains that mix at once, slowly, or hardly, that alternate, that disagree, and of tied draws."""
-    from arviz_stats.base import array_stats
-
-    module = importlib.import_module("pdmp.diagnostics.effective_size")
-    monkeypatch.setattr(module, "COLUMNS", 2 * shape[0] * shape[1])  # two coordinates at a time
-    x = np.random.default_rng(1).standard_normal(shape)
-    for t in range(1, shape[1]):
-        x[:, t] += np.array([0.0, 0.9, -0.8, 0.999, 0.3, 0.95])[: shape[2]] * x[:, t - 1]
-    x[0, :, 0] += 2.0
-    x[..., -1] = np.round(x[..., -1])
-    found = module.draws_ess(x, method)
-    expected = [float(array_stats.ess(x[:, :, j], chain_axis=0, draw_axis=1, method=method)) for j in range(shape[2])]
-    np.testing.assert_allclose(found, expected, rtol=1e-11)
-    x[0, 3, 0] = np.nan
-    x[..., 1] = 2.0
-    assert np.array_equal(np.isnan(module.draws_ess(x, method)), np.arange(shape[2]) < 2)
 
 
 def test_rhat_of_a_single_chain_and_of_constants():
