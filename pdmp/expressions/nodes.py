@@ -50,6 +50,7 @@ CHAINS = (
     ("softplus", "expit", "expit1", "expit2", "expit3", "expit4"),
     ("lgamma", "psi0", "psi1", "psi2", "psi3"),
     ("log_ndtr", "mills", "mills1", "mills2"),
+    ("log_i0", "bessel1", "bessel2", "bessel3"),
 )
 for _chain in CHAINS:
     for _one, _next in itertools.pairwise(_chain):
@@ -345,6 +346,7 @@ NUMBERS: dict[str, Callable] = {
     "psi0": lambda u: _scipy("digamma", u),
     "erf": lambda u: _scipy("erf", u),
     "log_ndtr": lambda u: _scipy("log_ndtr", u),
+    "log_i0": lambda u: np.log(_scipy("i0e", u)) + np.abs(u),
     "sin": np.sin,
     "cos": np.cos,
 }
@@ -430,6 +432,11 @@ def log_ndtr(u: Any) -> Any:
     return _apply("log_ndtr", u)
 
 
+def log_i0(u: Any) -> Any:
+    """log I₀(u) of u >= 0, I₀ the modified Bessel function of the first kind."""
+    return _apply("log_i0", u)
+
+
 def sin(u: Any) -> Any:
     """Sine."""
     return _apply("sin", u)
@@ -501,8 +508,8 @@ UFUNCS: dict[str, Callable] = {
 }
 #: Functions that `pdmp.terms` has as attributes.
 FUNCTION_NAMES = (
-    "cos", "digamma", "erf", "exp", "expit", "expm1", "lgamma", "log", "log1mexp", "log1p", "log_ndtr", "logaddexp",
-    "sin", "softplus", "sqrt", "tanh", "where", "xlogy",
+    "cos", "digamma", "erf", "exp", "expit", "expm1", "lgamma", "log", "log1mexp", "log1p", "log_i0", "log_ndtr",
+    "logaddexp", "sin", "softplus", "sqrt", "tanh", "where", "xlogy",
 )  # fmt: skip
 
 

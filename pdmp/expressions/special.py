@@ -11,6 +11,8 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 SQRT_HALF = math.sqrt(0.5)
 TAIL = -8.0  #: below this argument Φ is computed from the continued fraction of the inverse Mills ratio
 DEPTH = 16  #: of that fraction: at -8 the remainder is below rounding
+LARGE = 30.0  #: argument from which ratios of Bessel functions are computed by their asymptotic series
+LEVELS = 50  #: of the continued fraction below: at 30 the remainder is below rounding
 
 
 @inlined
@@ -171,3 +173,84 @@ def log1mexp(u):
     if u > 0.7:  # here the other form would take the logarithm of almost 1
         return math.log1p(-math.exp(-u))
     return math.log(-math.expm1(-u)) if u > 0.0 else math.nan
+
+
+def _bessel_series(terms):
+    """a_k of I₁(x) / I₀(x) = Σ a_k x^-k, from A' = 1 - A/x - A² of that ratio."""
+    a = [1.0]
+    for k in range(1, terms):
+        a.append(0.5 * ((k - 2) * a[k - 1] - sum(a[j] * a[k - j] for j in range(1, k))))
+    return tuple(a)
+
+
+SERIES = _bessel_series(16)
+
+
+@inlined
+def _bessel_fractions(x):
+    """r and s of A(x) = I₁(x) / I₀(x) = x r, r = 1 / (2 + x² s), s = 1 / (4 + x² / (6 + x² / (8 + …)))."""
+    tail = 0.0
+    for k in range(LEVELS, 2, -1):
+        tail = x * x / (2.0 * k + tail)
+    s = 1.0 / (4.0 + tail)
+    return 1.0 / (2.0 + x * x * s), s
+
+
+@helper
+def log_i0(x):
+    """log I₀(x) of x >= 0, I₀ the modified Bessel function of the first kind: its series, or that for large x."""
+    if not x >= 0.0:
+        return math.nan
+    total = 0.0
+    if x >= LARGE:
+        for k in range(len(SERIES) - 1, 1, -1):
+            total = (total + SERIES[k] / (k - 1)) / x
+        return x - 0.5 * math.log(x) - HALF_LOG_2PI - total
+    term, k = 1.0, 0
+    while term > 1e-17 * total:
+        k += 1
+        term *= 0.25 * x * x / (k * k)
+        total += term
+    return math.log1p(total)
+
+
+@helper
+def bessel1(x):
+    """Its derivative, A(x) = I₁(x) / I₀(x), between 0 and 1."""
+    if not x >= 0.0:
+        return math.nan
+    if x >= LARGE:
+        total = 0.0
+        for k in range(len(SERIES) - 1, -1, -1):
+            total = total / x + SERIES[k]
+        return total
+    r, _ = _bessel_fractions(x)
+    return x * r
+
+
+@helper
+def bessel2(x):
+    """The second, 1 - A/x - A², which falls from 1/2 to 0."""
+    if not x >= 0.0:
+        return math.nan
+    if x >= LARGE:
+        total = 0.0
+        for k in range(len(SERIES) - 1, 0, -1):
+            total = (total - k * SERIES[k]) / x
+        return total / x
+    r, _ = _bessel_fractions(x)
+    return 1.0 - r - (x * r) * (x * r)
+
+
+@helper
+def bessel3(x):
+    """The third, between -0.22447 and 0; relative errors up to 2e-11."""
+    if not x >= 0.0:
+        return math.nan
+    if x >= LARGE:
+        total = 0.0
+        for k in range(len(SERIES) - 1, 0, -1):
+            total = (total + k * (k + 1) * SERIES[k]) / x
+        return total / (x * x)
+    r, s = _bessel_fractions(x)
+    return x * r * (r - s - 2.0 * (1.0 - r - (x * r) * (x * r)))

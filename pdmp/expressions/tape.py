@@ -36,12 +36,16 @@ from pdmp.expressions.nodes import (
     Node,
 )
 from pdmp.expressions.special import (
+    bessel1,
+    bessel2,
+    bessel3,
     expit,
     expit1,
     expit2,
     expit3,
     expit4,
     log1mexp,
+    log_i0,
     log_ndtr,
     mills,
     mills1,
@@ -77,11 +81,12 @@ FIRST_FUNCTION = 14
 NAMES = (
     "exp", "log", "log1p", "expm1", "erf", "lgamma", "softplus", "expit", "expit1", "expit2", "expit3", "expit4",
     "psi0", "psi1", "psi2", "psi3", "log_ndtr", "mills", "mills1", "mills2", "log1mexp", "reciprocal_expm1", "abs",
-    "sign", "kink", "sin", "cos",
+    "sign", "kink", "sin", "cos", "log_i0", "bessel1", "bessel2", "bessel3",
 )  # fmt: skip
 (
     EXP, LOG, LOG1P, EXPM1, ERF, LGAMMA, SOFTPLUS, EXPIT, EXPIT1, EXPIT2, EXPIT3, EXPIT4, PSI0, PSI1, PSI2, PSI3,
-    LOG_NDTR, MILLS, MILLS1, MILLS2, LOG1MEXP, RECIPROCAL_EXPM1, ABS, SIGN, KINK, SIN, COS,
+    LOG_NDTR, MILLS, MILLS1, MILLS2, LOG1MEXP, RECIPROCAL_EXPM1, ABS, SIGN, KINK, SIN, COS, LOG_I0,
+    BESSEL1, BESSEL2, BESSEL3,
 ) = range(FIRST_FUNCTION, FIRST_FUNCTION + len(NAMES))  # fmt: skip
 OPERATIONS = dict(zip(NAMES, range(FIRST_FUNCTION, FIRST_FUNCTION + len(NAMES)), strict=True))
 COMPARISONS = {"==": EQUAL, ">": ABOVE, ">=": AT_LEAST}
@@ -95,7 +100,7 @@ LANES = 64  #: rows of a block
 ROUNDING = 4.5e-16  #: two units in the last place
 LIBRARY = 1e-12  #: relative error of exponentials, logarithms and series, with a margin
 SMALL_DIFFERENCE = 1e-15  #: error of a difference, relative to what is subtracted
-MILLS1_ERROR, MILLS2_ERROR = 1e-9, 1e-7  #: of what is computed as a small difference, with a margin
+MILLS1_ERROR, MILLS2_ERROR, BESSEL_ERROR = 1e-9, 1e-7, 1e-9  #: of small differences, with a margin
 FAR = 1e8  #: arguments of sine and cosine beyond which nothing is known of the phase
 TINY = 1e-300  #: what underflow may lose
 
@@ -358,6 +363,14 @@ def value_of(operation, x):
         return math.sin(x)
     if operation == COS:
         return math.cos(x)
+    if operation == LOG_I0:
+        return log_i0(x)
+    if operation == BESSEL1:
+        return bessel1(x)
+    if operation == BESSEL2:
+        return bessel2(x)
+    if operation == BESSEL3:
+        return bessel3(x)
     return math.nan
 
 
@@ -542,6 +555,9 @@ def _extreme(operation, a, b, p, q):
     elif operation == MILLS2:
         if a <= 1.0025 and b >= 1.0022:
             high = 0.2957189
+    elif operation == BESSEL3:
+        if a <= 1.02889 and b >= 1.02888:
+            low = -0.22446168674656
     return low, high
 
 
@@ -605,6 +621,8 @@ def enclosure_of(operation, a, b):
         error = MILLS1_ERROR
     elif operation == MILLS2:
         error = MILLS2_ERROR
+    elif operation == BESSEL2 or operation == BESSEL3:
+        error = BESSEL_ERROR
     elif operation == LGAMMA:
         return low - LIBRARY * (1.0 + abs(low)), high + LIBRARY * (1.0 + abs(high))
     elif operation == PSI0:

@@ -12,7 +12,8 @@ Sources of the parametrisations: Bürkner (2017), brms, Journal of Statistical S
 censoring); Ferrari & Cribari-Neto (2004), Journal of Applied Statistics 31, eq. 4 (beta); Lambert (1992), Technometrics
 34, eq. 1 (inflation); Mullahy (1986), Journal of Econometrics 33 (hurdles); McCullagh (1980), JRSS B 42, section 1.2
 (cumulative); Azzalini (1985), Scandinavian Journal of Statistics 12, eq. 4 (skew normal); Tweedie (1957), Annals of
-Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response).
+Mathematical Statistics 28, eq. 1 (inverse Gaussian); Birnbaum (1968), in Lord & Novick, ch. 17 (item response); Fisher
+& Lee (1992), Biometrics 48, section 2 (von Mises).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.expressions.functionals import Block, Functional
 from pdmp.expressions.nodes import (
+    cos,
     exp,
     expit,
     expm1,
@@ -35,7 +37,9 @@ from pdmp.expressions.nodes import (
     log,
     log1mexp,
     log1p,
+    log_i0,
     log_ndtr,
+    sin,
     softplus,
     where,
 )
@@ -65,6 +69,7 @@ LINKS = {
     "probit": Link(lambda u: _scipy("ndtri", u), lambda z: exp(log_ndtr(z))),
     "sqrt": Link(lambda u: u**0.5, lambda z: z * z),
     "inverse": Link(lambda u: u**-1, lambda z: z**-1),
+    "tan_half": Link(lambda u: sin(u) / (1.0 + cos(u)), lambda z: 2.0 * np.arctan(z)),
 }
 #: Ranges of a response: a test, and words for what is allowed.
 RANGES: dict[str, tuple[Callable, str]] = {
@@ -73,6 +78,10 @@ RANGES: dict[str, tuple[Callable, str]] = {
     "share": (lambda y: (y > 0.0) & (y < 1.0), "numbers above 0 and below 1"),
     "count": (lambda y: (y >= 0.0) & (y < math.inf) & (y == np.floor(y)), "whole numbers of at least 0"),
     "label": (lambda y: (y == 0.0) | (y == 1.0), "0 or 1"),
+    "angle": (
+        lambda y: np.abs(y) <= math.pi,
+        "radians from -π to π (else np.angle(np.exp(1j * y)), of degrees with np.radians(y))",
+    ),
 }
 
 
@@ -92,10 +101,11 @@ class Family:
         (parameters…, further data…) -> expected responses.
     links : dict of str to str, optional
         The parameters, in the order of the functionals, with the link by which each is one: "identity", "log",
-        "logit", "probit", "sqrt" or "inverse". The names are those of the loss, all by identity, when omitted.
+        "logit", "probit", "sqrt", "inverse" or, of angles, "tan_half". The names are those of the loss, all by
+        identity, when omitted.
     constant : callable, optional
         (y, further data…) -> what of log p depends on data alone; 0 when omitted.
-    response : {"number", "positive", "share", "count", "label"}, default "number"
+    response : {"number", "positive", "share", "count", "label", "angle"}, default "number"
         What y may be.
     data : dict of str to (float or None), optional
         Further data by name, with the value of those that are not given; None for those that must be.
@@ -696,6 +706,16 @@ skew_normal = Family(
     mean=lambda mu, sigma, alpha: mu + sigma * alpha * np.sqrt(2.0 / math.pi / (1.0 + alpha**2)),
     links={"mu": "identity", "sigma": "log", "alpha": "identity"},
     constant=lambda y: math.log(2.0) - HALF_LOG_2PI,
+)
+#: mu is the direction that angles y have on average: as tan(mu / 2) = z, cos(y - mu) is rational in z.
+von_mises = Family(
+    "von_mises",
+    lambda y, z, a: log_i0(exp(a)) - exp(a) * (2.0 * (cos(y) + sin(y) * z) / (1.0 + z * z) - cos(y)),
+    draw=lambda rng, mu, kappa: rng.vonmises(mu, np.broadcast_to(kappa, np.shape(mu))),
+    mean=lambda mu, kappa: mu,
+    links={"mu": "tan_half", "kappa": "log"},
+    constant=lambda y: -2.0 * HALF_LOG_2PI,
+    response="angle",
 )
 #: mu is the scale: log y is by e^-shape times a Gumbel variable above log mu.
 weibull = Family(

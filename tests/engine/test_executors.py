@@ -486,6 +486,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.exact
 @pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="needs mpi4py")
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="needs MPI")

@@ -16,10 +16,10 @@ from pdmp.expressions.tape import NAMES, OPERATIONS, Tape, enclosure_of, interva
 
 pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
-POSITIVE = {"log", "lgamma", "psi0", "psi1", "psi2", "psi3", "log1mexp", "reciprocal_expm1"}
+POSITIVE = {"log", "lgamma", "psi0", "psi1", "psi2", "psi3", "log1mexp", "reciprocal_expm1", *n.CHAINS[-1]}
 #: Where the functions have extremes or poles, or change how they are computed.
-PLACES = (-30.0, -20.0, -8.0, -3.1443, -2.2924, -1.31696, -1.0, -0.84263, 0.0, 0.84263, 1.0, 1.00237, 1.31696,
-          1.46163, 2.2924, 3.1443, 10.0, 12.0, math.pi / 2, math.pi, -math.pi / 2)  # fmt: skip
+PLACES = (-30.0, -20.0, -8.0, -3.1443, -2.2924, -1.31696, -1.0, -0.84263, 0.0, 0.84263, 1.0, 1.00237, 1.02889, 1.31696,
+          1.46163, 2.2924, 3.1443, 10.0, 12.0, 30.0, math.pi / 2, math.pi, -math.pi / 2)  # fmt: skip
 
 
 def boxes(rng, positive):
@@ -93,6 +93,7 @@ def test_far_out_waves_may_be_anything(name):
         ("expit4", 3.144318407, -0.01906522),
         ("expit4", -3.144318407, 0.01906522),
         ("mills2", 1.002369364, 0.29571881),
+        ("bessel3", 1.028885461, -0.22446168),
         ("lgamma", 1.4616321449683623, -0.12148629053584961),
         ("sin", math.pi / 2, 1.0),
         ("sin", -math.pi / 2, -1.0),
@@ -310,7 +311,7 @@ def test_a_tape_is_what_it_is_made_of_and_its_enclosure_contains_it(results):
 
 #: Of any number, and of a positive one.
 SMOOTH = ("exp", "expm1", "abs", "tanh", "sin", "cos", "expit", "softplus", "erf", "log_ndtr")
-OF_POSITIVE = ("log", "log1p", "log1mexp", "lgamma", "digamma", "sqrt")
+OF_POSITIVE = ("log", "log1p", "log1mexp", "lgamma", "digamma", "log_i0", "sqrt")
 
 
 @st.composite
@@ -438,6 +439,19 @@ def test_special_functions_are_those_of_scipy():
     exact = np.where(small > 0.5, np.log1p(-np.exp(-small)), np.log(-np.expm1(-small)))
     assert np.allclose(of(special.log1mexp, small), exact, rtol=1e-12, atol=0.0)
     assert np.isnan(special.psi0(0.0)) and np.isnan(special.log1mexp(-1.0)) and np.isnan(special.psi3(-0.5))
+    ratio = scipy_special.i1e(x) / scipy_special.i0e(x)
+    assert np.allclose(of(special.log_i0, x), np.log(scipy_special.i0e(x)) + x, rtol=1e-12, atol=2e-15)
+    assert np.allclose(of(special.bessel1, x), ratio, rtol=1e-13, atol=0.0)
+    second = 1.0 - ratio / x - ratio**2
+    assert np.allclose(of(special.bessel2, x), second, rtol=1e-9, atol=1e-15)
+    third = (ratio / x - second) / x - 2.0 * ratio * second
+    assert np.allclose(of(special.bessel3, x), third, rtol=1e-9, atol=1e-9)
+    assert special.bessel2(1e3) == pytest.approx(0.5e-6 * (1.0 + 0.5e-3), rel=1e-6)  # 1/(2x²) + 1/(4x³) + …
+    assert special.bessel3(1e3) == pytest.approx(-1e-9 * (1.0 + 0.75e-3), rel=1e-5)
+    of_0 = [f(0.0) for f in (special.log_i0, special.bessel1, special.bessel2, special.bessel3)]
+    assert of_0 == [0.0, 0.0, 0.5, 0.0] and np.isnan(special.log_i0(-1.0)) and np.isnan(special.bessel3(-1.0))
+    for k, f in enumerate((special.log_i0, special.bessel1, special.bessel2, special.bessel3)):  # at the change
+        assert f(np.nextafter(30.0, 0.0)) == pytest.approx(f(30.0), rel=(1e-14, 1e-14, 1e-11, 1e-9)[k])
 
 
 @pytest.mark.parametrize("chain", [*n.CHAINS, ("log1mexp", "reciprocal_expm1"), ("sin", "cos"), ("exp", "exp")])

@@ -1149,8 +1149,8 @@ def test_large_tables_of_every_family_are_subsampled(formula, family, copies, mo
     assert np.abs(away[[*process.shared, *process.means]]).max() < 1.5
     again = pdmp.regression(formula, data, family, **options)
     assert np.array_equal(again.run.mean(), fit.run.mean())
-    for column in ("x", "g", "c"):
-        other = pdmp.regression(formula, data.sort_values(column), family, **options).run.process
+    for column in ("x", "g", "c")[: 1 if copies == 40 else 3]:  # bounds of that many rows take long in plain Python
+        other = pdmp.regression(formula, data.sort_values(column), family, **options | {"events": 2}).run.process
         assert np.allclose(other.anchor, process.anchor, atol=1e-6)
         assert np.allclose(other.inner, process.inner) and np.allclose(other.pull, process.pull, atol=1e-8)
         assert np.allclose(np.sort(other.tables.totals), np.sort(process.tables.totals))

@@ -60,6 +60,7 @@ ORACLES = {
     "inverse_gaussian": lambda y, z, a: stats.invgauss.logpdf(y, exp(z - a), scale=exp(a)),
     "beta": lambda y, z, a: stats.beta.logpdf(y, exp(a) * expit(z), exp(a) * expit(-z)),
     "skew_normal": lambda y, z, a, b: stats.skewnorm.logpdf(y, b, z, exp(a)),
+    "von_mises": lambda y, z, a: stats.vonmises.logpdf(y, exp(a), 2.0 * np.arctan(z)),
     "weibull": lambda y, z, a: stats.weibull_min.logpdf(y, exp(a), scale=exp(z)),
     "exponential": lambda y, z: stats.expon.logpdf(y, scale=exp(z)),
     "lognormal": lambda y, z, a: stats.lognorm.logpdf(y, exp(a), scale=exp(z)),
@@ -78,12 +79,14 @@ P = pdmp.Parameters(a=2, b=2, s=1, u=1, cut=3)
 
 def responses(family, n, rng):
     """Of the family's range, whatever the parameters."""
+    numbers = rng.normal(0.0, 1.5, n)
     y = {
-        "number": rng.normal(0.0, 1.5, n),
+        "number": numbers,
         "positive": rng.gamma(1.5, 1.0, n),
         "share": rng.uniform(0.01, 0.99, n),
         "count": np.minimum(rng.poisson(1.2, n), 3.0),
         "label": rng.integers(0, 2, n).astype(float),
+        "angle": 2.0 * np.arctan(numbers),
     }[family.response]
     return y
 
@@ -182,7 +185,8 @@ def test_draws_follow_the_density_and_have_the_mean(name):
     mean = family.mean(*values, *further_values)
     assert y.shape == (n,)
     # The error of the mean of draws: 5 standard errors, seen to a hundredth or two of a standard deviation.
-    assert abs(y.mean() - np.mean(mean)) < 5.0 * y.std() / math.sqrt(n)
+    off = y - mean if family.response != "angle" else np.angle(exp(1j * (y - mean)))
+    assert abs(off.mean()) < 5.0 * off.std() / math.sqrt(n)
     if family.response in DISCRETE:
         k = np.arange(60.0 if not data else data[0][0] + 1) if family.response == "count" else np.arange(2.0)
         if family.arrange:
@@ -204,6 +208,7 @@ def test_draws_follow_the_density_and_have_the_mean(name):
             "number": np.sinh(np.linspace(-16.0, 16.0, 400_001)),
             "positive": np.exp(np.linspace(-60.0, 12.0, 400_001)),
             "share": expit(np.linspace(-30.0, 30.0, 400_001)),
+            "angle": np.linspace(-math.pi, math.pi, 400_001),
         }[family.response]
         density = exp(family.log_density(grid, *eta, data=tuple(further_values)))
         below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(grid))])
@@ -339,6 +344,7 @@ Y, X = np.array([1.0, 2.0]), np.ones((2, 2))
         (lambda: families.beta.rows([1.0, 0.5], mu=P.s, phi=P.u), "below 1, got 1 in row 0"),
         (lambda: families.poisson.rows([0.0, 1.5], mu=P.s), "whole numbers"),
         (lambda: families.bernoulli.rows([0.0, 2.0], mu=P.s), "must be 0 or 1"),
+        (lambda: families.von_mises.rows([0.0, 90.0], mu=P.s, kappa=P.u), r"radians from -π to π .*, got 90 in row 1"),
         (lambda: families.gaussian.rows([np.nan, 2.0], mu=P.s, sigma=P.u), "must be finite numbers, got nan"),
         (lambda: families.gaussian.rows(X, mu=P.s, sigma=P.u), r"shape \(N,\)"),
         (lambda: families.gaussian.rows(Y, mu=P.s), "gaussian needs `sigma`"),

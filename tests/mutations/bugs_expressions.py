@@ -205,5 +205,27 @@ BUGS = [
             "mu * shape * rng.standard_gamma",
             FAMILY_TESTS,
         ),
+        (
+            "families: angles about the other side",
+            FAMILIES,
+            "(cos(y) + sin(y) * z)",
+            "(cos(y) - sin(y) * z)",
+            FAMILY_TESTS,
+        ),
+        (
+            "special functions: a ratio of Bessel functions without its second term",
+            SPECIAL,
+            "total = (total - k * SERIES[k]) / x",
+            "total = (total - SERIES[k]) / x",
+            TAPES,
+        ),
+        (
+            "special functions: a term too many of the third derivative",
+            SPECIAL,
+            "x * r * (r - s - 2.0 *",
+            "x * r * (r - 2.0 *",
+            TAPES,
+        ),
+        ("enclosures: the least of the third derivative of log I0", TAPE, "b >= 1.02888", "b < 1.02888", TAPES),
     ]
 ]

@@ -99,7 +99,7 @@ def rows():
 
 
 @needs_compiler
-@pytest.mark.parametrize("make", [Hierarchy, pytest.param(Together, marks=pytest.mark.quick), rows])
+@pytest.mark.parametrize("make", [Hierarchy, Together, rows])
 def test_the_path_is_that_of_code_for_the_model(make):
     model, path = make(), []
     for sampler in (pdmp.HMC, ForItself):

@@ -240,7 +240,12 @@ def limit_of(process, i):
 
 @pytest.mark.parametrize(
     ("law", "groupings", "intercept"),
-    [(PoissonLaw, 2, 2.0), (NormalLaw, 2, 2.0), (LogitLaw, 3, 2.0), (LogitLaw, 3, 0.05)],
+    [
+        (PoissonLaw, 2, 2.0),
+        (NormalLaw, 2, 2.0),
+        pytest.param(LogitLaw, 3, 2.0, marks=pytest.mark.slow),
+        (LogitLaw, 3, 0.05),
+    ],
 )
 def test_bounds_hold_whatever_flips_in_between(law, groupings, intercept):
     """Within the horizon of a clock all other coordinates may flip, at any times; D was computed at any time before."""

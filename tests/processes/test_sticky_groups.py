@@ -98,6 +98,9 @@ CASES = {
         BetaBernoulli(2.0, 0.7),
     ),
 }
+#: Of cases that differ in little, the longer ones wait for the full tier where whole paths are read.
+LONGER = ("logistic", "logistic, some by itself", "normal")
+QUICKEST = [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in CASES]
 #: Of which the balance alone is looked at.
 FURTHER = {
     "normal, beside the anchor": lambda: StickyGroups(
@@ -260,7 +263,7 @@ def frozen(path):
 
 
 @plain_only
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", QUICKEST)
 def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
     process = CASES[name]()
     path = pdmp.sample(process, events=400, seed=3).trajectories[0]
@@ -287,10 +290,7 @@ def test_groups_enter_and_leave_as_a_whole_and_go_on_as_they_came(name):
     assert min(kinds.count(kind) for kind in ("birth", "death")) >= 3
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.slow) if n in ("logistic", "logistic, some by itself") else n for n in CASES],
-)
+@pytest.mark.parametrize("name", QUICKEST)
 def test_what_is_accumulated_is_what_the_path_says(name):
     process, options = CASES[name](), {"events": 500, "warmup": 0.3, "chains": 2, "seed": 4}
     run = pdmp.sample(process, **options)
