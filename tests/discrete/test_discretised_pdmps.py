@@ -12,6 +12,7 @@ import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, SkewNormal
+from pdmp.process import ADAPTING
 from tests.checks import new_chain, run_chain
 from tests.lattice_laws import frozen_law, noisy, plane_law, splitting_law
 
@@ -465,6 +466,22 @@ def test_a_potential_that_is_not_a_number_is_a_failure():
     memory.potential[0] = math.nan
     assert not process.adjust(np.zeros(2), np.ones(2), memory, np.random.default_rng(1), np.zeros(20, np.int64))
     assert (memory.counted_steps[0], memory.acceptance_sum[0]) == (0.0, 0.0)
+
+
+def test_a_step_to_where_the_density_is_zero_is_rejected_and_counted():
+    half = pdmp.models.from_function(
+        lambda x: (x.sum() if np.all(x > 0.0) else math.inf, np.ones(2)), 2, initial=[1.0, 2.0]
+    )
+    process = discrete.ZigZagSplitting(half, 0.5, adjusted=True)
+    memory = process.memory(np.ones(2), np.random.default_rng(1))
+    memory.potential[0], memory.start_position[:], memory.start_velocity[:] = 0.3, [0.1, 0.2], [-1.0, 1.0]
+    for k, adapting in enumerate((0, 0, 1)):
+        x, v, counts = np.array([-0.4, 0.7]), np.array([-1.0, -1.0]), np.zeros(20, np.int64)
+        counts[ADAPTING] = adapting
+        assert process.adjust(x, v, memory, np.random.default_rng(1), counts)
+        assert (*x, *v) == (0.1, 0.2, 1.0, -1.0) and memory.potential[0] == 0.3
+        assert memory.outside[0] == k + 1 and memory.acceptance_sum[0] == 0.0
+        assert memory.counted_steps[0] == min(k + 1, 2)  # after the warm-up
 
 
 def test_a_bounce_in_a_gradient_that_is_not_finite_is_a_failure():

@@ -857,6 +857,22 @@ def test_where_chains_start():
     with pytest.raises(ValueError, match="the anchor is a point of zero density"):
         pdmp.sample(process, events=5)
 
+    class Cusp(pdmp.Model):
+        def __init__(self):
+            super().__init__(dim=2)
+
+        @pdmp.compiled
+        def potential(self, x):
+            return math.sqrt(abs(x[0])) + x[0] * x[0] + x[1] * x[1]
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += math.nan if x[0] == 0.0 else 0.5 * x[0] / abs(x[0]) ** 1.5 + 2.0 * x[0]
+            out[1] += 2.0 * x[1]
+
+    with pytest.raises(ValueError, match=r"`initial` in row 1 is a point where the gradient of Cusp is \[nan +4.\]"):
+        pdmp.sample(pdmp.ZigZag(Cusp(), thinning="grid"), events=5, initial=[[1.0, 1.0], [0.0, 2.0]], chains=2)
+
 
 @pytest.mark.exact
 def test_integer_starts_become_floats():

@@ -208,6 +208,12 @@ def test_a_local_path_is_the_dense_one(kind):
         np.testing.assert_allclose(sparse.stretches(n, None, a, b), stretches, rtol=1e-9, atol=1e-11)
         for one, other in zip(*(path.square_stretches(n, mean, a, b) for path in (sparse, dense)), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-10)
+    places = np.array([3, 1])  # of two coordinates alone
+    for path in (sparse, dense):
+        two = path.narrowed(places)
+        np.testing.assert_allclose(two.stretches(4), path.stretches(4)[:, places], rtol=1e-12)
+        for one, other in zip(two.square_stretches(4, mean[places]), path.square_stretches(4, mean), strict=True):
+            np.testing.assert_allclose(one, other[..., places], rtol=1e-12)
 
 
 def test_a_local_path_is_never_made_dense_unasked(monkeypatch):

@@ -472,3 +472,10 @@ def test_third_derivatives_of_log_ndtr_far_out():
     for f, place, error in ((special.mills1, -30.0, 1e-9), (special.mills2, -20.0, 1e-7), (special.mills, -8.0, 1e-13)):
         below, above = f(np.nextafter(place, -99.0)), f(place)
         assert below == pytest.approx(above, rel=error)
+
+
+def test_values_at_the_ends_of_what_is_defined():
+    for name, end, value in (("log", 0.0, -math.inf), ("log1p", -1.0, -math.inf), ("expm1", 800.0, math.inf)):
+        assert value_of(OPERATIONS[name], end) == value
+    for name, beyond in (("log", -0.1), ("log1p", -1.1), ("lgamma", -0.5)):
+        assert math.isnan(value_of(OPERATIONS[name], beyond))

@@ -20,6 +20,7 @@ BUGS = [
         ("a carried gradient is never renewed", BPS, "if memory.carried[0] < CARRIED and not", "if not"),
         ("many dimensions: an isotropic mass without its root", MASS, "Dense(np.eye(d) / math.sqrt(mean_curvature(model, x)), adaptive=True)", "Dense(np.eye(d) / mean_curvature(model, x), adaptive=True)"),
         ("many dimensions: probes are not divided by their number", MASS, "return total / probes / model.dim", "return total / model.dim"),
+        ("products forget the rest of a length", VELOCITIES, "for j in range(4 * (n // 4), n):", "for j in range(5 * (n // 4), n):"),
         ("full refreshments are partial", BPS, 'persistence if refresh == "partial" else 0.0', "persistence"),
         ("Gaussian refreshment rates forget the speed", BPS, "curvature * (self.dim if self.gaussian else 1.0)", "curvature"),
         ("no warning in the metric of a mass", BPS, "a = mass.transposed(model.gradient(mode + mass.transform(z)))", "a = model.gradient(mode + z)"),

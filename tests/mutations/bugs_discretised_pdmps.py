@@ -32,6 +32,8 @@ BUGS = [
         ("SG-BPS: the later of bounce and refreshment", SGBPS, "if refresh < time:", "if refresh > time:", (EXACT,)),
         ("SG-BPS: a refreshment bounces", SGBPS, "memory.kind[0] = REFRESH", "memory.kind[0] = BOUNCE", (EXACT,)),
         ("SG-BPS: bounces downhill", SGBPS, "rate += v[j] * memory.gradient[j]", "rate -= v[j] * memory.gradient[j]", (EXACT,)),
+        ("splitting: steps to where the density is zero end the run", SPLITTING, "        if there == math.inf:\n            memory.outside[0] += 1\n        elif not", "        if not", (EXACT,)),
+        ("splitting: steps to where the density is zero are not counted", SPLITTING, "memory.outside[0] += 1", "memory.outside[0] += 0", (EXACT,)),
         ("splitting: the gradient where the step began", SPLITTING, "self.provider.gradient(x, memory.provider, rng, memory.gradient, state.counts)", "self.provider.gradient(memory.start_position, memory.provider, rng, memory.gradient, state.counts)", (EXACT,)),
         ("splitting: the second half of the drift has the old velocity", SPLITTING, "        self.apply_events(v, memory.gradient, eps, rng)\n        for j in range(d):\n            x[j] += 0.5 * eps * v[j]", "        self.apply_events(v, memory.gradient, eps, rng)\n        for j in range(d):\n            x[j] += 0.5 * eps * memory.start_velocity[j]", (EXACT,)),
         ("splitting: a drift twice as long", SPLITTING, "        self.apply_events(v, memory.gradient, eps, rng)\n        for j in range(d):\n            x[j] += 0.5 * eps * v[j]", "        self.apply_events(v, memory.gradient, eps, rng)\n        for j in range(d):\n            x[j] += eps * v[j]", (EXACT,)),

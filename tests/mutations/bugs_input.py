@@ -165,6 +165,13 @@ BUGS = [
             "if False:",
             "tests/processes/test_regression_boomerang.py",
         ),
+        (
+            "input: a gradient that is not finite at the start",
+            "pdmp/engine/checks.py",
+            "if not np.all(np.isfinite(gradient)):",
+            "if False:",
+            "tests/engine/test_run.py::test_where_chains_start",
+        ),
         ("input: a grid of a hundred", "pdmp/engine/run.py", "GRID_DRAWS = 1_000", "GRID_DRAWS = 100", VALUES),
         (
             "input: the command has no R-hat",

@@ -10,7 +10,7 @@ from scipy import special, stats
 import pdmp
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.native.classes import helper
-from pdmp.native.velocities import across, autoregress, turn_partly
+from pdmp.native.velocities import across, autoregress, dot, turn_partly
 from pdmp.process import ADAPTING, DATA, HORIZON, VIOLATIONS
 from pdmp.processes import mass as masses
 from pdmp.processes.bps import BOUNCE, CARRIED, REFRESH
@@ -210,6 +210,13 @@ def test_a_resumed_chain_is_the_uninterrupted_one(what):
     again.advance()
     for name in ("times", "kinds", "xs", "vs"):
         np.testing.assert_array_equal(getattr(again.finish(), name), getattr(whole.finish(), name))
+
+
+@pytest.mark.parametrize("n", range(1, 14))
+def test_products_of_any_length(n):
+    """Which are added four at a time, and the rest one by one."""
+    a, b = rng(n).standard_normal((2, n))
+    assert dot(a, b) == pytest.approx(sum(x * y for x, y in zip(a, b, strict=True)), rel=1e-13, abs=1e-13)
 
 
 # ---------------------------------------------------------------------------------------------------------------
