@@ -337,13 +337,15 @@ class NormalInverseGammaRegression(Model):
         n, d = self.X.shape
         precision = self.prior_precision + gram(self.X)
         pull = self.prior_precision @ self.prior_mean
-        try:
-            np.linalg.cholesky(precision)
+        try:  # what a column has beyond those before it is more of its square than sums over n rows round away
+            own = np.linalg.cholesky(precision).diagonal() ** 2 / precision.diagonal()
         except np.linalg.LinAlgError:
+            own = np.zeros(d)
+        if not np.all(own > 10.0 * math.sqrt(n) * np.finfo(float).eps):
             raise ValueError(
                 "the posterior is improper: columns of `X` are linearly dependent, and the prior of their coefficients "
                 "is flat. Give a finite `prior_covariance`."
-            ) from None
+            )
         mean = np.linalg.solve(precision, pull + self.X.T @ self.y)
         shape = self.shape + 0.5 * (n - d + rank)
         # ψ + ½ (|y - Xμ|² + (μ - μ₀)ᵀ V⁻¹ (μ - μ₀)) at the posterior mean μ: without cancellation.
