@@ -940,6 +940,7 @@ NIG = NormalInverseGammaRegression
         ),
         (lambda: NormalInverseGamma(np.zeros(2), [[1, 0], [0, np.nan]], 1.0, 1.0), "`precision` must be finite"),
         (lambda: NormalInverseGamma(np.zeros(2), [[1, 2], [2, 1]], 1.0, 1.0), "`precision` must be positive definite"),
+        (lambda: NormalInverseGamma(np.zeros(2), [[1, 0.5], [0, 1]], 1.0, 1.0), "`precision` must be symmetric"),
         (lambda: LogisticRegression(X3, [0, 1, 1], dtype=int), "`dtype` must be float64 or float32, got int64"),
         (lambda: LogisticRegression([["a"]], [0]), "`X` must be a matrix of numbers, got list"),
         (lambda: LogisticRegression(np.ones(3), [0, 1, 1]), r"`X` must have shape \(N, d\) with N and d .* got \(3,\)"),
