@@ -334,7 +334,8 @@ class NormalInverseGammaRegression(Model):
         n, d = self.X.shape
         precision = self.prior_precision + gram(self.X)
         pull = self.prior_precision @ self.prior_mean
-        if not is_definite(precision, 10.0 * math.sqrt(n) * np.finfo(float).eps):  # sums over n rows are rounded
+        # A flat prior leaves what sums over n rows round; one that is proper makes the posterior so.
+        if not is_definite(precision, 10.0 * math.sqrt(n) * np.finfo(float).eps if rank < d else 0.0):
             raise ValueError(
                 "the posterior is improper: columns of `X` are linearly dependent, and the prior of their coefficients "
                 "is flat. Give a finite `prior_covariance`."
