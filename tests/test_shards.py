@@ -159,7 +159,11 @@ def test_shards_that_disagree_are_said(shards):
             r"`shards\[1\]` has numbers that are not finite",
         ),
         (lambda x: [x[0][:4], x[1]], r"`shards\[0\]` has 4 draws of 2 numbers"),
-        (lambda x: [x[0], x[1] * [1.0, 0.0]], "singular"),
+        (lambda x: [x[0], x[1] * [1.0, 0.0]], "a covariance is singular"),
+        (lambda x: [x[0], x[1] * [1.0, 0.0] + 0.1], "a covariance is singular"),  # its variance is that of rounding
+        *(
+            (lambda x, s=s: [x[0], x[1][s:, [0, 0]]], "a covariance is singular") for s in range(12)
+        ),  # so that signs differ
         (lambda x: [x[0], x[1] + 1j], r"`shards\[1\]` must be real"),
         (lambda x: [x[0], np.ma.array(x[1], mask=x[1] > 1.0)], r"`shards\[1\]` has \d+ masked entries"),
         (lambda x: [x[0], [["a", "b"]]], r"`shards\[1\]` must be a `Run` or an array of numbers"),

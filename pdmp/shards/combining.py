@@ -38,6 +38,7 @@ from pdmp.engine.result import Run
 from pdmp.native.arguments import refuse_unreal
 
 FAR = 4.0  #: a shard's mean that is as many of its standard deviations off the common one is said
+SINGULAR = 1e-12  #: a least eigenvalue of correlations below it is rounding's
 
 
 @dataclass(frozen=True)
@@ -228,11 +229,10 @@ def _moments(shards, draws):
         samples.append(x)
     means = [x.mean(axis=0) for x in samples]
     covariances = [np.atleast_2d(np.cov(x, rowvar=False)) for x in samples]
-    try:
-        for c in covariances:
-            np.linalg.cholesky(c)
-    except np.linalg.LinAlgError:
-        raise ValueError("`shards`: a covariance is singular; a coordinate never moved, or two are the same.") from None
+    for x, c in zip(samples, covariances, strict=True):
+        units = 1.0 / np.sqrt(np.diag(c).clip(np.finfo(float).tiny))
+        if np.any(np.ptp(x, axis=0) == 0.0) or np.linalg.eigvalsh(units[:, None] * c * units)[0] < SINGULAR:
+            raise ValueError("`shards`: a covariance is singular; a coordinate never moved, or two are the same.")
     return samples, means, covariances, [np.linalg.inv(c) for c in covariances]
 
 

@@ -114,7 +114,8 @@ def test_the_acceptance_of_bounds():
     assert found["acceptance"] == pytest.approx(run.stats["total_events"] / 4_000)
     assert abs(found["acceptance"] - 0.25) < 0.04
     assert found["violations"] == found["missed"] == found["path_distance"] == found["law_distance"] == 0.0
-    assert math.isnan(bounds(pdmp.sample(Ticks(), steps=50, seed=1))["acceptance"])
+    without = bounds(pdmp.sample(Ticks(), steps=50, seed=1))
+    assert math.isnan(without["acceptance"]) and without["violation_rate"] == 0.0
 
 
 @pytest.mark.exact
@@ -153,6 +154,9 @@ def test_correlations_along_the_widest_and_the_narrowest_direction():
     np.testing.assert_allclose(along, np.array(direct) / direct[0], atol=1e-10)
     other = acf(run, lags=3, directions=[[1.0, 0.0]], draws=5_000)
     assert other["acf"].shape == (1, 3) and other["acf"][0, 0] == 1.0
+    three = pdmp.sample(discrete.SGLD(Gaussian(np.zeros(3), [1.0, 0.2, 4.0]), step=0.2), steps=2_000, seed=6)
+    widest = np.abs(acf(three, lags=2, draws=2_000)["directions"])
+    np.testing.assert_allclose(widest, [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]], atol=0.2)
     with pytest.raises(ValueError, match="`directions` must be rows of 2"):
         acf(run, directions=[[0.0, 0.0]])
     with pytest.raises(ValueError, match="`lags`"):

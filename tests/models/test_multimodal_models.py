@@ -106,7 +106,7 @@ def test_the_mixture_as_printed():
         assert model.term_potential(w, i) == pytest.approx(total / 6, rel=1e-12)
     centred = MixtureSum(np.zeros((50, 2)))
     assert centred.gradient(centred.initial) == pytest.approx(0.0, abs=1e-9)  # it starts at the upper mode
-    assert centred.initial[0] > 0.5
+    assert centred.initial[0] > 0.5 and centred.variables == {"w": (1,)}
     barrier = centred.potential([0.0]) - centred.potential([1.0])
     assert barrier == pytest.approx(1.0 / (2.0 * 0.25**2) - math.log(2.0), abs=1e-12)
     literal = MixtureSum(np.zeros((50, 2)), scale="sum")

@@ -415,6 +415,21 @@ def test_a_file_larger_than_the_memory_allowed(tmp_path):
 
 
 @plain_only
+@pytest.mark.parametrize("n", [6, 150])
+def test_dependent_columns_make_a_flat_prior_improper(n):
+    """Whichever way sums over rows are rounded: a Cholesky factor alone finds two in three of them."""
+    for seed in range(20):
+        X = rng(seed).standard_normal((n, 3)) + 2.0
+        near = X.copy()
+        X[:, 2] = X[:, 0] - 1.7 * X[:, 1]
+        near[:, 2] = X[:, 2] + 1e-4 * near[:, 2]
+        with pytest.raises(ValueError, match="improper: columns of `X` are linearly dependent"):
+            NormalInverseGammaRegression(X, X[:, 0], prior_covariance=np.inf)
+        NormalInverseGammaRegression(X, near[:, 2], prior_covariance=1e12)
+        NormalInverseGammaRegression(near, rng(seed + 50).standard_normal(n), prior_covariance=np.inf)
+
+
+@plain_only
 def test_a_copy_in_another_order():
     order = rng(7).permutation(N)
     for model in (build("Poisson", offset=np.linspace(0.0, 1.0, N)), normal_inverse_gamma(), build("probit")):
@@ -925,6 +940,7 @@ NIG = NormalInverseGammaRegression
         ),
         (lambda: NormalInverseGamma(np.zeros(2), [[1, 0], [0, np.nan]], 1.0, 1.0), "`precision` must be finite"),
         (lambda: NormalInverseGamma(np.zeros(2), [[1, 2], [2, 1]], 1.0, 1.0), "`precision` must be positive definite"),
+        (lambda: NormalInverseGamma(np.zeros(2), [[1, 0.5], [0, 1]], 1.0, 1.0), "`precision` must be symmetric"),
         (lambda: LogisticRegression(X3, [0, 1, 1], dtype=int), "`dtype` must be float64 or float32, got int64"),
         (lambda: LogisticRegression([["a"]], [0]), "`X` must be a matrix of numbers, got list"),
         (lambda: LogisticRegression(np.ones(3), [0, 1, 1]), r"`X` must have shape \(N, d\) with N and d .* got \(3,\)"),

@@ -135,6 +135,11 @@ def test_each_row_and_factor_is_its_own():
         MODEL.add_factor_gradient(POINT, f, total)
         assert columns[start[f] : start[f + 1]].tolist() == [f - len(BY_HAND)]
     np.testing.assert_allclose(total, MODEL.gradient(POINT), rtol=1e-11)
+    v = np.where(np.arange(10) == 3, 0.0, POINT[::-1])
+    bounds = [MODEL.prior_partial_curvature_bound(v, j) for j in range(10)]
+    np.testing.assert_allclose(bounds, np.diag(prior(POINT)[2]) * v * v, rtol=1e-12)
+    spread = sum_of_terms(P, [ROWS], {"c": HalfNormal(1.0)})  # which has no bound but at rest
+    assert [spread.prior_partial_curvature_bound(np.eye(3)[k], 2) for k in (0, 2)] == [0.0, np.inf]
 
 
 def gradient_of(rows):

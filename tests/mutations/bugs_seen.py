@@ -206,5 +206,15 @@ BUGS += [
         ("the curvature of a prior with another number", "pdmp/models/regressions/group_information.py", "second_derivative(kind, n[q, 0], n[q, 1], n[q, 2], value)", "second_derivative(kind, n[q, 1], n[q, 1], n[q, 2], value)", "tests/models/test_partly_centred.py::test_derivatives_of_each_prior_are_those_of_the_model"),
         ("a file is left in --out", "pdmp/cli.py", "        probe.unlink()\n", "", "tests/test_verdicts.py::test_json_alone_is_on_stdout"),
         ("the third derivative of a Gaussian kernel", "pdmp/diagnostics/stein/kernels.py", "return -kernel.rate * second", "return kernel.rate * second", "tests/diagnostics/test_stein.py::test_the_gradient_of_a_slice"),
+        ("shards: a singular covariance passes by its rounding", "pdmp/shards/combining.py", "SINGULAR = 1e-12", "SINGULAR = 0.0", "tests/test_shards.py::test_what_cannot_be_combined"),
+        ("shards: a coordinate that stands still has a variance", "pdmp/shards/combining.py", "np.any(np.ptp(x, axis=0) == 0.0) or ", "", "tests/test_shards.py::test_what_cannot_be_combined"),
+        ("dependent columns pass by their rounding", "pdmp/models/regressions/normal_inverse_gamma.py", "10.0 * math.sqrt(n) * np.finfo(float).eps if rank < d else 0.0", "0.0", "tests/models/test_regressions.py::test_dependent_columns_make_a_flat_prior_improper"),
+        ("a weak prior is taken for a flat one", "pdmp/models/regressions/normal_inverse_gamma.py", "np.finfo(float).eps if rank < d else 0.0", "np.finfo(float).eps", "tests/models/test_regressions.py::test_dependent_columns_make_a_flat_prior_improper"),
+        ("a precision that is not symmetric", "pdmp/models/regressions/normal_inverse_gamma.py", "np.ascontiguousarray(checked_precision(precision))", "np.ascontiguousarray(precision)", "tests/models/test_regressions.py::test_bad_input"),
+        ("the velocity of the last event along ellipses", "pdmp/validation/clocks.py", "work.there[j] = flow.velocity(j, x[j], v[j], s)", "work.there[j] = v[j]", "tests/validation/test_clocks.py::test_rates_are_integrated_along_ellipses"),
+        ("bins of few ranks", "pdmp/validation/simulation.py", "min(self.draws + 1, n // 10)", "min(self.draws + 1, n)", "tests/validation/test_calibration.py::test_p_values_are_those_of_uniform_ranks"),
+        ("long cells are refused", "pdmp/data/formats.py", "    csv.field_size_limit(max(csv.field_size_limit(), len(text)))\n", "", "tests/data/test_tables.py::test_cells_may_be_long"),
+        ("a bound of a prior where it does not move", "pdmp/models/sums_of_terms.py", "n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0", "n[j, 2]) * v[j] * v[j]", "tests/models/test_sums_of_terms.py::test_each_row_and_factor_is_its_own"),
+        ("residuals of other rows", "pdmp/models/regressions/linear_gaussian.py", "np.asarray(y, dtype=float) - self.predict(x, A)", "np.asarray(y, dtype=float) - self.predict(A, x)", "tests/models/test_models.py::test_linear_gaussian_predictions"),
     ]
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from scipy import sparse
 from pdmp.models.base import Model
 from pdmp.models.regressions.design import gram, name_coefficients, read_design, with_ones
 from pdmp.models.regressions.glm import read_vector
+from pdmp.models.targets.gaussian import checked_precision, is_definite
 from pdmp.models.transforms import Log
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled, vectorised
@@ -58,12 +59,8 @@ class NormalInverseGamma(Model):
                 f"`mean` and `precision` must be finite, of shapes (d,) and (d, d), got {mean.shape} and "
                 f"{precision.shape}."
             )
-        try:
-            np.linalg.cholesky(precision)
-        except np.linalg.LinAlgError:
-            raise ValueError("`precision` must be positive definite.") from None
         super().__init__(d + 1, variables={"coefficients": (d,), "variance": ()}, transforms={"variance": Log()})
-        self.mean, self.precision = mean, precision
+        self.mean, self.precision = mean, np.ascontiguousarray(checked_precision(precision))
         self.shape, self.scale, self.weight = shape, scale, shape + 0.5 * d
 
     # -- compiled -------------------------------------------------------------------------------------------------
@@ -337,13 +334,12 @@ class NormalInverseGammaRegression(Model):
         n, d = self.X.shape
         precision = self.prior_precision + gram(self.X)
         pull = self.prior_precision @ self.prior_mean
-        try:
-            np.linalg.cholesky(precision)
-        except np.linalg.LinAlgError:
+        # A flat prior leaves what sums over n rows round; one that is proper makes the posterior so.
+        if not is_definite(precision, 10.0 * math.sqrt(n) * np.finfo(float).eps if rank < d else 0.0):
             raise ValueError(
                 "the posterior is improper: columns of `X` are linearly dependent, and the prior of their coefficients "
                 "is flat. Give a finite `prior_covariance`."
-            ) from None
+            )
         mean = np.linalg.solve(precision, pull + self.X.T @ self.y)
         shape = self.shape + 0.5 * (n - d + rank)
         # ψ + ½ (|y - Xμ|² + (μ - μ₀)ᵀ V⁻¹ (μ - μ₀)) at the posterior mean μ: without cancellation.
@@ -511,10 +507,8 @@ def _prior_precision(covariance, d, intercept):
     if V.shape == (d, d) and V.ndim == 2:
         if not np.all(np.isfinite(V)) or not np.allclose(V, V.T, rtol=1e-12, atol=0.0):
             raise ValueError(f"{wanted}, finite and symmetric where it is a matrix.")
-        try:
-            np.linalg.cholesky(V)
-        except np.linalg.LinAlgError:
-            raise ValueError(f"{wanted}; the matrix given is not positive definite.") from None
+        if not is_definite(V):
+            raise ValueError(f"{wanted}; the matrix given is not positive definite.")
         inverse = np.linalg.inv(V)
         return np.ascontiguousarray(0.5 * (inverse + inverse.T)), d
     if V.shape not in ((), (d,)) or not np.all(V > 0.0):

@@ -266,17 +266,27 @@ def _rows(precision):
             i = int(np.argmin(matrix))
             raise ValueError(f"`precision` must be positive definite; entry {i} of the diagonal is {matrix[i]:g}.")
         return np.arange(d + 1), np.arange(d), matrix
-    _check_symmetric(np.abs(matrix - matrix.T).max(), np.abs(matrix).max())
-    matrix = 0.5 * (matrix + matrix.T)
-    try:
-        positive = np.all(np.linalg.cholesky(matrix).diagonal() ** 2 > ROUNDING * matrix.diagonal())
-    except np.linalg.LinAlgError:
-        positive = False
-    if not positive:
-        low = np.linalg.eigvalsh(matrix)[0]
-        raise ValueError(f"`precision` must be positive definite; its smallest eigenvalue is {low:.3g}.")
+    matrix = checked_precision(matrix)
     i, j = np.nonzero(matrix)
     return np.searchsorted(i, np.arange(d + 1)), j.astype(np.int64), matrix[i, j]
+
+
+def checked_precision(matrix: np.ndarray) -> np.ndarray:
+    """The symmetric part of a dense precision matrix, or a `ValueError`."""
+    _check_symmetric(np.abs(matrix - matrix.T).max(), np.abs(matrix).max())
+    matrix = 0.5 * (matrix + matrix.T)
+    if not is_definite(matrix):
+        low = np.linalg.eigvalsh(matrix)[0]
+        raise ValueError(f"`precision` must be positive definite; its smallest eigenvalue is {low:.3g}.")
+    return matrix
+
+
+def is_definite(matrix: np.ndarray, rounding: float = ROUNDING) -> bool:
+    """Whether a symmetric matrix is positive definite, and not by the `rounding` of its entries alone."""
+    try:
+        return bool(np.all(np.linalg.cholesky(matrix).diagonal() ** 2 > rounding * matrix.diagonal()))
+    except np.linalg.LinAlgError:
+        return False
 
 
 def _check_symmetric(difference, largest):
