@@ -35,7 +35,7 @@ from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_gradient
-from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, holds_generator
+from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -90,11 +90,18 @@ def check_methods(process):
     for part in _parts(process, {}):
         if not is_trusted(type(part).__module__):
             check_attributes(part)
+            check_current(type(part))
         for name, method in type(part)._methods.items():
             if not is_trusted(method.__module__):
                 _check_names(part, name, method)
                 _check_returns(part, name, method)
                 _check_random(f"`{name}` of {type(part).__name__}", method, set())
+
+
+def users_parts(process):
+    """What a process is made of that is the user's and no model: the process itself, a bound, an estimator."""
+    parts = (part for part in _parts(process, {}) if not isinstance(part, Model))
+    return [part for part in parts if not is_trusted(type(part).__module__)]
 
 
 def is_users(model):
