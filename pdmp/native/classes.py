@@ -253,8 +253,8 @@ def check_current(cls):
         if now.get(name, before) != before:
             raise TypeError(
                 f"something that `{name}` of {cls.__name__} names, a number, an array or a function, has changed since "
-                "it was compiled, and the machine code has what it was: define the class again, or keep in a field what "
-                "is to change."
+                "it was compiled, and the machine code has what it was: define the class again, or keep in a field "
+                "what is to change."
             )
 
 
