@@ -334,8 +334,8 @@ class FunctionModel(Model):
         if other:
             raise ValueError(
                 f"`potential_and_gradient` returns another {which} when it is called again at x = {shown(x)}, "
-                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or on what an earlier call has "
-                "left. (`check_gradient=False` skips this comparison.)"
+                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call. "
+                "(`check_gradient=False` skips this comparison.)"
             )
 
     def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
