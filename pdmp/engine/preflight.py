@@ -35,7 +35,7 @@ from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_gradient
-from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, holds_generator
+from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -90,11 +90,18 @@ def check_methods(process):
     for part in _parts(process, {}):
         if not is_trusted(type(part).__module__):
             check_attributes(part)
+            check_current(type(part))
         for name, method in type(part)._methods.items():
             if not is_trusted(method.__module__):
                 _check_names(part, name, method)
                 _check_returns(part, name, method)
                 _check_random(f"`{name}` of {type(part).__name__}", method, set())
+
+
+def users_parts(process):
+    """What a process is made of that is the user's and no model: the process itself, a bound, an estimator."""
+    parts = (part for part in _parts(process, {}) if not isinstance(part, Model))
+    return [part for part in parts if not is_trusted(type(part).__module__)]
 
 
 def is_users(model):
@@ -341,6 +348,7 @@ def _rehearse(process, chain):
             calls |= {"term_potential": (x, last), "add_term_gradient": (x, last, out)}
         for name, arguments in calls.items():
             _call(model, name, *arguments)
+        _check_written(model, "partial_curvature_bounds")
     if is_trusted(type(process).__module__) or getattr(model, "n_data", 0) > REHEARSED_DATA:
         return
     for i in np.unique(np.linspace(0, process.clocks - 1, REHEARSED_CLOCKS).astype(int)).tolist():
@@ -348,6 +356,23 @@ def _rehearse(process, chain):
     events = min(REHEARSED_EVENTS, REHEARSED_TERMS // (process.clocks * max(getattr(model, "n_data", 0), 1)))
     if process.clocks <= REHEARSED_CLOCKS:
         _rehearse_run(process, copied(chain.state), copy.deepcopy(chain.rng), events)
+
+
+def _check_written(model, name):
+    """Raise a `TypeError` if what a method of the user's leaves in `out` depends on what was there before."""
+    method, found = type(model)._methods.get(name), []
+    if method is None or is_trusted(method.__module__):
+        return
+    for before in (0.0, 1.0):
+        found.append(np.full(model.dim, before))
+        if _call(model, name, np.ones(model.dim), found[-1]) is _FAILED:
+            return
+    differ = np.flatnonzero((found[0] != found[1]) & ~np.isnan(found[0]))
+    if len(differ):
+        raise TypeError(
+            f"`{name}` of {type(model).__name__} adds to `out[{differ[0]}]`, or leaves it as it is: it must write the "
+            "bound there, `out[j] = …`, as `out` holds what an earlier call has left."
+        )
 
 
 def _rehearse_clock(process, i, state, rng):

@@ -1,9 +1,12 @@
-"""After a run: the gradient of a user's model against differences of its potential, where the run went.
+"""After a run: the gradient of a user's model against differences of its potential, and the law of a user's process.
 
 The comparison before a run (`pdmp.engine.preflight.check_target`) is made near `initial`. What is wrong elsewhere only,
 or little of what the gradient is out there, shows at positions of the run: steps are in units of its spread, and the
 partial derivatives of the data and of the prior nearly cancel. A quarter of the positions is equally spaced, the others
 are where coordinates were largest or smallest. At each the slope is compared along one direction of all coordinates.
+
+Whether a process of the user's has the law of its target is told by means that partial integration gives (Stein's
+identities): with a density exp(-U) on all of space E ∂U/∂xⱼ = 0, and E (xᵢ - m) ∂U/∂xⱼ = 1 if i = j, else 0.
 """
 
 from __future__ import annotations
@@ -12,14 +15,20 @@ import functools
 
 import numpy as np
 
-from pdmp.engine.preflight import is_users
+from pdmp.diagnostics.monte_carlo_error import standard_error
+from pdmp.engine.preflight import is_users, users_parts
 from pdmp.models.adapters.function import FunctionModel
+from pdmp.models.base import Model
 from pdmp.models.verification import shown, wrong_slope
 
 POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potentials at each
 DRAWS, NUMBERS = 512, 2_000_000  #: positions of each chain among which extremes are looked for, and numbers in them
 SHARE = 20  #: of the gradients of a run one in so many is spent on this, potentials counted alike
 TERMS = 20_000  #: and terms of a model whose gradient is compiled
+MEANS, FEWEST = 400, 64  #: draws of each chain, at most and at least, of which means are compared with those of the law
+SETTLED = 100.0  #: effective draws of a coordinate from which on it is judged: a path that is too short has another law
+PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compared for all pairs of coordinates
+WRONG, ERRORS = 0.35, 5.0  #: by how much, and by how many Monte Carlo errors, such a mean must be off to be mentioned
 
 
 def gradient_warning(run):
@@ -27,7 +36,7 @@ def gradient_warning(run):
     model = run.process.model
     if not is_users(model) or model.dim != run.dim or not any(r.length > 0.0 for r in run.records):
         return []
-    most = int(run.stats["data_passes"]) // SHARE + (TERMS // max(model.n_data, 1) if model.divisible else 0)
+    most = _affordable(run)
     own = isinstance(model, FunctionModel)
     find, rng = model.wrong_slope if own else functools.partial(wrong_slope, model), np.random.default_rng(0)
     for x, scale, chain, event in positions(run, min(POSITIONS, most // EACH)):
@@ -41,6 +50,57 @@ def gradient_warning(run):
                 f"x = {shown(x)}, is {slope:.6g}, a difference quotient of the potential {quotient:.6g}."
             ]
     return []
+
+
+def _affordable(run):
+    """How many gradients and potentials may be evaluated after a run."""
+    model = run.process.model
+    return int(run.stats["data_passes"]) // SHARE + (TERMS // max(model.n_data, 1) if model.divisible else 0)
+
+
+def law_warning(run):
+    """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target."""
+    process, model = run.process, run.process.model
+    if not users_parts(process) or not isinstance(model, Model) or model.dim != run.dim or len(run.copies) > 1:
+        return []
+    if process.rests or process.walled or run.store == "moments" or any(r.length <= 0.0 for r in run.records):
+        return []
+    n, d = min(MEANS, _affordable(run) // run.chains, int(run.events.min()), run._grid_size() or MEANS), run.dim
+    if n < FEWEST:
+        return []
+    x = run.draws(n)
+    gradients = np.array([model.gradient(row) for row in x.reshape(-1, d)]).reshape(x.shape)
+    low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
+    if not np.all(high > low) or not np.all(np.isfinite(gradients)):
+        return []
+    draws = np.min([*run.effective_draws().values()], axis=0)
+    pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS]
+    first, second = np.array(pairs).T
+    away, slopes = (x - x.mean(axis=(0, 1))) / (high - low), gradients * (high - low) / 1.35
+    values = np.concatenate([slopes, 1.35 * away[..., first] * slopes[..., second]], axis=2)
+    right = np.concatenate([np.zeros(d), (first == second).astype(float)])
+    draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n)
+    with np.errstate(all="ignore"):
+        means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
+        errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
+        off = np.where((draws > SETTLED) & (np.abs(means - right) > WRONG), np.abs(means - right) / errors, 0.0)
+    k = int(np.argmax(np.nan_to_num(off, posinf=0.0)))
+    if not off[k] > ERRORS:
+        return []
+    names = run.names()
+    i, j = (k, k) if k < d else pairs[k - d]
+    what = f"∂U/∂x times the spread of {names[k]}" if k < d else f"(x - mean) ∂U/∂x of {names[i]}"
+    what += "" if i == j else f" and {names[j]}, in units of their spreads,"
+    cause = "Its update may lack a factor, or its step be too large"
+    if not process.ticks:
+        cause = (
+            "Its rate or its jump may lack a factor (`pdmp.validation.check_clocks(process)` compares clocks and rates)"
+        )
+    return [
+        f"the draws of {type(process).__name__} have not the law of {type(model).__name__}: the mean of {what} is "
+        f"{means[k]:.2g}, with an error of {errors[k]:.1g}, and {right[k]:g} for a density without walls. {cause}, or "
+        "the warm-up is too short."
+    ]
 
 
 def positions(run, n):

@@ -142,6 +142,12 @@ def _evaluated(part, of_labels, taker, table, environment):
             f"{getattr(part, 'callee', part)}(...) returns a pandas {type(values).__name__} whose index is not that of "
             "its columns, so that values may belong to other rows: keep the index, or return `.to_numpy()`"
         )
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{getattr(part, 'callee', part)}(...) returns masked entries: leave these rows of the table out"
+        )
+    if taker is None and getattr(getattr(values, "dtype", None), "kind", None) == "c":
+        raise ValueError(f"{getattr(part, 'callee', part)}(...) returns complex numbers: {AS_REAL}")
     computes, of_bits = taker is None and not of_labels, False
     if hasattr(taker, "symbol"):
         computes = taker.symbol in ARITHMETIC

@@ -56,6 +56,7 @@ from pdmp.native.decorators import positive as positive
 from pdmp.native.decorators import vectorised as vectorised
 from pdmp.native.decorators import vectorised_inlined as vectorised_inlined
 from pdmp.native.explanations import explanation
+from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.fingerprints import fingerprint as fingerprint
 from pdmp.native.messages import CLASSES
 from pdmp.native.messages import readable as readable
@@ -235,6 +236,28 @@ def check_attributes(owner):
             )
 
 
+def _named_by_methods(cls):
+    """A hash of each method of a user's class with whatever it names; of what can be hashed."""
+    own = {m.__name__: m for m in cls._methods.values() if m.__module__.partition(".")[0] not in ("pdmp", "discrete")}
+    found = {name: fingerprint([method], overloaded=False) for name, method in own.items()}
+    return {name: value for name, value in found.items() if not value.startswith(UNIQUE)}
+
+
+def check_current(cls):
+    """Raise a `TypeError` if what a method of a compiled class names has another value than when it was compiled.
+
+    As in a notebook, where a number or a function that a class names is given a new value in a cell of its own.
+    """
+    now = _named_by_methods(cls) if cls._compiled_with else {}
+    for name, before in cls._compiled_with.items():
+        if now.get(name, before) != before:
+            raise TypeError(
+                f"something that `{name}` of {cls.__name__} names, a number, an array or a function, has changed since "
+                "it was compiled, and the machine code has what it was: define the class again, or keep in a field "
+                "what is to change."
+            )
+
+
 def _hides(name, attribute, what):
     return TypeError(f"{name} sets `self.{attribute}`, which hides {what}: give it another name.")
 
@@ -278,7 +301,7 @@ class Compiled:
         for name, method in methods.items():
             setattr(tuple_class, name, method)
         cls._tuple = tuple_class
-        cls._registered = False
+        cls._registered, cls._compiled_with = False, {}
 
     def __repr__(self):
         return getattr(self, "_text", None) or super().__repr__()
@@ -316,7 +339,7 @@ class Compiled:
         if not cls._registered and not config.DISABLE_JIT:
             # Not earlier, when the class is defined: its methods may name functions that are defined after it.
             _register(cls, cls._tuple, cls._methods)
-            cls._registered = True
+            cls._registered, cls._compiled_with = True, _named_by_methods(cls)
         values = []
         for name, annotation in cls._annotations.items():
             try:

@@ -118,7 +118,7 @@ class _Overloads:
 _overloads = _Overloads(infer.__self__, lower_builtin.__self__)
 
 
-def fingerprint(functions, named_only=()):
+def fingerprint(functions, named_only=(), overloaded=True):
     """Hash of functions and, transitively, of whatever they name.
 
     Parameters
@@ -126,6 +126,8 @@ def fingerprint(functions, named_only=()):
     functions : iterable of callable
     named_only : tuple of str
         Packages whose functions enter by name only, for hashes that should not change with the packages' versions.
+    overloaded : bool, default True
+        Whether overloads count, which any later import may add.
 
     Returns
     -------
@@ -134,6 +136,7 @@ def fingerprint(functions, named_only=()):
         with the class of what cannot be hashed.
     """
     walk = _Walk(named_only)
+    walk.overloaded = overloaded
     for function in functions:
         walk.value(function)
     return walk.digest.hexdigest() if walk.complete else f"{UNIQUE}{walk.digest.hexdigest()}-{walk.kinds[0]}"
@@ -216,7 +219,7 @@ class _Walk:
     """One traversal; `seen` holds references to the objects met, so that none is deleted and its id used again."""
 
     def __init__(self, named_only, seen=None):
-        self.digest, self.complete, self.package = hashlib.sha256(), True, None
+        self.digest, self.complete, self.package, self.overloaded = hashlib.sha256(), True, None, True
         self.named_only, self.seen = named_only, {} if seen is None else seen
         self.kinds = []  #: classes of what cannot be hashed
 
@@ -292,7 +295,7 @@ class _Walk:
     def apart(self, value):
         """Hash of one member of a set: members are hashed one by one and sorted, as a set has no order."""
         walk = _Walk(self.named_only, dict(self.seen))
-        walk.package = self.package
+        walk.package, walk.overloaded = self.package, self.overloaded
         walk.value(value)
         self.complete &= walk.complete
         self.kinds += walk.kinds
@@ -399,7 +402,7 @@ class _Walk:
         Functions of this package work on numbers, arrays and classes of which it knows the methods: what others
         overload is for objects of theirs, and must not make its machine code another.
         """
-        for module, name, code, options in _overloads.found(things, names):
+        for module, name, code, options in _overloads.found(things, names) if self.overloaded else ():
             if self.package != _root(__name__) or _root(module) == self.package:
                 self.add("overload", name)
                 self.value(options)

@@ -807,3 +807,27 @@ def test_what_a_failed_attempt_has_changed_is_restored(monkeypatch):
     array = np.array([1.0, 2.0])
     assert preflight._call(owner, "method", array, memory, np.random.default_rng(1)) == 7
     assert seen[0] == seen[1] and list(array) == [2.0, 3.0] and list(memory.inner[0]) == [5.0, 6.0]
+
+
+class Bounds(pdmp.models.Gaussian):
+    """N(0, I), whose bounds are written, added to what `out` holds, or left out in one coordinate."""
+
+    wrong: int
+
+    def __init__(self, wrong):
+        super().__init__([0.0, 0.0], [1.0, 1.0])
+        self.wrong = wrong
+
+    @pdmp.compiled
+    def partial_curvature_bounds(self, v, out):
+        for j in range(self.dim):
+            if self.wrong != 2 or j == 0:
+                out[j] = v[j] * v[j] + (out[j] if self.wrong == 1 else 0.0)
+
+
+@pytest.mark.parametrize(("wrong", "place"), [(1, 0), (2, 1)])
+def test_bounds_that_are_added_to_earlier_ones_are_refused(wrong, place):
+    """The bounds would grow from proposal to proposal, and the run never end."""
+    with pytest.raises(TypeError, match=rf"`partial_curvature_bounds` of Bounds adds to `out\[{place}\]`, or leaves"):
+        pdmp.sample(pdmp.ZigZag(Bounds(wrong), thinning="affine"), events=10, seed=1)
+    assert pdmp.sample(pdmp.ZigZag(Bounds(0), thinning="affine"), events=10, seed=1).events[0] == 10

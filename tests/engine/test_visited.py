@@ -9,8 +9,9 @@ import pytest
 import discrete
 import pdmp
 from pdmp.engine import visited
-from pdmp.engine.visited import gradient_warning, positions
+from pdmp.engine.visited import gradient_warning, law_warning, positions
 from pdmp.models import from_function
+from pdmp.native.classes import positive
 
 pytestmark = pytest.mark.exact
 
@@ -194,3 +195,113 @@ def test_coordinates_that_do_not_move_have_a_scale():
     (x, scale, chain, event), *_ = positions(run, 4)
     assert chain == event == 0 and np.all(scale > 0.0) and np.all(np.isfinite(scale))
     assert not gradient_warning(run)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# The law of a user's process
+
+TARGET = pdmp.models.Gaussian([1.0, -1.0], [[4.0, 1.0], [1.0, 1.0]])
+
+
+class Langevin(discrete.Brownian):
+    """θ ← θ - γ∇U(θ) + √(factor γ) ξ, with one noise for both coordinates if `shared`: right is 2, and not shared."""
+
+    factor: float
+    shared: bool
+
+    def __init__(self, provider, factor=2.0, shared=False, step=0.05):
+        super().__init__(provider, step)
+        self.factor, self.shared = factor, shared
+
+    @pdmp.compiled
+    def move(self, x, v, memory, z, rng, counts):
+        self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
+        step = self.schedule.step(memory.taken[0])
+        for j in range(x.shape[0]):
+            x[j] += math.sqrt(self.factor * step) * z[0 if self.shared else j] - step * memory.gradient[j]
+        return True
+
+
+class Slack(pdmp.BPS):
+    """The Bouncy Particle Sampler, of which a share of the bounces is left out."""
+
+    share: float
+
+    def __init__(self, target, share=0.0):
+        super().__init__(target, refresh_rate=0.7, velocities="gaussian", thinning="affine")
+        self.share = share
+
+    @pdmp.compiled
+    def rate(self, state, i, now, rng):
+        self.evaluate(state, now, rng)
+        return (1.0 - self.share) * positive(self.along(state))
+
+
+LAW = r"the draws of {} have not the law of {}: the mean of {} is {}, with an error of"
+
+
+@pytest.mark.filterwarnings("ignore:configurational temperature")
+@pytest.mark.parametrize(
+    ("make", "what", "value"),
+    [
+        (lambda: Langevin(TARGET, factor=1.0), r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"0\.[456]\d?"),
+        (lambda: Langevin(TARGET, factor=4.0), r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"[\d.]+"),
+        (
+            lambda: Langevin(TARGET, shared=True),
+            r"\(x - mean\) ∂U/∂x of x\[.\] and x\[.\], in units of their spreads,",
+            r"[\d.-]+",
+        ),
+        (lambda: Slack(TARGET, share=0.5), r"\(x - mean\) ∂U/∂x of x\[[01]\]", r"[12](\.\d)?"),
+    ],
+)
+def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, tmp_path):
+    budget = {"steps": 12_000} if make().ticks else {"time": 4_000.0}
+    match = LAW.format(type(make()).__name__, "Gaussian", what, value)
+    for chains, store in ((1, "skeleton"), (3, "grid")):
+        with pytest.warns(UserWarning, match=match):
+            run = pdmp.sample(make(), seed=1, chains=chains, initial=[1.0, -1.0], store=store, **budget)
+        (said,) = [text for text in run.summary().warnings if "have not the law" in text]
+        assert said.rstrip(".") in run.said
+    run.save(tmp_path / "run.npz")
+    assert said in pdmp.load(tmp_path / "run.npz").summary().warnings
+
+
+def test_a_mean_elsewhere_is_another_law():
+    class Pushed(Langevin):
+        @pdmp.compiled
+        def move(self, x, v, memory, z, rng, counts):
+            self.provider.gradient(x, memory.provider, rng, memory.gradient, counts)
+            step = self.schedule.step(memory.taken[0])
+            for j in range(x.shape[0]):
+                x[j] += math.sqrt(2.0 * step) * z[j] - step * (memory.gradient[j] + 1.0)
+            return True
+
+    with pytest.warns(
+        UserWarning, match=LAW.format("Pushed", "Gaussian", r"∂U/∂x times the spread of x\[[01]\]", r"-[\d.]+")
+    ):
+        pdmp.sample(Pushed(TARGET), steps=4_000, seed=1, initial=[1.0, -1.0])
+
+
+def test_right_and_short_runs_of_a_users_process_are_not_spoken_of():
+    """Also where a coordinate has hardly been explored: of standard deviations 0.001, 1 and 100."""
+    wide = pdmp.models.Gaussian(np.zeros(3), [1e6, 1.0, 1e-4])
+    for seed in range(3):
+        for chains in (1, 3):
+            runs = [
+                pdmp.sample(Langevin(TARGET, step=0.1), steps=2_000, seed=seed, chains=chains),
+                pdmp.sample(Slack(TARGET), time=60.0, seed=seed, chains=chains),
+                pdmp.sample(Slack(TARGET), time=600.0, seed=seed, chains=chains, store="grid"),
+                pdmp.sample(Slack(wide), events=3_000, seed=seed, chains=chains),
+            ]
+            assert not any(run.info["wrong_gradient"] for run in runs)
+    frozen = pdmp.sample(Langevin(TARGET, factor=1.0, step=1e-9), steps=200, seed=1)
+    assert not law_warning(frozen)
+
+
+def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):
+    monkeypatch.setattr(visited, "standard_error", lambda *_: pytest.fail("looked at"))
+    pdmp.sample(pdmp.BPS(TARGET), events=400, seed=1)
+    pdmp.sample(pdmp.Bounded(Slack(TARGET, share=0.5), lower=-9.0), time=300.0, seed=1)
+    pdmp.sample(Slack(TARGET, share=0.5), time=300.0, seed=1, store="moments")
+    with pytest.raises(pytest.fail.Exception, match="looked at"):
+        pdmp.sample(Slack(TARGET), time=300.0, seed=1)

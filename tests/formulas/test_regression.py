@@ -294,6 +294,25 @@ def test_values_of_other_rows_are_refused(function, formula):
         assert "\n" not in str(caught.value)
 
 
+def masked(x):
+    return np.ma.masked_greater(x, np.sort(x)[-2])
+
+
+def root(x):
+    return np.emath.sqrt(x - 100.0)
+
+
+@pytest.mark.parametrize("formula", ["y ~ {}", "{} ~ z", "y ~ z:{}", "y ~ z + I({} + z)", "y ~ z + (0 + {} | k)"])
+def test_masked_and_complex_values_of_functions_are_refused(formula):
+    """Not taken for the numbers below the mask, or for their real parts; np.real of them is a number."""
+    t = small_numbers()
+    for function, said in (("masked", "masked entries: leave these rows"), ("root", "complex numbers: take np.real")):
+        with pytest.raises(ValueError, match=rf"cannot be evaluated: .*\(\.\.\.\) returns {said}"):
+            made(formula.format(f"{function}(x)"), data=t)
+    real = made("y ~ np.real(root(x)) + np.abs(root(x))", data=t)[0]
+    np.testing.assert_allclose(original(real)[:, 1], np.sqrt(np.maximum(np.asarray(t["x"], float) - 100.0, 0.0)))
+
+
 def test_labels_that_functions_return_do_not_wrap():
     """They are whole numbers of 64 bits, and sums of truth values no "or"; truth values alone are labels."""
     t = pandas.DataFrame(small_numbers() | {"x": np.arange(N) % 3 * 50, "z": 64})

@@ -617,6 +617,23 @@ def test_from_function_refuses(function, arguments, error, message):
         from_function(function, **{"dim": 2, **arguments})
 
 
+@pytest.mark.parametrize("which", ["U", "gradient"])
+@pytest.mark.parametrize("change", [1e-9, 0.3])
+def test_a_function_whose_value_changes_from_call_to_call_is_refused(which, change):
+    """As by random numbers, or by a counter that an earlier call has left, however little."""
+    calls = []
+
+    def both(x, change=change):
+        calls.append(x)
+        more = change * len(calls)
+        return 0.5 * x @ x + (more if which == "U" else 0.0), x + (more * (np.arange(2) == 1) if which != "U" else 0.0)
+
+    with pytest.raises(ValueError, match=rf"returns another {which} when it is called again at x = .*on x alone"):
+        from_function(both, 2)
+    from_function(both, 2, check_gradient=False)
+    from_function(functools.partial(both, change=1e-14), 2)  # as sums in another order
+
+
 def test_wrong_gradient_is_reported_with_both_numbers_and_can_be_let_through():
     def wrong(x):
         return 5.0 * x @ x, 20.0 * x

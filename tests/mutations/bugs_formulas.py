@@ -1008,3 +1008,9 @@ BUGS += [
         ("of a pass stay open", SOURCES, "                self._bar.close()\n            self._bar = None", "                self._bar = None", BARS),
     ]
 ]  # fmt: skip
+
+MASKED = f"{TESTS}::test_masked_and_complex_values_of_functions_are_refused"
+BUGS += [
+    Bug("returned: masked values are numbers", "pdmp/formulas/design.py", "if np.ma.is_masked(values):", "if False:", (MASKED,), "formulae"),
+    Bug("returned: complex numbers are their real parts", "pdmp/formulas/design.py", 'None) == "c":', 'None) == "-":', (MASKED,), "formulae"),
+]  # fmt: skip

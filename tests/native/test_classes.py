@@ -8,7 +8,8 @@ import pdmp
 from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
-from pdmp.native.classes import entry, inlined, vectorised
+from pdmp.native import fingerprints
+from pdmp.native.classes import _named_by_methods, check_current, entry, inlined, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
 
@@ -245,3 +246,67 @@ def test_what_compiled_a_function_first_does_not_change_its_sums():
     x = np.random.default_rng(1).standard_normal(1_001)
     reordered(x)  # numba would let `total` reorder its sums from then on
     assert in_order(x) == sum(x.tolist())
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# What methods name
+
+
+SCALE = 1.0
+SCALES = np.array([1.0])
+
+
+def halved(x):
+    return 0.5 * SCALE * x
+
+
+class Named(pdmp.Model):
+    """N(0, 1 / SCALE), by a number, an array or a function that its methods name."""
+
+    kind: int
+
+    def __init__(self, kind):
+        super().__init__(dim=1)
+        self.kind = kind
+
+    @compiled
+    def potential(self, x):
+        return x[0] * inlined_half(x[0]) if self.kind else 0.5 * SCALES[0] * x[0] ** 2
+
+    @compiled
+    def add_gradient(self, x, out):
+        out[0] += 2.0 * inlined_half(x[0]) if self.kind else SCALES[0] * x[0]
+
+
+inlined_half = inlined(halved)
+CHANGED = r"something that `potential` of Named names, a number, an array or a function, has changed since it was"
+
+
+@pytest.mark.exact
+@pytest.mark.quick
+@pytest.mark.parametrize("name", ["SCALE", "SCALES", "inlined_half"])
+def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monkeypatch):
+    """As in a notebook, where numbers and functions have cells of their own: machine code has what they were."""
+    model = Named(1)
+    run = pdmp.sample(pdmp.ZigZag(model), events=20, seed=1)
+    if not JIT:  # then nothing is compiled, and everything as it is now
+        assert not Named._compiled_with
+        monkeypatch.setattr(Named, "_compiled_with", _named_by_methods(Named))
+        assert Named._compiled_with
+    check_current(Named)
+    new = {"SCALE": 4.0, "SCALES": np.array([4.0]), "inlined_half": inlined(lambda x: 2.0 * x)}[name]
+    monkeypatch.setitem(globals(), name, new)
+    for sampled in (lambda: pdmp.sample(pdmp.ZigZag(model), events=20, seed=1), lambda: pdmp.auto(Named(0), seed=1)):
+        with pytest.raises(TypeError, match=CHANGED):
+            sampled()
+    monkeypatch.undo()
+    assert np.array_equal(pdmp.sample(pdmp.ZigZag(model), events=20, seed=1).mean(), run.mean())
+
+
+@pytest.mark.exact
+def test_what_a_library_tells_numba_later_changes_nothing_that_is_compiled(monkeypatch):
+    before = _named_by_methods(Named)
+    monkeypatch.setattr(fingerprints._Overloads, "found", lambda *_: [("elsewhere", "f", halved, None)])
+    assert _named_by_methods(Named) == before and before.keys() == {"potential", "add_gradient"}
+    assert fingerprints.fingerprint([halved]) != fingerprints.fingerprint([halved], overloaded=False)
+    assert not _named_by_methods(LogisticRegression) and not _named_by_methods(discrete.SGLD)

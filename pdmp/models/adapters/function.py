@@ -27,6 +27,7 @@ from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown
 from pdmp.native.classes import compiled, fingerprint
 
 #: potential = answer(address of x, address of the gradient to add to, or 0)
+SAME = 1e4  #: times the resolution: by how much a value may differ that is computed again, as sums in threads do
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -307,6 +308,7 @@ class FunctionModel(Model):
             if not (math.isfinite(here) and np.all(np.isfinite(gradient))):
                 continue  # beyond the support, perhaps
             compared += 1
+            self._compare_again(x, here, gradient)
             found = self.wrong_slope(x, rng, FEW_DIRECTIONS, (here, gradient), seen=seen)
             if found is not None:
                 j, slope, quotient = found
@@ -318,6 +320,23 @@ class FunctionModel(Model):
                 )
         if compared:
             warn_of_blindness(self, seen)
+
+    def _compare_again(self, x, here, gradient):
+        """Raise a `ValueError` if U or ∇U is not the same a second time, but for the order of sums."""
+        again, second = self._evaluated(x)
+        allowed = SAME * self.resolution
+        other = abs(again - here) > allowed * max(1.0, abs(here))
+        which, was, now = "U", here, again
+        if not other:
+            j = int(np.argmax(np.abs(second - gradient)))
+            other = abs(second[j] - gradient[j]) > allowed * max(1.0, np.abs(gradient).max())
+            which, was, now = "gradient", gradient[j], second[j]
+        if other:
+            raise ValueError(
+                f"`potential_and_gradient` returns another {which} when it is called again at x = {shown(x)}, "
+                f"{now:.8g} after {was:.8g}: it must depend on x alone, not on random numbers or an earlier call. "
+                "(`check_gradient=False` skips this comparison.)"
+            )
 
     def wrong_slope(self, x, rng, most, here=None, scale=None, seen=None):
         """As `pdmp.models.verification.wrong_slope`; `here` is (U, ∇U)."""
