@@ -238,7 +238,7 @@ def check_attributes(owner):
 
 def _named_by_methods(cls):
     """A hash of each method of a user's class with whatever it names; of what can be hashed."""
-    own = {m.__name__: m for m in cls._methods.values() if m.__module__.partition(".")[0] not in ("pdmp", "discrete")}
+    own = {m.__name__: m for m in cls._methods.values() if m.__module__.partition(".")[0] != "pdmp"}
     found = {name: fingerprint([method], overloaded=False) for name, method in own.items()}
     return {name: value for name, value in found.items() if not value.startswith(UNIQUE)}
 
