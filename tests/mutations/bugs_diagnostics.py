@@ -100,7 +100,7 @@ BUGS = [
         ("Gaussian kernel: another bandwidth", "pdmp/diagnostics/stein/kernels.py", "self.rate = 0.5 / float(bandwidth) ** 2", "self.rate = 1.0 / float(bandwidth) ** 2", STEIN),
         ("stein: chains that ran away", "pdmp/diagnostics/stein/inputs.py", "> FARTHEST", "> math.inf", STEIN),
         ("stein: singular covariances", "pdmp/diagnostics/stein/inputs.py", "least = 1e-10  #", "least = 0.0  #", STEIN),
-        ("ess of what never moved", N, "np.where(constant, np.nan, found", "np.where(False, np.nan, found", SUMMARY),
+        ("ess of what never moved", N, "np.where(_constant(draws), np.nan, _each", "np.where(False, np.nan, _each", SUMMARY),
         ("draws that never moved go unsaid", N, "    if len(constant):\n", "    if len(constant) > 10**9:\n", SUMMARY),
         ("acf: fewer draws than dimensions", V, "if run.chains * draws <= run.dim:", "if run.chains * draws <= 0:", EVENTS),
         ("acf: directions of no movement go unsaid", V, "    if len(still):\n", "    if len(still) > 10**9:\n", EVENTS),
