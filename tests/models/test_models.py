@@ -618,9 +618,9 @@ def test_from_function_refuses(function, arguments, error, message):
 
 
 @pytest.mark.parametrize("which", ["U", "gradient"])
-@pytest.mark.parametrize("change", [1e-9, 0.3])
+@pytest.mark.parametrize("change", [1e-5, 0.3])
 def test_a_function_whose_value_changes_from_call_to_call_is_refused(which, change):
-    """As by random numbers, or by a counter that an earlier call has left, however little."""
+    """As by random numbers, or by a counter that an earlier call has left: a hundred thousandth is seen."""
     calls = []
 
     def both(x, change=change):
@@ -631,7 +631,7 @@ def test_a_function_whose_value_changes_from_call_to_call_is_refused(which, chan
     with pytest.raises(ValueError, match=rf"returns another {which} when it is called again at x = .*on x alone"):
         from_function(both, 2)
     from_function(both, 2, check_gradient=False)
-    from_function(functools.partial(both, change=1e-14), 2)  # as sums in another order
+    from_function(functools.partial(both, change=1e-8), 2)  # less than sums in another order leave of float32
 
 
 def test_wrong_gradient_is_reported_with_both_numbers_and_can_be_let_through():

@@ -26,8 +26,9 @@ from pdmp.models.transforms import coordinate_names
 from pdmp.models.verification import FEW_DIRECTIONS, directions, first_of, shown, slopes_differ, warn_of_blindness
 from pdmp.native.classes import compiled, fingerprint
 
+#: By how much a value that is computed again may differ: times the resolution, as sums in threads do, and at least.
+SAME, LEAST = 1e4, 1e-6
 #: potential = answer(address of x, address of the gradient to add to, or 0)
-SAME = 1e4  #: times the resolution: by how much a value may differ that is computed again, as sums in threads do
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_size_t, ctypes.c_size_t)
 
 
@@ -324,7 +325,7 @@ class FunctionModel(Model):
     def _compare_again(self, x, here, gradient):
         """Raise a `ValueError` if U or ∇U is not the same a second time, but for the order of sums."""
         again, second = self._evaluated(x)
-        allowed = SAME * self.resolution
+        allowed = max(SAME * self.resolution, LEAST)
         other = abs(again - here) > allowed * max(1.0, abs(here))
         which, was, now = "U", here, again
         if not other:
