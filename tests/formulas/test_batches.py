@@ -285,6 +285,15 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
         made("y ~ x", "gaussian", path)
 
 
+@pytest.mark.parametrize("more", [1, -1])
+def test_another_number_of_rows_in_the_second_pass(more, tmp_path, monkeypatch):
+    """Rows that come in neither the size nor the time of a file: the passes are compared."""
+    code = batches._code
+    monkeypatch.setattr(batches, "_code", lambda common, part, first, kept: code(common, part, first, kept + more))
+    with pytest.raises(ValueError, match="another number of rows in the second pass"):
+        made("y ~ x", "gaussian", write(table(), tmp_path, "csv"))
+
+
 def test_separation_is_looked_for_among_some_rows_and_confirmed_among_all(monkeypatch):
     monkeypatch.setattr(fitting, "SEPARATION_ROWS", 6)
     t = table()

@@ -325,6 +325,16 @@ def test_other_links():
     np.testing.assert_allclose(model.pointwise_log_likelihood([0.9, 1.2]), expected, rtol=1e-10)
 
 
+def test_angles_whose_direction_is_linear():
+    family, rng = families.von_mises.linked(mu="identity"), np.random.default_rng(2)
+    y, mu, a = rng.uniform(-math.pi, math.pi, 50), rng.uniform(-2.5, 2.5, 50), rng.uniform(-1.0, 2.0, 50)
+    np.testing.assert_allclose(family.log_density(y, mu, a), stats.vonmises.logpdf(y, exp(a), mu), rtol=1e-9)
+    p = pdmp.Parameters(m=1, a=1)
+    model = sum_of_terms(p, [family.rows(y, mu=p.m, kappa=p.a)])
+    found = model.pointwise_log_likelihood([1.4, 0.6])
+    np.testing.assert_allclose(found, stats.vonmises.logpdf(y, exp(0.6), 1.4), rtol=1e-9)
+
+
 def test_of_one_s_own():
     family = Family("own", lambda y, z: z + y * np.exp(-z), links={"mu": "log"}, response="positive")
     assert Family("own", lambda y, z, w: z + w).parameters == ("z", "w")

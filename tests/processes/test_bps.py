@@ -679,6 +679,12 @@ def test_a_hessian_that_is_no_mass():
         pdmp.DirectionalBPS(Trough()).resolve(np.zeros(2))
 
 
+def test_nothing_is_said_of_isotropy_where_no_mode_is_found(monkeypatch):
+    process = pdmp.BPS(ISOTROPIC, refresh_rate=0.0)
+    monkeypatch.setattr(Gaussian, "quick_mode", lambda model: None)
+    process.resolve(MEAN)  # without a warning, which would be an error here
+
+
 def test_a_process_without_refreshment_on_an_isotropic_target_warns():
     for process in (
         pdmp.BPS(ISOTROPIC, refresh_rate=0.0),
