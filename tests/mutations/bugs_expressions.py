@@ -212,6 +212,8 @@ BUGS = [
             "mu * shape * rng.standard_gamma",
             FAMILY_TESTS,
         ),
+        ("families: half the tangent", FAMILIES, "sin(u) / (1.0 + cos(u))", "sin(u) / (1.0 - cos(u))", FAMILY_TESTS),
+        ("families: any angle", FAMILIES, "np.abs(y) <= math.pi,", "np.abs(y) <= 400.0,", FAMILY_TESTS),
         (
             "families: angles about the other side",
             FAMILIES,
