@@ -65,6 +65,8 @@ class Functional:
         if isinstance(other, Functional):
             if not other.is_of(self.sizes):
                 raise ValueError("functionals of different `pdmp.Parameters` cannot be added.")
+            if isinstance(other, Block) and other.size > 1:
+                other._several()
             _same_rows(self.n, other.n)
             offset = self.offset if other.offset is None else other.offset
             if self.offset is not None and other.offset is not None:
@@ -93,7 +95,14 @@ class Functional:
     def __rsub__(self, other: Any) -> Functional:
         return -self + other
 
+    def _no_array(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "a functional is no array: the matrix stands first and is an array itself, as in X @ p.rate, or "
+            "table.to_numpy() @ p.rate for a pandas.DataFrame."
+        )
+
     __radd__, __rmul__ = __add__, __mul__
+    __matmul__ = __array__ = _no_array
 
 
 class Block(Functional):
