@@ -119,6 +119,7 @@ def terms(loss: Callable, data: Sequence[ArrayLike] = (), at: Sequence[Functiona
         The first arguments, a number of each for each row.
     at : sequence of Functional
         The other arguments: ``X @ p.rate``, ``p.effect[group]``, ``p.log_shape``, and sums and multiples of these.
+        An X of 256 MB or more is not copied: do not change it afterwards.
 
     Returns
     -------
