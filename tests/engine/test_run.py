@@ -928,7 +928,10 @@ def _clock(text):
     "text, message",
     [
         ("return now + self.scael, 1.0", r"`clock` of Mine uses `self.scael`: did you mean `scale`\?"),
-        ("return now + self.other, 1.0", "`clock` of Mine uses `self.other`: .* in the class Mine: a line `other: float`"),
+        (
+            "return now + self.other, 1.0",
+            "`clock` of Mine uses `self.other`: .* in the class Mine: a line `other: float`",
+        ),
         ("return now + self.helper(), 1.0", "`self.helper`: `helper` is a method of Mine that is not marked @compiled"),
         ("return now + self.zzz, 1.0", "`self.zzz`: Mine has neither a field nor a compiled method of that name"),
         ("return now + self.flow.positoin(0, 1., 1., 1.), 1.0", r"`self.flow.positoin`: did you mean `position`\?"),
