@@ -27,6 +27,7 @@ from pdmp.automatic.windows import ends, gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.errors import SamplingError
 from pdmp.models.base import Model
+from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
 from pdmp.processes.hmc import HMC
 from pdmp.processes.mass import Diagonal, LowRank, lower, mass_of
@@ -257,6 +258,14 @@ def spaced_points(model: Model, run: Run) -> tuple[np.ndarray, np.ndarray]:
     return x[finite], gradients[finite]
 
 
+def _failure(model, window, run, why):
+    return SamplingError(
+        f"the warm-up of {type(model).__name__} failed in window {window + 1}: {why}. For parameters with bounds use "
+        "`transforms=`, or pdmp.Bounded; else give proper priors, `initial=`, or a process of your choice.",
+        run=run,
+    )
+
+
 def learn_metric(
     model: Model, starts: Starts, seed: np.random.SeedSequence, target_acceptance: float | None = None
 ) -> Metric:
@@ -276,17 +285,17 @@ def learn_metric(
         process = hamiltonian(model, mass, far, target_acceptance=target_acceptance)
         run, was_far = run_window(process, points, child, length), far
         if all(record.stopped == "failed" or record.length <= 0.0 for record in run.records):
-            raise SamplingError(
-                f"the warm-up of {type(model).__name__} failed in window {k + 1}: its gradient is not finite where the "
-                "chains went. For parameters with bounds use `transforms=`, or pdmp.Bounded; else give `initial=`, or "
-                "a process of your choice.",
-                run=run,
-            )
+            raise _failure(model, k, run, "its gradient is not finite where the chains went")
         x, gradients = spaced_points(model, run)
         spent += gradients_of(run) + len(x)
         points = ends(run, points)
         # Where hardly anything was accepted the points say nothing of the target, and the step adapts.
         if len(np.unique(x, axis=0)) > (model.dim if dense else min(model.dim, FEW)):
+            with np.errstate(over="ignore", invalid="ignore"):
+                spread = x.std(axis=0)
+            for j in np.flatnonzero(~((spread > 0.0) & (spread < np.inf)))[:1]:
+                name = coordinate_names(model.variables, model.transforms)[j]
+                raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, as of an improper posterior")
             with one_thread():
                 gaussian = fitted_gaussian(x, gradients, dense)
                 change = distance(root, gaussian.root)

@@ -34,7 +34,7 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.propriety import find_improper
 from pdmp.models.sums_of_terms import SumOfTerms
-from pdmp.models.verification import check_gradient
+from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
@@ -118,12 +118,14 @@ def check_target(model):
     """Raise a `ValueError` if the gradient of a user's model is not that of its potential; once for each model.
 
     Term by term at few points and data, for at most some tenths of a second, which `pdmp.Model.check_gradient` does for
-    more; and over all data together, in every coordinate. See `pdmp.engine.visited` for what is compared after a run.
+    more; and over all data together, in every coordinate. So is what it says that something equals, such as Hv. See
+    `pdmp.engine.visited` for what is compared after a run.
     """
     if isinstance(model, FunctionModel) or not is_users(model) or model in _compared:
         return
     try:
-        check_gradient(model, points=3, data=6, seed=0, seconds=0.2)
+        if check_gradient(model, points=3, data=6, seed=0, seconds=0.2):
+            check_equations(model, REHEARSED_DATA)
     except (AttributeError, NameError, TypeError, LookupError):
         return  # `rehearse` names the line
     _compared.add(model)

@@ -288,3 +288,23 @@ def test_a_gradient_that_is_not_finite_where_chains_go():
     with pytest.raises(pdmp.SamplingError, match="failed in window 1") as caught:
         learn_metric(trap, starts, seed())
     assert caught.value.run.chains == 2
+
+
+@pytest.mark.filterwarnings("ignore")  # that the posterior is improper, and overflow
+def test_chains_that_go_without_end_are_a_failure_in_words():
+    """They go so far that the square of a coordinate is beyond floats."""
+    p = pdmp.Parameters(b=1)
+    model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: np.logaddexp(0, z), at=[p.b])])
+    said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper posterior\. For"
+    with pytest.raises(pdmp.SamplingError, match=said) as caught:
+        pdmp.sample(model, gradients=3_000, chains=2, seed=1)
+    assert caught.value.run is not None
+
+
+def test_a_coordinate_that_stands_still_is_a_failure_in_words(monkeypatch):
+    """As the mean of equal numbers where their spread goes to 0."""
+    model = pdmp.models.Gaussian(np.zeros(3), np.ones(3))
+    points = rng().standard_normal((40, 3)) * [1.0, 0.0, 1.0]
+    monkeypatch.setattr(metric, "spaced_points", lambda *_: (points, points))
+    with pytest.raises(pdmp.SamplingError, match=r"failed in window 1: x\[1\] has a spread of 0, as of an improper"):
+        learn_metric(model, find_starts(model, 2, rng()), seed())

@@ -258,3 +258,11 @@ BUGS += [
         ("starts with the transposed root", "@ process.reference.root.T\n", "@ process.reference.root\n"),
     ]
 ]
+
+SPREAD = "tests/automatic/test_metric.py::test_a_coordinate_that_stands_still_is_a_failure_in_words"
+ENDLESS = "tests/automatic/test_metric.py::test_chains_that_go_without_end_are_a_failure_in_words"
+BUGS += [
+    Bug("metric: coordinates that stand still", "pdmp/automatic/metric.py", "(spread > 0.0) & (spread < np.inf)", "(spread < np.inf)", (SPREAD,)),
+    Bug("metric: coordinates beyond floats", "pdmp/automatic/metric.py", "(spread > 0.0) & (spread < np.inf)", "(spread != 0.0)", (ENDLESS,)),
+    Bug("metric: another coordinate is named", "pdmp/automatic/metric.py", "coordinate_names(model.variables, model.transforms)[j]", "coordinate_names(model.variables, model.transforms)[-1]", (SPREAD,)),
+]  # fmt: skip
