@@ -18,6 +18,14 @@ BUGS = [
             "mean, sd = X.mean(axis=0), X.std(axis=0)",
             OWN,
         ),
+        ("rows that end with a separator are shifted", FORMATS, "if not any(row[-1] for", "if not any(row for", OWN),
+        (
+            "labels of text are never missing",
+            FORMATS,
+            "value.strip().lower() in MISSING for value in a",
+            "False for value in a",
+            OWN,
+        ),
         ("sparse columns scaled by all rows", DATASET, "    part = X[train]\n", "    part = X\n", OWN),
         ("sparse columns divided by the root mean square", DATASET, "- mean * mean\n", "\n", OWN),
         (
