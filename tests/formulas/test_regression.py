@@ -1725,6 +1725,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         ('fit "y ~ age" none.csv', "there is no file 'none.csv'"),
         ('fit "y ~ age" table.csv --ess -1', "--ess must be positive and finite, got -1"),
         ('fit "y ~ age" table.csv --save no/run.npz', "--save names a file in"),
+        (
+            'fit "y ~ age" table.csv --draws d.csv --predict table.csv --predictions d.csv',
+            "--predictions would overwrite",
+        ),
+        ('fit "y ~ age" table.csv --predict new.csv --draws new.csv', "--draws would overwrite 'new.csv'"),
     ]:
         code, _, said = run(call)
         assert code == 2 and says in said and said.count("\n") == 1

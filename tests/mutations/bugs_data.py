@@ -26,6 +26,27 @@ BUGS = [
             "False for value in a",
             OWN,
         ),
+        (
+            "the command overwrites what it reads",
+            "pdmp/cli.py",
+            "for path in read if path is not None}",
+            "for path in ()}",
+            "tests/test_cli.py::test_outputs_do_not_overwrite_what_is_read",
+        ),
+        (
+            "outputs overwrite one another",
+            "pdmp/cli.py",
+            "            taken.add(path.resolve())\n",
+            "",
+            "tests/test_cli.py::test_outputs_do_not_overwrite_what_is_read",
+        ),
+        (
+            "devices are replaced by files",
+            "pdmp/engine/storage.py",
+            "if os.path.exists(path) and not os.path.isfile(path)",
+            "if os.path.isdir(path)",
+            "tests/faults/test_bad_values.py",
+        ),
         ("sparse columns scaled by all rows", DATASET, "    part = X[train]\n", "    part = X\n", OWN),
         ("sparse columns divided by the root mean square", DATASET, "- mean * mean\n", "\n", OWN),
         (
