@@ -19,7 +19,6 @@ import inspect
 import numbers
 import os
 import random
-import sys
 import time as _time
 import types
 import warnings
@@ -36,6 +35,7 @@ from pdmp.models.propriety import find_improper
 from pdmp.models.sums_of_terms import SumOfTerms
 from pdmp.models.verification import check_equations, check_gradient
 from pdmp.native.classes import GENERATORS, Compiled, cell_value, check_attributes, check_current, holds_generator
+from pdmp.native.fingerprints import is_standard
 from pdmp.process import CERTAIN, HORIZON, Process, State, last_moved
 
 #: Largest number of data for a rehearsal of a process in plain Python, and number of clocks that are rehearsed.
@@ -280,7 +280,7 @@ def _check_random(where, function, seen):
     """Raise a `TypeError` if the function, or one that it calls, uses another generator than the run's."""
     function = getattr(function, "py_func", function)  # of a numba dispatcher
     package = (function.__module__ or "").partition(".")[0]
-    if id(function) in seen or package in _trusted or package in sys.stdlib_module_names - {"__main__"}:
+    if id(function) in seen or package in _trusted or is_standard(package):
         return
     seen.add(id(function))
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
