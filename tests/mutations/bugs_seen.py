@@ -218,5 +218,9 @@ BUGS += [
         ("long cells are refused", "pdmp/data/formats.py", "    csv.field_size_limit(max(csv.field_size_limit(), len(text)))\n", "", "tests/data/test_tables.py::test_cells_may_be_long"),
         ("a bound of a prior where it does not move", "pdmp/models/sums_of_terms.py", "n[j, 2]) * v[j] * v[j] if v[j] != 0.0 else 0.0", "n[j, 2]) * v[j] * v[j]", "tests/models/test_sums_of_terms.py::test_each_row_and_factor_is_its_own"),
         ("residuals of other rows", "pdmp/models/regressions/linear_gaussian.py", "np.asarray(y, dtype=float) - self.predict(x, A)", "np.asarray(y, dtype=float) - self.predict(A, x)", "tests/models/test_models.py::test_linear_gaussian_predictions"),
+        ("dependents beyond the last clock", "pdmp/process.py", "<= self.order.max() < self.clocks", "<= self.order.max() <= self.clocks", "tests/test_process.py"),
+        ("scopes beyond the last coordinate", "pdmp/process.py", "<= self.scope.max() < self.dim", "<= self.scope.max() <= self.dim", "tests/test_process.py"),
+        ("a Cox process starts at a density of another area", "pdmp/models/hierarchies/log_gaussian_cox.py", "(self.counts + 0.5) / self.area", "(self.counts + 0.5) * self.area", "tests/models/test_standard_targets.py::test_where_a_cox_process_starts"),
+        ("a jump that fails is an event of a local path", "pdmp/engine/scheduler.py", "if kind >= 0 and skeleton.times.shape[0] > 0:\n                for k", "if skeleton.times.shape[0] > 0:\n                for k", "tests/engine/test_run.py::test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path"),
     ]
 ]  # fmt: skip
