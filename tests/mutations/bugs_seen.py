@@ -223,5 +223,6 @@ BUGS += [
         ("a Cox process starts at a density of another area", "pdmp/models/hierarchies/log_gaussian_cox.py", "(self.counts + 0.5) / self.area", "(self.counts + 0.5) * self.area", "tests/models/test_standard_targets.py::test_where_a_cox_process_starts"),
         ("a jump that fails is an event of a local path", "pdmp/engine/scheduler.py", "if kind >= 0 and skeleton.times.shape[0] > 0:\n                for k", "if skeleton.times.shape[0] > 0:\n                for k", "tests/engine/test_run.py::test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path"),
         ("the mean of made-up ratings has seen the test set", "pdmp/data/synthetic.py", "mean = float(ratings[train].mean(dtype=float))", "mean = float(ratings.mean(dtype=float))", "tests/data/test_published.py::test_synthetic_ratings_of_a_factorisation"),
+        ("the support has what is no column", "pdmp/processes/regression_bps.py", "np.flatnonzero(inside[: self.places])", "np.flatnonzero(inside)[: self.places]", "tests/processes/test_few_that_move.py::test_no_rate_is_above_its_bound"),
     ]
 ]  # fmt: skip
