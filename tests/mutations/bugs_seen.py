@@ -224,5 +224,7 @@ BUGS += [
         ("a jump that fails is an event of a local path", "pdmp/engine/scheduler.py", "if kind >= 0 and skeleton.times.shape[0] > 0:\n                for k", "if skeleton.times.shape[0] > 0:\n                for k", "tests/engine/test_run.py::test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path"),
         ("the mean of made-up ratings has seen the test set", "pdmp/data/synthetic.py", "mean = float(ratings[train].mean(dtype=float))", "mean = float(ratings.mean(dtype=float))", "tests/data/test_published.py::test_synthetic_ratings_of_a_factorisation"),
         ("the support has what is no column", "pdmp/processes/regression_bps.py", "np.flatnonzero(inside[: self.places])", "np.flatnonzero(inside)[: self.places]", "tests/processes/test_few_that_move.py::test_no_rate_is_above_its_bound"),
+        ("speeds alone are replaced by the mode's", "pdmp/processes/anchored_zigzag.py", "found.sd if speed is None else speed", "found.sd if anchor is None else speed", "tests/processes/test_regression_zigzag.py::test_an_anchor_or_speeds_alone_are_kept"),
+        ("dense covariances of many independent coordinates", "pdmp/models/targets/gaussian.py", "        _refuse_dense(self.dim)\n        if len(self.data) == self.dim:  # the diagonal alone", "        if len(self.data) == self.dim:  # the diagonal alone", "tests/models/test_models.py::test_large_sparse_gaussian_is_checked_and_stored_sparsely"),
     ]
 ]  # fmt: skip
