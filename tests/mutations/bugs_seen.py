@@ -226,5 +226,6 @@ BUGS += [
         ("the support has what is no column", "pdmp/processes/regression_bps.py", "np.flatnonzero(inside[: self.places])", "np.flatnonzero(inside)[: self.places]", "tests/processes/test_few_that_move.py::test_no_rate_is_above_its_bound"),
         ("speeds alone are replaced by the mode's", "pdmp/processes/anchored_zigzag.py", "found.sd if speed is None else speed", "found.sd if anchor is None else speed", "tests/processes/test_regression_zigzag.py::test_an_anchor_or_speeds_alone_are_kept"),
         ("dense covariances of many independent coordinates", "pdmp/models/targets/gaussian.py", "        _refuse_dense(self.dim)\n        if len(self.data) == self.dim:  # the diagonal alone", "        if len(self.data) == self.dim:  # the diagonal alone", "tests/models/test_models.py::test_large_sparse_gaussian_is_checked_and_stored_sparsely"),
+        ("chains that had ended are lost by a resumption", "pdmp/engine/checkpoint.py", "            self.keep(int(key), chains[int(key)])\n", "", "tests/faults/test_checkpoints.py::test_what_is_written_after_a_resumption_has_the_chains_that_had_ended_too"),
     ]
 ]  # fmt: skip
