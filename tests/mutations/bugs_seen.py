@@ -227,5 +227,8 @@ BUGS += [
         ("speeds alone are replaced by the mode's", "pdmp/processes/anchored_zigzag.py", "found.sd if speed is None else speed", "found.sd if anchor is None else speed", "tests/processes/test_regression_zigzag.py::test_an_anchor_or_speeds_alone_are_kept"),
         ("dense covariances of many independent coordinates", "pdmp/models/targets/gaussian.py", "        _refuse_dense(self.dim)\n        if len(self.data) == self.dim:  # the diagonal alone", "        if len(self.data) == self.dim:  # the diagonal alone", "tests/models/test_models.py::test_large_sparse_gaussian_is_checked_and_stored_sparsely"),
         ("chains that had ended are lost by a resumption", "pdmp/engine/checkpoint.py", "            self.keep(int(key), chains[int(key)])\n", "", "tests/faults/test_checkpoints.py::test_what_is_written_after_a_resumption_has_the_chains_that_had_ended_too"),
+        ("a draw of the first round is not finished", "pdmp/gradients/alias.py", "half = turn + ring // 2\n", "half = turn + ring // 2 + 1\n", "tests/gradients/test_alias.py::test_draws_ahead_are_those_of_the_same_numbers_one_by_one"),
+        ("the atom of chains that weigh the same", "pdmp/plots/densities.py", "weights @ np.mean(x == 0.0, axis=1)", "np.mean(x == 0.0)", "tests/plots/test_densities.py::test_an_atom_of_unequal_chains"),
+        ("true rates add to those before", "pdmp/processes/coordinate_sampler.py", "        out[SWITCH] = 0.0\n        for j in range(x.shape[0]):\n            out[SWITCH] +=", "        for j in range(x.shape[0]):\n            out[SWITCH] +=", PROPOSALS),
     ]
 ]  # fmt: skip
