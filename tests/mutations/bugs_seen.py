@@ -230,5 +230,9 @@ BUGS += [
         ("a draw of the first round is not finished", "pdmp/gradients/alias.py", "half = turn + ring // 2\n", "half = turn + ring // 2 + 1\n", "tests/gradients/test_alias.py::test_draws_ahead_are_those_of_the_same_numbers_one_by_one"),
         ("the atom of chains that weigh the same", "pdmp/plots/densities.py", "weights @ np.mean(x == 0.0, axis=1)", "np.mean(x == 0.0)", "tests/plots/test_densities.py::test_an_atom_of_unequal_chains"),
         ("true rates add to those before", "pdmp/processes/coordinate_sampler.py", "        out[SWITCH] = 0.0\n        for j in range(x.shape[0]):\n            out[SWITCH] +=", "        for j in range(x.shape[0]):\n            out[SWITCH] +=", PROPOSALS),
+        ("a preconditioned estimate again at the last point", "discrete/momenta.py", "        self.go(x, memory)\n        self.inner.gradient_again", "        self.inner.gradient_again", "tests/discrete/test_kinetic.py::test_a_preconditioned_estimate_again_is_that_of_the_same_batch_at_the_new_point"),
+        ("a preconditioner that adapts is not of mean 1", "pdmp/processes/sbps.py", "memory.scale[j] *= d / total", "memory.scale[j] *= total / d", "tests/processes/test_sbps_options.py::test_the_preconditioner_that_adapts"),
+        ("the entries that are finite are counted", "pdmp/native/explanations.py", "int(np.sum(~np.isfinite(array)))", "int(np.sum(np.isfinite(array)))", "tests/native/test_messages.py::test_how_many_entries_are_not_finite"),
+        ("what is no number is too large", "pdmp/native/explanations.py", "<= LOOKED_AT or not np.all(np.isfinite(array)):", "<= LOOKED_AT:", "tests/native/test_messages.py::test_how_many_entries_are_not_finite"),
     ]
 ]  # fmt: skip
