@@ -83,6 +83,8 @@ def test_a_file_a_folder_an_archive_or_the_environment(sepsis, monkeypatch):
         assert np.array_equal(data.sepsis(path).X, expected.X)
     monkeypatch.setenv("PDMP_DATA", str(sepsis))
     assert np.array_equal(data.sepsis().X, expected.X)
+    monkeypatch.setenv("PDMP_DATA", str(sepsis / "nothing"))
+    assert np.array_equal(data.sepsis(file).X, expected.X)  # what is given is what is read
 
 
 def test_other_files_are_refused(sepsis):

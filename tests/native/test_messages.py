@@ -150,4 +150,6 @@ def test_how_many_entries_are_not_finite():
     said = str(explanation(made, (math.nan, np.eye(3)), {}, error))
     assert said == "`scales` must be finite, got nan."
     said = str(explanation(made, (scales, np.eye(3)), {}, error))
-    assert said == "a matrix among `scales` of shape (2,), `table` of shape (3, 3) is singular, or not positive definite."
+    assert (
+        said == "a matrix among `scales` of shape (2,), `table` of shape (3, 3) is singular, or not positive definite."
+    )
