@@ -679,6 +679,9 @@ def test_arrays_that_do_not_fit(tmp_path, numbers):
     refused(X, r"the target 'short.npy' of file.npy has shape \(39,\) for 40 rows", tmp_path / "short.npy")
     np.save(tmp_path / "wide.npy", X)
     refused(X, "wide.npy must be an NPY file with one value for each row", tmp_path / "wide.npy")
+    for name, shape in (("several", (40, 3)), ("single", ())):  # of one shape, but no columns
+        np.savez(npz, **{name: np.ones(shape), "died": np.zeros(shape)})
+        assert_refused(npz, f"or one array of the same length for each column; it has {name} ", "died")
     np.savez(npz, X=X)
     assert_refused(npz, "has `X` and no `y`", None)
     np.savez(npz, X=X, y=y[1:])

@@ -625,6 +625,31 @@ def test_failures_say_where_and_keep_the_run(trouble, message):
     np.testing.assert_allclose(error.position, last, rtol=1e-12)
 
 
+class Falls(toys.Walls):
+    """A local process whose jump fails after the time 3, each event being of two coordinates."""
+
+    def __init__(self):
+        pdmp.Process.__init__(self, 3, 3, [[i] for i in range(3)], local=True, scope=[[0, 1], [1, 2], [2, 0]])
+
+    @pdmp.compiled
+    def jump(self, state, i, now, rng):
+        if now > 3.0:
+            state.x[i] = math.nan
+            return -1
+        state.v[i] = -state.v[i]
+        return 0
+
+
+@pytest.mark.exact
+def test_a_jump_of_a_local_process_that_fails_is_no_event_of_its_path():
+    with pytest.raises(pdmp.SamplingError, match="is not finite") as caught:
+        pdmp.sample(Falls(), initial=[0.1, -0.2, 0.3], time=50.0, seed=3, chains=2)
+    run = caught.value.run
+    path = run.trajectories[caught.value.chain]
+    assert 3.0 < path.end <= caught.value.time and len(path.times) > 3
+    assert np.all(path.times <= 3.0) and np.all(np.isfinite(path.positions)) and np.all(np.isfinite(run.mean()))
+
+
 def interrupt_soon(seconds=0.3):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
     threading.Timer(seconds, signal.raise_signal, [signal.SIGINT]).start()

@@ -480,6 +480,8 @@ CASES = {
         "`budget` is too small",
     ),
     "no grid": (lambda: tuning.grid_search(langevin, [], 10.0), ValueError, "`arms`.*empty"),
+    "a budget without end": (lambda: tuning.schedule(9, math.inf), ValueError, "`budget` must be a positive number"),
+    "a share of an arm": (lambda: tuning.schedule(4.5, 10.0), ValueError, "`arms` must be a whole number"),
     "eta": (lambda: tuning.mamba(langevin, ARMS, 10.0, eta=1), ValueError, "`eta`"),
     "clock": (lambda: tuning.mamba(langevin, ARMS, 10.0, clock="hours"), ValueError, "`clock`.*'hours'"),
     "metric": (lambda: tuning.mamba(langevin, ARMS, 10.0, metric="best"), ValueError, "`metric`.*'best'"),
