@@ -295,7 +295,7 @@ def test_chains_that_go_without_end_are_a_failure_in_words():
     """They go so far that the square of a coordinate is beyond floats."""
     p = pdmp.Parameters(b=1)
     model = pdmp.models.sum_of_terms(p, [pdmp.terms(lambda z: np.logaddexp(0, z), at=[p.b])])
-    said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper posterior\. For"
+    said = r"^the warm-up of SumOfTerms failed in window \d: b has a spread of (inf|nan), as of an improper"
     with pytest.raises(pdmp.SamplingError, match=said) as caught:
         pdmp.sample(model, gradients=3_000, chains=2, seed=1)
     assert caught.value.run is not None
