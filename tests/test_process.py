@@ -35,9 +35,11 @@ def test_a_kind_of_event_without_a_name_stops_the_run():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"scope": [[7]]}, "`scope` must name coordinates 0 … 0"),
+        ({"scope": [[1]]}, "`scope` must name coordinates 0 … 0"),
+        ({"scope": [[-1]]}, "`scope` must name coordinates 0 … 0"),
         ({"scope": [[0], [0]]}, "`scope` must have a row for each of the 1 clocks"),
-        ({"dependents": [[0, 3]]}, "`dependents` must name clocks 0 … 0"),
+        ({"dependents": [[0, 1]]}, "`dependents` must name clocks 0 … 0"),
+        ({"dependents": [[-1]]}, "`dependents` must name clocks 0 … 0"),
         ({"dependents": [[0], [0]]}, "`dependents` must have a row for each of the 1 clocks"),
     ],
 )

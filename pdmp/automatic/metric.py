@@ -14,7 +14,10 @@ the Fisher divergence: variances, and covariances, as geometric means.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -162,8 +165,11 @@ def low_rank(root: np.ndarray, x: np.ndarray, gradients: np.ndarray) -> LowRank 
     n = len(x)
     x = (x - x.mean(axis=0)) / root / math.sqrt(n)
     gradients = (gradients - gradients.mean(axis=0)) * root / math.sqrt(n)
-    basis = np.linalg.svd(np.concatenate([x, gradients]), full_matrices=False)[2]  # (m, d)
-    spread, slopes = ((part @ basis.T).T @ (part @ basis.T) + RIDGE * np.eye(len(basis)) for part in (x, gradients))
+    basis = np.eye(x.shape[1])
+    if 2 * n < len(basis):
+        basis = np.linalg.qr(np.concatenate([x, gradients]).T)[0].T  # (2n, d)
+        x, gradients = x @ basis.T, gradients @ basis.T
+    spread, slopes = (part.T @ part + RIDGE * np.eye(len(basis)) for part in (x, gradients))
     half = np.linalg.cholesky(spread)
     values, vectors = np.linalg.eigh(half.T @ slopes @ half)
     values, vectors = np.linalg.eigh((half @ vectors) * _limited(values) ** -0.5 @ (half @ vectors).T)
@@ -188,6 +194,30 @@ def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank |
     values, vectors = np.linalg.eigh(root @ root.T)
     kept = np.argsort(-np.abs(np.log(values)))[:RANK]
     return LowRank(mass.scale, vectors[:, kept].T @ basis.T, np.sqrt(values[kept]) - 1.0)
+
+
+_lock = threading.Lock()
+_fits: list = []  #: for each fit under way what gives BLAS its threads back, which the last one to end does
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread of BLAS, with the same bits on any number of processors.
+
+    Matrices are small here: several threads gain little on an idle machine, and on a busy one they wait for each other
+    many times as long as they compute.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with _lock:
+        _fits.append(_fits[0] if _fits else threadpool_limits(1, "blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limits = _fits.pop()
+            if not _fits:
+                limits.restore_original_limits()
 
 
 def _limited(values):
@@ -266,19 +296,20 @@ def learn_metric(
             for j in np.flatnonzero(~((spread > 0.0) & (spread < np.inf)))[:1]:
                 name = coordinate_names(model.variables, model.transforms)[j]
                 raise _failure(model, k, run, f"{name} has a spread of {spread[j]:g}, as of an improper posterior")
-            gaussian = fitted_gaussian(x, gradients, dense)
-            change = distance(root, gaussian.root)
-            root = gaussian.root if dense or change > TOLERANCE else root
-            settled = change <= TOLERANCE
-            if dense:
-                mass = mass_of(root)
-            elif settled:
-                further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
-                settled, mass = isinstance(further, Diagonal), combined(mass, further)
-            else:
-                mass = low_rank(root, x, gradients)
-            residual = residual_gradient(gaussian, x, gradients)
-            far = dense and residual > FAR
+            with one_thread():
+                gaussian = fitted_gaussian(x, gradients, dense)
+                change = distance(root, gaussian.root)
+                root = gaussian.root if dense or change > TOLERANCE else root
+                settled = change <= TOLERANCE
+                if dense:
+                    mass = mass_of(root)
+                elif settled:
+                    further = low_rank(ones, mass.inverse(x), mass.transposed(gradients))
+                    settled, mass = isinstance(further, Diagonal), combined(mass, further)
+                else:
+                    mass = low_rank(root, x, gradients)
+                residual = residual_gradient(gaussian, x, gradients)
+                far = dense and residual > FAR
             if settled and far == was_far:
                 break
         length *= 2

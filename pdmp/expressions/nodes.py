@@ -213,11 +213,6 @@ def _parts(kind, args):
     return list(args) if kind == WHERE else []
 
 
-def _is_multiple(node):
-    """Whether it is a number times one other node."""
-    return node.kind == SUM and node.args[0] == 0.0 and len(node.args[1]) == 1
-
-
 def _key(args):
     """What nodes are known by: others by their places."""
     if isinstance(args, Node):

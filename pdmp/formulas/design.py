@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdmp.data.formats import is_number
 from pdmp.data.memory import in_words, machine_memory
+from pdmp.data.tables import MOST_NUMBERS
 from pdmp.formulas.table import check_names, import_pandas, numbers
 
 MANY_LEVELS = 100  #: of a category, from which on it is looked whether its columns have room
@@ -200,7 +202,11 @@ def check_columns(described: Described, table: Any) -> None:
         if column.dtype.kind in "biuf" and "decimal" not in str(column.dtype):
             continue
         held = pandas.api.types.infer_dtype(column, skipna=True)
-        if isinstance(column.dtype, pandas.CategoricalDtype) or held not in HELD:
+        if isinstance(column.dtype, pandas.CategoricalDtype):
+            continue
+        if held == "string" and name in plain:
+            _check_text(name, column)
+        if held not in HELD:
             continue
         if name not in plain | groups and held != "complex":
             continue
@@ -211,6 +217,18 @@ def check_columns(described: Described, table: Any) -> None:
         table_column = f"table[{name!r}]"
         raise ValueError(f"`formula`: the column {name!r} holds {said} ({types}): {cure.format(table=table_column)}.")
     _check_levels(described, table, pandas)
+
+
+def _check_text(name, column):
+    """Refuse text most of whose levels are numbers, perhaps with commas: a slip would make a category of a column."""
+    levels = [str(value) for value in column.dropna().unique()]
+    odd = [text for text in levels if not is_number(text)]
+    numeric = sum(is_number(text.replace(",", "")) for text in levels)
+    if odd and len(levels) > MOST_NUMBERS and 2 * numeric > len(levels):
+        raise ValueError(
+            f"`formula`: the column {name!r} holds numbers but for {odd[0]!r}, and so is text: correct that, leave it "
+            f"empty if it is missing, or write C({name}) for a category."
+        )
 
 
 def _check_levels(described, table, pandas):

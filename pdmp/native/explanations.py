@@ -210,9 +210,11 @@ def _extreme(given, error):
         return None
     for name, value in given.items():
         for inner, number, owner in _numbers_of(name, value):
-            size = abs(float(number)) if abs(number) < 10**300 else math.inf
+            size = abs(float(number)) if not abs(number) >= 10**300 else math.inf
+            of = f" of {owner}" if owner else ""
+            if math.isnan(size):
+                return ValueError(f"`{inner}`{of} must be finite, got nan.")
             if 0.0 < size < SMALLEST or size > (MOST if isinstance(number, numbers.Integral) else LARGEST):
-                of = f" of {owner}" if owner else ""
                 how = "small" if size < 1.0 else "large"
                 return ValueError(f"`{inner}`{of} is too {how} to compute with, got {_text(number)}.")
     return None
@@ -239,7 +241,7 @@ def _numbers_of(name, value, owner=""):
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         yield name, value, owner
     elif isinstance(value, (list, tuple, np.ndarray)) and (array := _numbers(value)) is not None:
-        if not 0 < array.size <= LOOKED_AT:
+        if not 0 < array.size <= LOOKED_AT or not np.all(np.isfinite(array)):  # the latter is said of arrays
             return
         array = np.abs(array[array != 0].astype(float)) if np.any(array != 0) else np.zeros(1)
         yield from ((name, float(v), owner) for v in (array.max(), array.min()))

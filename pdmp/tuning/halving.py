@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.native.arguments import count, positive
+
 
 @dataclass(frozen=True)
 class Round:
@@ -59,22 +61,19 @@ def schedule(arms: int, budget: float, eta: int = 3) -> list[Round]:
     >>> pdmp.tuning.schedule(9, budget=4.0, eta=3)
     [Round(arms=9, each=1.0, kept=3), Round(arms=3, each=3.0, kept=1)]
     """
-    if isinstance(eta, bool) or not isinstance(eta, (int, np.integer)) or eta < 2:
-        raise ValueError(f"`eta` must be a whole number, at least 2, got {eta!r}.")
-    if arms < 1:
+    eta, budget = count("eta", eta, 2), positive("budget", budget)
+    if count("arms", arms, 0) == 0:
         raise ValueError("`arms` must hold at least one set of hyper-parameters, it is empty.")
-    if not 0.0 < budget < math.inf:
-        raise ValueError(f"`budget` must be a positive number, got {budget!r}.")
-    count, left = 0, arms
+    n, left = 0, arms
     while left >= eta:  # not by logarithms: log 243 / log 3 is 4.999…
         left //= eta
-        count += 1
-    if count == 0:  # fewer arms than η: all of them run to the end
-        return [Round(arms, float(budget), arms)]
-    total = budget * arms * count / sum(eta**i for i in range(count))
+        n += 1
+    if n == 0:  # fewer arms than η: all of them run to the end
+        return [Round(arms, budget, arms)]
+    total = budget * arms * n / sum(eta**i for i in range(n))
     rounds, left = [], arms
-    for _ in range(count):
-        rounds.append(Round(left, total / (left * count), left // eta))
+    for _ in range(n):
+        rounds.append(Round(left, total / (left * n), left // eta))
         left //= eta
     return rounds
 

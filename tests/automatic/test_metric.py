@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
+import threadpoolctl
 
 import pdmp
 from pdmp.automatic import metric, start
@@ -71,6 +73,46 @@ def test_the_directions_that_variances_miss():
     np.testing.assert_allclose(mass.transform(mass.transposed(np.eye(d))), covariance, rtol=0.06, atol=0.06)
     flat = scale * rng(2).normal(size=(60, d))
     assert isinstance(metric.low_rank(scale, flat, flat / scale**2), Diagonal)
+
+
+@pytest.mark.parametrize("n", [9, 40])
+def test_directions_from_few_and_from_many_points(n):
+    """The geometric mean of two covariances by roots of matrices, within the span of the points and in all of R^d."""
+    d, scale = 30, np.exp(rng(3).normal(size=30))
+    widths = np.r_[30.0, 20.0, 0.02, np.ones(d - 3)]
+    whitened = np.sqrt(widths) * rng(1).normal(size=(n, d))
+    mass = metric.low_rank(scale, scale * whitened, whitened / widths / scale + 3.0)
+    centred = whitened - whitened.mean(axis=0)
+    spread, slopes = (p.T @ p / n + metric.RIDGE * np.eye(d) for p in (centred, centred / widths))
+    half = scipy.linalg.sqrtm(spread)
+    middle = half @ np.linalg.inv(scipy.linalg.sqrtm(half @ slopes @ half)) @ half
+    values, vectors = np.linalg.eigh(middle)
+    values = np.where(np.abs(np.log(values)) > math.log(metric.CUTOFF), values, 1.0)
+    expected = scale[:, None] * ((vectors * values) @ vectors.T) * scale
+    assert len(mass.gains) == np.count_nonzero(values != 1.0)
+    np.testing.assert_allclose(mass.transform(mass.transposed(np.eye(d))), expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_fits_on_one_thread():
+    """BLAS has its threads again when the last of several fits ends, in whatever order and however they do."""
+
+    def threads():
+        return [each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        before = threads()
+        assert set(before) == {2}
+        first, second = metric.one_thread(), metric.one_thread()
+        first.__enter__()
+        second.__enter__()
+        assert set(threads()) == {1}
+        first.__exit__(None, None, None)
+        assert set(threads()) == {1}
+        second.__exit__(None, None, None)
+        assert threads() == before
+        with pytest.raises(ZeroDivisionError), metric.one_thread():
+            raise ZeroDivisionError
+        assert threads() == before
 
 
 def test_directions_are_combined():

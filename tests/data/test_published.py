@@ -83,6 +83,8 @@ def test_a_file_a_folder_an_archive_or_the_environment(sepsis, monkeypatch):
         assert np.array_equal(data.sepsis(path).X, expected.X)
     monkeypatch.setenv("PDMP_DATA", str(sepsis))
     assert np.array_equal(data.sepsis().X, expected.X)
+    monkeypatch.setenv("PDMP_DATA", str(sepsis / "nothing"))
+    assert np.array_equal(data.sepsis(file).X, expected.X)  # what is given is what is read
 
 
 def test_other_files_are_refused(sepsis):
@@ -524,6 +526,8 @@ def test_synthetic_ratings_of_a_factorisation():
     # u·v + ε with standard normal entries has variance 11 and kurtosis E(u·v + ε)⁴ = 3·1 + 6·10 + 3·10² + 6·10
     assert made.ratings.var() == pytest.approx(11.0, rel=0.15)
     assert np.mean(made.ratings**4.0) == pytest.approx(423.0, rel=0.3)
+    assert made.mean == pytest.approx(made.train.ratings.mean(dtype=float), abs=1e-12)  # the test set is not seen
+    assert abs(made.mean - made.ratings.mean(dtype=float)) > 1e-4
     counts = np.bincount(made.users, minlength=300)
     assert counts.var() == pytest.approx(50.0, rel=0.4)  # even: binomial
     again, other = (data.synthetic_ratings(300, 500, 15_000, seed=seed) for seed in (3, 4))

@@ -12,12 +12,13 @@ from scipy import integrate
 import discrete
 import pdmp
 from discrete.laws import kinetic_covariance, largest_step
+from discrete.momenta import Preconditioned, mass_from
 from discrete.schedules import Schedule
 from discrete.ubu import remainder
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from pdmp.native.classes import compiled
-from pdmp.process import DATA
+from pdmp.process import DATA, KINDS
 from tests.checks import new_chain, plain, run_chain
 from tests.kinetics import SCHEMES, additive, free_motion, spectral_radius, stationary, step_map
 
@@ -635,3 +636,25 @@ def test_a_summary_says_that_a_chain_is_frozen():
 def test_a_step_given_keeps_its_friction():
     noisy = Noisy(MODEL, 0.5)
     assert discrete.SGHMC(noisy, 0.01).friction == 1.0 and discrete.BADODAB(noisy, 0.01).diffusion == 1.0
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("preconditioner", [[0.5, 2.0, 1.3], PRECISION])
+def test_a_preconditioned_estimate_again_is_that_of_the_same_batch_at_the_new_point(preconditioner):
+    """Lᵀ ∇Û(L y), LLᵀ = P, at a y that is not the last one."""
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((12, 3))
+    batch = Minibatch(LinearGaussian(A, A @ np.ones(3) + rng.standard_normal(12)), 4)
+    mass = mass_from(preconditioner, 3, "SGHMC")
+    root = np.linalg.cholesky(np.diag(preconditioner) if np.ndim(preconditioner) == 1 else preconditioner)
+    whole, own = Preconditioned(batch, mass), batch.memory(np.random.default_rng(1))
+    memory, counts = whole.memory(np.random.default_rng(1)), np.zeros(KINDS, np.int64)
+    rng, same, found, expected = np.random.default_rng(2), np.random.default_rng(2), np.zeros(3), np.zeros(3)
+    for k, y in enumerate(np.random.default_rng(3).standard_normal((6, 3))):
+        if k % 3 == 0:
+            whole.native.gradient(y, memory, rng, found, counts)
+            batch.native.gradient(root @ y, own, same, expected, counts)
+        else:
+            whole.native.gradient_again(y, memory, found, counts)
+            batch.native.gradient_again(root @ y, own, expected, counts)
+        np.testing.assert_allclose(found, root.T @ expected, rtol=1e-12)

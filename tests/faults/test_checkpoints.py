@@ -362,3 +362,29 @@ def test_a_finished_checkpoint_goes_on_with_a_larger_budget(tmp_path):
         assert pdmp.sample(Telegraph(), events=90, checkpoint=path, **call).events.tolist() == [90, 90]
     with pytest.raises(ValueError, match="has already spent more than the budget"):
         pdmp.sample(Telegraph(), events=50, checkpoint=path, **call)
+
+
+@pytest.mark.exact
+def test_what_is_written_after_a_resumption_has_the_chains_that_had_ended_too(tmp_path, monkeypatch):
+    """Killed when one of three chains has been kept again: the others' states are still in the file."""
+    file = tmp_path / "run.checkpoint"
+    call = {"chains": 3, "seed": 4, "warmup": 0.2, "checkpoint": file}
+    done = pdmp.sample(Telegraph(), events=60, **call)
+    resume = checkpoints.Checkpoint.resume
+
+    def resume_and_die(self, chains, *saved):
+        resume(self, chains, *saved)
+        self.keep(1, chains[1])
+        self.write()
+        raise KeyError("killed")
+
+    monkeypatch.setattr(checkpoints.Checkpoint, "resume", resume_and_die)
+    with pytest.raises(KeyError, match="killed"):
+        pdmp.sample(Telegraph(), events=90, **call)
+    monkeypatch.undo()
+    header, arrays = checkpoints.read_checkpoint(file)
+    assert sorted(header["chains"]) == ["0", "1", "2"]
+    more = pdmp.sample(Telegraph(), events=90, **call)
+    assert np.all(more.events == 90)
+    for one, path in zip(done.trajectories, more.trajectories, strict=True):
+        np.testing.assert_array_equal(path.times[: len(one.times)], one.times)

@@ -636,7 +636,8 @@ def odd():
     t["z"] = t.x + 1j * t.w
     t["sure"] = (t.x > 3.0).astype(object)
     t["level"] = pandas.Categorical(np.arange(N) % 3)
-    t["one"] = "a"
+    t["one"], t["slip"], t["commas"] = "a", t.index.astype(str), [f"{k},500" if k else "0" for k in t.index]
+    t.loc[7, "slip"] = "7o"
     return t
 
 
@@ -663,6 +664,8 @@ TYPES = [
     ("y ~ sure", "the column 'sure' holds truth values as objects (bool): table['sure'] = table['sure'].astype(bool)."),
     ("y ~ np.abs(z)", "the column 'z' holds complex numbers (complex): take np.real"),
     ("y ~ one + x", "`formula`: 'one' has one level only: leave it out."),
+    ("y ~ slip + x", "the column 'slip' holds numbers but for '7o', and so is text: correct that"),
+    ("y ~ x + (0 + commas | g)", "the column 'commas' holds numbers but for '1,500'"),
 ]
 
 
@@ -678,6 +681,9 @@ def test_columns_that_can_be_used():
     for data in (odd(), odd().astype({"x": "Float64", "h": "Int64"})):
         data["sure"] = data.sure.astype(bool)
         assert made("y ~ sure + C(h) + x + treated", data=data)[0].n_data == N
+        twice = pandas.concat([data, data], ignore_index=True)  # text with numbers is a grouping, or said to be labels
+        assert "C(slip)[7o]" in made("y ~ C(slip)", data=twice)[0].columns
+        made("y ~ x + (1 | slip)", data=twice)
         assert made("y ~ level", data=data)[0].columns == ("Intercept", "level[1]", "level[2]")
 
 
@@ -746,6 +752,15 @@ def test_columns_that_there_are_are_said(tmp_path):
         ValueError, match="no such column; it has 'x', 'w', 'treated', 'g', 'h', 'e', 'y', 'c', … .9 in"
     ):
         made("y ~ unlike_them_all")
+
+
+@pytest.mark.parametrize("ending", [",", ",,", ",5"])
+def test_names_are_not_shifted_by_rows_that_are_longer(ending, tmp_path):
+    """pandas takes the first values of such rows for an index."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,z\n" + "".join(f"{k},{k * k},{k % 2}{ending}\n" for k in range(20)))
+    with pytest.raises(ValueError, match="cannot be read: .* Expected 3 fields in line 2, saw"):
+        made("y ~ x", data=path)
 
 
 def test_mistakes_in_tables(tmp_path):
@@ -1779,6 +1794,11 @@ def test_the_command(tmp_path, monkeypatch, capsys):
         ('fit "y ~ age" none.csv', "there is no file 'none.csv'"),
         ('fit "y ~ age" table.csv --ess -1', "--ess must be positive and finite, got -1"),
         ('fit "y ~ age" table.csv --save no/run.npz', "--save names a file in"),
+        (
+            'fit "y ~ age" table.csv --draws d.csv --predict table.csv --predictions d.csv',
+            "--predictions would overwrite",
+        ),
+        ('fit "y ~ age" table.csv --predict new.csv --draws new.csv', "--draws would overwrite 'new.csv'"),
     ]:
         code, _, said = run(call)
         assert code == 2 and says in said and said.count("\n") == 1

@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from pdmp.gradients import ControlVariate
-from pdmp.gradients.alias import AliasTable, AliasTables
+from pdmp.gradients.alias import ALIAS, QUEUE, THRESHOLD, AliasBlocks, AliasTable, AliasTables, table_of_block
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression
 from pdmp.native.classes import entry
+from tests.checks import plain_only
 from tests.gradients.test_gradients import Bowl, calls, quartic
 
 pytestmark = pytest.mark.exact
@@ -234,3 +235,31 @@ def test_tables_of_groups_draw_from_their_own():
         p = weights[own] / tables.totals[g]
         assert drawn.sum() == n
         assert np.all(np.abs(drawn / n - p) < 5.5 * np.sqrt(p * (1.0 - p) / n) + 1e-12)
+
+
+class Fetched:
+    """A model that notes the rows that are asked for."""
+
+    def __init__(self):
+        self.rows = []
+
+    def fetch(self, i):
+        self.rows.append(i)
+
+
+@plain_only
+def test_draws_ahead_are_those_of_the_same_numbers_one_by_one():
+    """From the first on, in their order; each row is asked for half a ring before it is drawn, and once."""
+    first, weights = [0, 3, 10, 11], np.random.default_rng(5).random(11) ** 3
+    made = [table_of_block(weights[a:b]) for a, b in zip(first[:-1], first[1:], strict=True)]
+    blocks = AliasBlocks(np.concatenate([table for table, _ in made]), first, [total for _, total in made]).native
+    queue, model, n = AliasBlocks.queue(blocks), Fetched(), 2 * QUEUE + 9
+    rng, same = np.random.default_rng(4), np.random.default_rng(4)
+    drawn = [blocks.next(0, queue, model, rng) for _ in range(n)]
+    expected = []
+    for _ in range(n):
+        b, _ = blocks.blocks.draw(same)
+        k, number = first[b] + int(same.random() * (first[b + 1] - first[b])), same.random()
+        expected.append(k if number < blocks.table[k, THRESHOLD] else first[b] + int(blocks.table[k, ALIAS]))
+    assert drawn == expected and set(drawn[:QUEUE]) > {0, 10}
+    assert model.rows[:n] == drawn and len(model.rows) == n + QUEUE // 2

@@ -298,6 +298,8 @@ def test_large_sparse_gaussian_is_checked_and_stored_sparsely():
     assert len(model.neighbours()[1]) == 3 * d - 2 and model.curvature() == 2.0
     with pytest.raises(ValueError, match="only made up to dim = 5000"):
         model.covariance()
+    with pytest.raises(ValueError, match="only made up to dim = 5000"):
+        Gaussian(0.0, np.linspace(1.0, 2.0, 5_001)).covariance()
     with pytest.raises(ValueError, match="`precision` must be positive definite; a pivot"):
         Gaussian(0.0, sparse.diags_array([off, np.full(d, 1.99), off], offsets=[-1, 0, 1]))
 

@@ -285,6 +285,13 @@ def test_cox_process_predicts_and_is_generated():
     assert np.linalg.norm(model.gradient(model.mode())) < 1e-3
 
 
+def test_where_a_cox_process_starts():
+    """At the log density of the counts and a half, where that is above the field's mean; at the mean elsewhere."""
+    model = LogGaussianCox([0, 1, 40, 5], np.ones(4), mean=[-3.0, 1.0, 0.3, 0.9], area=2.5)
+    expected = [math.log(0.5 / 2.5), 1.0, math.log(40.5 / 2.5), 0.9]
+    np.testing.assert_allclose(model.initial, expected, rtol=1e-12)
+
+
 def test_covariances_of_a_mixture_in_short():
     """One number, one for each part, and variances of each part and coordinate are matrices written briefly."""
     means, variances = [[-1.0, 0.5], [1.0, 0.0], [0.0, 2.0]], np.array([[1.0, 2.0], [0.3, 0.5], [4.0, 0.7]])

@@ -66,6 +66,27 @@ BUGS = [
         METRIC,
     ),
     Bug(
+        "metric: gradients are not projected on the span of few points",
+        "pdmp/automatic/metric.py",
+        "x, gradients = x @ basis.T, gradients @ basis.T",
+        "x, gradients = x @ basis.T, gradients[:, : len(basis)]",
+        METRIC,
+    ),
+    Bug(
+        "metric: the span is that of the points alone",
+        "pdmp/automatic/metric.py",
+        "np.concatenate([x, gradients]).T)",
+        "np.concatenate([x, x]).T)",
+        METRIC,
+    ),
+    Bug(
+        "metric: BLAS has its threads again while another fit runs",
+        "pdmp/automatic/metric.py",
+        "            if not _fits:\n",
+        "            if True:\n",
+        METRIC,
+    ),
+    Bug(
         "metric: nothing settles",
         "pdmp/automatic/metric.py",
         "settled = change <= TOLERANCE\n",

@@ -25,5 +25,7 @@ BUGS = [
         ("tables: names are markup", S, "head, *rows = ([html.escape(cell) for cell in row] for row in self._table())", "head, *rows = self._table()", EXPORT),
         ("printed: defaults too", N, "or not _equal(value, parameter.default)", "or True", PRINTED),
         ("printed: long arrays", N, "if np.prod(shape) > SHORT_ARRAY or len(shape) > 2:", "if len(shape) > 2:", PRINTED),
+        ("printed: arrays equal any default", N, "except (TypeError, ValueError):  # an array\n        return False", "except (TypeError, ValueError):  # an array\n        return True", PRINTED),
+        ("printed: a default that does not equal itself", N, "value is default or bool(value == default)", "bool(value == default)", PRINTED),
     ]
 ]  # fmt: skip

@@ -45,6 +45,7 @@ BUGS = [
         ("the least probable are selected", DENSITIES, 'np.argsort(-p, kind="stable")[:MOST_INCLUDED]', 'np.argsort(p, kind="stable")[:MOST_INCLUDED]', f"{T}densities.py"),
         ("ranks within each chain", CONVERGENCE, "((rankdata(column) - 0.5) / column.size).reshape(column.shape)", "(rankdata(column, axis=1) - 0.5) / column.shape[1]", f"{T}convergence.py"),
         ("the band of as many chains as there may be", CONVERGENCE, "(1.0 - 1.0 / chains) / ess)", "1.0 / ess)", f"{T}convergence.py"),
+        ("no band of less than one effective draw", CONVERGENCE, "if ess > 0.0:", "if ess > 1.0:", f"{T}convergence.py"),
         ("the band of chains that are apart", CONVERGENCE, 'np.mean([one.ess("spectral")[chosen] for one in run.split()], axis=0)', 'run.ess("spectral")[chosen] / run.chains', f"{T}convergence.py"),
         ("the band of all chains' draws", CONVERGENCE, "np.fmin(effective * run.chains / chains, n)", "effective * run.chains", f"{T}convergence.py"),
         ("the band of halves is that of a whole chain", CONVERGENCE, "np.fmin(effective * run.chains / chains, n)", "np.fmin(effective, n)", f"{T}convergence.py"),

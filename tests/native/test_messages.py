@@ -1,11 +1,13 @@
 """What is said of a compiled method that does not compile: one line, with the file and line of whoever wrote it."""
 
 import inspect
+import math
 
 import numpy as np
 import pytest
 
 import pdmp
+from pdmp.native.explanations import explanation
 from tests.native.processes import JIT, needs_compiler
 
 
@@ -130,3 +132,24 @@ def test_compiled_methods_know_the_dimension_and_the_number_of_data():
     assert model.potential(x) == pytest.approx(5.0, rel=1e-15)
     np.testing.assert_allclose(model.gradient(x), x, rtol=1e-15)
     assert JIT or model.native.dim == 2
+
+
+@pytest.mark.exact
+def test_how_many_entries_are_not_finite():
+    """Of the first argument that has such, where another package's error does not name it."""
+
+    def made(scales, table):
+        return np.linalg.cholesky(table)
+
+    scales, table = [1.0, 2.0], [[1.0, np.nan, 2.0], [np.inf, 1.0, 3.0]]
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        made(scales, np.array([[1.0, 2.0], [2.0, 1.0]]))
+    error = caught.value
+    said = str(explanation(made, (scales, table), {}, error))
+    assert said == "`table` must be finite; 2 entries are not."
+    said = str(explanation(made, (math.nan, np.eye(3)), {}, error))
+    assert said == "`scales` must be finite, got nan."
+    said = str(explanation(made, (scales, np.eye(3)), {}, error))
+    assert (
+        said == "a matrix among `scales` of shape (2,), `table` of shape (3, 3) is singular, or not positive definite."
+    )

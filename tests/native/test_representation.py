@@ -1,5 +1,6 @@
 """How models and processes are printed."""
 
+import math
 import pickle
 
 import numpy as np
@@ -81,3 +82,24 @@ def test_a_class_of_ones_own():
     assert repr(Mine.__new__(Mine)).startswith("<")  # not by a call
     ragged = Mine([[1.0], [2.0, 3.0]])  # what cannot be printed is not refused for that
     assert repr(ragged).startswith("<") and ragged.scale == [[1.0], [2.0, 3.0]]
+
+
+@pytest.mark.exact
+def test_what_equals_its_default():
+    """What is the default itself, though it does not equal itself; an array is not the number that its entries are."""
+
+    class Mine(pdmp.Model):
+        def __init__(self, scale=math.nan, points=None, widths=1.0):
+            super().__init__(dim=1)
+
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * x[0] * x[0]
+
+        @pdmp.compiled
+        def add_gradient(self, x, out):
+            out[0] += x[0]
+
+    assert repr(Mine()) == repr(Mine(math.nan, None, 1)) == "Mine()"
+    assert repr(Mine(2.0, np.zeros(2), [1.0, 1.0])) == "Mine(scale=2, points=[0, 0], widths=[1, 1])"
+    assert repr(Mine(widths=np.ones(2))) == "Mine(widths=[1, 1])"

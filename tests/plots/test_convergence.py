@@ -69,6 +69,16 @@ def test_chains_in_separate_modes_are_outside_the_band():
     assert np.all(shares[2][-6:] == 3.0) and np.all(shares[2][:12] == 0.0)
 
 
+def test_the_band_of_less_than_one_effective_draw(plane):
+    """It is as wide as the formula says, and there is none where no draw is effective."""
+    plane = plane.split()[0].__class__(plane.info, plane.records)
+    plane.split = lambda: [SimpleNamespace(ess=lambda method, k=k: np.array([0.25 * k, 0.0])) for k in (1, 2)]
+    first, second = plots.ranks(plane, draws=50, bins=5).axes
+    (band,) = [patch for patch in first.patches if isinstance(patch, Rectangle)]
+    assert band.get_y() == 0.0 and band.get_height() == pytest.approx(1.0 + 2.0 * np.sqrt(4.0 * 0.5 / 0.375))
+    assert not [patch for patch in second.patches if isinstance(patch, Rectangle)]
+
+
 def test_one_chain_is_compared_in_halves(line):
     line = line.__class__(line.info, line.records)
     line.draws = lambda n: np.arange(9.0)[None, :, None]

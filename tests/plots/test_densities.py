@@ -99,6 +99,20 @@ def test_an_atom_at_zero(selection):
     assert np.sum(pooled.values * np.diff(pooled.edges)) == pytest.approx(1.0 - shares[1], abs=0.003)
 
 
+def test_an_atom_of_unequal_chains(selection, monkeypatch):
+    """Chains weigh as they are long, in the probability and in the histogram of the rest."""
+    x, weights = style.draws_of(selection).copy(), np.array([0.85, 0.15])
+    x[1, : 9 * x.shape[1] // 10, 1] = 0.0
+    monkeypatch.setattr(densities, "draws_of", lambda run: x)
+    monkeypatch.setattr(densities, "chain_weights", lambda run: weights)
+    share = weights @ np.mean(x[:, :, 1] == 0.0, axis=1)
+    assert abs(share - np.mean(x[:, :, 1] == 0.0)) > 0.05
+    panel = plots.marginals(selection)[1]
+    assert panel.texts[0].get_text() == f"P(= 0) = {share:.2f}"
+    pooled = stairs(panel)[0].get_data()
+    assert np.sum(pooled.values * np.diff(pooled.edges)) == pytest.approx(1.0 - share, abs=0.003)
+
+
 def test_probabilities_of_selection_and_their_errors(selection):
     axes = plots.inclusion(selection)
     p = selection.inclusion()

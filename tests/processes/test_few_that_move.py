@@ -107,6 +107,7 @@ def test_no_rate_is_above_its_bound(law, moving, away):
     anchor, rng, loss = sparse_anchor(model), np.random.default_rng(3), np.zeros(3)
     few, every = RegressionBPS(model, anchor, few_move=True), RegressionBPS(model, anchor)
     np.testing.assert_array_equal(few.weights, every.weights)
+    assert few.support.tolist() == SUPPORT  # of columns, though a dispersion's anchor is not 0 either
     share, proposed = few.total / few.weights, 0
     for _ in range(3):
         x, v = standing(few, rng, moving, away)

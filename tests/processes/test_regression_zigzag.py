@@ -96,6 +96,17 @@ def test_rates_balance_the_flow(law, groups, slopes):
         np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=1e-9, atol=1e-9 * np.abs(rates).max())
 
 
+@pytest.mark.parametrize("groups", [0, 3])
+def test_an_anchor_or_speeds_alone_are_kept(groups):
+    """What is not given is that of the posterior's mode."""
+    model = regression(PoissonLaw, groups)
+    found = laplace(model)
+    anchor, speed = found.mean + 0.5 * found.sd, np.linspace(0.1, 0.4, model.dim)
+    for given, expected in (({"anchor": anchor}, (anchor, found.sd)), ({"speed": speed}, (found.mean, speed))):
+        process = RegressionZigZag(model, **given)
+        np.testing.assert_allclose((process.anchor, process.speed), expected, rtol=1e-12)
+
+
 class Fixed:
     """A generator whose numbers are given in advance."""
 

@@ -9,7 +9,8 @@ import pdmp
 from pdmp.models import sum_of_terms
 from pdmp.models.priors import Normal
 from pdmp.processes.remainders import Shells
-from pdmp.processes.row_bounds import Plan, in_shells, row_bounds
+from pdmp.processes.row_bounds import Plan, Small, _norm, in_shells, row_bounds
+from tests.checks import plain, plain_only
 
 pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -115,6 +116,24 @@ def test_of_one_functional_it_is_the_integral_of_the_largest_third_derivative():
     h = radii[0] * norm
     exact = 2.0 * (np.exp(h) - 1.0 - h) / h**2 * norm**3
     assert np.all(weights >= exact) and np.all(weights <= exact * np.exp(0.35 * h))
+
+
+@plain_only
+def test_the_norm_of_a_power_of_one_vector_is_its_own():
+    """λ |Lᵀu|³ of λ u ⊗ u ⊗ u, of each lane, and of its second power where there are two orthogonal ones."""
+    m, n, rng = 3, 4, np.random.default_rng(6)
+    root = np.tril(rng.standard_normal((n, m, m))).transpose(1, 2, 0)
+    small = Small(
+        root, *np.zeros((2, m, m, n)), *np.zeros((3, m, m, m, n)), np.zeros(n), np.zeros((1, n)), np.zeros((4, n))
+    )
+    u, size = rng.standard_normal((m, n)), np.array([2.0, -0.3, 1.0, 5.0])
+    plain(_norm)(size * np.einsum("an,bn,cn->abcn", u, u, u), n, small)
+    exact = np.abs(size) * np.linalg.norm(np.einsum("ian,in->an", root, u), axis=0) ** 3
+    assert np.all(small.norm >= exact * (1.0 - 1e-13)) and np.all(small.norm <= exact * (1.0 + 1e-11))
+    small.root[:], cube = np.eye(m)[..., None], np.zeros((m, m, m, n))
+    cube[0, 0, 0], cube[1, 1, 1] = size, 0.5 * size
+    plain(_norm)(cube, n, small)
+    np.testing.assert_allclose(small.norm, np.abs(size) * (1.0 + 0.5**16) ** 0.0625, rtol=1e-11)
 
 
 def test_what_is_quadratic_has_no_remainder():

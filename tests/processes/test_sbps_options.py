@@ -300,6 +300,29 @@ def test_the_published_settings_take_the_others():
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("model", [DATA_MODEL, MODEL])
+def test_the_preconditioner_that_adapts(model):
+    """In proportion to 1 / (√m + 10⁻⁴), m the running mean of the squares of ∇Û / N, of mean 1; fixed after it."""
+    process = pdmp.SBPS(Noisy(model, 0.3), precondition="adapt")
+    chain = new_chain(process, [0.3, -0.2, 0.1], 3, events=50)
+    state, kernel = chain.state, chain.process.native
+    memory, square, scale = state.memory, np.zeros(3), np.ones(3)
+    for k, g in enumerate(np.random.default_rng(5).standard_normal((6, 3)) * [1.0, 20.0, 0.3]):
+        state.counts[ADAPTING] = int(k < 5)
+        memory.gradient[:] = g
+        if k == 0:
+            memory.square[:] = 0.0
+        kernel.set_velocity(state)
+        if k < 5:
+            mine = (g / max(model.n_data, 1)) ** 2
+            square = mine if k == 0 else 0.99 * square + 0.01 * mine
+            scale = 1.0 / (np.sqrt(square) + 1e-4)
+            scale *= 3.0 / scale.sum()
+        np.testing.assert_allclose(memory.scale, scale, rtol=1e-12)
+        np.testing.assert_allclose(state.v, scale * memory.u, rtol=1e-12)
+
+
+@pytest.mark.exact
 def test_a_checkpoint_knows_the_matrix(tmp_path):
     """Also of matrices with the same diagonal."""
 

@@ -133,10 +133,11 @@ class Proposals:
             mine = [k for k, name in enumerate(names) if not name.startswith("refresh")] if self.i == 0 else []
         if not mine or "true_rates" not in self.process._methods:
             return math.nan
-        x, v, out = np.zeros(len(self.x)), np.zeros(len(self.x)), np.zeros(len(names))
+        x, v = np.zeros(len(self.x)), np.zeros(len(self.x))
+        scratch, out = np.full(len(x), 5.0), np.full(len(names), 7.0)  # as a call before may have left them
         plain(positions)(self.process.flow.native, state, time, x)
         plain(velocities)(self.process.flow.native, state, time, v)
-        self.native.true_rates(x, v, np.zeros(len(x)), out)
+        self.native.true_rates(x, v, scratch, out)
         return sum(max(out[k], 0.0) for k in mine)
 
 

@@ -62,6 +62,23 @@ def test_positive_parts_are_integrated_to_the_tolerance():
         assert np.all(np.abs(work.hazards - expected) <= work.error + 1e-8)
 
 
+def test_an_interval_is_split_where_its_error_exceeds_the_tolerance():
+    """The estimated error of the worse of two rates, the other being 0 there, against the tolerance itself."""
+    process = Slopes()
+    state = process.begin(np.array([0.1, 3.0]), np.random.default_rng(0))
+
+    def integrated(tolerance):
+        work = clocks._new_work(process, state, 2, 1)
+        plain(clocks._integrate)(process.native, process.flow.native, work, 0.9, tolerance)
+        return work
+
+    once = integrated(1.0)
+    assert once.error[0] > 0.0 == once.error[1]
+    assert np.array_equal(integrated(1.01 * once.error[0]).hazards, once.hazards)
+    twice = integrated(0.99 * once.error[0])
+    assert twice.hazards[0] != once.hazards[0] and twice.error[0] < 0.1 * once.error[0]
+
+
 class Turns(pdmp.Process):
     """Rates of a position and of a velocity on two ellipses about different centres; never run."""
 
