@@ -237,5 +237,7 @@ BUGS += [
         ("a norm of third derivatives a thousandth too small", "pdmp/processes/row_bounds.py", "math.sqrt(math.sqrt(math.sqrt(power)))) * (1.0 + 1e-12)", "math.sqrt(math.sqrt(math.sqrt(power)))) * (1.0 - 1e-3)", "tests/processes/test_row_bounds.py::test_the_norm_of_a_power_of_one_vector_is_its_own"),
         ("matrices as columns", "pdmp/data/formats.py", "if len(lengths) > 1 or len(lengths.pop()) != 1:", "if len(lengths) > 1:", "tests/data/test_tables.py"),
         ("PDMP_DATA for the path that was given", "pdmp/data/sources.py", 'if path is None and os.environ.get("PDMP_DATA"):', 'if os.environ.get("PDMP_DATA"):', "tests/data/test_published.py"),
+        ("the row of the last value that is not allowed", "pdmp/models/families.py", "in row {bad[0]}, and {len(bad)} such", "in row {bad[-1]}, and {len(bad)} such", "tests/models/test_families.py"),
+        ("locations about the origin", "pdmp/diagnostics/stein/finite_set.py", "rng.multivariate_normal(x.mean(axis=0), spread", "rng.multivariate_normal(np.zeros(d), spread", "tests/diagnostics/test_stein.py::test_random_locations_are_as_wide_as_the_draws"),
     ]
 ]  # fmt: skip
