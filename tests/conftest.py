@@ -66,7 +66,7 @@ def wanted(item, config):
             return False
         if shared:
             return exact
-        return not exact or (config.option.full and item.get_closest_marker("compiled") is not None)
+        return not exact or quick or (config.option.full and item.get_closest_marker("compiled") is not None)
     plain = os.environ.get(VARIABLE, "0") != "0"
     return exact or not plain or any("::" in arg for arg in config.args)
 

@@ -5,12 +5,14 @@ import pathlib
 import pkgutil
 import re
 import tomllib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import discrete
 import pdmp
+from tests import conftest
 from tests.checks import assert_unbiased, plain_only
 
 pytestmark = [pytest.mark.exact, plain_only]
@@ -25,6 +27,32 @@ def blocks(heading, language="python"):
     section = re.split(r"^##+ ", PAGE, flags=re.MULTILINE)
     (text,) = (part for part in section if part.startswith(f"{heading}\n"))
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("marks", "quick_tier", "full"),
+    [
+        ({"exact"}, {"plain"}, {"plain"}),
+        ({"exact", "slow"}, set(), {"plain"}),
+        ({"exact", "compiled"}, {"plain"}, {"plain", "compiled"}),
+        ({"exact", "quick"}, {"plain", "compiled"}, {"plain", "compiled"}),
+        ({"quick"}, {"compiled"}, {"compiled"}),
+        (set(), set(), {"compiled"}),
+    ],
+)
+def test_where_a_test_runs_by_its_marks(marks, quick_tier, full):
+    """As the section on testing says; the rest of the full tier is what the quick one has not run."""
+    item = SimpleNamespace(get_closest_marker=lambda name: name if name in marks else None)
+
+    def kinds(**chosen):
+        option = SimpleNamespace(**{"full": False, "rest": False, "keyword": "", "markexpr": ""} | chosen)
+        configs = (SimpleNamespace(option=option, args=["tests"], workerinput={"plain": k}) for k in (True, False))
+        return {
+            name for name, config in zip(("plain", "compiled"), configs, strict=True) if conftest.wanted(item, config)
+        }
+
+    assert kinds() == quick_tier and kinds(full=True) == full
+    assert kinds(full=True, rest=True) == full - quick_tier
 
 
 def skeleton(heading):

@@ -267,6 +267,8 @@ def test_random_locations_are_as_wide_as_the_draws():
     x, _ = draws(50)
     wide = fssd(1_000.0 * x, -x / 1_000.0, optimise=False)
     assert wide == pytest.approx(fssd(x, -x, optimise=False) / 1_000.0, rel=1e-4)
+    away = fssd(x + [30.0, -7.0, 200.0][: x.shape[1]], -x, optimise=False, seed=3)  # and about their mean
+    assert away == pytest.approx(fssd(x, -x, optimise=False, seed=3), rel=1e-9)
 
 
 def test_slices_are_searched_on_other_draws_than_they_are_used_on():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 
 import numpy as np
 import pytest
@@ -352,6 +353,12 @@ def test_files_that_lack_a_part_are_damaged(kind, tmp_path):
             pdmp.load(path) if kind == "run" else pdmp.sample(Telegraph(), checkpoint=path, **call)
         assert "\n" not in str(caught.value)
 
+    refused([header], arrays)
+    storage.write(path, header, arrays)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("further", "no array")
+    with pytest.raises(ValueError, match=r"is damaged, or not a file that this package wrote\.$"):
+        pdmp.load(path) if kind == "run" else pdmp.sample(Telegraph(), checkpoint=path, **call)
     for name in header:
         if name not in ("what", "states"):
             refused({k: v for k, v in header.items() if k != name}, arrays)

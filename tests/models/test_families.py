@@ -351,7 +351,10 @@ Y, X = np.array([1.0, 2.0]), np.ones((2, 2))
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: families.gamma.rows([1.0, 0.0], mu=P.s, shape=P.u), "above 0, got 0 in row 1"),
+        (
+            lambda: families.gamma.rows([1.0, 0.0, 2.0, -3.0], mu=P.s, shape=P.u),
+            "above 0, got 0 in row 1, and 2 such in all",
+        ),
         (lambda: families.beta.rows([1.0, 0.5], mu=P.s, phi=P.u), "below 1, got 1 in row 0"),
         (lambda: families.poisson.rows([0.0, 1.5], mu=P.s), "whole numbers"),
         (lambda: families.bernoulli.rows([0.0, 2.0], mu=P.s), "must be 0 or 1"),

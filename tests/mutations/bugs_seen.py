@@ -237,5 +237,12 @@ BUGS += [
         ("a norm of third derivatives a thousandth too small", "pdmp/processes/row_bounds.py", "math.sqrt(math.sqrt(math.sqrt(power)))) * (1.0 + 1e-12)", "math.sqrt(math.sqrt(math.sqrt(power)))) * (1.0 - 1e-3)", "tests/processes/test_row_bounds.py::test_the_norm_of_a_power_of_one_vector_is_its_own"),
         ("matrices as columns", "pdmp/data/formats.py", "if len(lengths) > 1 or len(lengths.pop()) != 1:", "if len(lengths) > 1:", "tests/data/test_tables.py"),
         ("PDMP_DATA for the path that was given", "pdmp/data/sources.py", 'if path is None and os.environ.get("PDMP_DATA"):', 'if os.environ.get("PDMP_DATA"):', "tests/data/test_published.py"),
+        ("the row of the last value that is not allowed", "pdmp/models/families.py", "in row {bad[0]}, and {len(bad)} such", "in row {bad[-1]}, and {len(bad)} such", "tests/models/test_families.py"),
+        ("locations about the origin", "pdmp/diagnostics/stein/finite_set.py", "rng.multivariate_normal(x.mean(axis=0), spread", "rng.multivariate_normal(np.zeros(d), spread", "tests/diagnostics/test_stein.py::test_random_locations_are_as_wide_as_the_draws"),
+        ("a header that is no header", "pdmp/engine/storage.py", "        if not isinstance(header, dict) or any(array is None for array in arrays.values()):\n            raise Damaged\n", "", "tests/faults/test_bad_values.py::test_files_that_lack_a_part_are_damaged"),
+        ("a compiled method that is hidden", "pdmp/native/classes.py", "                elif name in methods:\n                    del methods[name]\n", "", "tests/native/test_classes.py::test_a_compiled_method_that_a_plain_one_hides_is_not_compiled"),
+        ("a changed number that compiled code has", "pdmp/native/classes.py", "cls._registered, cls._compiled_with = True, _named_by_methods(cls)", "cls._registered, cls._compiled_with = True, {}", "tests/native/test_classes.py::test_what_methods_name_must_be_as_it_was_when_they_were_compiled"),
+        ("options of jitted functions", "pdmp/native/fingerprints.py", '            self.value((getattr(value, "targetoptions", None), getattr(value, "locals", None)))\n', "", "tests/native/test_fingerprints.py::test_what_is_computed_with_makes_a_difference"),
+        ("distances do not grow after they were computed", "pdmp/processes/crossed_zigzag.py", "reach += (now - state.memory.reach[self.slots]) + self.prior_horizon", "reach += self.prior_horizon", "tests/processes/test_crossed_zigzag.py::test_the_slope_of_shared_coordinates_is_bounded_from_the_last_distances"),
     ]
 ]  # fmt: skip

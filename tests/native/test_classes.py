@@ -9,7 +9,7 @@ from pdmp import CERTAIN, Process, compiled
 from pdmp.gradients import Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.native import fingerprints
-from pdmp.native.classes import _named_by_methods, check_current, entry, inlined, vectorised
+from pdmp.native.classes import Compiled, _named_by_methods, check_current, entry, inlined, vectorised
 from tests.checks import assert_unbiased, run_chain
 from tests.native.processes import JIT, needs_compiler, python
 
@@ -301,6 +301,30 @@ def test_what_methods_name_must_be_as_it_was_when_they_were_compiled(name, monke
             sampled()
     monkeypatch.undo()
     assert np.array_equal(pdmp.sample(pdmp.ZigZag(model), events=20, seed=1).mean(), run.mean())
+
+
+@pytest.mark.exact
+def test_a_compiled_method_that_a_plain_one_hides_is_not_compiled():
+    class Base(Compiled):
+        @compiled
+        def number(self):
+            return 1
+
+        @compiled
+        def other(self):
+            return 2
+
+    class Hides(Base):
+        def number(self):
+            return 3
+
+    class Further(Hides):
+        @compiled
+        def number(self):
+            return 4
+
+    assert Base._methods.keys() == Further._methods.keys() == {"number", "other"} and Hides._methods.keys() == {"other"}
+    assert Further._methods["number"] is Further.__dict__["number"]
 
 
 @pytest.mark.exact

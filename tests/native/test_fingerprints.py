@@ -103,7 +103,9 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("what", DIFFERENT)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.quick] * ("options" in what)) for what in DIFFERENT]
+)
 def test_what_is_computed_with_makes_a_difference(what):
     one, other = DIFFERENT[what]
     if "options" in what and not hasattr(scheduler.advance, "py_func"):

@@ -341,6 +341,23 @@ def test_shifts_change_nothing_of_means_and_spreads():
 
 
 @pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
+def test_the_slope_of_shared_coordinates_is_bounded_from_the_last_distances(law, groupings):
+    """The largest distance may have grown by the time since it was computed, and grows until the horizon."""
+    process = CrossedZigZag(regression(law, groupings))
+    x, v = somewhere(process, np.random.default_rng(8), 1.5)
+    state, native = state_at(process, x, v, 0.0), process.native
+    effects = slice(process.first_effect, process.first_effect + process.groups)
+    state.memory.reach[-1] = -math.inf
+    native.renew(state, 0.0)
+    farthest = np.max((np.abs(x - process.anchor) / process.scale)[effects])
+    assert np.all(process.bulge_rises > 0.0)
+    for later in (0.0, 0.1, 0.24):
+        found = [native.rise(state, k, later) for k in range(len(process.shared))]
+        reach = farthest + later + process.prior_horizon
+        np.testing.assert_allclose(found, process.rises + process.bulge_rises * reach, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("law", "groupings"), [(StudentTLaw, 2), (PoissonLaw, 3)])
 def test_the_crossing_is_that_of_the_path(law, groupings):
     """After thousands of flips, by which its lines are moved; they are summed anew now and then."""
     model = regression(law, groupings)
